@@ -1,0 +1,46 @@
+# Two commands do everything: make demo, make test. Nothing is installed again while these files stay as they are.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+INSTALL := PIP_CONSTRAINT=constraints.txt $(RUN)/pip install --disable-pip-version-check --quiet --constraint constraints.txt
+
+.PHONY: demo test test-slow lint format bench clean
+
+demo: $(VENV)/.installed
+	$(RUN)/wonderland fit digits --out runs/digits
+
+test: $(VENV)/.installed-test lint
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist worksteal
+
+test-slow: $(VENV)/.installed-test
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -m slow -n 2 --dist worksteal
+
+lint: $(VENV)/.installed-test
+	$(RUN)/ruff check --quiet .
+	$(RUN)/ruff format --quiet --check .
+	$(RUN)/pyright
+
+format: $(VENV)/.installed-test
+	$(RUN)/ruff check --fix --quiet .
+	$(RUN)/ruff format --quiet .
+
+bench: $(VENV)/.installed-test
+	$(RUN)/python -m bench.tables
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.torch: constraints.txt | $(VENV)/bin/python
+	$(INSTALL) torch
+	touch $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/.torch
+	$(INSTALL) --editable '.[datasets]'
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml constraints.txt $(VENV)/.torch
+	$(INSTALL) --editable '.[test]'
+	touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

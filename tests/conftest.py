@@ -1,0 +1,20 @@
+"""Every test runs on one thread, so that its bits do not depend on who else is working."""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from jaxtyping import install_import_hook
+
+# Public shapes are checked under test and cost nothing in use.
+install_import_hook("wonderland", "beartype.beartype")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)

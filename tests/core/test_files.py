@@ -1,0 +1,107 @@
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from wonderland.core import WonderlandError, inside, lock, read_bytes, read_json, sha256, write_bytes, write_json
+
+
+def test_write_replaces_whole_and_leaves_nothing_aside(tmp_path):
+    path = tmp_path / "a.json"
+    write_json(path, {"a": 1})
+    write_json(path, {"a": 2})
+    assert read_json(path) == {"a": 2}
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path):
+    path = tmp_path / "a.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(ValueError):
+        write_json(path, {"a": float("nan")})
+    with pytest.raises(TypeError):
+        write_bytes(path, b"new", "not bytes")
+    assert read_json(path) == {"a": 1}
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_full_disk_is_a_sentence_and_the_old_file_stays(tmp_path):
+    script = (
+        "import resource, signal, sys\n"
+        "from wonderland.core import WonderlandError, write_bytes\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "path = sys.argv[1]\n"
+        "write_bytes(path, b'old')\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "try:\n    write_bytes(path, b'x' * 5000)\nexcept WonderlandError as error:\n    print(error)\n"
+    )
+    path = tmp_path / "file"
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
+    assert (
+        done.stdout == f"No room left to write {path}. Free some space, then go on: nothing that was saved is lost.\n"
+    )
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 1000
+
+
+def test_reading_is_bounded_and_says_what_is_wrong(tmp_path):
+    path = tmp_path / "a"
+    with pytest.raises(WonderlandError, match="is missing"):
+        read_bytes(path, 10)
+    path.write_bytes(b"x" * 11)
+    with pytest.raises(WonderlandError, match="is larger than 0 MiB"):
+        read_bytes(path, 10)
+    with pytest.raises(WonderlandError, match="is a folder where a file should be"):
+        read_bytes(tmp_path, 10)
+    for text in (b"{", b"\xff", b"[" * 100_000):
+        path.write_bytes(text)
+        with pytest.raises(WonderlandError) as caught:
+            read_json(path)
+        assert str(caught.value) == f"{path} is not valid JSON: it is damaged or not ours."
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "..", "", "/etc/passwd", "a\\b", "a\0b"])
+def test_names_that_leave_the_folder_are_refused(tmp_path, name):
+    with pytest.raises(WonderlandError, match="is not a plain file name"):
+        inside(tmp_path, name)
+
+
+def test_links_that_leave_the_folder_are_refused(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "secret").write_text("s")
+    (tmp_path / "run" / "config.json").symlink_to(tmp_path / "secret")
+    with pytest.raises(WonderlandError, match="is a link that leads out of its folder"):
+        inside(tmp_path / "run", "config.json")
+
+
+def _try_lock(folder, queue):
+    try:
+        with lock(folder):
+            queue.put("held")
+    except WonderlandError as error:
+        queue.put(str(error))
+
+
+def test_one_process_at_a_time(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    with lock(tmp_path):
+        other = context.Process(target=_try_lock, args=(tmp_path, queue))
+        other.start()
+        assert (
+            queue.get(timeout=60) == f"{tmp_path} is in use by another process. Wait for it, or choose another folder."
+        )
+        other.join()
+    with lock(tmp_path):
+        pass
+
+
+def test_sha256_of_bytes_and_files(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    assert (
+        sha256(b"abc") == sha256(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )

@@ -1,0 +1,19 @@
+"""Wonderland: from data of any kind to a model that can be trusted and shipped."""
+
+from typing import TYPE_CHECKING
+
+from wonderland.core.errors import WonderlandError
+from wonderland.core.lazy import door
+from wonderland.version import __version__
+
+if TYPE_CHECKING:
+    from wonderland.recipes.fit import fit
+    from wonderland.ship.run import Run, load
+
+# Importing torch takes seconds, so each name is fetched at its first use.
+__getattr__, __dir__ = door(
+    __name__,
+    {"fit": "wonderland.recipes.fit", "load": "wonderland.ship.run", "Run": "wonderland.ship.run"},
+)
+
+__all__ = ["Run", "WonderlandError", "__version__", "fit", "load"]

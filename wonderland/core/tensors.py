@@ -1,0 +1,117 @@
+"""Tensors on disk: safetensors with a digest inside, and nested state as tensors plus JSON. Never pickle."""
+
+import hashlib
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from wonderland.core.errors import WonderlandError
+from wonderland.core.files import MIB, write_bytes
+
+HEADER_LIMIT = 64 * MIB
+
+
+def digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
+    """SHA-256 over names, types, shapes, values and the JSON beside them."""
+    found = hashlib.sha256(json.dumps(meta, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        found.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b"")
+    return found.hexdigest()
+
+
+def save_tensors(path: str | Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
+    """Write tensors and JSON as one safetensors file, atomically; returns the digest it carries."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    name = digest(tensors, meta)
+    write_bytes(path, save(tensors, metadata={"wonderland": json.dumps(meta, allow_nan=False), "sha256": name}))
+    return name
+
+
+def read_header(path: str | Path) -> dict[str, Any]:
+    """Names, types and shapes in a safetensors file, from its header alone."""
+    path = Path(path)
+    refusal = WonderlandError(f"{path} is not a safetensors file: it is damaged, cut short or not ours.")
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(8)
+            length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
+            if length > min(HEADER_LIMIT, size - 8):
+                raise refusal
+            header = json.loads(file.read(length))
+    except FileNotFoundError as error:
+        raise WonderlandError(f"{path} is missing.") from error
+    except (ValueError, RecursionError, IsADirectoryError) as error:
+        raise refusal from error
+    if not isinstance(header, dict):
+        raise refusal
+    return header
+
+
+def load_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `save_tensors` wrote into fresh, aligned memory, and check its digest."""
+    path = Path(path)
+    read_header(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            notes = file.metadata() or {}
+            # A mapped file starts where it starts; vectorised kernels round differently on unaligned memory.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        meta = json.loads(notes.get("wonderland", "{}"))
+    except (SafetensorError, ValueError, RecursionError, OSError) as error:
+        raise WonderlandError(f"{path} is not a safetensors file: it is damaged, cut short or not ours.") from error
+    if notes.get("sha256") != digest(tensors, meta):
+        raise WonderlandError(f"{path} does not match the digest it carries: it is damaged or was changed.")
+    return tensors, meta
+
+
+def flatten(value: Any) -> tuple[dict[str, Tensor], Any]:
+    """Nested dicts, lists and tuples as (tensors by path, JSON skeleton); `unflatten` gives them back."""
+    tensors: dict[str, Tensor] = {}
+
+    def walk(node: Any, path: str) -> Any:
+        if isinstance(node, Tensor):
+            tensors[path] = node
+            return {"tensor": path, "channels_last": _is_channels_last(node)}
+        if isinstance(node, dict):
+            items = [[walk(key, f"{path}.key"), walk(child, f"{path}.{key}")] for key, child in node.items()]
+            return {"dict": items}
+        if isinstance(node, list | tuple):
+            items = [walk(child, f"{path}.{index}") for index, child in enumerate(node)]
+            return {"tuple" if isinstance(node, tuple) else "list": items}
+        if node is None or isinstance(node, bool | int | str):
+            return {"value": node}
+        if isinstance(node, float):
+            return {"float": node.hex()}
+        raise WonderlandError(
+            f"A {type(node).__name__} at {path!r} cannot be saved: state holds tensors, numbers, text, lists and dicts."
+        )
+
+    return tensors, walk(value, "state")
+
+
+def unflatten(tensors: dict[str, Tensor], skeleton: Any) -> Any:
+    """Build the nested value again from tensors and skeleton."""
+    ((kind, content), *rest) = skeleton.items()
+    if kind == "tensor":
+        tensor = tensors[content]
+        return tensor.contiguous(memory_format=torch.channels_last) if dict(rest)["channels_last"] else tensor
+    if kind == "dict":
+        return {unflatten(tensors, key): unflatten(tensors, child) for key, child in content}
+    if kind in ("list", "tuple"):
+        items = [unflatten(tensors, child) for child in content]
+        return tuple(items) if kind == "tuple" else items
+    return float.fromhex(content) if kind == "float" else content
+
+
+def _is_channels_last(tensor: Tensor) -> bool:
+    return tensor.dim() == 4 and not tensor.is_contiguous() and tensor.is_contiguous(memory_format=torch.channels_last)
