@@ -1,0 +1,210 @@
+"""The loop: any step, any state, any batches; progress, records, early stopping, and exact resume from any kill.
+
+Read it from top to bottom. `run` prepares, then repeats: fetch a batch, call the step, look for NaN, write what is due,
+evaluate, save. Everything that could change a later result is in the checkpoint, so a run that is cut anywhere and
+continued gives the bits of the run that was not.
+"""
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wonderland.core import WonderlandError, lock
+from wonderland.train import guard
+from wonderland.train.checkpoint import Checkpoints
+from wonderland.train.progress import Progress, shown, watcher
+from wonderland.train.records import Records
+from wonderland.train.signals import Stopped, stop_requests
+from wonderland.train.state import State, random_state, set_random_state
+
+Step = Callable[[State, Any], dict[str, Any]]
+Evaluate = Callable[[State], dict[str, float]]
+
+
+@dataclass
+class Memory:
+    """What the loop itself must remember to go on exactly: sums since the last record, the best so far, patience."""
+
+    sums: dict[str, float] = field(default_factory=dict)
+    counted: int = 0
+    best_value: float | None = None
+    best_step: int = 0
+    worse: int = 0
+    finished: bool = False
+
+    def add(self, scalars: dict[str, float]) -> None:
+        """Count one step's scalars towards the next record."""
+        for name, value in scalars.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        self.counted += 1
+
+    def means(self) -> dict[str, float]:
+        """Means since the last record; starts anew."""
+        found = {name: total / self.counted for name, total in self.sums.items()}
+        self.sums, self.counted = {}, 0
+        return found
+
+
+@dataclass
+class Outcome:
+    """What a finished training leaves: the state with its best weights, and the metrics on the way."""
+
+    state: State
+    rows: list[dict[str, Any]]
+    best_step: int
+    best_value: float | None
+    stopped_early: bool
+
+
+def run(
+    step: Step,
+    state: State,
+    batches: Any,
+    *,
+    steps: int,
+    folder: str | Path | None = None,
+    evaluate: Evaluate | None = None,
+    evaluate_every: int | None = None,
+    watch: str | None = "validation/loss",
+    larger_is_better: bool = False,
+    patience: int | None = None,
+    record_every: int | None = None,
+    progress: Progress | bool = False,
+    label: str = "training",
+    tensorboard: bool = False,
+    checkpoint_seconds: float = 1.0,
+) -> Outcome:
+    """Call `step(state, batch)` `steps` times in all, continuing where `folder` says an earlier call was cut.
+
+    Args:
+        step: changes the state for one batch and returns scalars by name, the loss among them.
+        state: everything the step changes.
+        batches: a function of the step number, a sequence that is repeated, or `wonderland.data.Batches`.
+        steps: how many steps the whole training has, those of earlier calls included.
+        folder: where checkpoints and records go; None trains in memory only.
+        evaluate: called every `evaluate_every` steps and at the end; its scalars go into the records.
+        watch: which of those scalars decides the best weights, which are put back at the end; None keeps the last ones.
+        patience: stop after so many evaluations without a new best.
+        record_every: how often the mean training scalars are recorded; by default with each evaluation.
+        progress: True for a live bar (lines where there is no terminal), False for silence.
+        checkpoint_seconds: the least time between two checkpoints.
+
+    >>> import torch
+    >>> from torch import nn
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> state = State(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+    >>> def descend(state, batch):
+    ...     loss = (state.model(batch) - 2 * batch).square().mean()
+    ...     state.optimizer.zero_grad()
+    ...     loss.backward()
+    ...     state.optimizer.step()
+    ...     return {"loss": loss.item()}
+    >>> outcome = run(descend, state, [torch.tensor([[1.0], [2.0]])], steps=100)
+    >>> round(model.weight.item(), 3)
+    2.0
+    """
+    if steps < 1:
+        raise WonderlandError(f"Training needs at least one step, not {steps}.")
+    folder = Path(folder) if folder is not None else None
+    records = Records(folder, tensorboard=tensorboard)
+    checkpoints = Checkpoints(folder / "checkpoint", least=checkpoint_seconds) if folder else None
+    show = watcher(progress) if isinstance(progress, bool) else progress
+    per_epoch = getattr(batches, "per_epoch", None)
+    evaluate_every = evaluate_every or per_epoch or math.ceil(steps / 20)
+    record_every = record_every or evaluate_every
+
+    with lock(checkpoints.folder) if checkpoints else nullcontext(), stop_requests() as asked, closing(records):
+        memory, best = _continue(state, records, checkpoints)
+        first = state.step
+
+        def save() -> None:
+            if checkpoints:
+                now = {"state": state.state_dict(), "best": best, "memory": asdict(memory)}
+                checkpoints.save(state.step, {**now, "random": random_state(), "records": records.size()})
+
+        if state.step == 0:
+            save()  # so that even a run killed at once goes on from the same weights
+        with closing(stream(batches, first, steps)) as source, shown(show, label, first, steps, batches):
+            while state.step < steps and not memory.finished:
+                batch = next(source)
+                scalars = {name: float(value) for name, value in step(state, batch).items()}
+                guard.check(scalars, step, state, batch)
+                state.step += 1
+                memory.add(scalars)
+
+                look = state.step % evaluate_every == 0 or state.step == steps
+                if look or state.step % record_every == 0:
+                    row = {"step": state.step, **memory.means()}
+                    if per_epoch:
+                        row["epoch"] = state.step / per_epoch
+                    if evaluate and look:
+                        row |= {name: float(value) for name, value in evaluate(state).items()}
+                        if watch and _is_best(row, watch, larger_is_better, memory):
+                            best = state.snapshot()
+                        memory.finished = patience is not None and memory.worse >= patience
+                    records.append(row)
+                    scalars |= row
+
+                show.update(state.step, scalars)
+                if asked.signum is not None:
+                    save()
+                    raise Stopped(_farewell(state, steps, folder), asked.signum, folder)
+                if checkpoints and checkpoints.due():
+                    save()
+
+        if not memory.finished or state.step > first:
+            memory.finished = True
+            save()
+    if best:
+        state.restore(best)
+    return Outcome(state, records.rows, memory.best_step, memory.best_value, state.step < steps)
+
+
+def _continue(state: State, records: Records, checkpoints: Checkpoints | None) -> tuple[Memory, dict]:
+    """Put state, records and randomness where the newest checkpoint left them."""
+    saved = checkpoints.newest() if checkpoints else None
+    if saved is None:
+        records.cut(0)
+        return Memory(), {}
+    state.load_state_dict(saved["state"])
+    records.cut(saved["records"])
+    set_random_state(saved["random"])
+    return Memory(**saved["memory"]), saved["best"]
+
+
+def _is_best(row: dict[str, float], watch: str, larger_is_better: bool, memory: Memory) -> bool:
+    """Does this evaluation beat all before it? Counts towards patience when it does not."""
+    if watch not in row:
+        raise WonderlandError(f"There is no {watch!r} among {', '.join(row)}: choose what to watch from these.")
+    value = row[watch]
+    if not math.isfinite(value):
+        raise guard.NonFinite(f"The {watch} became {value} at step {row['step']}. {guard.ADVICE}")
+    better = memory.best_value is None or (value > memory.best_value if larger_is_better else value < memory.best_value)
+    if better:
+        memory.best_value, memory.best_step, memory.worse = value, int(row["step"]), 0
+    else:
+        memory.worse += 1
+    return better
+
+
+def _farewell(state: State, steps: int, folder: Path | None) -> str:
+    if folder is None:
+        return f"Stopped after step {state.step} of {steps}; nothing was kept, since there is no folder."
+    return f"Stopped after step {state.step} of {steps}; all of it is saved in {folder}."
+
+
+def stream(batches: Any, first: int, stop: int) -> Generator[Any, None, None]:
+    """Batches for steps `first` to `stop - 1`: each is a function of its step alone, which is what makes resume exact."""
+    if hasattr(batches, "stream"):
+        return batches.stream(first, stop)
+    if callable(batches):
+        return (batches(number) for number in range(first, stop))
+    if isinstance(batches, Sequence) and len(batches):
+        return (batches[number % len(batches)] for number in range(first, stop))
+    raise WonderlandError(
+        "Batches must be a function of the step number, a list, or wonderland.data.Batches, so that a stopped run can go on "
+        f"exactly; a {type(batches).__name__} cannot be started in the middle."
+    )

@@ -1,0 +1,79 @@
+"""Records of a run: metrics without clocks that can be cut back exactly, and times beside them."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from wonderland.core import WonderlandError, disk_trouble, need
+
+
+class Records:
+    """`metrics.jsonl` (what happened) and `times.jsonl` (when), appended as training goes.
+
+    Metrics of an interrupted and resumed run equal those of the straight run byte for byte: they carry no clock, and
+    `cut` removes the lines written after the checkpoint that training continues from.
+    """
+
+    def __init__(self, folder: str | Path | None, *, tensorboard: bool = False):
+        self.folder = Path(folder) if folder else None
+        self.rows: list[dict[str, Any]] = []
+        self._began = time.monotonic()
+        self._board: Any = None
+        if tensorboard:
+            if not self.folder:
+                raise WonderlandError("TensorBoard needs a folder to write to: give the run a folder.")
+            module = need("torch.utils.tensorboard", extra="tensorboard", why="to write TensorBoard files")
+            self._board = module.SummaryWriter(str(self.folder / "tensorboard"))
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Add one row of metrics."""
+        self.rows.append(row)
+        if self.folder:
+            self._write("metrics.jsonl", json.dumps(row))
+            self._write(
+                "times.jsonl", json.dumps({"step": row["step"], "seconds": round(time.monotonic() - self._began, 3)})
+            )
+        if self._board:
+            for name, value in row.items():
+                if name not in ("step", "epoch"):
+                    self._board.add_scalar(name, value, row["step"])
+
+    def _write(self, name: str, line: str) -> None:
+        path = Path(self.folder or "") / name
+        try:
+            with path.open("a") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            raise disk_trouble(error, path) from error
+
+    def size(self) -> int:
+        """How many bytes of metrics are safely on disk."""
+        path = Path(self.folder or "") / "metrics.jsonl"
+        if not self.folder or not path.exists():
+            return 0
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+            return os.fstat(file.fileno()).st_size
+
+    def cut(self, size: int) -> None:
+        """Go back to the first `size` bytes of metrics, and read them."""
+        path = Path(self.folder or "") / "metrics.jsonl"
+        if not self.folder or (size == 0 and not path.exists()):
+            return
+        found = path.read_bytes() if path.exists() else b""
+        if len(found) < size:
+            raise WonderlandError(
+                f"{path} is shorter than the checkpoint says: it was changed. Start again with --overwrite."
+            )
+        if len(found) > size:
+            with path.open("rb+") as file:
+                file.truncate(size)
+                os.fsync(file.fileno())
+        self.rows = [json.loads(line) for line in found[:size].splitlines()]
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        if self._board:
+            self._board.close()

@@ -1,0 +1,94 @@
+"""State: everything that training changes, by name, so that it can be saved, copied and put back."""
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wonderland.core import WonderlandError
+
+
+class State:
+    """Modules, optimizers and plain values under the names you give them, and the number of steps done.
+
+    Whatever has `state_dict` and `load_state_dict` is asked for it; numbers, text, tensors, lists and dicts are kept as
+    they are. Your `step(state, batch)` may read and change all of it.
+
+    >>> state = State(model=nn.Linear(2, 1), seen=0)
+    >>> state.step, sorted(state.modules())
+    (0, ['model'])
+    """
+
+    def __init__(self, **parts: Any):
+        for name in parts:
+            if name in ("step", "parts") or name.startswith("_"):
+                raise WonderlandError(f"A part of the state cannot be called {name!r}: choose another name.")
+        self.step = 0
+        self.__dict__.update(parts)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"this state has no part {name!r}; it has {', '.join(self.parts()) or 'none'}")
+
+    def parts(self) -> dict[str, Any]:
+        """Every named part but the step."""
+        return {name: value for name, value in self.__dict__.items() if name != "step"}
+
+    def modules(self) -> dict[str, nn.Module]:
+        """The parts that are modules."""
+        return {name: value for name, value in self.parts().items() if isinstance(value, nn.Module)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """All parts as nested dicts of tensors and plain values."""
+        parts = {
+            name: part.state_dict() if hasattr(part, "state_dict") else part for name, part in self.parts().items()
+        }
+        return {"step": self.step, "parts": parts}
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Put back what `state_dict` gave; the parts must have the same names."""
+        missing = sorted(set(saved["parts"]) ^ set(self.parts()))
+        if missing:
+            raise WonderlandError(
+                f"The checkpoint and the state differ in {', '.join(missing)}: give the state the parts it had when it was saved."
+            )
+        self.step = saved["step"]
+        for name, value in saved["parts"].items():
+            part = self.__dict__[name]
+            if hasattr(part, "load_state_dict"):
+                part.load_state_dict(value)
+            else:
+                self.__dict__[name] = value
+
+    def snapshot(self) -> dict[str, dict[str, Tensor]]:
+        """Copies of all weights and buffers, module by module."""
+        return {
+            name: {key: value.detach().clone() for key, value in module.state_dict().items()}
+            for name, module in self.modules().items()
+        }
+
+    def restore(self, snapshot: dict[str, dict[str, Tensor]]) -> None:
+        """Go back to a snapshot's weights."""
+        for name, values in snapshot.items():
+            self.__dict__[name].load_state_dict(values)
+
+
+def random_state() -> dict[str, Any]:
+    """The state of every global source of randomness: torch, numpy, Python."""
+    kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)  # noqa: NPY002
+    version, numbers, gauss = random.getstate()
+    return {
+        "torch": torch.get_rng_state(),
+        "numpy": [str(kind), torch.from_numpy(np.asarray(keys).astype(np.int64)), position, has_gauss, cached],
+        "python": [version, torch.tensor(numbers, dtype=torch.int64), gauss],
+    }
+
+
+def set_random_state(saved: dict[str, Any]) -> None:
+    """Continue every global source of randomness where `random_state` saw it."""
+    torch.set_rng_state(saved["torch"])
+    kind, keys, *rest = saved["numpy"]
+    np.random.set_state((kind, keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002
+    version, numbers, gauss = saved["python"]
+    random.setstate((version, tuple(numbers.tolist()), gauss))

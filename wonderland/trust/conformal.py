@@ -1,0 +1,120 @@
+r"""Conformal prediction: sets and intervals that hold the truth as often as they say.
+
+Rows that the model did not learn from are scored by how badly each fits: s_i = s(x_i, y_i). A new answer y belongs to
+the set when it fits no worse than the level allows:
+
+.. math::
+    p(x, y) = \frac{1 + \#\{i : s_i \ge s_{g(i)}(x, y)\}}{n + 1} > \alpha
+
+Here g(i) is the group of members that never saw row i. With one group (a calibration part of its own) this is split
+conformal prediction, whose coverage lies between 1 - alpha and 1 - alpha + 1 / (n + 1). With k groups (k folds) it is
+cross-conformal prediction for classes and CV+ for intervals.
+
+Papers: Vovk et al., 2005; Vovk, 2015; Barber et al., 2021.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from wonderland.core import WonderlandError
+
+
+def check_level(level: float) -> float:
+    """A level that makes sense, as a share between 0 and 1."""
+    if not 0 < level < 1:
+        raise WonderlandError(f"The level of sets and intervals is a share between 0 and 1, such as 0.9, not {level}.")
+    return float(level)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Calibration scores, a sorted array for each group of members.
+
+    >>> scores = Scores.of(np.array([0.1, 0.4, 0.2, 0.3]), np.array([0, 0, 0, 0]))
+    >>> scores.count
+    4
+    """
+
+    groups: tuple[ndarray, ...]
+
+    @staticmethod
+    def of(scores: ndarray, group: ndarray, count: int | None = None) -> "Scores":
+        """From one score a row and the group that row belongs to."""
+        count = int(group.max()) + 1 if count is None else count
+        return Scores(tuple(np.sort(scores[group == index]) for index in range(count)))
+
+    @property
+    def count(self) -> int:
+        """How many rows were scored."""
+        return sum(len(group) for group in self.groups)
+
+    def enough(self, level: float) -> bool:
+        """Are there rows enough for this level to exclude anything?"""
+        return (self.count + 1) * (1 - level) >= 1
+
+    def note(self, level: float) -> str:
+        """What a user should know about this level, if anything."""
+        if self.enough(level):
+            return ""
+        wanted = math.ceil(1 / (1 - level)) - 1
+        return (
+            f"{self.count} calibration rows are too few for a level of {level:g}: at least {wanted} are needed, "
+            "so every answer is kept."
+        )
+
+    def p_values(self, candidates: ndarray) -> ndarray:
+        """How well each candidate fits, from 1 / (n + 1) to 1. Shapes: (g, n, c) -> (n, c)."""
+        worse = np.zeros(candidates.shape[1:])
+        for scores, found in zip(self.groups, candidates, strict=True):
+            worse += len(scores) - np.searchsorted(scores, found, side="left")
+        return (1 + worse) / (self.count + 1)
+
+    def sets(self, candidates: ndarray, level: float) -> ndarray:
+        """Which candidates belong to the set at this level. Shapes: (g, n, c) -> (n, c), boolean.
+
+        A set can be empty: no class is plausible at this level, so the row is unlike those the model was measured on.
+        """
+        return self.p_values(candidates) > 1 - check_level(level) + 1e-12
+
+    def intervals(self, predictions: ndarray, level: float) -> tuple[ndarray, ndarray]:
+        """Low and high ends around predictions. Shapes: (g, n) -> (n,), (n,)."""
+        check_level(level)
+        count = self.count
+        rank = math.ceil(level * (count + 1) - 1e-9)
+        if rank > count:
+            infinite = np.full(predictions.shape[1], np.inf)
+            return -infinite, infinite
+        if len(self.groups) == 1:
+            radius = self.groups[0][rank - 1]
+            return predictions[0] - radius, predictions[0] + radius
+        low, high = np.empty(predictions.shape[1]), np.empty(predictions.shape[1])
+        chunk = max(1, 4_000_000 // count)
+        for start in range(0, predictions.shape[1], chunk):
+            part = slice(start, start + chunk)
+            pairs = list(zip(predictions[:, part], self.groups, strict=True))
+            ends = np.concatenate([p[:, None] + s[None, :] for p, s in pairs], 1)
+            high[part] = np.partition(ends, rank - 1, 1)[:, rank - 1]
+            ends = np.concatenate([p[:, None] - s[None, :] for p, s in pairs], 1)
+            low[part] = np.partition(ends, count - rank, 1)[:, count - rank]
+        return low, high
+
+    def to_json(self) -> list[list[float]]:
+        """As lists of numbers."""
+        return [group.tolist() for group in self.groups]
+
+    @staticmethod
+    def from_json(value: Any) -> "Scores":
+        """Back from `to_json`; anything else is refused."""
+        try:
+            groups = tuple(np.sort(np.asarray(group, np.float64)) for group in value)
+            if not all(group.ndim == 1 and np.isfinite(group).all() for group in groups) or not groups:
+                raise ValueError
+        except (TypeError, ValueError) as error:
+            raise WonderlandError(
+                "The calibration scores must be lists of finite numbers: the file is damaged."
+            ) from error
+        return Scores(groups)
