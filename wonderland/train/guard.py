@@ -21,15 +21,16 @@ class _Found(Exception):
 
 def check(scalars: dict[str, float], step: Callable[[State, Any], Any], state: State, batch: Any) -> None:
     """Stop when a scalar is not finite, naming the first layer that computes one."""
-    for name, value in scalars.items():
-        if not math.isfinite(value):
-            raise NonFinite(f"The {name} became {value} at step {state.step}: {_place(step, state, batch)} {ADVICE}")
+    bad = {name: value for name, value in scalars.items() if not math.isfinite(value)}
+    for name, value in bad.items():
+        place = _place(set(bad), step, state, batch)
+        raise NonFinite(f"The {name} became {value} at step {state.step}: {place} {ADVICE}")
 
 
 ADVICE = "Lower the learning rate, clip gradients, or look at the data of this batch."
 
 
-def _place(step: Callable[[State, Any], Any], state: State, batch: Any) -> str:
+def _place(bad: set[str], step: Callable[[State, Any], Any], state: State, batch: Any) -> str:
     for part, module in state.modules().items():
         for name, parameter in module.named_parameters():
             if not torch.isfinite(parameter).all():
@@ -40,10 +41,11 @@ def _place(step: Callable[[State, Any], Any], state: State, batch: Any) -> str:
         layer = None
     if layer:
         return f"the first layer with a non-finite output is {layer}."
-    for part, module in state.modules().items():
-        for name, parameter in module.named_parameters():
-            if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
-                return f"every layer's output is finite, but the gradient of {_join(part, name)} is not."
+    if "loss" not in bad:
+        for part, module in state.modules().items():
+            for name, parameter in module.named_parameters():
+                if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
+                    return f"every layer's output is finite, but the gradient of {_join(part, name)} is not."
     return "every layer's output is finite, so it arose in the loss itself."
 
 

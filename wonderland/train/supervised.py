@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
-from wonderland.optim import groups, warmup_cosine
+from wonderland.optim import follow, groups, warmup_cosine
 from wonderland.optim.schedules import Schedule
 from wonderland.train.guard import NonFinite
 from wonderland.train.state import State
@@ -29,6 +29,7 @@ class Supervised:
         accumulate: number of pieces a batch is cut into, for less memory and the same gradient.
         precision: "float32", or "bfloat16" for autocast.
         axis: which axis of x and y counts the examples.
+        average: decay of the moving average of the weights, kept in `state.average`; None for none.
     """
 
     loss: Loss
@@ -39,6 +40,7 @@ class Supervised:
     accumulate: int = 1
     precision: str = "float32"
     axis: int = 0
+    average: float | None = None
 
     def __post_init__(self):
         if self.precision not in ("float32", "bfloat16"):
@@ -71,6 +73,8 @@ class Supervised:
                 raise NonFinite(_bad_gradient(state.model, norm, state.step))
             scalars["gradient_norm"] = norm
         state.optimizer.step()
+        if self.average is not None:
+            follow(state.average, state.model, self.average, state.step)
         return scalars
 
 

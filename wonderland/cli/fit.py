@@ -1,0 +1,83 @@
+"""fit: learn from data and leave a run that can be trusted."""
+
+import argparse
+from typing import Any
+
+
+def options(verb: argparse.ArgumentParser) -> None:
+    """What can be said to fit."""
+    verb.add_argument("source", nargs="?", help="a file, a folder of class folders, or a bundled set such as digits")
+    verb.add_argument("--out", metavar="DIR", help="run folder (default: a free one under runs/)")
+    verb.add_argument("--resume", metavar="DIR", help="continue the run in this folder, exactly where it was cut")
+    verb.add_argument("--overwrite", action="store_true", help="begin again in a folder that holds a run")
+    learn = verb.add_argument_group("what to learn")
+    learn.add_argument("--target", metavar="COLUMN", help="the column to learn (default: inferred)")
+    learn.add_argument("--task", choices=["binary", "multiclass", "regression"], help="default: inferred")
+    learn.add_argument("--group", metavar="COLUMN", help="rows that share its value stay in one part of the split")
+    learn.add_argument("--time", metavar="COLUMN", help="learn from the past, test on the future")
+    learn.add_argument("--keep", metavar="COLUMN", action="append", help="keep a column that looks like the target")
+    learn.add_argument("--drop", metavar="COLUMN", action="append", help="leave a column out")
+    learn.add_argument("--strict", action="store_true", help="stop at faults in the data instead of repairing them")
+    learn.add_argument("--size", type=int, metavar="PIXELS", help="side of the images (default: from the data)")
+    how = verb.add_argument_group("how to learn (the recipe chooses what is left out)")
+    length = how.add_mutually_exclusive_group()
+    length.add_argument("--epochs", type=float, help="passes over the training rows")
+    length.add_argument("--steps", type=int, help="updates of the weights")
+    length.add_argument("--budget", metavar="TIME", help="time for training, such as 90s or 5m")
+    how.add_argument("--lr", type=_rate, help="peak learning rate, or auto to find one")
+    how.add_argument("--weight-decay", type=float)
+    how.add_argument("--batch-size", type=int)
+    how.add_argument("--clip", type=float, help="largest norm of the gradient")
+    how.add_argument("--accumulate", type=int, help="pieces a batch is cut into, to save memory")
+    how.add_argument("--precision", choices=["float32", "bfloat16"])
+    how.add_argument("--patience", type=int, help="evaluations without progress before stopping")
+    how.add_argument("--workers", type=int, help="processes that load images")
+    how.add_argument("--threads", type=int, help="threads for computing")
+    trust = verb.add_argument_group("trust and records")
+    trust.add_argument("--test", type=float, default=0.2, help="share of rows kept for the test (default 0.2)")
+    trust.add_argument(
+        "--level", type=float, default=0.9, help="how often sets and intervals hold the truth (default 0.9)"
+    )
+    trust.add_argument("--seed", type=int, default=0)
+    trust.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
+    trust.add_argument("--quiet", action="store_true", help="say only what went wrong")
+
+
+def _rate(text: str) -> float | str:
+    return text if text == "auto" else float(text)
+
+
+ASKED = ("target", "task", "group", "time", "keep", "drop", "strict", "size", "epochs", "steps", "budget", "lr",
+         "weight_decay", "batch_size", "clip", "accumulate", "precision", "patience", "workers", "threads", "test",
+         "level", "seed")  # fmt: skip
+
+
+def run(found: argparse.Namespace) -> int:
+    """Fit, showing the data before, progress during, and the metrics after."""
+    from wonderland.cli import show
+    from wonderland.recipes import fit
+    from wonderland.train import Stopped
+
+    given: dict[str, Any] = {name: getattr(found, name) for name in ASKED}
+    if found.resume:
+        defaults = {"test": 0.2, "level": 0.9, "seed": 0, "strict": False}
+        given = {name: value for name, value in given.items() if value is not None and value != defaults.get(name)}
+    talk = None if found.quiet else show.beginning
+    try:
+        result = fit(
+            found.source,
+            out=found.out,
+            resume=found.resume,
+            overwrite=found.overwrite,
+            progress=not found.quiet,
+            tensorboard=found.tensorboard,
+            talk=talk,
+            **given,
+        )
+    except Stopped as stop:
+        raise Stopped(
+            f"{stop} Continue with: wonderland fit --resume {stop.folder}", stop.signum, stop.folder
+        ) from None
+    if not found.quiet:
+        show.ending(result)
+    return 0

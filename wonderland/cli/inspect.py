@@ -1,0 +1,32 @@
+"""inspect: show what data holds, column by column, and what fit would repair or leave out."""
+
+import argparse
+
+
+def options(verb: argparse.ArgumentParser) -> None:
+    """What can be said to inspect."""
+    verb.add_argument("source", help="a file, a folder of class folders, or a bundled set")
+    verb.add_argument("--target", metavar="COLUMN")
+    verb.add_argument("--task", choices=["binary", "multiclass", "regression"])
+    verb.add_argument("--group", metavar="COLUMN")
+    verb.add_argument("--time", metavar="COLUMN")
+    verb.add_argument("--keep", metavar="COLUMN", action="append", default=[])
+    verb.add_argument("--drop", metavar="COLUMN", action="append", default=[])
+
+
+def run(found: argparse.Namespace) -> int:
+    """Open the data and show it."""
+    from wonderland import data
+    from wonderland.cli import show
+
+    dataset = data.open(
+        found.source,
+        found.target,
+        task=found.task,
+        group=found.group,
+        time=found.time,
+        keep=found.keep,
+        drop=found.drop,
+    )
+    show.dataset(dataset)
+    return 0

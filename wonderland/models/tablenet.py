@@ -1,0 +1,84 @@
+"""TableNet: an ensemble of small networks for the rows of a table."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from wonderland.core import WonderlandError, part
+from wonderland.nn.members import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
+
+
+@part
+class TableNet(nn.Module):
+    r"""Rows in, an answer from each member out.
+
+    Numbers go through periodic encodings, categories through embeddings, both through hidden layers, beside a straight
+    line from the inputs to the outputs:
+
+    .. math::
+        h_0 = [e(z), E(c)], \quad h_{l+1} = \mathrm{dropout}(\mathrm{silu}(h_l W_l + b_l)), \quad
+        y = h_L W_L + b_L + [z, E(c)] V
+
+    The line starts at zero; what is linear in the data need not be built from bends. There is a member for each entry of
+    `sigmas` (how wiggly its encodings begin) and `dropout`.
+
+    Shapes: x (b, p + q), the same rows for every member, or (m, b, p + q) -> (m, b, outputs); the first p = `numbers`
+    columns are numbers, the last q are codes of categories with `levels` codes each.
+
+    >>> net = TableNet(numbers=3, levels=[4], outputs=2, sigmas=[0.1, 0.7], dropout=[0.0, 0.1])
+    >>> net(torch.zeros(5, 4)).shape
+    torch.Size([2, 5, 2])
+    """
+
+    no_decay = frozenset()
+
+    def __init__(
+        self,
+        numbers: int,
+        levels: Sequence[int],
+        outputs: int,
+        *,
+        sigmas: Sequence[float] = (0.1, 0.7),
+        dropout: Sequence[float] = (0.1, 0.1),
+        dim: int = 128,
+        depth: int = 2,
+        number_dim: int = 4,
+        category_dim: int = 4,
+        frequencies: int = 16,
+    ):
+        super().__init__()
+        if len(sigmas) != len(dropout) or not sigmas:
+            raise WonderlandError(
+                f"TableNet needs a sigma and a dropout for each member, not {len(sigmas)} and {len(dropout)}."
+            )
+        if numbers + len(levels) < 1 or min(numbers, outputs - 1, depth - 1, dim - 1, number_dim - 2) < 0:
+            raise WonderlandError("TableNet needs at least one column, one output, one layer, and two features a number.")
+        self.members, self.numbers, self.columns = len(sigmas), numbers, numbers + len(levels)
+        self.encode = PeriodicNumbers(numbers, number_dim, sigmas, frequencies=frequencies) if numbers else None
+        self.embed = MemberEmbeddings(self.members, levels, category_dim) if levels else None
+        wide = numbers * number_dim + len(levels) * category_dim
+        self.hidden = nn.ModuleList(MemberLinear(self.members, dim if i else wide, dim) for i in range(depth))
+        self.dropout = MemberDropout(dropout)
+        self.head = MemberLinear(self.members, dim, outputs)
+        nn.init.zeros_(self.head.bias)
+        self.line = nn.Parameter(torch.zeros(self.members, numbers + len(levels) * category_dim, outputs))
+
+    def forward(self, x: Float[Tensor, "*m b c"]) -> Float[Tensor, "k b o"]:
+        if x.shape[-1] != self.columns:
+            raise WonderlandError(f"This model reads {self.columns} columns, not {x.shape[-1]}.")
+        if x.dim() == 2:
+            x = x.expand(self.members, *x.shape)
+        encoded, plain = [], []
+        if self.encode is not None:
+            encoded.append(self.encode(x[..., : self.numbers]))
+            plain.append(encoded[0][..., : self.numbers])
+        if self.embed is not None:
+            encoded.append(self.embed(x[..., self.numbers :]))
+            plain.append(encoded[-1])
+        h = torch.cat(encoded, -1)
+        for layer in self.hidden:
+            h = self.dropout(F.silu(layer(h)))
+        return self.head(h) + torch.bmm(torch.cat(plain, -1), self.line)

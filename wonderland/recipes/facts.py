@@ -1,0 +1,255 @@
+"""Facts: everything the report shows, gathered from a finished run."""
+
+import base64
+import io
+import json
+import shlex
+from typing import Any
+
+import numpy as np
+import torch
+from numpy import ndarray
+from torch import Tensor
+
+from wonderland.core import peak_megabytes
+from wonderland.recipes.plan import Plan, versions
+from wonderland.ship import Run, outputs
+from wonderland.tasks import Classification, Regression
+from wonderland.tasks.metrics import confusion
+from wonderland.understand import cost, permutation_importance, saliency
+
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)
+
+
+def facts(run: Run, plan: Plan) -> dict[str, Any]:
+    """What there is to say about a run, as plain values."""
+    found, _, y = plan.held(run.model, plan.parts.test)
+    measured = run.facts["measured"]["test"]
+    dataset = plan.dataset
+    common = {
+        "title": dataset.name,
+        "source": json.dumps(dataset.origin.get("path") or dataset.origin.get("bundled") or "data in memory")[1:-1],
+        "kind": dataset.kind,
+        "task": dataset.task,
+        "target": getattr(dataset, "target", None),
+        "classes": run.classes,
+        "rows": len(dataset),
+        "metrics": {"test": measured["metrics"]},
+        "curves": curves(run),
+        "columns": dataset.summary(),
+        "findings": [finding.to_json() for finding in dataset.findings],
+        "split": {name: len(rows) for name, rows in plan.parts.parts.items() if len(rows)},
+        "split_note": split_note(plan),
+        "cost": costs(run, plan),
+        "config": run.config,
+        "commands": commands(run),
+        "versions": versions(),
+        "fingerprint": dataset.fingerprint,
+    }
+    special = classified if isinstance(run.task, Classification) else regressed
+    return common | special(run, plan, found, y, measured) | importance(run, plan)
+
+
+def classified(run: Run, plan: Plan, found: Tensor, y: ndarray, measured: dict[str, Any]) -> dict[str, Any]:
+    """Confusion, reliability, sets and the most confident mistakes."""
+    assert isinstance(run.task, Classification)
+    classes = run.task.classes
+    probabilities = np.exp(run.trust.log_probabilities(found))
+    predicted = probabilities.argmax(1)
+    sets = run.trust.sets(found)
+    confidence = probabilities.max(1)
+    wrong = np.flatnonzero(predicted != y)
+    worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:12]
+    conformal = measured["conformal"] | {
+        "empty": int((sets.sum(1) == 0).sum()),
+        "levels": [
+            {"level": level, "coverage": float(run.trust.sets(found, level)[np.arange(len(y)), y].mean())}
+            for level in LEVELS
+        ],
+        "per_class": {
+            classes[code]: float(sets[y == code, code].mean()) for code in range(len(classes)) if (y == code).any()
+        },
+    }
+    return {
+        "confusion": confusion(y, predicted, len(classes)).tolist(),
+        "reliability": measured["reliability"] | {
+            "ece_before": measured["ece"]["before"],
+            "ece_after": measured["ece"]["after"],
+            "temperature": run.trust.temperature,
+        },
+        "conformal": conformal,
+        "balance": {label: int((plan.y == code).sum()) for code, label in enumerate(classes)},
+        "mistakes": [
+            {"true": classes[y[i]], "predicted": classes[predicted[i]], "probability": float(confidence[i])}
+            | shown(plan, int(plan.parts.test[i]))
+            for i in worst
+        ],
+    }  # fmt: skip
+
+
+def regressed(run: Run, plan: Plan, found: Tensor, y: ndarray, measured: dict[str, Any]) -> dict[str, Any]:
+    """Intervals, predicted against true, and the largest errors."""
+    values = run.trust.values(found)
+    low, high = run.trust.intervals(found)
+    some = np.linspace(0, len(y) - 1, min(len(y), 400)).astype(int)
+    worst = np.argsort(-np.abs(values - y), kind="stable")[:12]
+
+    def row(i: int) -> dict[str, Any]:
+        ends = {"low": float(low[i]), "high": float(high[i])} if np.isfinite(high[i]) else {}
+        return {"true": float(y[i]), "predicted": float(values[i])} | ends
+
+    def coverage(level: float) -> float:
+        below, above = run.trust.intervals(found, level)
+        return float(((below <= y) & (y <= above)).mean())
+
+    return {
+        "conformal": measured["conformal"] | {
+            "examples": [row(i) for i in some],
+            "levels": [{"level": level, "coverage": coverage(level)} for level in LEVELS],
+        },
+        "mistakes": [row(i) | shown(plan, int(plan.parts.test[i])) for i in worst],
+    }  # fmt: skip
+
+
+def shown(plan: Plan, index: int) -> dict[str, Any]:
+    """A row or an image for people to look at."""
+    example = plan.dataset.example(index)
+    if plan.dataset.kind == "image":
+        return {"image": thumbnail(example["image"]), "path": example.get("path")}
+    return {"row": {str(name): str(value) for name, value in example.items()}}
+
+
+def thumbnail(image: ndarray, *, side: int = 96) -> str:
+    """A small PNG as a data URI; tiny images are enlarged pixel by pixel."""
+    from PIL import Image
+
+    picture = Image.fromarray(image)
+    scale = side / max(picture.size)
+    size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+    picture = picture.resize(size, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.BILINEAR)
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def importance(run: Run, plan: Plan) -> dict[str, Any]:
+    """Columns by how much the answer suffers without them, or pixels by how much they move it."""
+    test = plan.parts.test
+    if plan.dataset.kind == "image":
+        rows = test[:256]
+        if isinstance(run.task, Regression):
+            return {}
+        weights = saliency(run.model, plan.take(rows), torch.as_tensor(plan.y[rows]))
+        return {"importance": {"height": weights.shape[0], "width": weights.shape[1], "values": weights.tolist()}}
+    names = list(dict.fromkeys(plan.encoder.column_of))
+    columns = [[i for i, column in enumerate(plan.encoder.column_of) if column == name] for name in names]
+
+    def score(x: Tensor, y: Tensor) -> Tensor:
+        found = outputs(run.model, x)
+        if isinstance(run.task, Regression):
+            return -torch.as_tensor(np.abs(run.trust.values(found) - y.numpy()))
+        return torch.as_tensor(run.trust.log_probabilities(found))[torch.arange(len(y)), y]
+
+    limit = 1000
+    drops = permutation_importance(score, plan.take(test), columns, torch.as_tensor(plan.y[test]), limit_rows=limit)
+    rows = [{"name": name, "value": drop.value, "spread": drop.spread} for name, drop in zip(names, drops, strict=True)]
+    what = "absolute error" if isinstance(run.task, Regression) else "log loss"
+    return {"importance": sorted(rows, key=lambda row: -row["value"]), "importance_score": what}
+
+
+def curves(run: Run) -> list[dict[str, Any]]:
+    """Learning curves from metrics.jsonl."""
+    path = run.folder / "metrics.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    if not rows:
+        return []
+    steps = [row["step"] for row in rows]
+    best = None
+    if not run.config["recipe"]["folds"]:
+        best = min(
+            (row for row in rows if "validation/loss" in row), key=lambda row: row["validation/loss"], default=None
+        )
+    loss = {
+        "name": "loss",
+        "steps": steps,
+        "train": [row.get("loss") for row in rows],
+        "validation": [row.get("validation/loss") for row in rows],
+        "best": best["step"] if best else None,
+        "log": True,
+    }
+    more = "accuracy" if isinstance(run.task, Classification) else "rmse"
+    other = {"name": more, "steps": steps, "validation": [row.get(f"validation/{more}") for row in rows]}
+    return [loss, other]
+
+
+def costs(run: Run, plan: Plan) -> dict[str, Any]:
+    """What the model is and what it took."""
+    found = cost(run.model, plan.take(plan.parts.test[:1])).to_json()
+    recipe = plan.recipe
+    path = run.folder / "times.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    spent = training_seconds(lines)
+    seen = recipe.steps * recipe.batch_size * max(1, recipe.members)
+    return found | {
+        "model_bytes": (run.folder / "model.safetensors").stat().st_size,
+        "peak_bytes": int(peak_megabytes() * 2**20),
+        "seconds": spent,
+        "steps": recipe.steps,
+        "epochs": recipe.steps / plan.batches().per_epoch,
+        "examples_per_second": seen / spent if spent else None,
+        "threads": run.config["threads"],
+        "device": "cpu",
+    }
+
+
+def training_seconds(lines: list[str]) -> float | None:
+    """Time spent training, from times.jsonl: each process that worked on the run counts from its own start."""
+    total = last = 0.0
+    for line in lines:
+        try:
+            now = float(json.loads(line)["seconds"])
+        except (ValueError, KeyError, TypeError):
+            continue  # a line that a kill cut short
+        if now < last:
+            total += last
+        last = now
+    return round(total + last, 3) or None
+
+
+def split_note(plan: Plan) -> str:
+    """How the rows were used, where it is not the plain way."""
+    if not plan.recipe.folds:
+        return plan.parts.note
+    each = plan.recipe.members // plan.recipe.folds
+    text = (
+        f"The training rows are cut into {plan.recipe.folds} folds. Each fold is judged by {each} members that never saw it; "
+        "calibration and conformal scores come from those judgements, predictions from all members together."
+    )
+    return f"{text} {plan.parts.note}".strip()
+
+
+def commands(run: Run) -> list[dict[str, str]]:
+    """How to do it again, and what to do next."""
+    folder = shlex.quote(str(run.folder))
+    origin = run.config["source"]["origin"]
+    source = origin.get("bundled") or origin.get("path")
+    found = []
+    if source:
+        options = []
+        defaults = {"test": 0.2, "level": 0.9, "seed": 0}
+        for name, value in run.config["request"].items():
+            if value in (None, False, []) or defaults.get(name) == value:
+                continue
+            flag = "--" + name.replace("_", "-")
+            values = value if isinstance(value, list) else [value]
+            options += [flag] if value is True else [word for item in values for word in (flag, shlex.quote(str(item)))]
+        words = ["wonderland fit", shlex.quote(str(source)), *options, "--threads", str(run.config["threads"])]
+        found.append(
+            {
+                "text": "Fit it again, to the same bits on the same machine",
+                "command": " ".join([*words, "--out NEWFOLDER"]),
+            }
+        )
+    found.append({"text": "Predict", "command": f"wonderland predict {folder} NEWDATA -o predictions.csv"})
+    found.append({"text": "Measure on other data", "command": f"wonderland evaluate {folder} DATA"})
+    return found

@@ -1,0 +1,254 @@
+"""fit: the whole road, from a source to a run that can be trusted. Each stage is done once and never half."""
+
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from wonderland import data
+from wonderland.core import (
+    WonderlandError,
+    keep_freed_memory,
+    lock,
+    read_json,
+    save_tensors,
+    sha256,
+    write_json,
+    write_text,
+)
+from wonderland.data import Dataset
+from wonderland.recipes.facts import facts
+from wonderland.recipes.plan import Plan, choose, config_of, final, rebuild
+from wonderland.recipes.request import Request
+from wonderland.ship import Run, load, load_model, read_config, save_model
+from wonderland.train import run as train
+from wonderland.train.state import random_state, set_random_state
+from wonderland.trust import Held, Trust
+from wonderland.understand import render
+
+
+def fit(
+    source: Any = None,
+    target: str | None = None,
+    *,
+    out: str | Path | None = None,
+    resume: str | Path | None = None,
+    model: nn.Module | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+    tensorboard: bool = False,
+    talk: Any = None,
+    **options: Any,
+) -> Run:
+    """Learn from a source and leave a run: model, preprocessing, calibration, conformal sets, records and a report.
+
+    Calling it again with the same source, options and folder continues a run that was cut, exactly.
+
+    Args:
+        source: a path, a bundled name, a frame, arrays: whatever `wonderland.data.open` takes.
+        target: the column to learn; inferred when left out.
+        out: the run folder; a free one under `runs/` by default.
+        resume: a run folder to continue; its config says everything else.
+        model: your own module in place of the recipe's. It takes the encoded batch and gives (b, outputs).
+        overwrite: begin again in a folder that holds another run.
+        progress: show a live bar.
+        tensorboard: also write TensorBoard files.
+        talk: called with the open dataset and the plan before training, to show them.
+        options: epochs, steps or budget ("60s"); seed, level, test, task, group, time, keep, drop, strict, lr (a number
+            or "auto"), weight_decay, batch_size, clip, accumulate, precision, patience, workers, threads, size.
+    """
+    if resume is not None:
+        folder = Path(resume)
+        config = read_config(folder)
+        request = Request.from_json(config.get("request"))
+        if options or target is not None or out is not None:
+            raise WonderlandError("A resumed run keeps the options it began with: give --resume and the folder only.")
+        source = _source_again(config, folder) if source is None else source
+    elif source is None:
+        raise WonderlandError("Nothing to fit: name a file, a folder or a bundled set, or a run to resume.")
+    else:
+        request = Request.of(target=target, **options)
+        folder = Path(out) if out is not None else free_folder(source)
+    with lock(folder), _world(request):
+        if overwrite and resume is None:
+            _clear(folder)
+        dataset = open_for(source, request)
+        plan, config = _settle(folder, dataset, request, model)
+        if talk:
+            talk(dataset, plan)
+        torch.set_num_threads(config["threads"])
+        _train(folder, plan, progress, tensorboard)
+        _trust(folder, plan, config)
+        _report(folder, plan, config)
+        return load(folder, model=model)
+
+
+def open_for(source: Any, request: Request) -> Dataset:
+    """Open a source as the request asks, with a target that can be learned."""
+    more = {"size": request.size} if request.size else {}
+    dataset = data.open(
+        source,
+        request.target,
+        task=request.task,
+        group=request.group,
+        time=request.time,
+        keep=request.keep,
+        drop=request.drop,
+        strict=request.strict,
+        **more,
+    )
+    if dataset.y is None or dataset.task is None:
+        raise WonderlandError(
+            f"{dataset.name} has no target to learn: name a column, or sort images into class folders."
+        )
+    return dataset
+
+
+def _settle(folder: Path, dataset: Dataset, request: Request, own: nn.Module | None) -> tuple[Plan, dict[str, Any]]:
+    """The plan of the run in this folder: as config.json says if there is one, else chosen now and written down."""
+    if (folder / "config.json").exists():
+        config = read_config(folder)
+        threads = Request.from_json(config["request"]).threads
+        if replace(Request.from_json(config["request"]), threads=None) != replace(request, threads=None) or (
+            request.threads not in (None, threads, config["threads"])
+        ):
+            raise WonderlandError(
+                f"{folder} holds a run with other options. Choose another folder with --out, or begin again with --overwrite."
+            )
+        torch.set_num_threads(config["threads"])
+        return rebuild(config, dataset, folder, own), config
+    if request.threads:
+        torch.set_num_threads(request.threads)
+    plan = choose(dataset, request, own)
+    config = config_of(plan, request, torch.get_num_threads())
+    write_json(folder / "config.json", config)
+    return plan, config
+
+
+def _train(folder: Path, plan: Plan, progress: bool, tensorboard: bool) -> None:
+    """Weights and preprocessing, unless they are there already and belong to this config."""
+    inputs = {"config.json": sha256(folder / "config.json")}
+    if _made_from(folder / "model.safetensors", inputs):
+        return
+    recipe = plan.recipe
+    outcome = train(
+        plan.step(),
+        plan.state(),
+        plan.batches(),
+        steps=recipe.steps,
+        folder=folder,
+        evaluate=plan.evaluate,
+        evaluate_every=recipe.evaluate_every,
+        watch=None if recipe.folds else "validation/loss",
+        patience=recipe.patience,
+        progress=progress,
+        tensorboard=tensorboard,
+    )
+    encoder = plan.encoder.to_json()
+    save_tensors(folder / "preprocess.safetensors", plan.encoder.tensors(), {})
+    write_json(folder / "preprocess.json", encoder)
+    save_model(folder, final(outcome.state), {"inputs": inputs, "step": outcome.best_step or recipe.steps})
+
+
+def _trust(folder: Path, plan: Plan, config: dict[str, Any]) -> None:
+    """Temperature, scores and measured coverage, unless trust.json was made from these very files."""
+    names = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors")
+    inputs = {name: sha256(folder / name) for name in names}
+    if (folder / "trust.json").exists() and read_json(folder / "trust.json").get("inputs") == inputs:
+        return
+    model = trained(folder, plan)
+    parts = plan.parts
+    judged = parts.train if plan.recipe.folds else None
+    validation = Held(*plan.held(model, parts.validation if judged is None else judged))
+    calibration = Held(*plan.held(model, parts.calibration)) if judged is None else validation
+    trust = Trust.fit(plan.task, validation, calibration, plan.recipe.folds or 1, config["level"])
+    found, _, y = plan.held(model, parts.test)
+    write_json(
+        folder / "trust.json", {"inputs": inputs, **trust.to_json(), "measured": {"test": trust.measure(found, y)}}
+    )
+
+
+def trained(folder: Path, plan: Plan) -> nn.Module:
+    """The finished model of a plan."""
+    return load_model(folder, None if isinstance(plan.recipe.model, str) else plan.recipe.model, plan.own)
+
+
+def _report(folder: Path, plan: Plan, config: dict[str, Any]) -> None:
+    """The page for people, unless it already shows this trust.json."""
+    mark = f"<!-- made from {sha256(folder / 'trust.json')} -->"
+    path = folder / "report.html"
+    if path.exists() and path.read_text().endswith(mark + "\n"):
+        return
+    run = load(folder, model=plan.own)
+    write_text(path, render(facts(run, plan)) + mark + "\n")
+
+
+def _made_from(path: Path, inputs: dict[str, str]) -> bool:
+    from wonderland.core import load_tensors
+
+    if not path.exists():
+        return False
+    try:
+        return load_tensors(path)[1].get("inputs") == inputs
+    except WonderlandError:
+        return False
+
+
+def _source_again(config: dict[str, Any], folder: Path) -> Any:
+    origin = config.get("source", {}).get("origin", {})
+    for key in ("path", "bundled"):
+        if isinstance(origin.get(key), str):
+            return origin[key]
+    raise WonderlandError(
+        f"The run in {folder} was fitted from data in memory: continue it from Python with wonderland.fit(data, resume={str(folder)!r})."
+    )
+
+
+def free_folder(source: Any) -> Path:
+    """A folder under `runs/` that is not taken yet, named after the source."""
+    name = Path(source).stem if isinstance(source, str | Path) else "run"
+    for number in range(1, 10_000):
+        folder = Path("runs") / (name if number == 1 else f"{name}-{number}")
+        if not (folder / "config.json").exists():
+            return folder
+    raise WonderlandError(f"There are ten thousand runs called {name}: name a folder with --out.")
+
+
+RUN_FILES = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors", "metrics.jsonl",
+             "times.jsonl", "trust.json", "report.html")  # fmt: skip
+
+
+def _clear(folder: Path) -> None:
+    """Remove a run's own files, and nothing else that may lie in the folder."""
+    for name in RUN_FILES:
+        (folder / name).unlink(missing_ok=True)
+    for name in ("checkpoint", "tensorboard"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+@contextmanager
+def _world(request: Request) -> Iterator[None]:
+    """Seeds and threads of a run; the caller's are put back afterwards."""
+    before, threads = random_state(), torch.get_num_threads()
+    keep_freed_memory()
+    random.seed(request.seed)
+    np.random.seed(request.seed % 2**32)  # noqa: NPY002 - a user's module may draw from it
+    torch.manual_seed(request.seed)
+    try:
+        yield
+    finally:
+        set_random_state(before)
+        torch.set_num_threads(threads)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,260 @@
+"""Plan: from a request and its data to a config that says everything before the first step."""
+
+import copy
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wonderland.core import WonderlandError
+from wonderland.data import Augment, Batches, Dataset, Encoder, Images, Split, split
+from wonderland.data.images import Memory
+from wonderland.optim import warmup_cosine
+from wonderland.recipes import image, table
+from wonderland.recipes.recipe import Recipe
+from wonderland.recipes.request import Request
+from wonderland.ship import FORMAT, outputs
+from wonderland.tasks import Classification, Regression, Task
+from wonderland.train import State, Supervised, adamw, find_lr, steps_within
+
+ROADS = {"table": table, "image": image}
+
+
+@dataclass
+class Plan:
+    """All that a training needs, in memory: made from a config and the data it names, the same each time."""
+
+    dataset: Dataset
+    parts: Split
+    encoder: Encoder
+    task: Task
+    recipe: Recipe
+    seed: int
+    own: nn.Module | None = None
+
+    def __post_init__(self):
+        assert self.dataset.y is not None
+        self.x = self._rows()
+        self.y = self.dataset.y
+        target = self.task.standard(self.y) if isinstance(self.task, Regression) else self.y
+        kind = torch.float32 if isinstance(self.task, Regression) else torch.int64
+        self.targets = torch.as_tensor(target).to(kind)
+
+    def _rows(self) -> Tensor | Callable[[np.ndarray], Tensor]:
+        """Encoded rows: all of them where they fit in memory, else a function that reads some."""
+        if isinstance(self.dataset, Images) and not isinstance(self.dataset.store, Memory):
+            return lambda rows: self.encoder.encode(self.dataset, rows)
+        return self.encoder.encode(self.dataset)
+
+    def take(self, rows: np.ndarray) -> Tensor:
+        """Some encoded rows."""
+        return self.x[torch.as_tensor(rows)] if isinstance(self.x, Tensor) else self.x(rows)
+
+    def state(self) -> State:
+        """Fresh weights and optimizer, the same for the same seed."""
+        torch.manual_seed(self.seed)
+        model = self.own if self.own is not None else self.recipe.model.build()  # type: ignore[union-attr]
+        recipe = self.recipe
+        optimizer = adamw(model, lr=recipe.lr, weight_decay=recipe.weight_decay, betas=recipe.betas)
+        averaged = {} if recipe.average is None else {"average": copy.deepcopy(model)}
+        return State(model=model, optimizer=optimizer, **averaged)
+
+    def step(self) -> Supervised:
+        """What is done with each batch."""
+        recipe = self.recipe
+
+        def schedule(step: int, steps: int) -> float:
+            return warmup_cosine(step, steps, warmup=recipe.warmup)
+
+        return Supervised(
+            self.task.loss,
+            recipe.steps,
+            recipe.lr,
+            schedule,
+            clip=recipe.clip,
+            accumulate=recipe.accumulate,
+            precision=recipe.precision,
+            axis=1 if recipe.members else 0,
+            average=recipe.average,
+        )
+
+    def batches(self) -> Batches:
+        """Training rows, shuffled; each member of an ensemble in an order of its own."""
+        recipe = self.recipe
+        rows: Any = self.parts.train
+        if recipe.members:
+            rows = [self.rows_of(member) for member in range(recipe.members)]
+        return Batches(
+            self.x,
+            self.targets,
+            size=recipe.batch_size,
+            seed=self.seed,
+            rows=rows,
+            augment=Augment.from_json(recipe.augment) if recipe.augment else None,
+            workers=recipe.workers,
+        )
+
+    def rows_of(self, member: int) -> np.ndarray:
+        """The rows a member may learn from: all training rows, less the fold its group is judged on."""
+        train = self.parts.train
+        if not self.recipe.folds or self.parts.folds is None:
+            return train
+        group = member // (self.recipe.members // self.recipe.folds)
+        return train[self.parts.folds[train] != group]
+
+    def held(self, model: nn.Module, rows: np.ndarray) -> tuple[Tensor, np.ndarray, np.ndarray]:
+        """Members' outputs, judging group and target of rows."""
+        group = np.zeros(len(rows), np.int64)
+        if self.recipe.folds and self.parts.folds is not None:
+            group = self.parts.folds[rows].astype(np.int64)
+        pieces = np.array_split(rows, max(1, -(-len(rows) // 8192)))
+        found = torch.cat([outputs(model, self.take(piece)) for piece in pieces], 1)
+        return found, group, self.y[rows]
+
+    def evaluate(self, state: State) -> dict[str, float]:
+        """Loss and a metric people know, on the validation part (or on each fold by the group that never saw it)."""
+        rows = self.parts.validation if not self.recipe.folds else self.parts.train
+        found, group, y = self.held(final(state), rows)
+        if self.recipe.folds:
+            found = found.unflatten(0, (self.recipe.folds, -1))[torch.as_tensor(group), :, torch.arange(len(rows))]
+            found = found.transpose(0, 1)
+        combined = self.task.combine(found).numpy()
+        if isinstance(self.task, Classification):
+            metrics = self.task.metrics(combined, y)
+            return {"validation/loss": metrics["log_loss"], "validation/accuracy": metrics["accuracy"]}
+        metrics = self.task.metrics(self.task.original(combined[:, 0]), y)
+        return {"validation/loss": (metrics["rmse"] / self.task.scale) ** 2, "validation/rmse": metrics["rmse"]}
+
+    def describe(self) -> str:
+        """The plan in a sentence."""
+        recipe = self.recipe
+        name = recipe.model if isinstance(recipe.model, str) else recipe.model.name
+        many = f"{recipe.members} x " if recipe.members else ""
+        epochs = recipe.steps / self.batches().per_epoch
+        return f"Model: {many}{name}, {recipe.steps:,} steps of {recipe.batch_size} rows ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}."
+
+
+def final(state: State) -> nn.Module:
+    """The model that is kept: the average of the weights where there is one."""
+    return state.parts().get("average", state.model)
+
+
+def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Plan:
+    """Split the data, fit the encoder, and settle every number of the recipe."""
+    road = ROADS[dataset.kind]
+    folds = None if own is not None else road.folds(dataset)
+    parts = split_as(dataset, request, folds)
+    encoder = dataset.encoder(parts.train)
+    task = task_of(dataset, parts)
+    recipe = road.recipe(dataset, encoder, parts, task)
+    if own is not None:
+        recipe = own_recipe(recipe, own)
+    recipe = recipe.changed(
+        batch_size=request.batch_size,
+        weight_decay=request.weight_decay,
+        clip=request.clip,
+        accumulate=request.accumulate,
+        precision=request.precision,
+        patience=None if folds else request.patience,
+        workers=request.workers,
+        lr=request.lr if not isinstance(request.lr, str) else None,
+    )
+    plan = Plan(dataset, parts, encoder, task, recipe, request.seed, own)
+    return measured(plan, request)
+
+
+def measured(plan: Plan, request: Request) -> Plan:
+    """Turn wishes that need a stopwatch or a trial (epochs, budget, lr auto) into numbers, once."""
+    batches = plan.batches()
+    epoch = batches.per_epoch
+    steps = plan.recipe.steps
+    if request.steps:
+        steps = request.steps
+    elif request.epochs:
+        steps = max(1, round(request.epochs * epoch))
+    plan.recipe = plan.recipe.changed(steps=steps, batch_size=batches.size)
+    if request.lr == "auto":
+        plan.recipe = plan.recipe.changed(lr=find_lr(plan.step(), fresh(plan), batches).lr)
+    if request.budget:
+        every = plan.recipe.evaluate_every
+        steps = steps_within(request.budget, plan.step(), fresh(plan), batches, plan.evaluate, every)
+        plan.recipe = plan.recipe.changed(steps=steps)
+    return plan
+
+
+def fresh(plan: Plan) -> State:
+    """A state to try things on; a user's own module is copied, so that it stays as it came."""
+    return copy.deepcopy(plan.state())
+
+
+def own_recipe(recipe: Recipe, own: nn.Module) -> Recipe:
+    """The recipe of this kind of data around a user's module: no members, no folds, a gentle rate."""
+    plain = replace(recipe, members=0, folds=None, average=None, clip=1.0)
+    return plain.changed(model=type(own).__name__, lr=1e-3, weight_decay=0.01, betas=(0.9, 0.999))
+
+
+def split_as(dataset: Dataset, request: Request, folds: int | None) -> Split:
+    """Parts of the sizes this library uses; the calibration part stops growing where it has rows enough."""
+    if folds:
+        return split(dataset, seed=request.seed, test=request.test, folds=folds)
+    share = min(0.1, 20_000 / len(dataset))
+    return split(dataset, seed=request.seed, test=request.test, validation=share, calibration=share)
+
+
+def task_of(dataset: Dataset, parts: Split) -> Task:
+    """What is to be learned, with what it needs to know of the training rows."""
+    if dataset.task != "regression":
+        assert dataset.classes is not None
+        return Classification(dataset.classes)
+    assert dataset.y is not None
+    y = dataset.y[parts.train]
+    scale = float(y.std())
+    if not scale > 0:
+        raise WonderlandError("The target is the same in every training row, so there is nothing to learn.")
+    return Regression(mean=float(y.mean()), scale=scale, low=float(y.min()), high=float(y.max()))
+
+
+def config_of(plan: Plan, request: Request, threads: int) -> dict[str, Any]:
+    """The record that a run begins with, and can be rebuilt from."""
+    return {
+        "format": FORMAT,
+        "wonderland": version("wonderland"),
+        "source": {"name": plan.dataset.name, "kind": plan.dataset.kind, "origin": plan.dataset.origin,
+                   "fingerprint": plan.dataset.fingerprint, "rows": len(plan.dataset)},
+        "request": request.to_json(),
+        "recipe": plan.recipe.to_json(),
+        "split": plan.parts.to_json(),
+        "seed": request.seed,
+        "threads": threads,
+        "level": request.level,
+        "versions": versions(),
+    }  # fmt: skip
+
+
+def versions() -> dict[str, str]:
+    """What the bits of a run depend on."""
+    found = {name: version(name) for name in ("torch", "numpy", "pandas", "safetensors")}
+    return {"python": platform.python_version(), **found, "machine": platform.machine(), "system": platform.system()}
+
+
+def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Module | None) -> Plan:
+    """The plan that a config describes, from the same data."""
+    if dataset.fingerprint != config["source"]["fingerprint"]:
+        raise WonderlandError(
+            f"The data of {folder} changed since the run began, so it cannot go on as it was. "
+            "Bring back the data, or start a new run in another folder."
+        )
+    request, recipe = Request.from_json(config["request"]), Recipe.from_json(config["recipe"])
+    parts = split_as(dataset, request, recipe.folds)
+    if parts.digest != config["split"]["digest"]:
+        raise WonderlandError(
+            f"The rows of {folder} can no longer be split as they were: start a new run in another folder."
+        )
+    encoder = dataset.encoder(parts.train)
+    return Plan(dataset, parts, encoder, recipe.task.build(), recipe, request.seed, own)

@@ -1,0 +1,86 @@
+"""Request: what the user asked for, in words and numbers that config.json keeps."""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from wonderland.core import WonderlandError, nearest
+from wonderland.train import seconds
+from wonderland.trust import check_level
+
+
+@dataclass(frozen=True)
+class Request:
+    """Options of a fit; None leaves a choice to the recipe."""
+
+    target: str | None = None
+    task: str | None = None
+    group: str | None = None
+    time: str | None = None
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    strict: bool = False
+    size: int | None = None
+    epochs: float | None = None
+    steps: int | None = None
+    budget: float | None = None
+    lr: float | str | None = None
+    weight_decay: float | None = None
+    batch_size: int | None = None
+    clip: float | None = None
+    accumulate: int | None = None
+    precision: str | None = None
+    patience: int | None = None
+    workers: int | None = None
+    test: float = 0.2
+    level: float = 0.9
+    seed: int = 0
+    threads: int | None = None
+
+    @staticmethod
+    def of(**options: Any) -> "Request":
+        """From keyword arguments; an unknown one is answered with the nearest."""
+        known = [field.name for field in fields(Request)]
+        for name in options:
+            if name not in known:
+                raise WonderlandError(f"fit has no option {name!r}.{nearest(name, known)}")
+        for name in ("keep", "drop"):
+            if isinstance(options.get(name), str):
+                options[name] = (options[name],)
+            options[name] = tuple(options.get(name) or ())
+        if options.get("budget") is not None:
+            options["budget"] = seconds(options["budget"])
+        request = Request(**options)
+        request.check()
+        return request
+
+    def check(self) -> None:
+        """Refuse what cannot be meant."""
+        check_level(self.level)
+        if sum(value is not None for value in (self.epochs, self.steps, self.budget)) > 1:
+            raise WonderlandError("Choose one of epochs, steps and budget: each of them sets the length of training.")
+        if not 0 < self.test < 1:
+            raise WonderlandError(f"The test part is a share between 0 and 1, such as 0.2, not {self.test}.")
+        least = {"epochs": 0.0, "steps": 1, "batch_size": 1, "accumulate": 1, "patience": 1, "threads": 1, "size": 8}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if value is not None and (value < bound or value == 0):
+                raise WonderlandError(f"{name} must be {f'at least {bound}' if bound else 'more than 0'}, not {value}.")
+        for name in ("lr", "weight_decay", "clip", "workers"):
+            value = getattr(self, name)
+            if isinstance(value, str) and (name, value) != ("lr", "auto"):
+                raise WonderlandError(f"{name} must be a number{' or auto' if name == 'lr' else ''}, not {value!r}.")
+            if isinstance(value, int | float) and (value < 0 or (name in ("lr", "clip") and value == 0)):
+                raise WonderlandError(f"{name} must not be {'negative' if value < 0 else 'zero'}, as {value} is.")
+        if self.precision not in (None, "float32", "bfloat16"):
+            raise WonderlandError(f"precision is float32 or bfloat16, not {self.precision!r}.")
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self) | {"keep": list(self.keep), "drop": list(self.drop)}
+
+    @staticmethod
+    def from_json(value: Any) -> "Request":
+        """Back from `to_json`."""
+        if not isinstance(value, dict):
+            raise WonderlandError("config.json holds no request: it is damaged or not ours.")
+        return Request.of(**value)

@@ -1,0 +1,19 @@
+"""Run: save, load, predict."""
+
+from wonderland.ship.run import Run, load, load_encoder, outputs, read_task
+from wonderland.ship.store import FORMAT, load_model, read_config, save_model
+from wonderland.ship.tables import read_kind, write_table
+
+__all__ = [
+    "FORMAT",
+    "Run",
+    "load",
+    "load_encoder",
+    "load_model",
+    "outputs",
+    "read_config",
+    "read_kind",
+    "read_task",
+    "save_model",
+    "write_table",
+]

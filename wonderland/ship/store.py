@@ -1,0 +1,99 @@
+"""A run folder's files: written whole, read with suspicion. A model is built only from the closed set of parts."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
+
+from wonderland.core import Spec, WonderlandError, inside, load_tensors, read_header, read_json, save_tensors
+
+FORMAT = 1
+
+
+def save_model(folder: str | Path, model: nn.Module, meta: dict[str, Any]) -> None:
+    """Write a model's weights and buffers as `model.safetensors`."""
+    tensors = {name: _real(tensor) for name, tensor in model.state_dict().items()}
+    save_tensors(Path(folder) / "model.safetensors", tensors, meta)
+
+
+def load_model(folder: str | Path, spec: Spec | None, own: nn.Module | None = None) -> nn.Module:
+    """Build the model a folder describes, on no memory at all, compare it with the file, and only then fill it."""
+    path = inside(folder, "model.safetensors")
+    header = {name: entry for name, entry in read_header(path).items() if name != "__metadata__"}
+    if own is None:
+        assert spec is not None
+        _compare(_outline(spec, len(header)).state_dict(), header, path)
+        model = spec.build()
+    else:
+        model = own
+        _compare(model.state_dict(), header, path)
+    tensors, _ = load_tensors(path)
+    with torch.no_grad():
+        for name, target in model.state_dict().items():
+            _real(target).copy_(tensors[name])
+    return model.eval()
+
+
+def _outline(spec: Spec, tensors: int) -> nn.Module:
+    """The model without memory; refused when it has more parameters than the file has tensors."""
+    made = 0
+
+    def count(module: nn.Module, name: str, parameter: Any) -> None:
+        nonlocal made
+        made += 1
+        if made > 2 * tensors + 16:
+            raise WonderlandError(
+                "The model's description asks for more layers than its weights file holds: it is damaged."
+            )
+
+    handle = register_module_parameter_registration_hook(count)
+    try:
+        with torch.device("meta"):
+            return spec.build()
+    except WonderlandError:
+        raise
+    except (TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, LookupError, MemoryError) as error:
+        raise WonderlandError(f"The model's description cannot be built: {_first_line(error)}") from error
+    finally:
+        handle.remove()
+
+
+def _compare(expected: dict[str, Tensor], header: dict[str, Any], path: Path) -> None:
+    for name in expected.keys() - header.keys():
+        raise WonderlandError(
+            f"{path} lacks {name!r}, which the model's description has: the two do not belong together."
+        )
+    for name in header.keys() - expected.keys():
+        raise WonderlandError(
+            f"{path} holds {name[:80]!r}, which the model's description has not: the two do not belong together."
+        )
+    for name, tensor in expected.items():
+        entry = header[name]
+        shape = entry.get("shape") if isinstance(entry, dict) else None
+        if shape != list(_real(tensor).shape):
+            raise WonderlandError(
+                f"{path}: {name!r} has shape {shape}, but the model's description says {list(tensor.shape)}."
+            )
+
+
+def _real(tensor: Tensor) -> Tensor:
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """The run's config.json, checked for its form."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise WonderlandError(f"There is no run in {folder}: the folder does not exist.")
+    if not (folder / "config.json").exists():
+        raise WonderlandError(f"{folder} is not a run: it has no config.json.")
+    config = read_json(inside(folder, "config.json"))
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise WonderlandError(f"{folder / 'config.json'} is not a run's description of a version this library reads.")
+    return config

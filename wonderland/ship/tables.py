@@ -1,0 +1,37 @@
+"""Predictions on disk: CSV, Parquet or JSON lines, by the ending of the name."""
+
+import io
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from wonderland.core import WonderlandError, need, write_bytes
+
+KINDS = {".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+
+def read_kind(path: str | Path) -> str:
+    """Which kind of file a name asks for."""
+    ending = Path(path).suffix.lower()
+    if ending not in KINDS:
+        raise WonderlandError(f"Predictions are written as .csv, .parquet or .jsonl, and {str(path)!r} ends otherwise.")
+    return KINDS[ending]
+
+
+def write_table(table: pd.DataFrame, path: str | Path) -> None:
+    """Write a table of predictions, atomically. In CSV a set is a JSON list, so that no class name can break it."""
+    kind = read_kind(path)
+    if not Path(path).absolute().parent.is_dir():
+        raise WonderlandError(f"The folder of {path} does not exist: make it first.")
+    if kind == "parquet":
+        need("pyarrow", extra="parquet", why="to write Parquet files")
+        buffer = io.BytesIO()
+        table.to_parquet(buffer, index=False)
+        write_bytes(path, buffer.getvalue())
+    elif kind == "jsonl":
+        write_bytes(path, table.to_json(orient="records", lines=True, force_ascii=False, double_precision=15).encode())
+    else:
+        if "set" in table:
+            table = table.assign(set=[json.dumps(labels, ensure_ascii=False) for labels in table["set"]])
+        write_bytes(path, table.to_csv(index=False).encode())
