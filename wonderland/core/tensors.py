@@ -32,7 +32,9 @@ def save_tensors(path: str | Path, tensors: dict[str, Tensor], meta: dict[str, A
     """Write tensors and JSON as one safetensors file, atomically; returns the digest it carries."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     name = digest(tensors, meta)
-    write_bytes(path, save(tensors, metadata={"wonderland": json.dumps(meta, allow_nan=False), "sha256": name}))
+    # One note only: the format does not keep the order of several, and equal files should be equal to the byte.
+    note = json.dumps({"meta": meta, "sha256": name}, allow_nan=False)
+    write_bytes(path, save(tensors, metadata={"wonderland": note}))
     return name
 
 
@@ -63,13 +65,13 @@ def load_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     read_header(path)
     try:
         with safe_open(path, framework="pt") as file:
-            notes = file.metadata() or {}
+            note = json.loads((file.metadata() or {}).get("wonderland", "{}"))
             # A mapped file starts where it starts; vectorised kernels round differently on unaligned memory.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-        meta = json.loads(notes.get("wonderland", "{}"))
     except (SafetensorError, ValueError, RecursionError, OSError) as error:
         raise WonderlandError(f"{path} is not a safetensors file: it is damaged, cut short or not ours.") from error
-    if notes.get("sha256") != digest(tensors, meta):
+    meta = note.get("meta", {}) if isinstance(note, dict) else {}
+    if not isinstance(note, dict) or note.get("sha256") != digest(tensors, meta):
         raise WonderlandError(f"{path} does not match the digest it carries: it is damaged or was changed.")
     return tensors, meta
 

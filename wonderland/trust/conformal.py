@@ -30,6 +30,32 @@ def check_level(level: float) -> float:
     return float(level)
 
 
+def misfit(logits: ndarray) -> ndarray:
+    r"""How badly each class fits: the log-odds against it.
+
+    .. math:: s_y = \log \sum_{k \ne y} e^{z_k} - z_y = -\mathrm{logit}\, p_y
+
+    Orders classes as 1 - p does, but two rows that are both all but certain still differ, so scores do not tie.
+
+    Shapes: (..., c) -> (..., c).
+
+    >>> misfit(np.log(np.array([0.8, 0.2]))).round(3).tolist()
+    [-1.386, 1.386]
+    """
+    logits = np.asarray(logits, np.float64)
+    top = logits.max(-1, keepdims=True)
+    shares = np.exp(logits - top)
+    others = shares.sum(-1, keepdims=True) - shares
+    # Where one class holds nearly all, the others are summed without it, or they would drown in rounding.
+    best = logits.argmax(-1)[..., None]
+    rest = np.where(np.arange(logits.shape[-1]) == best, -np.inf, logits)
+    second = rest.max(-1, keepdims=True)
+    without = second + np.log(np.exp(rest - second).sum(-1, keepdims=True))
+    with np.errstate(divide="ignore"):
+        against = np.where(np.arange(logits.shape[-1]) == best, without, top + np.log(others))
+    return against - logits
+
+
 @dataclass(frozen=True)
 class Scores:
     """Calibration scores, a sorted array for each group of members.
@@ -54,13 +80,13 @@ class Scores:
 
     def enough(self, level: float) -> bool:
         """Are there rows enough for this level to exclude anything?"""
-        return (self.count + 1) * (1 - level) >= 1
+        return (self.count + 1) * (1 - level) >= 1 - 1e-9
 
     def note(self, level: float) -> str:
         """What a user should know about this level, if anything."""
         if self.enough(level):
             return ""
-        wanted = math.ceil(1 / (1 - level)) - 1
+        wanted = math.ceil(1 / (1 - level) - 1e-9) - 1
         return (
             f"{self.count} calibration rows are too few for a level of {level:g}: at least {wanted} are needed, "
             "so every answer is kept."

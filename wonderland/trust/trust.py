@@ -11,7 +11,7 @@ from torch import Tensor
 from wonderland.core import WonderlandError
 from wonderland.tasks import Classification, Regression, Task
 from wonderland.trust.calibration import ece, fit_temperature, log_softmax, reliability
-from wonderland.trust.conformal import Scores, check_level
+from wonderland.trust.conformal import Scores, check_level, misfit
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Trust:
 
         found = _judged(task, calibration, groups)
         if isinstance(task, Classification):
-            misfit = -log_softmax(found / temperature)[np.arange(len(found)), calibration.y]
+            scores = misfit(found / temperature)[np.arange(len(found)), calibration.y]
         else:
-            misfit = np.abs(calibration.y - task.original(found[:, 0]))
-        return Trust(task, temperature, Scores.of(misfit, calibration.group, groups), level)
+            scores = np.abs(calibration.y - task.original(found[:, 0]))
+        return Trust(task, temperature, Scores.of(scores, calibration.group, groups), level)
 
     @property
     def groups(self) -> int:
@@ -67,9 +67,7 @@ class Trust:
 
     def sets(self, outputs: Tensor, level: float | None = None) -> ndarray:
         """Which classes are plausible, (n, c)."""
-        candidates = np.stack(
-            [-log_softmax(found / self.temperature) for found in _grouped(self.task, outputs, self.groups)]
-        )
+        candidates = np.stack([misfit(found / self.temperature) for found in _grouped(self.task, outputs, self.groups)])
         return self.scores.sets(candidates, self.level if level is None else level)
 
     def intervals(self, outputs: Tensor, level: float | None = None) -> tuple[ndarray, ndarray]:

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from wonderland.core import Spec, WonderlandError
+from wonderland.tasks import Classification, Regression
+
+
+class Fixed(nn.Module):
+    def __init__(self, out):
+        super().__init__()
+        self.out = out
+
+    def forward(self, x):
+        return self.out
+
+
+def test_cross_entropy_of_one_and_of_many():
+    task, y = Classification(["a", "b", "c"]), torch.tensor([0, 2])
+    logits = torch.randn(4, 2, 3)
+    each = torch.stack([F.cross_entropy(member, y) for member in logits])
+    torch.testing.assert_close(task.loss(Fixed(logits), (torch.zeros(2, 1), y)), each.mean())
+    torch.testing.assert_close(task.loss(Fixed(logits[0]), (torch.zeros(2, 1), y)), each[0])
+    own = torch.stack([y, y.flip(0), y, y])
+    torch.testing.assert_close(
+        task.loss(Fixed(logits), (torch.zeros(4, 2, 1), own)),
+        torch.stack([F.cross_entropy(member, labels) for member, labels in zip(logits, own, strict=True)]).mean(),
+    )
+
+
+def test_members_vote_by_mean_probability():
+    task = Classification(["a", "b"])
+    logits = torch.randn(5, 7, 2)
+    found = task.combine(logits).exp()
+    torch.testing.assert_close(found, logits.double().softmax(-1).mean(0))
+
+
+def test_squared_error_of_one_and_of_many_and_scales():
+    task = Regression(mean=10.0, scale=2.0, low=4.0, high=16.0)
+    out, y = torch.randn(3, 5, 1), torch.randn(5)
+    each = torch.stack([F.mse_loss(member[:, 0], y) for member in out])
+    torch.testing.assert_close(task.loss(Fixed(out), (torch.zeros(5, 1), y)), each.mean())
+    torch.testing.assert_close(task.loss(Fixed(out[0]), (torch.zeros(5, 1), y)), each[0])
+    values = np.array([4.0, 10.0, 16.0])
+    assert task.original(task.standard(values)) == pytest.approx(values)
+    assert task.original(np.array([-100.0, 100.0])).tolist() == [4 - 1.2, 16 + 1.2]
+
+
+def test_tasks_are_parts():
+    for task in (Classification(["x", "y"], label_smoothing=0.1), Regression(1.0, 2.0, 0.0, 3.0)):
+        again = Spec.from_json(type(task).spec(**task.arguments()).to_json()).build()
+        assert again.arguments() == task.arguments()
+
+
+def test_errors():
+    with pytest.raises(WonderlandError, match=r"^Classification needs at least two classes, not 1\.$"):
+        Classification(["a"])
+    with pytest.raises(WonderlandError, match=r"^The target's scale must be positive, not 0.0\.$"):
+        Regression(scale=0.0)
