@@ -1,0 +1,184 @@
+"""One image file to one small array, safely: the format is read from the content, the size before the pixels."""
+
+import io
+import struct
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, JpegImagePlugin, UnidentifiedImageError
+
+from wonderland.core import MIB, WonderlandError, read_bytes
+
+FORMATS = ("PNG", "JPEG", "WEBP")
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".jpe", ".webp"})
+MOST_PIXELS = 64_000_000
+MOST_BYTES = 128 * MIB
+_ORIENTATION = 0x0112
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+@contextmanager
+def careful() -> Iterator[None]:
+    """Pillow's warning about image bombs becomes an error, its other remarks are dropped.
+
+    Warning filters belong to the whole process: with threads, enter this once around all of them.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        yield
+
+
+def decode(source: str | Path, size: tuple[int, int] | None = None, *, limit_bytes: int = MOST_BYTES) -> np.ndarray:
+    """The pixels of a PNG, JPEG or WebP file, upright, as uint8: (h, w) when it is grey, (h, w, 3) otherwise.
+
+    With `size` (height, width) the largest centred piece of that shape is kept and resized with antialiasing. Alpha is laid
+    over white, 16-bit grey is scaled to 8 bits, and of an animation the first frame is taken.
+    """
+    with careful():
+        return decode_bytes(read_bytes(source, limit_bytes), source, size)
+
+
+def decode_bytes(data: bytes, path: str | Path, size: tuple[int, int] | None = None) -> np.ndarray:
+    """`decode` for bytes in memory; the caller is `careful`."""
+    image = _open(data, path)
+    try:
+        turn = _orientation(image)
+        if size and turn >= 5:
+            size = size[1], size[0]
+        if size:
+            image.draft(None, (2 * size[1], 2 * size[0]))
+        image = _flat(image)
+        if size:
+            image = _fit(image, *size)
+        if turn in _TURNS:
+            image = image.transpose(_TURNS[turn])
+        return _grey_if_grey(np.array(image))
+    except Exception as error:
+        # Decoders meet hostile bytes with errors of every kind; each of them means the same to the user.
+        raise _damaged(path, error) from error
+
+
+def measure(path: str | Path) -> tuple[int, int]:
+    """Height and width from the header, before any pixel is decoded; the caller is `careful`."""
+    try:
+        with open(path, "rb") as file:
+            image = _open(file, path)
+            return image.height, image.width
+    except OSError as error:
+        raise WonderlandError(f"{path} cannot be read ({error.strerror or error}).") from error
+
+
+def conform(image: np.ndarray, channels: int, height: int, width: int) -> np.ndarray:
+    """A uint8 picture (h, w) or (h, w, 3) as (channels, height, width): cut, resized, grey or coloured as asked."""
+    if image.shape[:2] != (height, width):
+        image = np.array(_fit(Image.fromarray(image), height, width))
+    if channels == 3 and image.ndim == 2:
+        return np.broadcast_to(image, (3, height, width))
+    if channels == 1 and image.ndim == 3:
+        image = np.array(Image.fromarray(image).convert("L"))
+    return image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
+
+
+def _open(data: Any, path: str | Path) -> Image.Image:
+    """The image of bytes or of an open file, as far as its header tells."""
+    file = io.BytesIO(data) if isinstance(data, bytes) else data
+    head = file.read(32)
+    file.seek(0)
+    if not head:
+        raise WonderlandError(f"{path} is an empty file, not an image. Remove it, or copy it again.")
+    _refuse_bombs(path, *(_claim(head) or (0, 0)))
+    try:
+        image = Image.open(file, formats=FORMATS)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        # Only a JPEG comes here: its size is not at a fixed place, so Pillow found it first.
+        file.seek(0)
+        image = JpegImagePlugin.JpegImageFile(file)
+    except UnidentifiedImageError as error:
+        raise WonderlandError(
+            f"{path} is not a PNG, JPEG or WebP image, whatever its name says. Convert it, or remove it."
+        ) from error
+    except Exception as error:
+        raise _damaged(path, error) from error
+    _refuse_bombs(path, image.width, image.height)
+    return image
+
+
+def _claim(head: bytes) -> tuple[int, int] | None:
+    """Width and height from the first bytes of a PNG or WebP: opening the latter already makes room for its pixels."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
+        return struct.unpack(">II", head[16:24])
+    if head[:4] != b"RIFF" or head[8:12] != b"WEBP" or len(head) < 30:
+        return None
+    kind = head[12:16]
+    if kind == b"VP8X":
+        return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little")
+    if kind == b"VP8L":
+        bits = int.from_bytes(head[21:25], "little")
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    wide, tall = struct.unpack("<HH", head[26:30])
+    return wide & 0x3FFF, tall & 0x3FFF
+
+
+def _refuse_bombs(path: str | Path, width: int, height: int) -> None:
+    if width * height > MOST_PIXELS:
+        raise WonderlandError(
+            f"{path} claims {width} x {height} pixels; the limit is {MOST_PIXELS // 1_000_000} million. "
+            "Make it smaller, or remove it."
+        )
+
+
+def _damaged(path: str | Path, error: Exception) -> WonderlandError:
+    reason = " ".join(str(error).split())[:120] or type(error).__name__
+    return WonderlandError(f"{path} is damaged or cut short ({reason}). Copy it again, or remove it.")
+
+
+def _orientation(image: Image.Image) -> int:
+    """How the camera was held (1..8); damaged notes about it count as upright."""
+    try:
+        turn = image.getexif().get(_ORIENTATION, 1)
+    except Exception:
+        return 1
+    return turn if isinstance(turn, int) else 1
+
+
+def _flat(image: Image.Image) -> Image.Image:
+    """Any mode as grey ("L") or colour ("RGB")."""
+    image.load()
+    if image.mode.startswith("I") or image.mode == "F":
+        deep = np.asarray(image).astype(np.float64)
+        return Image.fromarray(np.clip(np.rint(deep / 257), 0, 255).astype(np.uint8))
+    if image.mode in ("L", "RGB") and "transparency" not in image.info:
+        return image
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+    return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def _fit(image: Image.Image, height: int, width: int) -> Image.Image:
+    """The largest centred piece with the shape height : width, resized."""
+    part = min(image.width / width, image.height / height)
+    left, top = (image.width - part * width) / 2, (image.height - part * height) / 2
+    # Rounding may leave the box a hair outside of the picture.
+    box = (max(left, 0), max(top, 0), min(left + part * width, image.width), min(top + part * height, image.height))
+    return image.resize((width, height), Image.Resampling.BICUBIC, box=box, reducing_gap=3.0)
+
+
+def _grey_if_grey(image: np.ndarray) -> np.ndarray:
+    """Drop the colours of a picture that has none: many grey ones are stored as RGB."""
+    if image.ndim == 3 and (image[..., 0] == image[..., 1]).all() and (image[..., 0] == image[..., 2]).all():
+        return np.ascontiguousarray(image[..., 0])
+    return image
