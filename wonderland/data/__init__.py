@@ -1,0 +1,31 @@
+"""From files to batches: tables, images, and the four parts they are cut into."""
+
+from wonderland.data.augment import Augment
+from wonderland.data.batches import Batches
+from wonderland.data.bundled import BUNDLED
+from wonderland.data.columns import Column
+from wonderland.data.dataset import Dataset, Encoder, Finding
+from wonderland.data.encode import TableEncoder
+from wonderland.data.encoders import encoder_from_json
+from wonderland.data.images import ImageEncoder, Images
+from wonderland.data.open import open
+from wonderland.data.split import Split, split
+from wonderland.data.table import Table
+
+__all__ = [
+    "BUNDLED",
+    "Augment",
+    "Batches",
+    "Column",
+    "Dataset",
+    "Encoder",
+    "Finding",
+    "ImageEncoder",
+    "Images",
+    "Split",
+    "Table",
+    "TableEncoder",
+    "encoder_from_json",
+    "open",
+    "split",
+]

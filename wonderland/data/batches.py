@@ -1,0 +1,112 @@
+"""Batches: a function of (epoch, position) and nothing else, so that training can be cut and continued anywhere."""
+
+import signal
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from wonderland.core import WonderlandError, mix, permutation, uniform
+
+
+class Batches:
+    """Shuffled batches of (x, y) from rows in memory, or from a source that reads them when asked.
+
+    The order of epoch e is a permutation seeded by (seed, e); the randomness of an example is seeded by (seed, e, its
+    index), whatever its batch mates and whoever loads it. The last incomplete batch of an epoch is left out; which rows
+    that concerns changes with each epoch.
+
+    Args:
+        x: tensor with the rows first, or a function from row indices to such a tensor.
+        y: target of every row.
+        size: rows in a batch.
+        rows: which rows to use; a list of several index arrays gives each member of an ensemble batches of its own,
+            x (m, b, ...) and y (m, b).
+        augment: called with a batch and its random numbers, `augment.draws` for each example.
+        workers: processes that prepare batches ahead.
+
+    >>> batches = Batches(torch.arange(6.0)[:, None], torch.arange(6), size=2, seed=0)
+    >>> batches.per_epoch, batches.batch(0, 0)[0].shape
+    (3, torch.Size([2, 1]))
+    """
+
+    def __init__(
+        self,
+        x: Tensor | Callable[[np.ndarray], Tensor],
+        y: Tensor,
+        *,
+        size: int,
+        seed: int = 0,
+        rows: np.ndarray | Sequence[np.ndarray] | None = None,
+        augment: Any = None,
+        workers: int = 0,
+    ):
+        self.x, self.y, self.seed, self.augment, self.workers = x, y, seed, augment, workers
+        self.members = 0 if rows is None or isinstance(rows, np.ndarray) else len(rows)
+        self.rows = list(rows) if self.members else [np.arange(len(y)) if rows is None else rows]
+        fewest = min(len(some) for some in self.rows)
+        if not fewest or size < 1:
+            raise WonderlandError(
+                f"Batches of {size} from {fewest} rows cannot be made: there must be at least one of each."
+            )
+        self.size = min(size, fewest)
+        self.per_epoch = fewest // self.size
+        self._epoch = -1
+        self._orders: list[np.ndarray] = []
+
+    def indices(self, epoch: int, position: int) -> np.ndarray:
+        """Rows of one batch: (b,), or (m, b) for an ensemble."""
+        part = slice(position * self.size, (position + 1) * self.size)
+        found = np.stack([rows[self._order(epoch, member)[part]] for member, rows in enumerate(self.rows)])
+        return found if self.members else found[0]
+
+    def batch(self, epoch: int, position: int) -> tuple[Tensor, Tensor]:
+        """The batch at one place of one epoch."""
+        index = self.indices(epoch, position)
+        flat = torch.from_numpy(index.reshape(-1))
+        x = self.x.index_select(0, flat) if isinstance(self.x, Tensor) else self.x(index.reshape(-1))
+        if self.augment is not None:
+            x = self.augment(x, uniform(self.seed, epoch, index.reshape(-1), self.augment.draws))
+        return x.unflatten(0, index.shape), self.y.index_select(0, flat).unflatten(0, index.shape)
+
+    def stream(self, first: int, stop: int) -> Generator[tuple[Tensor, Tensor], None, None]:
+        """Batches of steps `first` to `stop - 1`."""
+        if not self.workers:
+            for step in range(first, stop):
+                yield self.batch(*divmod(step, self.per_epoch))
+            return
+        loader = DataLoader(
+            _ByStep(self),
+            sampler=range(first, stop),
+            batch_size=None,
+            num_workers=self.workers,
+            prefetch_factor=4,
+            worker_init_fn=_quiet_worker,
+            generator=torch.Generator(),  # or the loader would draw from the generator that training depends on
+            multiprocessing_context="fork",
+        )
+        yield from loader
+
+    def _order(self, epoch: int, member: int) -> np.ndarray:
+        if self._epoch != epoch:
+            self._epoch = epoch
+            self._orders = [permutation(mix(self.seed, i), epoch, len(rows)) for i, rows in enumerate(self.rows)]
+        return self._orders[member]
+
+
+class _ByStep:
+    """Batches by the number of the step, as a loader's workers see them."""
+
+    def __init__(self, batches: Batches):
+        self.batches = batches
+
+    def __getitem__(self, step: int) -> tuple[Tensor, Tensor]:
+        return self.batches.batch(*divmod(step, self.batches.per_epoch))
+
+
+def _quiet_worker(number: int) -> None:
+    """Ctrl-C is for the main process, which finishes its step first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

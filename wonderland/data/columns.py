@@ -1,0 +1,429 @@
+"""Column kinds: what a column of cells holds, read from the cells themselves.
+
+Seven kinds: number, boolean, date, category, text, identifier, constant. Cells that say "NA", "?" or "-" are missing.
+An integer column with few values stays a number (an order is information a model can use); integers that are only names
+should be given as text, or as a pandas category.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from wonderland.core import WonderlandError
+
+Kind = Literal["number", "boolean", "date", "category", "text", "identifier", "constant"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+MISSING = frozenset(
+    {
+        "",
+        "na",
+        "n/a",
+        "n.a.",
+        "#n/a",
+        "nan",
+        "null",
+        "none",
+        "nil",
+        "?",
+        "-",
+        "--",
+        ".",
+        "missing",
+        "<na>",
+        "nat",
+        "#null!",
+    }
+)
+PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
+DAY = 86_400_000_000  # microseconds
+
+_CURRENCY = re.compile(r"[$€£¥%\s\u00a0\u202f]|(?:USD|EUR|GBP)")
+_ENGLISH = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_CONTINENTAL = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d*)?")
+_UNTIDY = re.compile(
+    r"^(?:\s|\Z|true$|false$|(?:" + "|".join(re.escape(word) for word in sorted(MISSING - {""})) + r")$)|\s$|\.0+$",
+    re.I | re.M,
+)
+_WHOLE = re.compile(r"[+-]?\d+\.0+")
+_DATED = re.compile(r"\d[-/.:T ]|[A-Za-z]{3}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{24,}")
+_CAMEL_ID = re.compile(r"(?:^|[\s_.-])(?:id|uuid|guid|key|index|idx|rowid|rownum|row|no|nr)$", re.I)
+
+_DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%m-%d-%Y", "%d-%m-%Y", "%Y.%m.%d")
+_WORDY = (
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+    "%b %d, %Y",
+    "%b %d %Y",
+    "%d %B %Y",
+    "%B %d, %Y",
+    "%B %d %Y",
+    "%b-%Y",
+    "%b %Y",
+)
+_SHORT = ("%m/%d/%y", "%d/%m/%y", "%d.%m.%y")
+_CLOCKS = ("", " %H:%M:%S", " %H:%M", "T%H:%M:%S", " %H:%M:%S.%f", " %I:%M:%S %p", " %I:%M %p")
+DATE_FORMATS = ("ISO8601", *(day + clock for day in (*_DAYS, *_WORDY, *_SHORT) for clock in _CLOCKS))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, read: numbers, booleans (0, 1) and dates (days since 1970) as float64 with NaN for missing; every other
+    kind as int64 codes into `levels`, with -1 for missing.
+
+    `unread` counts cells that say something other than the kind allows; they became missing.
+    """
+
+    name: str
+    kind: str
+    values: np.ndarray
+    levels: np.ndarray | None = None
+    format: str = ""
+    pair: tuple[str, str] | None = None
+    unread: int = 0
+    whole: bool = False
+    note: str = ""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def absent(self) -> np.ndarray:
+        """Which cells are missing."""
+        return self.values < 0 if self.levels is not None else np.isnan(self.values)
+
+    @cached_property
+    def missing(self) -> int:
+        return int(self.absent.sum())
+
+    @cached_property
+    def distinct(self) -> int:
+        """How many different values occur, missing not counted."""
+        return len(pd.unique(self.values[~self.absent]))
+
+    def take(self, rows: np.ndarray) -> "Column":
+        """The same column with these rows only."""
+        return replace(self, values=self.values[rows])
+
+    def codes(self) -> tuple[np.ndarray, int]:
+        """Each cell as a code 0..k-1, missing as a value of its own, and k."""
+        codes, found = pd.factorize(self.values, use_na_sentinel=False)
+        return codes, len(found)
+
+    def cell(self, i: int) -> Any:
+        """One value as a person would write it; None when missing."""
+        if self.absent[i]:
+            return None
+        value = self.values[i]
+        if self.levels is not None:
+            return str(self.levels[value])
+        if self.kind == "date":
+            moment = np.datetime64(0, "us") + np.timedelta64(round(float(value) * DAY), "us")
+            text = str(moment.astype("datetime64[s]")).replace("T", " ")
+            return text.removesuffix(" 00:00:00")
+        if self.pair is not None:
+            return self.pair[int(value)]
+        return int(value) if self.whole and abs(value) < 2**53 else float(value)
+
+    def examples(self, count: int = 3) -> list[Any]:
+        """The first few different values."""
+        first = pd.Series(self.values).drop_duplicates().index.to_numpy()
+        return [self.cell(i) for i in first[: count + 1] if not self.absent[i]][:count]
+
+
+def read_column(name: str, cells: pd.Series) -> Column:
+    """Infer what a column holds, and read it.
+
+    >>> read_column("price", pd.Series(["1,200", " 950", "n/a", "1,010"])).values.tolist()
+    [1200.0, 950.0, nan, 1010.0]
+    >>> read_column("seen", pd.Series(["yes", "no", "?"])).kind
+    'boolean'
+    """
+    cells = plain(name, cells)
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        return _named(name, *as_levels(cells), kind="category")
+    if pd.api.types.is_bool_dtype(cells.dtype):
+        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        return _constant_if_one(Column(name, "boolean", values, pair=("False", "True")))
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return _numeric(
+            name, cells.to_numpy(dtype=np.float64, na_value=np.nan), pd.api.types.is_integer_dtype(cells.dtype)
+        )
+    if pd.api.types.is_datetime64_any_dtype(cells.dtype):
+        return _constant_if_one(Column(name, "date", _days(cells), format="ISO8601"))
+    return _worded(name, *as_levels(cells))
+
+
+def read_as(like: Column, cells: pd.Series) -> Column:
+    """Read new cells as the kind that an earlier column had; what does not fit is missing, and counted in `unread`."""
+    cells = plain(like.name, cells)
+    if like.kind in ("category", "text", "identifier", "constant"):
+        codes, levels = as_levels(cells)
+        return replace(like, values=codes, levels=levels, unread=0)
+    if pd.api.types.is_bool_dtype(cells.dtype) or pd.api.types.is_numeric_dtype(cells.dtype):
+        if like.kind == "date":
+            gone = np.full(len(cells), np.nan)
+            return replace(like, values=gone, unread=int(cells.notna().sum()))
+        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        lost = np.zeros(len(values), bool)
+        if like.kind == "boolean":
+            lost = ~np.isnan(values) & (values != 0) & (values != 1)
+            values = np.where(lost, np.nan, values)
+        return replace(like, values=values, unread=int(lost.sum()))
+    if pd.api.types.is_datetime64_any_dtype(cells.dtype):
+        if like.kind == "date":
+            return replace(like, values=_days(cells), unread=0)
+        return replace(like, values=np.full(len(cells), np.nan), unread=int(cells.notna().sum()))
+    codes, levels = as_levels(cells)
+    if like.kind == "boolean":
+        read = _truths(levels, like.pair)
+    elif like.kind == "date":
+        read = dates(levels, like.format)
+    else:
+        read = numbers(levels)
+    values = _spread(read, codes)
+    return replace(like, values=values, unread=int((np.isnan(values) & (codes >= 0)).sum()))
+
+
+def plain(name: str, cells: pd.Series) -> pd.Series:
+    """Cells of one of the few types we read: booleans, numbers, moments, categories or anything that prints as text."""
+    dtype = cells.dtype
+    if pd.api.types.is_complex_dtype(dtype):
+        raise WonderlandError(
+            f"Column {name!r} holds complex numbers. Give their real and imaginary parts as two columns."
+        )
+    if pd.api.types.is_timedelta64_dtype(dtype):
+        return cells / pd.Timedelta(days=1)
+    if isinstance(dtype, pd.PeriodDtype):
+        return cells.dt.to_timestamp()
+    if pd.api.types.is_object_dtype(dtype):
+        found = pd.api.types.infer_dtype(cells, skipna=True)
+        if found == "boolean":
+            return cells.astype("boolean")
+        if found in ("integer", "floating", "mixed-integer-float", "decimal"):
+            return cells.map(float, na_action="ignore").astype(np.float64)
+        if found == "mixed" and any(isinstance(cell, list | dict | tuple | set | np.ndarray) for cell in cells):
+            raise WonderlandError(
+                f"Column {name!r} holds nested values (lists or objects). Unpack it into plain columns."
+            )
+        if found == "bytes":
+            return cells.map(lambda cell: cell.decode(errors="replace"), na_action="ignore")
+    return cells
+
+
+def as_levels(cells: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Cells as codes into their different labels, in order of appearance; -1 where missing.
+
+    A label is the text without outer blanks; 3.0 and "3.0" are "3", true is "True": the label that a file, a frame and
+    an array agree on.
+    """
+    codes, found = pd.factorize(cells)
+    found = np.asarray(found, dtype=object)
+    if _tidy(found):
+        return codes.astype(np.int64), found
+    named = np.empty(len(found), dtype=object)
+    named[:] = [label(value) for value in found]
+    gone = np.fromiter((len(text) < 8 and text.casefold() in MISSING for text in named), bool, len(named))
+    if gone.any() or len(set(named)) < len(named):
+        named[gone] = None
+        recoded, kept = pd.factorize(named)
+        codes, named = np.append(recoded, -1)[codes], np.asarray(kept, dtype=object)
+    return codes.astype(np.int64), named
+
+
+def _tidy(found: np.ndarray) -> bool:
+    """Whether all values are their own labels, and none means missing: one search through all of them."""
+    if not pd.api.types.is_string_dtype(found) or len(found) == 0:
+        return False
+    return _UNTIDY.search("\n".join(found)) is None
+
+
+def label(value: Any) -> str:
+    """The name of a value, the same whether it came as text, as a number or as a truth value.
+
+    >>> label(3.0), label(" 3 "), label("3.0"), label(True), label("true")
+    ('3', '3', '3', 'True', 'True')
+    """
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    if not isinstance(value, str):
+        if isinstance(value, float | np.floating) and float(value).is_integer() and abs(value) < 2**63:
+            return str(int(value))
+        return str(value)
+    text = value.strip()
+    if text[-2:] in (".0", "00") and _WHOLE.fullmatch(text):
+        return text.split(".")[0]
+    return text.title() if text[-1:] in ("e", "E") and text.casefold() in ("true", "false") else text
+
+
+def numbers(texts: np.ndarray) -> np.ndarray:
+    """Texts as numbers, NaN where they are not: blanks, currency and per cent signs, and 1,234.5 or 1.234,5 are read.
+
+    >>> numbers(np.array(["$1,234.50", "12%", "x"], dtype=object)).tolist()
+    [1234.5, 12.0, nan]
+    >>> numbers(np.array(["1.234,5", "0,25"], dtype=object)).tolist()
+    [1234.5, 0.25]
+    """
+    read = _floats(texts)
+    rest = np.flatnonzero(np.isnan(read))
+    if len(rest) == 0:
+        return read
+    bare = [_CURRENCY.sub("", text) for text in texts[rest]]
+    found = _floats([text.replace(",", "") if "," in text and _ENGLISH.fullmatch(text) else text for text in bare])
+    if np.isnan(found).any():
+        swapped = [text.replace(".", "").replace(",", ".") if _CONTINENTAL.fullmatch(text) else text for text in bare]
+        found = max(found, _floats(swapped), key=lambda style: int((~np.isnan(style)).sum()))
+    read[rest] = found
+    return read
+
+
+def _floats(texts: Any) -> np.ndarray:
+    read = pd.to_numeric(np.asarray(texts, dtype=object), errors="coerce")
+    return np.array(read, dtype=np.float64)
+
+
+def dates(texts: np.ndarray, form: str) -> np.ndarray:
+    """Texts as days since 1970 (fractions are the time of day), NaN where they do not follow the format."""
+    moments = pd.to_datetime(pd.Series(texts, dtype=object), format=form, errors="coerce", utc=True)
+    return _days(moments)
+
+
+def date_format(texts: np.ndarray) -> tuple[str, bool]:
+    """The date format that reads (nearly) all texts, or ""; and whether day and month could as well be swapped."""
+    sample = _sample(texts, 300)
+    dated = [5 < len(text) < 36 and any(map(str.isdigit, text)) and _DATED.search(text) for text in sample]
+    if sum(map(bool, dated)) < 0.9 * len(sample):
+        return "", False
+    shares: dict[str, float] = {}
+    for form in DATE_FORMATS:
+        if any(_fits(text, form) for text in sample[:5]) and _share(sample, form) >= 0.9:
+            shares[form] = _share(texts, form)
+            if shares[form] == 1 and form[:2] not in ("%m", "%d"):
+                break
+    best = max(shares, key=lambda form: shares[form], default="")
+    if not best or shares[best] < 0.95:
+        return "", False
+    swapped = best.replace("%m", "%_").replace("%d", "%m").replace("%_", "%d")
+    return best, best[:2] in ("%m", "%d") and shares.get(swapped) == shares[best]
+
+
+def _sample(texts: np.ndarray, size: int) -> np.ndarray:
+    """Some of the texts, evenly spread."""
+    return texts[:: max(1, len(texts) // size)]
+
+
+def _fits(text: str, form: str) -> bool:
+    try:
+        datetime.strptime(text, form) if form != "ISO8601" else datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _share(texts: np.ndarray, form: str) -> float:
+    return float((~np.isnan(dates(texts, form))).mean())
+
+
+def _days(moments: pd.Series) -> np.ndarray:
+    if getattr(moments.dtype, "tz", None) is not None:
+        moments = moments.dt.tz_convert("UTC").dt.tz_localize(None)
+    stamps = moments.to_numpy().astype("datetime64[us]")
+    days = stamps.astype(np.int64) / DAY
+    days[np.isnat(stamps)] = np.nan
+    return days
+
+
+def _truths(levels: np.ndarray, pair: tuple[str, str] | None) -> np.ndarray:
+    """0 for the word that means no, 1 for the word that means yes, NaN for anything else."""
+    no, yes = (word.casefold() for word in pair or ("0", "1"))
+    known = {no: 0.0, yes: 1.0, "0": 0.0, "1": 1.0}
+    for family in (*PAIRS, ("0", "1")):
+        if (no, yes) == family:
+            known |= {word: float(side) for other in PAIRS for side, word in enumerate(other)} | known
+    return np.array([known.get(text.casefold(), np.nan) for text in levels], dtype=np.float64)
+
+
+def _spread(read: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Values of levels, put back to their cells."""
+    return np.append(read, np.nan)[codes]
+
+
+def _constant_if_one(column: Column) -> Column:
+    if column.distinct == 0 or (column.distinct == 1 and column.missing == 0):
+        return replace(column, kind="constant")
+    return column
+
+
+def _numeric(name: str, values: np.ndarray, integer: bool) -> Column:
+    present = values[~np.isnan(values)]
+    whole = integer or bool(len(present) and np.isfinite(present).all() and (present == np.rint(present)).all())
+    column = _constant_if_one(Column(name, "number", values, whole=whole))
+    if column.kind == "constant" or not whole:
+        return column
+    if column.distinct == 2 and set(pd.unique(present)) == {0.0, 1.0}:
+        return replace(column, kind="boolean", pair=("0", "1"))
+    if column.missing == 0 and column.distinct == len(column):
+        start, stop = present.min(), present.max()
+        counts = start in (0, 1) and stop - start + 1 == len(column) and len(column) >= 20
+        if counts or _called_id(name):
+            return replace(column, kind="identifier")
+    return column
+
+
+def _called_id(name: str) -> bool:
+    return bool(_CAMEL_ID.search(name) or re.search(r"[a-z](?:Id|ID)$", name))
+
+
+def _worded(name: str, codes: np.ndarray, levels: np.ndarray) -> Column:
+    """The kind of a column of texts: a boolean, a number or a date written as text, or else names, text, identifiers."""
+    if len(levels) == 0:
+        return Column(name, "constant", np.full(len(codes), np.nan))
+    rows = np.bincount(codes[codes >= 0], minlength=len(levels))
+    folded = {text.casefold(): text for text in levels} if len(levels) <= 8 else {}
+    if (words := tuple(sorted(folded))) in PAIRS:
+        pair = (folded[words[0]], folded[words[1]])
+        return Column(name, "boolean", _spread(_truths(levels, pair), codes), pair=pair)
+    if len(levels) < 1000 or np.isnan(numbers(_sample(levels, 1000))).mean() < 0.6:
+        read = numbers(levels)
+        wordy = np.isnan(read)
+        share = 1 - rows[wordy].sum() / rows.sum()
+        if share >= 0.95 or (share >= 0.8 and wordy.sum() <= 3):
+            column = _numeric(name, _spread(read, codes), integer=False)
+            return replace(column, unread=int(rows[wordy].sum()))
+    form, unsure = date_format(levels)
+    if form:
+        values = _spread(dates(levels, form), codes)
+        lost = int((np.isnan(values) & (codes >= 0)).sum())
+        note = f"could be day or month first; read as {form}" if unsure else ""
+        return _constant_if_one(Column(name, "date", values, format=form, unread=lost, note=note))
+    return _named(name, codes, levels, kind="")
+
+
+def _named(name: str, codes: np.ndarray, levels: np.ndarray, kind: str) -> Column:
+    column = Column(name, kind or "category", codes, levels)
+    present = len(column) - column.missing
+    if len(levels) == 0 or (len(levels) == 1 and column.missing == 0):
+        return replace(column, kind="constant")
+    if kind:
+        return column
+    sample = _sample(levels, 1000)
+    words = float(np.mean([len(text.split()) for text in sample]))
+    length = float(np.mean([len(text) for text in sample]))
+    if len(levels) > max(20, 0.2 * present) and (words >= 2.5 or length > 40) and not _uuids(sample):
+        return replace(column, kind="text")
+    if len(levels) >= 0.95 * present and present >= 10:
+        return replace(column, kind="identifier")
+    if len(levels) == present and _called_id(name):
+        return replace(column, kind="identifier")
+    return column
+
+
+def _uuids(sample: np.ndarray) -> bool:
+    return sum(bool(_UUID.fullmatch(text)) for text in sample) >= 0.95 * len(sample)

@@ -1,0 +1,129 @@
+"""What every kind of data has in common: rows, a target, and what was noticed on the way in."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from wonderland.core import WonderlandError
+
+TASKS = ("binary", "multiclass", "regression")
+
+# Findings of these kinds are plain information; every other kind is a repair, and strict mode stops at it.
+NOTES = frozenset(
+    {"target", "task", "header", "date order", "separates", "single row", "extra", "group", "time", "scale", "size", "copies"}
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something noticed or repaired in the data, told in one sentence.
+
+    >>> Finding("missing", "age", 3, "Column 'age' misses 3 of 10 values.").repair
+    True
+    """
+
+    kind: str
+    subject: str
+    count: int
+    text: str
+
+    @property
+    def repair(self) -> bool:
+        """Whether the data had to be changed or left out (strict mode stops at those)."""
+        return self.kind not in NOTES
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as a plain object, for records and reports."""
+        return {"kind": self.kind, "subject": self.subject, "count": self.count, "text": self.text}
+
+
+def stop_if_strict(findings: Iterable[Finding], strict: bool) -> None:
+    """In strict mode, raise one error that lists what would have been repaired."""
+    repairs = [finding.text for finding in findings if finding.repair]
+    if not strict or not repairs:
+        return
+    more = f" And {len(repairs) - 3} more." if len(repairs) > 3 else ""
+    raise WonderlandError(
+        f"Strict mode stops here. {' '.join(repairs[:3])}{more} Clean the data, or leave strict mode."
+    )
+
+
+class Dataset(ABC):
+    """Rows with a target, ready to be split, encoded and learned from.
+
+    `y` holds class codes (int64) or values (float64), one for each row, and is None when the source has no target.
+    `fingerprint` is a SHA-256 over the content, so it does not change with file names, paths or times.
+    """
+
+    kind: str
+    name: str
+    task: str | None
+    classes: list[str] | None
+    y: np.ndarray | None
+    findings: list[Finding]
+    fingerprint: str
+    origin: dict[str, Any]
+    groups: np.ndarray | None = None
+    times: np.ndarray | None = None
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def summary(self) -> list[dict[str, Any]]:
+        """One record for each line of the overview that is shown to people."""
+
+    @abstractmethod
+    def encoder(self, rows: np.ndarray) -> "Encoder":
+        """Preprocessing fitted on these rows only."""
+
+    @abstractmethod
+    def example(self, i: int) -> dict[str, Any]:
+        """One row, for people to look at."""
+
+    def headline(self) -> str:
+        """The dataset in one line."""
+        about = self.task or "no target"
+        if self.task in ("binary", "multiclass") and self.classes:
+            about += f", {len(self.classes)} classes"
+        return f"{self.name}: {len(self):,} rows, {about}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.headline()}>"
+
+    def _repr_html_(self) -> str:
+        rows = self.summary()
+        head = "".join(f"<th style='text-align:left'>{escape(str(key))}</th>" for key in (rows[0] if rows else {}))
+        body = "".join(
+            "<tr>" + "".join(f"<td style='text-align:left'>{escape(str(v))}</td>" for v in row.values()) + "</tr>"
+            for row in rows
+        )
+        notes = "".join(f"<li>{escape(finding.text)}</li>" for finding in self.findings)
+        return f"<p><b>{escape(self.headline())}</b></p><table><tr>{head}</tr>{body}</table><ul>{notes}</ul>"
+
+
+class Encoder(ABC):
+    """Preprocessing that was fitted on training rows, turns rows into tensors, and opens new data the same way.
+
+    `noticed` lists what the last `encode` had to fill in: imputed cells, categories never seen in training.
+    """
+
+    kind: str
+    noticed: list[Finding]
+
+    @abstractmethod
+    def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor: ...
+
+    @abstractmethod
+    def open(self, source: Any, *, need_target: bool = False) -> Dataset: ...
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]: ...

@@ -1,0 +1,205 @@
+"""The front door of data: a path, a frame, arrays or a bundled name becomes a Dataset."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from wonderland.core import WonderlandError
+from wonderland.data.bundled import BUNDLED, load_bundled
+from wonderland.data.dataset import Dataset, Finding
+from wonderland.data.read import check_names, read_file, unknown_file
+from wonderland.data.table import Table
+
+
+@dataclass
+class Source:
+    """What a source turned out to be: a frame, or images with labels, or a folder."""
+
+    name: str
+    origin: dict[str, Any]
+    frame: pd.DataFrame | None = None
+    images: tuple[np.ndarray, Any] | None = None
+    folder: Path | None = None
+    target: str | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+
+def open(
+    source: Any,
+    target: str | None = None,
+    *,
+    task: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
+    keep: Collection[str] = (),
+    drop: Collection[str] = (),
+    strict: bool = False,
+) -> Dataset:
+    """Open a table or a set of images, infer what its columns and its target are, and say what was repaired.
+
+    `source` is a path (CSV, TSV, Parquet, JSON lines, a folder of images), a pandas or polars frame, a dict of columns,
+    arrays `(X, y)`, or the name of a bundled set. `target` and `task` are inferred when they are not given. Rows of one
+    `group` never meet in two parts of a split; with `time`, the past is learned from and the future is tested on. Columns
+    in `keep` stay although they look like the target in disguise or like identifiers; columns in `drop` go. `strict` stops
+    at the first fault instead of repairing it.
+
+    >>> data = open("iris")
+    >>> len(data), data.task, data.classes
+    (150, 'multiclass', ['setosa', 'versicolor', 'virginica'])
+    """
+    found = look(source)
+    keep, drop = _names("keep", keep), _names("drop", drop)
+    options = {
+        "target": target,
+        "task": task,
+        "group": group,
+        "time": time,
+        "keep": keep,
+        "drop": drop,
+        "strict": strict,
+    }
+    found.origin["options"] = {key: value for key, value in options.items() if value}
+    if found.frame is not None:
+        options["target"] = target if target is not None or found.target in drop else found.target
+        return Table.from_frame(found.frame, name=found.name, origin=found.origin, findings=found.findings, **options)
+    return _images(found, options)
+
+
+def look(source: Any, as_text: Collection[str] = ()) -> Source:
+    """Find out what a source is and read it, without deciding what its columns mean."""
+    if isinstance(source, str | Path):
+        return _named(source, as_text)
+    if isinstance(source, Dataset):
+        raise WonderlandError("This is already an open dataset. Give the source it was opened from.")
+    if isinstance(source, pd.DataFrame):
+        return _framed(source, "frame")
+    if hasattr(source, "collect") and hasattr(source, "collect_schema"):
+        source = source.collect()
+    if type(source).__module__.split(".")[0] == "polars" and hasattr(source, "get_columns"):
+        return _framed(pd.DataFrame({column.name: _polars(column) for column in source.get_columns()}), "frame")
+    if isinstance(source, Mapping):
+        return _framed(_from_dict(source), "columns")
+    if isinstance(source, tuple) and len(source) == 2:
+        return _from_arrays(*source)
+    if isinstance(source, np.ndarray) or hasattr(source, "__array__"):
+        return _from_arrays(source, None)
+    raise WonderlandError(
+        f"A source of type {type(source).__name__} is not known. Give a path, a frame, a dict of columns, "
+        "arrays (X, y), or a bundled name."
+    )
+
+
+def _named(source: str | Path, as_text: Collection[str]) -> Source:
+    path = Path(source).expanduser()
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):
+        exists = False
+    if exists:
+        origin = {"path": str(path)}
+        if path.is_dir():
+            return Source(path.resolve().name, origin, folder=path)
+        frame, findings = read_file(path, as_text)
+        if len(frame) == 0:
+            raise WonderlandError(f"{path} has no rows.")
+        return Source(path.name, origin, frame=frame, findings=findings)
+    if str(source) not in BUNDLED:
+        raise unknown_file(path, BUNDLED)
+    name = str(source)
+    found = load_bundled(name)
+    if isinstance(found, tuple):
+        return Source(name, {"bundled": name}, images=found)
+    return Source(name, {"bundled": name}, frame=found, target=BUNDLED[name].target)
+
+
+def _framed(frame: pd.DataFrame, what: str) -> Source:
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise WonderlandError("The frame has more than one level of column names. Flatten them first.")
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
+    check_names(list(frame.columns), f"The {what}")
+    if len(frame) == 0:
+        raise WonderlandError(f"The {what} has no rows." if what == "frame" else "The columns have no rows.")
+    return Source(what, {"memory": what}, frame=frame)
+
+
+def _from_dict(source: Mapping[Any, Any]) -> pd.DataFrame:
+    columns = {str(name): cells if isinstance(cells, pd.Series) else pd.Series(cells) for name, cells in source.items()}
+    sizes = {name: len(cells) for name, cells in columns.items()}
+    for name, size in sizes.items():
+        first = next(iter(sizes))
+        if size != sizes[first]:
+            raise WonderlandError(f"Column {name!r} has {size} rows, but column {first!r} has {sizes[first]}.")
+    return pd.DataFrame({name: cells.reset_index(drop=True) for name, cells in columns.items()})
+
+
+def _from_arrays(x: Any, y: Any) -> Source:
+    """Arrays (X, y): a table when X has two axes, images when it has three or four and holds bytes."""
+    if isinstance(x, pd.DataFrame) or (hasattr(x, "get_columns") and type(x).__module__.startswith("polars")):
+        frame = look(x).frame
+        assert frame is not None
+    else:
+        try:
+            x = np.asarray(x)
+        except ValueError as error:
+            raise WonderlandError("The rows of X have different lengths. Give a list of rows of one length.") from error
+        if x.ndim in (3, 4):
+            return Source("arrays", {"memory": "arrays"}, images=(x, y))
+        if x.ndim not in (1, 2):
+            raise WonderlandError(
+                f"X has {x.ndim} axes. Give (rows, columns) for a table or (n, h, w[, c]) for images."
+            )
+        x = x[:, None] if x.ndim == 1 else x
+        frame = pd.DataFrame(x, columns=[f"c{i}" for i in range(x.shape[1])])
+        frame = frame.infer_objects() if x.dtype == object else frame
+    if y is None:
+        return _framed(frame, "arrays")
+    name = str(getattr(y, "name", None) or "target")
+    cells = pd.Series(np.asarray(y).reshape(-1) if not isinstance(y, pd.Series) else y.array)
+    if len(cells) != len(frame):
+        raise WonderlandError(f"X has {len(frame)} rows and y has {len(cells)}.")
+    if name in frame.columns:
+        raise WonderlandError(f"X has a column named {name!r}, the name of y. Rename one of them.")
+    found = _framed(frame.assign(**{name: cells.to_numpy()}), "arrays")
+    found.target = name
+    return found
+
+
+def _polars(column: Any) -> Any:
+    """A polars column as an array, without pyarrow."""
+    if "List" in str(column.dtype) or "Struct" in str(column.dtype):
+        raise WonderlandError(
+            f"Column {column.name!r} holds nested values (lists or objects). Unpack it into plain columns."
+        )
+    if "Categorical" in str(column.dtype) or "Enum" in str(column.dtype):
+        return pd.Categorical(column.to_list())
+    if str(column.dtype) == "Boolean":
+        return pd.array(column.to_list(), dtype="boolean")
+    return column.to_numpy()
+
+
+def _names(option: str, names: Collection[str]) -> list[str]:
+    """A list of column names; a single name is a list of one."""
+    names = [names] if isinstance(names, str) else list(names)
+    for name in names:
+        if not isinstance(name, str):
+            raise WonderlandError(f"{option} holds {name!r}, which is not a column name.")
+    return names
+
+
+def _images(found: Source, options: dict[str, Any]) -> Dataset:
+    from wonderland.data.images import Images
+
+    for option in ("target", "group", "time", "keep", "drop"):
+        if options[option]:
+            raise WonderlandError(f"{option} names a column of a table; {found.name} holds images.")
+    passed = {key: options[key] for key in ("task", "strict") if options[key]}
+    if found.folder is not None:
+        return Images.from_folder(found.folder, **passed)
+    assert found.images is not None
+    data = Images.from_arrays(*found.images, name=found.name, **passed)
+    data.origin = found.origin
+    return data

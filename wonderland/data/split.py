@@ -1,0 +1,252 @@
+"""Four parts that share nothing: train, validation, calibration, test."""
+
+import hashlib
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from wonderland.core import WonderlandError, mix
+from wonderland.data.dataset import Dataset
+
+PARTS = ("train", "validation", "calibration", "test")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Row numbers of each part, sorted. With folds, `folds[i]` is the fold of row i, -1 in the test part.
+
+    `note` says what could not be honoured, and is empty otherwise.
+    """
+
+    train: np.ndarray
+    validation: np.ndarray
+    calibration: np.ndarray
+    test: np.ndarray
+    folds: np.ndarray | None = None
+    note: str = ""
+    seed: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in PARTS}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over which row is in which part: two splits are the same when this is."""
+        total = hashlib.sha256()
+        for name, rows in self.parts.items():
+            total.update(f"{name}:{len(rows)};".encode() + rows.astype("<i8").tobytes())
+        if self.folds is not None:
+            total.update(b"folds;" + self.folds.astype("<i1").tobytes())
+        return total.hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """What a record keeps: how the split was made, the sizes, and the digest that proves it."""
+        sizes = {name: len(rows) for name, rows in self.parts.items()}
+        folds = None if self.folds is None else int(self.folds.max()) + 1
+        return {
+            "seed": self.seed,
+            **self.settings,
+            "sizes": sizes,
+            "folds": folds,
+            "digest": self.digest,
+            "note": self.note,
+        }
+
+
+def split(
+    dataset: Dataset,
+    *,
+    seed: int = 0,
+    test: float = 0.2,
+    validation: float = 0.1,
+    calibration: float = 0.1,
+    folds: int | None = None,
+) -> Split:
+    """Cut a dataset into parts: stratified by class or by target quantile, groups whole, the future never in training.
+
+    With `folds=k` only the test part is cut off; the rest is all `train`, and each of its rows belongs to one of k folds.
+    """
+    fractions = _fractions(test, validation, calibration, folds)
+    settings = {"fractions": fractions}
+    strata = _strata(dataset)
+    rows = len(dataset)
+    wanted = [fractions[name] for name in PARTS]
+    if rows < 2 * sum(share > 0 for share in wanted):
+        raise WonderlandError(f"{rows} rows are too few to cut into {sum(share > 0 for share in wanted)} parts.")
+    if dataset.times is not None:
+        if folds:
+            raise WonderlandError(
+                "Folds mix past and future, so they cannot be used with a time column. Leave folds out."
+            )
+        part = _by_time(dataset.times, dataset.groups, wanted)
+    else:
+        part = _draw(strata, dataset.groups, wanted, mix(seed, 1))
+    fold = None
+    if folds:
+        rest = np.flatnonzero(part == 0)
+        groups = None if dataset.groups is None else dataset.groups[rest]
+        if len(rest) < 2 * folds:
+            raise WonderlandError(f"{len(rest)} rows are too few for {folds} folds.")
+        fold = np.full(rows, -1, np.int8)
+        fold[rest] = _deal(strata[rest], groups, folds, mix(seed, 2))
+    note = _note(dataset, part, wanted, folds)
+    cut = [np.flatnonzero(part == i).astype(np.int64) for i in range(4)]
+    return Split(*cut, folds=fold, note=note, seed=seed, settings=settings)
+
+
+def _fractions(test: float, validation: float, calibration: float, folds: int | None) -> dict[str, float]:
+    if folds is not None and not 2 <= folds <= 100:
+        raise WonderlandError(f"folds is {folds}; it must be between 2 and 100.")
+    if folds:
+        validation = calibration = 0.0
+    asked = {"validation": validation, "calibration": calibration, "test": test}
+    for name, share in asked.items():
+        if not 0 <= share < 1:
+            raise WonderlandError(f"{name} is {share}; it must be at least 0 and below 1.")
+    train = 1 - sum(asked.values())
+    if train < 0.05:
+        raise WonderlandError(
+            f"test, validation and calibration together take {1 - train:.0%} of the rows; leave some to train on."
+        )
+    return {"train": round(train, 12), **asked}
+
+
+def _strata(dataset: Dataset) -> np.ndarray:
+    """The class of each row; for regression the quantile bin of its target; zeros without a target."""
+    rows = len(dataset)
+    if dataset.y is None:
+        return np.zeros(rows, np.int64)
+    if dataset.task != "regression":
+        return dataset.y.astype(np.int64)
+    bins = int(np.clip(rows // 20, 1, 20))
+    ranks = np.empty(rows, np.int64)
+    ranks[np.argsort(dataset.y, kind="stable")] = np.arange(rows)
+    return ranks * bins // rows
+
+
+def _draw(strata: np.ndarray, groups: np.ndarray | None, shares: list[float], seed: int) -> np.ndarray:
+    """Part numbers, at random but balanced within each stratum; rows of one group stay together."""
+    random = np.random.Generator(np.random.Philox(seed))
+    if groups is not None:
+        return _deal_groups(strata, groups, shares, random, "parts")
+    part = np.zeros(len(strata), np.int64)
+    carry = np.zeros(len(shares))
+    order = random.permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    _, starts = np.unique(strata[order], return_index=True)
+    for rows in np.split(order, starts[1:]):
+        counts = _quota(len(rows), np.asarray(shares), carry)
+        part[rows] = np.repeat(np.arange(len(shares)), counts)
+    return part
+
+
+def _quota(rows: int, shares: np.ndarray, carry: np.ndarray) -> np.ndarray:
+    """How many of a stratum's rows each part gets: its share, at least one when there are enough for all, rounding errors
+    carried over to the next stratum; the first part takes what is left."""
+    least = (shares > 0) & (rows >= (shares > 0).sum())
+    wanted = rows * shares + carry
+    counts = np.where(shares > 0, np.maximum(np.floor(wanted + 0.5), least), 0).astype(np.int64)
+    counts[0] = 0
+    while counts.sum() > rows - 1:
+        counts[np.argmax(counts - wanted * (counts > 0))] -= 1
+    counts[0] = rows - counts.sum()
+    carry[:] = np.clip(wanted - counts, -1, 1)
+    return counts
+
+
+def _deal(strata: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
+    """Fold numbers: the rows of each stratum are dealt out like cards, one stratum after the other."""
+    random = np.random.Generator(np.random.Philox(seed))
+    if groups is not None:
+        return _deal_groups(strata, groups, [1 / folds] * folds, random, "folds")
+    order = random.permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    fold = np.empty(len(strata), np.int64)
+    fold[order] = np.arange(len(strata)) % folds
+    return fold
+
+
+def _deal_groups(
+    strata: np.ndarray, groups: np.ndarray, shares: list[float], random: np.random.Generator, what: str
+) -> np.ndarray:
+    """Whole groups, largest first, each to the part that is shortest of what the group holds."""
+    codes = np.unique(groups, return_inverse=True)[1]
+    total = int(codes.max()) + 1
+    active = np.flatnonzero(np.asarray(shares) > 0)
+    if total < len(active):
+        raise WonderlandError(f"There are {total} groups; {len(active)} {what} need at least {len(active)} groups.")
+    kinds, strata = np.unique(strata, return_inverse=True)
+    holds = np.zeros((total, len(kinds)))
+    np.add.at(holds, (codes, strata), 1)
+    short = np.asarray(shares)[active, None] * holds.sum(0)
+    scale = 1 / np.maximum(holds.sum(0), 1)
+    order = random.permutation(total)
+    order = order[np.argsort(-holds[order].sum(1), kind="stable")]
+    home = np.empty(total, np.int64)
+    empty = set(range(len(active)))
+    for left, group in zip(range(total, 0, -1), order, strict=True):
+        choices = sorted(empty) if left <= len(empty) else range(len(active))
+        gain = [((2 * short[p] - holds[group]) * holds[group] * scale).sum() for p in choices]
+        best = list(choices)[int(np.argmax(gain))]
+        short[best] -= holds[group]
+        empty.discard(best)
+        home[group] = active[best]
+    return home[codes]
+
+
+def _by_time(times: np.ndarray, groups: np.ndarray | None, shares: list[float]) -> np.ndarray:
+    """Part numbers in order of time; rows of one moment (or of one group) are never cut apart."""
+    moments = np.unique(times, return_inverse=True)[1]
+    if groups is not None:
+        codes = np.unique(groups, return_inverse=True)[1]
+        first = np.full(codes.max() + 1, np.iinfo(np.int64).max)
+        np.minimum.at(first, codes, moments)
+        moments = np.unique(first[codes], return_inverse=True)[1]
+    sizes = np.cumsum(np.bincount(moments))
+    active = [i for i, share in enumerate(shares) if share > 0]
+    if len(sizes) < len(active):
+        raise WonderlandError(
+            f"The time column holds {len(sizes)} different times; {len(active)} parts need at least {len(active)}."
+        )
+    part = np.zeros(len(times), np.int64)
+    stop = 0
+    for place, i in enumerate(active):
+        begin = stop
+        goal = sum(shares[: i + 1]) * len(times)
+        stop = int(np.argmin(np.abs(sizes - goal))) + 1
+        stop = int(np.clip(stop, begin + 1, len(sizes) - (len(active) - place - 1)))
+        part[(moments >= begin) & (moments < stop)] = i
+    if groups is not None:
+        edges = [(times[part == i].min(), times[part == i].max()) for i in active]
+        if any(before[1] >= after[0] for before, after in pairwise(edges)):
+            raise WonderlandError(
+                "Groups overlap in time, so no split keeps groups whole and the future out of training. "
+                "Give a group column or a time column, not both."
+            )
+    return part
+
+
+def _note(dataset: Dataset, part: np.ndarray, shares: list[float], folds: int | None) -> str:
+    """What could not be honoured, in a sentence."""
+    if dataset.y is None or dataset.task == "regression" or not dataset.classes:
+        return ""
+    active = [i for i, share in enumerate(shares) if share > 0]
+    seen = np.zeros((4, len(dataset.classes)), np.int64)
+    np.add.at(seen, (part, dataset.y), 1)
+    lacking = [name for i, name in enumerate(dataset.classes) if seen[:, i].any() and (seen[active, i] == 0).any()]
+    notes = []
+    if lacking:
+        some = ", ".join(repr(name) for name in lacking[:3]) + (
+            f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+        )
+        notes.append(f"Not every part holds a row of class {some}.")
+    untrained = [name for i, name in enumerate(dataset.classes) if seen[:, i].any() and seen[0, i] == 0]
+    if untrained:
+        notes.append(f"Class {untrained[0]!r} has no row to train on.")
+    if folds and (few := [name for i, name in enumerate(dataset.classes) if 0 < seen[0, i] < folds]):
+        notes.append(f"Class {few[0]!r} has fewer rows than there are folds.")
+    return " ".join(notes)
