@@ -7,7 +7,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from jaxtyping import install_import_hook
 
 # Public shapes are checked under test and cost nothing in use.
-install_import_hook("wonderland", "beartype.beartype")
+SHAPED = ("ops", "nn", "models", "tasks")
+install_import_hook([f"wonderland.{folder}" for folder in SHAPED], "beartype.beartype")
 
 import pytest  # noqa: E402
 import torch  # noqa: E402

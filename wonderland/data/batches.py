@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -73,10 +74,9 @@ class Batches:
         return x.unflatten(0, index.shape), self.y.index_select(0, flat).unflatten(0, index.shape)
 
     def stream(self, first: int, stop: int) -> Generator[tuple[Tensor, Tensor], None, None]:
-        """Batches of steps `first` to `stop - 1`."""
+        """Batches of steps `first` to `stop - 1`, each prepared while the one before it is being used."""
         if not self.workers:
-            for step in range(first, stop):
-                yield self.batch(*divmod(step, self.per_epoch))
+            yield from self._ahead(first, stop)
             return
         loader = DataLoader(
             _ByStep(self),
@@ -89,6 +89,17 @@ class Batches:
             multiprocessing_context="fork",
         )
         yield from loader
+
+    def _ahead(self, first: int, stop: int) -> Generator[tuple[Tensor, Tensor], None, None]:
+        """Batches from a thread that is one ahead; tensor code lets go of the interpreter, so both really run."""
+        with ThreadPoolExecutor(1, "batches") as helper:
+            coming = helper.submit(self.batch, *divmod(first, self.per_epoch)) if first < stop else None
+            for step in range(first + 1, stop + 1):
+                assert coming is not None
+                found = coming.result()
+                if step < stop:
+                    coming = helper.submit(self.batch, *divmod(step, self.per_epoch))
+                yield found
 
     def _order(self, epoch: int, member: int) -> np.ndarray:
         if self._epoch != epoch:

@@ -87,4 +87,5 @@ def load_bundled(name: str) -> pd.DataFrame | tuple[np.ndarray, np.ndarray]:
     (150, 5)
     """
     entry = BUNDLED[name]
-    return entry.load(need(entry.module, extra="datasets", why=f"for the bundled set {name!r}"))
+    extra = "datasets" if entry.module == _SKLEARN else "more-datasets"
+    return entry.load(need(entry.module, extra=extra, why=f"for the bundled set {name!r}"))

@@ -116,7 +116,9 @@ def shown(plan: Plan, index: int) -> dict[str, Any]:
     example = plan.dataset.example(index)
     if plan.dataset.kind == "image":
         return {"image": thumbnail(example["image"]), "path": example.get("path")}
-    return {"row": {str(name): str(value) for name, value in example.items()}}
+    return {
+        "row": {str(name): value if isinstance(value, int | float) else str(value) for name, value in example.items()}
+    }
 
 
 def thumbnail(image: ndarray, *, side: int = 96) -> str:

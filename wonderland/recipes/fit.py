@@ -1,6 +1,5 @@
 """fit: the whole road, from a source to a run that can be trusted. Each stage is done once and never half."""
 
-import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from wonderland.core import (
 )
 from wonderland.data import Dataset
 from wonderland.recipes.facts import facts
-from wonderland.recipes.plan import Plan, choose, config_of, final, rebuild
+from wonderland.recipes.plan import Plan, choose, config_of, final, measured, rebuild, threads_for
 from wonderland.recipes.request import Request
 from wonderland.ship import Run, load, load_model, read_config, save_model
 from wonderland.train import run as train
@@ -125,10 +124,11 @@ def _settle(folder: Path, dataset: Dataset, request: Request, own: nn.Module | N
             )
         torch.set_num_threads(config["threads"])
         return rebuild(config, dataset, folder, own), config
-    if request.threads:
-        torch.set_num_threads(request.threads)
     plan = choose(dataset, request, own)
-    config = config_of(plan, request, torch.get_num_threads())
+    threads = request.threads or threads_for(plan)
+    torch.set_num_threads(threads)
+    measured(plan, request)
+    config = config_of(plan, request, threads)
     write_json(folder / "config.json", config)
     return plan, config
 
@@ -247,8 +247,3 @@ def _world(request: Request) -> Iterator[None]:
     finally:
         set_random_state(before)
         torch.set_num_threads(threads)
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

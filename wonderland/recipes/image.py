@@ -3,7 +3,7 @@
 from wonderland.data import Augment, Dataset, ImageEncoder, Split
 from wonderland.models import ConvNet
 from wonderland.recipes.recipe import Recipe
-from wonderland.tasks import Task
+from wonderland.tasks import Classification, Task
 
 
 def folds(dataset: Dataset) -> int | None:
@@ -12,22 +12,23 @@ def folds(dataset: Dataset) -> int | None:
 
 
 def recipe(dataset: Dataset, encoder: ImageEncoder, parts: Split, task: Task) -> Recipe:
-    """Defaults for images of this size and number: about 30,000 looks at a small set, ten passes over a large one."""
+    """Defaults for images of this size and number: about 48,000 looks, and at least six at each image."""
     rows = len(parts.train)
     size = (encoder.channels, encoder.height, encoder.width)
-    arguments = ConvNet.for_data(rows, *size, task.outputs)
-    batch = 32 if rows < 4000 else 64 if rows < 20_000 else 128
+    batch = next(batch for least, batch in ((4000, 128), (600, 64), (200, 32), (0, 16)) if rows >= least)
     epoch = max(1, rows // batch)
-    epochs = max(8, min(40, round(30_000 / rows)))
+    epochs = max(6, min(200, round(48_000 / rows)))
+    softened = {"label_smoothing": 0.05} if isinstance(task, Classification) else {}
     return Recipe(
         kind="image",
-        model=ConvNet.spec(**arguments, mean=encoder.mean, std=encoder.std),
-        task=type(task).spec(**task.arguments()),
+        model=ConvNet.spec(**ConvNet.for_data(rows, *size, task.outputs), mean=encoder.mean, std=encoder.std),
+        task=type(task).spec(**(task.arguments() | softened)),
         steps=epoch * epochs,
         batch_size=batch,
         lr=4e-3,
-        weight_decay=0.02,
+        weight_decay=0.05,
+        betas=(0.9, 0.99),
         warmup=0.1,
-        evaluate_every=epoch,
+        evaluate_every=max(epoch, epoch * epochs // 40),
         augment=Augment.for_images(*size).to_json(),
     )

@@ -1,6 +1,7 @@
 """Plan: from a request and its data to a config that says everything before the first step."""
 
 import copy
+import os
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from wonderland.recipes.request import Request
 from wonderland.ship import FORMAT, outputs
 from wonderland.tasks import Classification, Regression, Task
 from wonderland.train import State, Supervised, adamw, find_lr, steps_within
+from wonderland.understand import cost
 
 ROADS = {"table": table, "image": image}
 
@@ -165,11 +167,10 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Plan:
         workers=request.workers,
         lr=request.lr if not isinstance(request.lr, str) else None,
     )
-    plan = Plan(dataset, parts, encoder, task, recipe, request.seed, own)
-    return measured(plan, request)
+    return Plan(dataset, parts, encoder, recipe.task.build(), recipe, request.seed, own)
 
 
-def measured(plan: Plan, request: Request) -> Plan:
+def measured(plan: Plan, request: Request) -> None:
     """Turn wishes that need a stopwatch or a trial (epochs, budget, lr auto) into numbers, once."""
     batches = plan.batches()
     epoch = batches.per_epoch
@@ -185,7 +186,6 @@ def measured(plan: Plan, request: Request) -> Plan:
         every = plan.recipe.evaluate_every
         steps = steps_within(request.budget, plan.step(), fresh(plan), batches, plan.evaluate, every)
         plan.recipe = plan.recipe.changed(steps=steps)
-    return plan
 
 
 def fresh(plan: Plan) -> State:
@@ -218,6 +218,22 @@ def task_of(dataset: Dataset, parts: Split) -> Task:
     if not scale > 0:
         raise WonderlandError("The target is the same in every training row, so there is nothing to learn.")
     return Regression(mean=float(y.mean()), scale=scale, low=float(y.min()), high=float(y.max()))
+
+
+HEAVY = 4e9
+
+
+def threads_for(plan: Plan) -> int:
+    """One thread unless a step is heavy: small kernels lose more by waiting for each other than they gain.
+
+    Two threads beside another busy process were measured 20 times slower than one on small networks; a step of a few
+    billion operations is worth sharing.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    rows = plan.parts.train[:1]
+    flops = cost(fresh(plan).model, plan.take(rows)).flops  # one row through every member, forward
+    work = 3 * flops * plan.recipe.batch_size
+    return min(cores, torch.get_num_threads()) if work > HEAVY else 1
 
 
 def config_of(plan: Plan, request: Request, threads: int) -> dict[str, Any]:

@@ -1,0 +1,123 @@
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from tests import runs
+from wonderland.cli.main import main
+
+
+def said(capsys, *words) -> tuple[int, str, str]:
+    code = main([str(word) for word in words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fti"], "There is no verb 'fti'. Did you mean 'fit'? See: wonderland --help"),
+        (["fit", "digits", "--epoch", "3"], "Unknown option '--epoch'. Did you mean '--epochs'"),
+        (["fit", "digits", "more"], "Unknown argument 'more'."),
+        (["fit", "digits", "--epochs", "x"], "argument --epochs: invalid float value: 'x'. See: wonderland fit --help"),
+        (["fit", "digits", "--epochs", "1", "--steps", "1"], "argument --steps: not allowed with argument --epochs."),
+        (["fit", "digits", "--task", "multi"], "argument --task: invalid choice: 'multi'"),
+        (["predict"], "the following arguments are required: RUN, DATA. See: wonderland predict --help"),
+        (["fit"], "Nothing to fit: name a file, a folder or a bundled set, or a run to resume."),
+        (["fit", "digits", "--level", "1.5"], "The level of sets and intervals is a share between 0 and 1, such as 0.9, not 1.5."),
+        (["fit", "digits", "--budget", "soon"], "'soon' is not a length of time: write 90s, 5m or 1h."),
+        (["fit", "digits", "--batch-size", "0"], "batch_size must be at least 1, not 0."),
+        (["fit", "digits", "--lr", "-1"], "lr must not be negative, as -1.0 is."),
+        (["fit", "digits", "--lr", "0"], "lr must not be zero, as 0.0 is."),
+        (["fit", "digits", "--test", "2"], "The test part is a share between 0 and 1, such as 0.2, not 2.0."),
+        (["fit", "--resume", "nowhere"], "There is no run in nowhere: the folder does not exist."),
+        (["fit", "--resume", "nowhere", "--epochs", "3"], "There is no run in nowhere: the folder does not exist."),
+        (["predict", "nowhere", "x.csv"], "There is no run in nowhere: the folder does not exist."),
+        (["predict", "nowhere", "x.csv", "-o", "a.xls"], "Predictions are written as .csv, .parquet or .jsonl, and 'a.xls' ends otherwise."),
+    ],
+)  # fmt: skip
+def test_wrong_words_get_one_sentence_and_code_2(capsys, words, message):
+    code, out, err = said(capsys, *words)
+    assert code == 2
+    assert err.startswith(f"wonderland: {message}")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_a_missing_file_is_told(capsys):
+    code, _, err = said(capsys, "fit", "no/such/file.csv")
+    assert code == 2
+    assert "no/such/file.csv" in err
+
+
+def test_no_words_show_the_help(capsys):
+    code, out, _ = said(capsys)
+    assert code == 0
+    assert "fit" in out
+    assert "predict" in out
+
+
+def test_help_is_quick():
+    best = 9.0
+    for _ in range(3):
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-m", "wonderland.cli.main", "--help"], check=True, capture_output=True)
+        best = min(best, time.monotonic() - began)
+    assert best < 0.5  # 0.3 on a machine that does nothing else
+
+
+def test_fit_predict_evaluate_inspect(tmp_path, capsys):
+    runs.mixed().to_csv(tmp_path / "table.csv", index=False)
+    out = tmp_path / "run"
+    code, shown, err = said(capsys, "fit", tmp_path / "table.csv", "--target", "risk", "--out", out, "--steps", 40)
+    assert code == 0, err
+    assert "accuracy" in shown
+    assert "coverage of 90% sets" in shown
+    assert str(out / "report.html") in shown.replace("\n", "")
+    assert "Column 'age'" in shown.replace("\n", " ") or "'age'" in shown
+    new = tmp_path / "new.csv"
+    runs.mixed(7, seed=9).drop(columns="risk").to_csv(new, index=False)
+    code, shown, _ = said(capsys, "predict", out, new, "-o", tmp_path / "p.csv")
+    assert (code, len(pd.read_csv(tmp_path / "p.csv"))) == (0, 7)
+    assert f"7 predictions written to {tmp_path / 'p.csv'}" in shown
+    code, shown, _ = said(capsys, "predict", out, new)
+    assert code == 0
+    assert "7 predictions" in shown
+    code, shown, _ = said(capsys, "evaluate", out, tmp_path / "table.csv", "--json")
+    assert code == 0
+    assert json.loads(shown)["rows"] == 240
+    code, shown, _ = said(capsys, "evaluate", out, tmp_path / "table.csv", "--level", "0.8")
+    assert "coverage of 80% sets" in shown
+    code, shown, _ = said(capsys, "inspect", tmp_path / "table.csv", "--target", "risk")
+    assert code == 0
+    assert "category" in shown
+    assert "date" in shown
+
+
+def test_the_same_command_again_continues_and_another_is_refused(tmp_path, capsys):
+    words = ["fit", "iris", "--out", tmp_path / "run", "--steps", 20, "--quiet"]
+    assert said(capsys, *words)[0] == 0
+    before = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
+    assert said(capsys, *words)[0] == 0
+    assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == before
+    code, _, err = said(capsys, *words, "--seed", 4)
+    assert code == 2
+    assert err == (
+        f"wonderland: {tmp_path / 'run'} holds a run with other options. Choose another folder with --out, "
+        "or begin again with --overwrite.\n"
+    )
+    assert said(capsys, *words, "--seed", 4, "--overwrite")[0] == 0
+    code, _, err = said(capsys, "fit", "--resume", tmp_path / "run", "--epochs", 3)
+    assert code == 2
+    assert err == "wonderland: A resumed run keeps the options it began with: give --resume and the folder only.\n"
+
+
+def test_a_broken_pipe_is_quiet():
+    done = subprocess.run(
+        f"{sys.executable} -m wonderland.cli.main fit --help | head -1", shell=True, capture_output=True, text=True, env=os.environ
+    )
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,44 @@
+"""The public surface is chosen: what each folder exports is written down in surface.txt and changes only on purpose."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import wonderland
+
+HERE = Path(__file__).parent
+FOLDERS = ["core", "nn", "optim", "models", "data", "tasks", "train", "trust", "ship", "understand", "recipes"]
+
+
+def surface() -> str:
+    lines = [f"wonderland: {', '.join(wonderland.__all__)}"]
+    for folder in FOLDERS:
+        module = importlib.import_module(f"wonderland.{folder}")
+        for name in module.__all__:
+            assert getattr(module, name) is not None
+        lines.append(f"{folder}: {', '.join(sorted(module.__all__))}")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_surface_is_as_written():
+    path = HERE / "surface.txt"
+    assert surface() == path.read_text(), f"the public surface changed; if on purpose, write it to {path}"
+
+
+def test_everything_public_is_documented():
+    for folder in FOLDERS:
+        module = importlib.import_module(f"wonderland.{folder}")
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if callable(thing):
+                assert (thing.__doc__ or "").strip(), f"{folder}.{name} has no docstring"
+
+
+def test_torch_is_not_loaded_before_it_is_needed():
+    script = (
+        "import sys, wonderland, wonderland.cli.main as cli\n"
+        "try:\n    cli.main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "assert not {'torch', 'numpy', 'pandas', 'rich'} & set(sys.modules), 'loaded too early'\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)

@@ -1,0 +1,133 @@
+"""Run folders that somebody prepared: each is refused with one sentence, at once, and nothing in them is run."""
+
+import json
+import pickle
+import shutil
+import struct
+import time
+
+import pytest
+
+import wonderland
+from tests import runs
+from wonderland.core import WonderlandError
+
+
+@pytest.fixture
+def run(tmp_path):
+    shutil.copytree(runs.classifier().folder, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def change(folder, name, alter):
+    path = folder / name
+    value = json.loads(path.read_text())
+    alter(value)
+    path.write_text(json.dumps(value))
+
+
+def refused(folder) -> str:
+    began = time.monotonic()
+    with pytest.raises(WonderlandError) as caught:
+        wonderland.load(folder)
+    assert time.monotonic() - began < 1
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+class Evil:
+    def __reduce__(self):
+        return (print, ("code ran",))
+
+
+def test_a_pickle_named_safetensors(run, capsys):
+    (run / "model.safetensors").write_bytes(pickle.dumps(Evil()))
+    assert refused(run) == f"{run / 'model.safetensors'} is not a safetensors file: it is damaged, cut short or not ours."
+    assert "code ran" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "preprocess.safetensors"])
+def test_a_truncated_file(run, name):
+    whole = (run / name).read_bytes()
+    for size in (0, 5, len(whole) // 2, len(whole) - 1):
+        (run / name).write_bytes(whole[:size])
+        assert refused(run) == f"{run / name} is not a safetensors file: it is damaged, cut short or not ours."
+
+
+def test_a_header_of_two_gigabytes(run):
+    (run / "model.safetensors").write_bytes(struct.pack("<Q", 2 << 30) + b"{" * 1000)
+    assert "is not a safetensors file" in refused(run)
+
+
+@pytest.mark.parametrize("name", ["os.system", "wonderland.core.files.write_text", "nn.MemberLinear", "models.", "__builtins__"])
+def test_a_model_outside_the_closed_set(run, name):
+    change(run, "config.json", lambda config: config["recipe"]["model"].update(part=name, arguments={}))
+    said = refused(run)
+    assert "is not a part of Wonderland, so it is not built." in said or "is not a model" in said or "has no argument" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"dim": 1 << 50}, "a size above the limit"),
+        ({"dim": 1 << 23, "depth": 1 << 23}, "more layers than its weights file holds"),
+        ({"dim": -4}, "TableNet needs at least one column"),
+        ({"dim": "wide"}, "cannot be built"),
+        ({"sigmas": [0.1] * 50_000, "dropout": [0.0] * 50_000}, "the model's description says"),
+        ({"widht": 3}, "has no argument 'widht'"),
+    ],
+)
+def test_absurd_arguments(run, arguments, words):
+    change(run, "config.json", lambda config: config["recipe"]["model"]["arguments"].update(arguments))
+    assert words in refused(run)
+
+
+def test_a_task_that_is_none(run):
+    change(run, "config.json", lambda config: config["recipe"].update(task=config["recipe"]["model"]))
+    assert refused(run) == "models.TableNet is not a task."
+
+
+def test_path_traversal(run, tmp_path):
+    (tmp_path / "secret").write_text("s")
+    change(run, "trust.json", lambda trust: trust["inputs"].update({"../secret": "0"}))
+    assert "'../secret' is not a plain file name" in refused(run)
+
+
+@pytest.mark.parametrize("name", ["config.json", "trust.json", "preprocess.json", "model.safetensors"])
+def test_links_out_of_the_folder(run, tmp_path, name):
+    (run / name).rename(tmp_path / "elsewhere")
+    (run / name).symlink_to(tmp_path / "elsewhere")
+    assert refused(run) == f"{run / name} is a link that leads out of its folder, so it is not read."
+
+
+def test_weights_of_another_run(run):
+    shutil.copy(runs.regressor().folder / "model.safetensors", run)
+    assert "do not belong together" in refused(run) or "has shape" in refused(run)
+
+
+def test_files_that_were_changed_since(run):
+    change(run, "preprocess.json", lambda saved: saved.update(ignored=["x"]))
+    assert refused(run) == f"{run / 'preprocess.json'} is not the file that trust.json was measured with: one of them was changed."
+
+
+@pytest.mark.parametrize("name", ["config.json", "trust.json", "preprocess.json"])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "[" * 100_000, '{"format": 1}', '{"format": 1, "recipe": 3}', "\x00"])
+def test_json_that_is_not_ours(run, name, text):
+    (run / name).write_text(text)
+    refused(run)
+
+
+def test_a_json_file_without_end(run):
+    with (run / "config.json").open("wb") as file:
+        file.truncate(3 << 30)
+    assert refused(run) == f"{run / 'config.json'} is larger than 16 MiB, the limit for this kind of file."
+
+
+def test_no_run_at_all(tmp_path):
+    assert refused(tmp_path / "none") == f"There is no run in {tmp_path / 'none'}: the folder does not exist."
+    assert refused(tmp_path) == f"{tmp_path} is not a run: it has no config.json."
+
+
+def test_a_run_that_is_not_finished(run):
+    (run / "trust.json").unlink()
+    assert refused(run) == f"The run in {run} is not finished. Continue it with: wonderland fit --resume {run}"

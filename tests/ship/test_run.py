@@ -1,0 +1,145 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+import wonderland
+from tests import runs
+from wonderland.core import WonderlandError
+from wonderland.ship import write_table
+
+
+def test_a_loaded_run_predicts_the_same():
+    run = runs.classifier()
+    again = wonderland.load(run.folder)
+    new = runs.mixed(50, seed=1).drop(columns="risk")
+    pd.testing.assert_frame_equal(run.predict(new), again.predict(new))
+
+
+def test_predictions_of_classes():
+    found = runs.classifier().predict(runs.mixed(50, seed=1).drop(columns="risk"))
+    assert list(found) == ["prediction", "probability", "set", "p(high)", "p(low)"]
+    assert found[["p(high)", "p(low)"]].sum(axis=1).to_numpy() == pytest.approx(np.ones(50))
+    assert (found["probability"] == found[["p(high)", "p(low)"]].max(axis=1)).all()
+    assert set(found["prediction"]) <= {"high", "low"}
+    assert all(set(labels) <= {"high", "low"} for labels in found["set"])
+
+
+def test_a_higher_level_gives_larger_sets_and_wider_intervals():
+    run, new = runs.classifier(), runs.mixed(80, seed=2)
+    sizes = [run.predict(new, level=level)["set"].map(len).sum() for level in (0.5, 0.8, 0.95, 0.99)]
+    assert sizes == sorted(sizes)
+    run = runs.regressor()
+    new = pd.DataFrame(np.zeros((3, 10)), columns=run.encoder.numbers)
+    widths = [(table["high"] - table["low"]).mean() for table in (run.predict(new, level=level) for level in (0.5, 0.9))]
+    assert widths[0] < widths[1]
+
+
+def test_a_row_is_predicted_the_same_alone_and_among_others():
+    run, new = runs.classifier(), runs.mixed(30, seed=3)
+    together = run.predict(new)
+    alone = pd.concat([run.predict(new.iloc[[i]]) for i in range(30)], ignore_index=True)
+    assert together["p(high)"].to_numpy() == pytest.approx(alone["p(high)"].to_numpy(), abs=1e-6)
+    assert list(together["set"]) == list(alone["set"])
+
+
+def test_new_data_with_faults_is_repaired_and_counted():
+    run = runs.classifier()
+    new = runs.mixed(20, seed=4)
+    new.loc[0, "city"] = "Atlantis"
+    new.loc[1, "age"] = np.nan
+    run.predict(new)
+    text = " ".join(finding.text for finding in run.noticed)
+    assert "Atlantis" in text or "'city'" in text
+    with pytest.raises(WonderlandError, match="Strict mode stops here"):
+        run.predict(new, strict=True)
+
+
+def test_missing_columns_are_named():
+    with pytest.raises(WonderlandError, match="'city'"):
+        runs.classifier().predict(runs.mixed(5).drop(columns="city"))
+
+
+def test_evaluate_measures_on_other_data():
+    found = runs.classifier().evaluate(runs.mixed(300, seed=5))
+    assert found["rows"] == 300
+    assert found["metrics"]["accuracy"] > 0.8
+    assert found["metrics"].keys() == {"accuracy", "balanced_accuracy", "log_loss", "auroc"}
+    assert json.dumps(found)
+    with pytest.raises(WonderlandError):
+        runs.classifier().evaluate(runs.mixed(10).drop(columns="risk"))
+    with pytest.raises(WonderlandError, match="extreme"):
+        runs.classifier().evaluate(runs.mixed(10).assign(risk="extreme"))
+
+
+def test_images_are_predicted_from_arrays():
+    found = runs.digits().predict(np.zeros((2, 8, 8)))
+    assert len(found) == 2
+    assert list(found)[:3] == ["prediction", "probability", "set"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_tables_on_disk_round_trip(tmp_path, ending):
+    found = runs.classifier().predict(runs.mixed(9, seed=6))
+    path = tmp_path / f"out.{ending}"
+    write_table(found, path)
+    if ending == "csv":
+        again = pd.read_csv(path)
+        again["set"] = again["set"].map(json.loads)
+    elif ending == "jsonl":
+        again = pd.read_json(path, lines=True)
+    else:
+        again = pd.read_parquet(path)
+    assert list(again) == list(found)
+    assert [list(labels) for labels in again["set"]] == list(found["set"])
+    assert again["p(high)"].to_numpy() == pytest.approx(found["p(high)"].to_numpy(), rel=1e-9)
+
+
+def test_an_ending_that_is_none(tmp_path):
+    table = pd.DataFrame({"prediction": [1]})
+    with pytest.raises(WonderlandError) as caught:
+        write_table(table, tmp_path / "out.xlsx")
+    assert str(caught.value) == (
+        f"Predictions are written as .csv, .parquet or .jsonl, and '{tmp_path / 'out.xlsx'}' ends otherwise."
+    )
+    with pytest.raises(WonderlandError) as caught:
+        write_table(table, tmp_path / "no" / "out.csv")
+    assert str(caught.value) == f"The folder of {tmp_path / 'no' / 'out.csv'} does not exist: make it first."
+
+
+def test_it_shows_itself():
+    run = runs.classifier()
+    assert "accuracy" in repr(run)
+    assert "<table>" in run._repr_html_()
+    assert run.metrics["accuracy"] > 0.7
+    assert run.classes == ["high", "low"]
+
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+
+    def forward(self, x):
+        return self.net(x.float() / 255)
+
+
+def test_a_module_of_the_users_own(tmp_path):
+    torch.manual_seed(5)
+    run = wonderland.fit("digits", model=Own(), out=tmp_path, epochs=15)
+    assert run.metrics["accuracy"] > 0.6
+    with pytest.raises(WonderlandError) as caught:
+        wonderland.load(tmp_path)
+    assert str(caught.value) == (
+        f"The run in {tmp_path} was fitted with a module of your own, 'Own': load it with wonderland.load(path, model=...)."
+    )
+    again = wonderland.load(tmp_path, model=Own())
+    images = np.random.default_rng(0).integers(0, 16, (4, 8, 8)).astype(float)
+    pd.testing.assert_frame_equal(run.predict(images), again.predict(images))
+    with pytest.raises(WonderlandError, match="do not belong together"):
+        wonderland.load(tmp_path, model=nn.Linear(2, 2))
+    with pytest.raises(WonderlandError, match="has a model of its own: load it without model="):
+        wonderland.load(runs.digits().folder, model=Own())
