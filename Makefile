@@ -1,13 +1,14 @@
 # Two commands do everything: make demo, make test. Nothing is installed again while these files stay as they are.
 PYTHON ?= python3
 VENV := .venv
+OUT := runs/digits
 RUN := $(VENV)/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(RUN)/pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
 .PHONY: demo test test-slow lint format bench clean
 
 demo: $(VENV)/.installed
-	$(RUN)/wonderland fit digits --out runs/digits
+	$(RUN)/wonderland fit digits --out $(OUT)
 
 test: $(VENV)/.installed-test lint
 	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist worksteal

@@ -33,8 +33,6 @@ class TableNet(nn.Module):
     torch.Size([2, 5, 2])
     """
 
-    no_decay = frozenset()
-
     def __init__(
         self,
         numbers: int,
@@ -55,7 +53,9 @@ class TableNet(nn.Module):
                 f"TableNet needs a sigma and a dropout for each member, not {len(sigmas)} and {len(dropout)}."
             )
         if numbers + len(levels) < 1 or min(numbers, outputs - 1, depth - 1, dim - 1, number_dim - 2) < 0:
-            raise WonderlandError("TableNet needs at least one column, one output, one layer, and two features a number.")
+            raise WonderlandError(
+                "TableNet needs at least one column, one output, one layer, and two features a number."
+            )
         self.members, self.numbers, self.columns = len(sigmas), numbers, numbers + len(levels)
         self.encode = PeriodicNumbers(numbers, number_dim, sigmas, frequencies=frequencies) if numbers else None
         self.embed = MemberEmbeddings(self.members, levels, category_dim) if levels else None

@@ -23,7 +23,8 @@ LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)
 
 def facts(run: Run, plan: Plan) -> dict[str, Any]:
     """What there is to say about a run, as plain values."""
-    found, _, y = plan.held(run.model, plan.parts.test)
+    test = plan.held(run.model, plan.parts.test)
+    found, y = test.outputs, test.y
     measured = run.facts["measured"]["test"]
     dataset = plan.dataset
     common = {
@@ -166,11 +167,8 @@ def curves(run: Run) -> list[dict[str, Any]]:
     if not rows:
         return []
     steps = [row["step"] for row in rows]
-    best = None
-    if not run.config["recipe"]["folds"]:
-        best = min(
-            (row for row in rows if "validation/loss" in row), key=lambda row: row["validation/loss"], default=None
-        )
+    watched = "validation/brier" if isinstance(run.task, Classification) else "validation/loss"
+    best = min((row for row in rows if watched in row), key=lambda row: row[watched], default=None)
     loss = {
         "name": "loss",
         "steps": steps,

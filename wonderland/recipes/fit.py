@@ -30,7 +30,7 @@ from wonderland.recipes.request import Request
 from wonderland.ship import Run, load, load_model, read_config, save_model
 from wonderland.train import run as train
 from wonderland.train.state import random_state, set_random_state
-from wonderland.trust import Held, Trust
+from wonderland.trust import Trust
 from wonderland.understand import render
 
 
@@ -40,6 +40,7 @@ def fit(
     *,
     out: str | Path | None = None,
     resume: str | Path | None = None,
+    test: Any = 0.2,
     model: nn.Module | None = None,
     overwrite: bool = False,
     progress: bool = False,
@@ -56,12 +57,13 @@ def fit(
         target: the column to learn; inferred when left out.
         out: the run folder; a free one under `runs/` by default.
         resume: a run folder to continue; its config says everything else.
+        test: the share of rows kept for the test, or a test set of its own (a path or a frame).
         model: your own module in place of the recipe's. It takes the encoded batch and gives (b, outputs).
         overwrite: begin again in a folder that holds another run.
         progress: show a live bar.
         tensorboard: also write TensorBoard files.
         talk: called with the open dataset and the plan before training, to show them.
-        options: epochs, steps or budget ("60s"); seed, level, test, task, group, time, keep, drop, strict, lr (a number
+        options: epochs, steps or budget ("60s"); seed, level, task, group, time, keep, drop, strict, lr (a number
             or "auto"), weight_decay, batch_size, clip, accumulate, precision, patience, workers, threads, size.
     """
     if resume is not None:
@@ -70,16 +72,19 @@ def fit(
         request = Request.from_json(config.get("request"))
         if options or target is not None or out is not None:
             raise WonderlandError("A resumed run keeps the options it began with: give --resume and the folder only.")
-        source = _source_again(config, folder) if source is None else source
+        source = _source_again(config["source"]["origin"], folder) if source is None else source
+        if isinstance(request.test, str) and not _is_source(test):
+            test = _source_again(config["source"]["origin"].get("test", {}), folder)
     elif source is None:
         raise WonderlandError("Nothing to fit: name a file, a folder or a bundled set, or a run to resume.")
     else:
-        request = Request.of(target=target, **options)
+        share = (str(test) if isinstance(test, str | Path) else "in memory") if _is_source(test) else test
+        request = Request.of(target=target, test=share, **options)
         folder = Path(out) if out is not None else free_folder(source)
     with lock(folder), _world(request):
         if overwrite and resume is None:
             _clear(folder)
-        dataset = open_for(source, request)
+        dataset = open_for(source, request, test if _is_source(test) else None)
         plan, config = _settle(folder, dataset, request, model)
         if talk:
             talk(dataset, plan)
@@ -90,9 +95,12 @@ def fit(
         return load(folder, model=model)
 
 
-def open_for(source: Any, request: Request) -> Dataset:
+def _is_source(test: Any) -> bool:
+    return not isinstance(test, int | float)
+
+
+def open_for(source: Any, request: Request, test: Any = None) -> Dataset:
     """Open a source as the request asks, with a target that can be learned."""
-    more = {"size": request.size} if request.size else {}
     dataset = data.open(
         source,
         request.target,
@@ -102,7 +110,8 @@ def open_for(source: Any, request: Request) -> Dataset:
         keep=request.keep,
         drop=request.drop,
         strict=request.strict,
-        **more,
+        size=request.size,
+        test=test,
     )
     if dataset.y is None or dataset.task is None:
         raise WonderlandError(
@@ -147,7 +156,7 @@ def _train(folder: Path, plan: Plan, progress: bool, tensorboard: bool) -> None:
         folder=folder,
         evaluate=plan.evaluate,
         evaluate_every=recipe.evaluate_every,
-        watch=None if recipe.folds else "validation/loss",
+        watch=plan.watch,
         patience=recipe.patience,
         progress=progress,
         tensorboard=tensorboard,
@@ -167,13 +176,12 @@ def _trust(folder: Path, plan: Plan, config: dict[str, Any]) -> None:
     model = trained(folder, plan)
     parts = plan.parts
     judged = parts.train if plan.recipe.folds else None
-    validation = Held(*plan.held(model, parts.validation if judged is None else judged))
-    calibration = Held(*plan.held(model, parts.calibration)) if judged is None else validation
-    trust = Trust.fit(plan.task, validation, calibration, plan.recipe.folds or 1, config["level"])
-    found, _, y = plan.held(model, parts.test)
-    write_json(
-        folder / "trust.json", {"inputs": inputs, **trust.to_json(), "measured": {"test": trust.measure(found, y)}}
-    )
+    validation = plan.held(model, parts.validation if judged is None else judged)
+    calibration = plan.held(model, parts.calibration) if judged is None else validation
+    trust = Trust.fit(plan.task, validation, calibration, plan.recipe.folds or 1, config["level"], plan.recipe.kinds)
+    test = plan.held(model, parts.test)
+    measured = {"test": trust.measure(test.outputs, test.y)}
+    write_json(folder / "trust.json", {"inputs": inputs, **trust.to_json(), "measured": measured})
 
 
 def trained(folder: Path, plan: Plan) -> nn.Module:
@@ -202,8 +210,7 @@ def _made_from(path: Path, inputs: dict[str, str]) -> bool:
         return False
 
 
-def _source_again(config: dict[str, Any], folder: Path) -> Any:
-    origin = config.get("source", {}).get("origin", {})
+def _source_again(origin: dict[str, Any], folder: Path) -> Any:
     for key in ("path", "bundled"):
         if isinstance(origin.get(key), str):
             return origin[key]

@@ -23,6 +23,7 @@ from wonderland.recipes.request import Request
 from wonderland.ship import FORMAT, outputs
 from wonderland.tasks import Classification, Regression, Task
 from wonderland.train import State, Supervised, adamw, find_lr, steps_within
+from wonderland.trust import Held, believed, judged
 from wonderland.understand import cost
 
 ROADS = {"table": table, "image": image}
@@ -110,28 +111,55 @@ class Plan:
         group = member // (self.recipe.members // self.recipe.folds)
         return train[self.parts.folds[train] != group]
 
-    def held(self, model: nn.Module, rows: np.ndarray) -> tuple[Tensor, np.ndarray, np.ndarray]:
-        """Members' outputs, judging group and target of rows."""
+    def held(self, model: nn.Module, rows: np.ndarray) -> Held:
+        """What every member says of these rows, which group may judge each, and the truth."""
         group = np.zeros(len(rows), np.int64)
         if self.recipe.folds and self.parts.folds is not None:
-            group = self.parts.folds[rows].astype(np.int64)
+            group = np.maximum(self.parts.folds[rows], 0).astype(np.int64)
         pieces = np.array_split(rows, max(1, -(-len(rows) // 8192)))
         found = torch.cat([outputs(model, self.take(piece)) for piece in pieces], 1)
-        return found, group, self.y[rows]
+        return Held(found, group, self.y[rows])
 
     def evaluate(self, state: State) -> dict[str, float]:
-        """Loss and a metric people know, on the validation part (or on each fold by the group that never saw it)."""
-        rows = self.parts.validation if not self.recipe.folds else self.parts.train
-        found, group, y = self.held(final(state), rows)
-        if self.recipe.folds:
-            found = found.unflatten(0, (self.recipe.folds, -1))[torch.as_tensor(group), :, torch.arange(len(rows))]
-            found = found.transpose(0, 1)
-        combined = self.task.combine(found).numpy()
+        """Squared error of the judged rows, which decides what is kept, and measures that people know."""
+        folds = self.recipe.folds
+        held = self.held(final(state), self.parts.validation) if not folds else self._judged_folds(final(state))
+        shares = believed(self.task, held, 1, self.recipe.kinds)
+        found = judged(self.task, held, 1, shares)
+        errors = self.task.errors(torch.as_tensor(found)[None], held.y)
+        brier = float(np.mean(np.square(errors).sum(-1)))
         if isinstance(self.task, Classification):
-            metrics = self.task.metrics(combined, y)
-            return {"validation/loss": metrics["log_loss"], "validation/accuracy": metrics["accuracy"]}
-        metrics = self.task.metrics(self.task.original(combined[:, 0]), y)
-        return {"validation/loss": (metrics["rmse"] / self.task.scale) ** 2, "validation/rmse": metrics["rmse"]}
+            metrics = self.task.metrics(found, held.y)
+            return {
+                "validation/brier": brier,
+                "validation/loss": metrics["log_loss"],
+                "validation/accuracy": metrics["accuracy"],
+            }
+        return {
+            "validation/loss": brier,
+            "validation/rmse": self.task.metrics(self.task.original(found[:, 0]), held.y)["rmse"],
+        }
+
+    @property
+    def watch(self) -> str:
+        """The measure that decides which weights are kept. Confidence overfits long before answers do, so it is not log loss."""
+        return "validation/brier" if isinstance(self.task, Classification) else "validation/loss"
+
+    def _judged_folds(self, model: nn.Module) -> Held:
+        """Each fold through the members that never saw it, and through no others: a group's members, all training rows."""
+        folds, train = self.recipe.folds or 1, self.parts.train
+        assert self.parts.folds is not None
+        rows = [train[self.parts.folds[train] == fold] for fold in range(folds)]
+        longest = max(map(len, rows))
+        index = np.stack([np.resize(some, longest) for some in rows]).repeat(self.recipe.members // folds, 0)
+        model.eval()
+        with torch.inference_mode():
+            pieces = np.array_split(index, max(1, -(-longest // 2048)), 1)
+            found = torch.cat([model(self.take(piece.reshape(-1)).unflatten(0, piece.shape)) for piece in pieces], 1)
+        found = found.unflatten(0, (folds, -1))
+        joined = torch.cat([found[fold, :, : len(some)] for fold, some in enumerate(rows)], 1).clone()
+        order = np.concatenate(rows)
+        return Held(joined, np.zeros(len(order), np.int64), self.y[order])
 
     def describe(self) -> str:
         """The plan in a sentence."""
@@ -163,7 +191,7 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Plan:
         clip=request.clip,
         accumulate=request.accumulate,
         precision=request.precision,
-        patience=None if folds else request.patience,
+        patience=request.patience,
         workers=request.workers,
         lr=request.lr if not isinstance(request.lr, str) else None,
     )
@@ -195,16 +223,17 @@ def fresh(plan: Plan) -> State:
 
 def own_recipe(recipe: Recipe, own: nn.Module) -> Recipe:
     """The recipe of this kind of data around a user's module: no members, no folds, a gentle rate."""
-    plain = replace(recipe, members=0, folds=None, average=None, clip=1.0)
+    plain = replace(recipe, members=0, kinds=1, folds=None, average=None, clip=1.0)
     return plain.changed(model=type(own).__name__, lr=1e-3, weight_decay=0.01, betas=(0.9, 0.999))
 
 
 def split_as(dataset: Dataset, request: Request, folds: int | None) -> Split:
     """Parts of the sizes this library uses; the calibration part stops growing where it has rows enough."""
+    test = 0.0 if isinstance(request.test, str) else request.test
     if folds:
-        return split(dataset, seed=request.seed, test=request.test, folds=folds)
+        return split(dataset, seed=request.seed, test=test, folds=folds)
     share = min(0.1, 20_000 / len(dataset))
-    return split(dataset, seed=request.seed, test=request.test, validation=share, calibration=share)
+    return split(dataset, seed=request.seed, test=test, validation=share, calibration=share)
 
 
 def task_of(dataset: Dataset, parts: Split) -> Task:

@@ -11,7 +11,8 @@ class Recipe:
     """How a model is made and taught.
 
     `model` is a spec, or the class name of a user's own module. With `folds`, members form that many groups; group k never
-    sees fold k, and training has a fixed length. Without, the validation part decides which weights are kept.
+    sees fold k and is judged on it; without, the validation part judges. That judgement decides which weights are kept.
+    `kinds` of members take turns within a group.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Recipe:
     patience: int | None = None
     folds: int | None = None
     members: int = 0
+    kinds: int = 1
     augment: dict[str, Any] | None = None
     workers: int = 0
 

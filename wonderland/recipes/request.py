@@ -31,7 +31,7 @@ class Request:
     precision: str | None = None
     patience: int | None = None
     workers: int | None = None
-    test: float = 0.2
+    test: float | str = 0.2
     level: float = 0.9
     seed: int = 0
     threads: int | None = None
@@ -58,7 +58,7 @@ class Request:
         check_level(self.level)
         if sum(value is not None for value in (self.epochs, self.steps, self.budget)) > 1:
             raise WonderlandError("Choose one of epochs, steps and budget: each of them sets the length of training.")
-        if not 0 < self.test < 1:
+        if not isinstance(self.test, str) and not 0 < self.test < 1:
             raise WonderlandError(f"The test part is a share between 0 and 1, such as 0.2, not {self.test}.")
         least = {"epochs": 0.0, "steps": 1, "batch_size": 1, "accumulate": 1, "patience": 1, "threads": 1, "size": 8}
         for name, bound in least.items():

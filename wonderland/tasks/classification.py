@@ -46,10 +46,15 @@ class Classification:
             y = y.expand(logits.shape[:-1])
         return F.cross_entropy(logits.flatten(0, -2), y.flatten(), label_smoothing=self.label_smoothing)
 
-    def combine(self, outputs: Tensor) -> Tensor:
-        """Members (m, b, c) to one prediction (b, c): the log of their mean probability."""
+    def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
+        """Members (m, b, c) to one prediction (b, c): the log of their mean probability, weighted by shares (m,)."""
         logits = outputs.double().log_softmax(-1)
-        return torch.logsumexp(logits, 0) - float(np.log(len(outputs)))
+        weights = np.full(len(outputs), 1 / len(outputs)) if shares is None else shares
+        return torch.logsumexp(logits + torch.as_tensor(np.log(np.maximum(weights, 1e-300)))[:, None, None], 0)
+
+    def errors(self, outputs: Tensor, y: ndarray) -> ndarray:
+        """Each member's probabilities less the truth: (m, n, c)."""
+        return (outputs.double().softmax(-1) - F.one_hot(torch.as_tensor(y), self.outputs)).numpy()
 
     def metrics(self, log_probabilities: ndarray, y: ndarray) -> dict[str, float | None]:
         """Accuracy, balanced accuracy, log loss and AUROC from log-probabilities (n, c)."""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+import torch
 import torch.nn.functional as F
 from numpy import ndarray
 from torch import Tensor, nn
@@ -18,8 +20,8 @@ class Regression:
     range of the target, widened by a tenth on each side.
 
     >>> task = Regression(mean=10.0, scale=2.0, low=6.0, high=14.0)
-    >>> float(task.standard(12.0))
-    1.0
+    >>> task.standard(np.array([12.0])).tolist()
+    [1.0]
     """
 
     name = "regression"
@@ -42,9 +44,14 @@ class Regression:
         predicted = model(x)[..., 0]
         return F.mse_loss(predicted, y.to(predicted.dtype).expand(predicted.shape))
 
-    def combine(self, outputs: Tensor) -> Tensor:
-        """Members (m, b, 1) to one prediction (b, 1): their mean."""
-        return outputs.double().mean(0)
+    def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
+        """Members (m, b, 1) to one prediction (b, 1): their mean, weighted by shares (m,)."""
+        weights = np.full(len(outputs), 1 / len(outputs)) if shares is None else shares
+        return (outputs.double() * torch.as_tensor(weights)[:, None, None]).sum(0)
+
+    def errors(self, outputs: Tensor, y: ndarray) -> ndarray:
+        """Each member's error on the standard scale: (m, n, 1)."""
+        return outputs.double().numpy() - self.standard(y)[:, None]
 
     def standard(self, y: ndarray) -> ndarray:
         """To the scale the model works on."""

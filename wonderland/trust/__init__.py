@@ -2,17 +2,21 @@
 
 from wonderland.trust.calibration import Bin, ece, fit_temperature, log_softmax, reliability
 from wonderland.trust.conformal import Scores, check_level, misfit
-from wonderland.trust.trust import Held, Trust
+from wonderland.trust.trust import Held, Trust, believed, judged
+from wonderland.trust.weights import simplex
 
 __all__ = [
     "Bin",
     "Held",
     "Scores",
     "Trust",
+    "believed",
     "check_level",
     "ece",
     "fit_temperature",
+    "judged",
     "log_softmax",
     "misfit",
     "reliability",
+    "simplex",
 ]
