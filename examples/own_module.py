@@ -16,6 +16,8 @@ class Mine(nn.Module):
 
 
 torch.manual_seed(0)
-run = wonderland.fit("digits", model=Mine(), out="runs/own-module", epochs=40, lr=0.01)  # the same line again continues a cut run
+run = wonderland.fit(
+    "digits", model=Mine(), out="runs/own-module", epochs=40, lr=0.01
+)  # the same line again continues a cut run
 print(run, run.folder / "report.html")
 assert run.metrics["accuracy"] >= 0.95

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wonderland.core import WonderlandError
-from wonderland.data.columns import KINDS, as_levels, date_format, label, numbers, read_as, read_column
+from wonderland.data.columns import KINDS, read_as, read_column
 
 
 def kind(cells, name="x"):
@@ -82,19 +82,6 @@ def test_a_few_words_among_numbers_count_as_missing():
     assert (column.kind, column.unread, column.missing) == ("number", 2, 2)
 
 
-def test_day_or_month_first():
-    assert date_format(np.array(["31/12/2020", "01/02/2021"], dtype=object)) == ("%d/%m/%Y", False)
-    assert date_format(np.array(["12/31/2020", "01/02/2021"], dtype=object)) == ("%m/%d/%Y", False)
-    assert date_format(np.array(["11/12/2020", "01/02/2021"], dtype=object)) == ("%m/%d/%Y", True)
-    assert read_column("d", pd.Series(["11/12/2020", "01/02/2021"])).note != ""
-
-
-def test_date_values():
-    column = read_column("d", pd.Series(["1970-01-02", "1970-01-01 12:00:00", None]))
-    np.testing.assert_array_equal(column.values, [1.0, 0.5, np.nan])
-    assert [column.cell(i) for i in range(3)] == ["1970-01-02", "1970-01-01 12:00:00", None]
-
-
 def test_cells_and_examples():
     column = read_column("x", pd.Series([3, 3, 4, 9]))
     assert [column.cell(0), column.examples()] == [3, [3, 4, 9]]
@@ -113,13 +100,6 @@ def test_other_types_of_cells():
     nested = re.escape("Column 'x' holds nested values (lists or objects). Unpack it into plain columns.")
     with pytest.raises(WonderlandError, match=f"^{nested}$"):
         read_column("x", pd.Series([[1], [2]]))
-
-
-def test_labels_agree_between_files_frames_and_arrays():
-    for cells in (["1", "0", "1"], [1, 0, 1], [1.0, 0.0, 1.0], ["1.0", "0.0", " 1"], np.array(["1", "0", "1"])):
-        codes, levels = as_levels(pd.Series(cells))
-        assert levels[codes].tolist() == ["1", "0", "1"]
-    assert label(b"x") == "x"
 
 
 def test_read_as():
@@ -153,10 +133,3 @@ def test_any_text_is_read(cells):
     assert len(column) == len(cells)
     for i in range(len(cells)):
         column.cell(i)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=20))
-def test_numbers_written_with_separators_come_back(values):
-    texts = np.array([f"{value:,.3f}" for value in values], dtype=object)
-    np.testing.assert_allclose(numbers(texts), values, atol=1e-3)

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import nn
@@ -10,7 +12,7 @@ def test_warm_up_then_half_a_cosine():
     assert values[:10] == pytest.approx([(i + 1) / 10 for i in range(10)])
     assert max(values) == 1
     assert values[-1] == pytest.approx(0, abs=1e-12)
-    assert all(a >= b for a, b in zip(values[10:], values[11:], strict=False))
+    assert all(a >= b for a, b in pairwise(values[10:]))
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
     theirs = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 90)
     for step in range(10, 100):

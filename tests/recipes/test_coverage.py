@@ -7,7 +7,9 @@ import wonderland
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "options"), [("wine", {"steps": 150}), ("diabetes", {"steps": 150}), ("digits", {"epochs": 2})])
+@pytest.mark.parametrize(
+    ("name", "options"), [("wine", {"steps": 150}), ("diabetes", {"steps": 150}), ("digits", {"epochs": 2})]
+)
 def test_coverage_over_fifty_splits(tmp_path, name, options):
     found = []
     for seed in range(50):

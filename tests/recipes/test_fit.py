@@ -103,7 +103,9 @@ def test_groups_and_times_are_respected(tmp_path):
         assert run.metrics["accuracy"] > 0.7
 
 
-@pytest.mark.parametrize("options", [{"accumulate": 3}, {"precision": "bfloat16"}, {"clip": 0.5}, {"weight_decay": 0.1}])
+@pytest.mark.parametrize(
+    "options", [{"accumulate": 3}, {"precision": "bfloat16"}, {"clip": 0.5}, {"weight_decay": 0.1}]
+)
 def test_options_reach_the_recipe(tmp_path, options):
     wonderland.fit("iris", out=tmp_path, steps=3, **options)
     recipe = json.loads((tmp_path / "config.json").read_text())["recipe"]

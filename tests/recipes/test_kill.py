@@ -20,13 +20,17 @@ def command(*words: object) -> list[str]:
 
 
 def quiet(words: list[str]) -> subprocess.CompletedProcess:
-    return subprocess.run(words, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=300)
+    return subprocess.run(
+        words, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=300
+    )
 
 
 def table(folder: Path) -> Path:
     generator = np.random.default_rng(0)
     x = generator.normal(size=(300, 4))
-    frame = pd.DataFrame(x, columns=list("abcd")).assign(kind=generator.choice(["x", "y"], 300), label=x[:, 0] * x[:, 1] > 0)
+    frame = pd.DataFrame(x, columns=list("abcd")).assign(
+        kind=generator.choice(["x", "y"], 300), label=x[:, 0] * x[:, 1] > 0
+    )
     frame.to_csv(folder / "table.csv", index=False)
     return folder / "table.csv"
 

@@ -42,7 +42,9 @@ class Evil:
 
 def test_a_pickle_named_safetensors(run, capsys):
     (run / "model.safetensors").write_bytes(pickle.dumps(Evil()))
-    assert refused(run) == f"{run / 'model.safetensors'} is not a safetensors file: it is damaged, cut short or not ours."
+    assert (
+        refused(run) == f"{run / 'model.safetensors'} is not a safetensors file: it is damaged, cut short or not ours."
+    )
     assert "code ran" not in capsys.readouterr().out
 
 
@@ -59,11 +61,17 @@ def test_a_header_of_two_gigabytes(run):
     assert "is not a safetensors file" in refused(run)
 
 
-@pytest.mark.parametrize("name", ["os.system", "wonderland.core.files.write_text", "nn.MemberLinear", "models.", "__builtins__"])
+@pytest.mark.parametrize(
+    "name", ["os.system", "wonderland.core.files.write_text", "nn.MemberLinear", "models.", "__builtins__"]
+)
 def test_a_model_outside_the_closed_set(run, name):
     change(run, "config.json", lambda config: config["recipe"]["model"].update(part=name, arguments={}))
     said = refused(run)
-    assert "is not a part of Wonderland, so it is not built." in said or "is not a model" in said or "has no argument" in said
+    assert (
+        "is not a part of Wonderland, so it is not built." in said
+        or "is not a model" in said
+        or "has no argument" in said
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,11 +115,16 @@ def test_weights_of_another_run(run):
 
 def test_files_that_were_changed_since(run):
     change(run, "preprocess.json", lambda saved: saved.update(ignored=["x"]))
-    assert refused(run) == f"{run / 'preprocess.json'} is not the file that trust.json was measured with: one of them was changed."
+    assert (
+        refused(run)
+        == f"{run / 'preprocess.json'} is not the file that trust.json was measured with: one of them was changed."
+    )
 
 
 @pytest.mark.parametrize("name", ["config.json", "trust.json", "preprocess.json"])
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "[" * 100_000, '{"format": 1}', '{"format": 1, "recipe": 3}', "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "null", "[" * 100_000, '{"format": 1}', '{"format": 1, "recipe": 3}', "\x00"]
+)
 def test_json_that_is_not_ours(run, name, text):
     (run / name).write_text(text)
     refused(run)

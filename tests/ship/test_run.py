@@ -34,7 +34,9 @@ def test_a_higher_level_gives_larger_sets_and_wider_intervals():
     assert sizes == sorted(sizes)
     run = runs.regressor()
     new = pd.DataFrame(np.zeros((3, 10)), columns=run.encoder.numbers)
-    widths = [(table["high"] - table["low"]).mean() for table in (run.predict(new, level=level) for level in (0.5, 0.9))]
+    widths = [
+        (table["high"] - table["low"]).mean() for table in (run.predict(new, level=level) for level in (0.5, 0.9))
+    ]
     assert widths[0] < widths[1]
 
 

@@ -66,12 +66,12 @@ def test_a_custom_steps_gradient_is_named():
         state.model.bias.grad = torch.tensor([float("inf")])
         return {"loss": 1.0, "gradient_norm": float("inf")}
 
-    with pytest.raises(NonFinite, match="but the gradient of model.bias is not"):
+    with pytest.raises(NonFinite, match=r"but the gradient of model\.bias is not"):
         run(custom, State(model=model), [None], steps=3)
 
 
 def test_an_evaluation_that_is_not_finite_stops():
-    with pytest.raises(NonFinite, match="^The validation/loss became nan at step 1"):
+    with pytest.raises(NonFinite, match=r"^The validation/loss became nan at step 1"):
         run(
             lambda state, batch: {"loss": 0.0}, State(model=nn.Linear(1, 1)), [None], steps=1,
             evaluate=lambda state: {"validation/loss": float("nan")},

@@ -43,7 +43,15 @@ def cut_at(step, number):
 
 def straight(tmp_path, **options):
     seeded()
-    return run(toys.step, toys.state(), toys.batches(), steps=20, folder=tmp_path / "straight", evaluate=toys.evaluate, **options)
+    return run(
+        toys.step,
+        toys.state(),
+        toys.batches(),
+        steps=20,
+        folder=tmp_path / "straight",
+        evaluate=toys.evaluate,
+        **options,
+    )
 
 
 @pytest.mark.parametrize("number", range(1, 20))
@@ -94,7 +102,14 @@ def test_the_best_weights_come_back_and_patience_stops(tmp_path):
         return {"loss": 0.0}
 
     outcome = run(
-        count, state, [None], steps=5, evaluate=lambda state: {"score": next(values)}, evaluate_every=1, watch="score", patience=2
+        count,
+        state,
+        [None],
+        steps=5,
+        evaluate=lambda state: {"score": next(values)},
+        evaluate_every=1,
+        watch="score",
+        patience=2,
     )
     assert outcome.stopped_early
     assert (outcome.best_step, outcome.best_value, state.step) == (2, 1.0, 4)
@@ -151,7 +166,10 @@ def test_metrics_that_were_changed_are_noticed(tmp_path):
     path.write_text("")
     with pytest.raises(WonderlandError) as caught:
         run(toys.step, toys.state(), toys.batches(), steps=20, folder=tmp_path / "straight")
-    assert str(caught.value) == f"{path} is shorter than the checkpoint says: it was changed. Start again with --overwrite."
+    assert (
+        str(caught.value)
+        == f"{path} is shorter than the checkpoint says: it was changed. Start again with --overwrite."
+    )
 
 
 def test_asked_to_stop_it_saves_and_says_so(tmp_path):

@@ -71,7 +71,9 @@ def test_the_finder_finds_a_rate_that_trains_and_leaves_no_trace():
 def test_a_loss_that_is_never_finite_is_told():
     task = Classification(["a", "b"])
     with pytest.raises(WonderlandError) as caught:
-        find_lr(Supervised(lambda model, batch: task.loss(model, batch) * float("nan"), 80, 0.01), fresh(), toys.batches())
+        find_lr(
+            Supervised(lambda model, batch: task.loss(model, batch) * float("nan"), 80, 0.01), fresh(), toys.batches()
+        )
     assert str(caught.value) == (
         "The loss diverged at once, so no learning rate could be found: look at the data and the model first."
     )

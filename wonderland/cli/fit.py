@@ -34,7 +34,9 @@ def options(verb: argparse.ArgumentParser) -> None:
     how.add_argument("--workers", type=int, help="processes that load images")
     how.add_argument("--threads", type=int, help="threads for computing")
     trust = verb.add_argument_group("trust and records")
-    trust.add_argument("--test", type=_share, default=0.2, help="share of rows kept for the test (default 0.2), or a file of test rows")
+    trust.add_argument(
+        "--test", type=_share, default=0.2, help="share of rows kept for the test (default 0.2), or a file of test rows"
+    )
     trust.add_argument(
         "--level", type=float, default=0.9, help="how often sets and intervals hold the truth (default 0.9)"
     )

@@ -15,25 +15,32 @@ from wonderland.core.files import (
     write_json,
     write_text,
 )
+from wonderland.core.glance import glance, read_header
 from wonderland.core.lazy import door
 from wonderland.core.memory import keep_freed_memory, peak_megabytes
-from wonderland.core.spec import Spec, admit, find, name_of, part, parts
+from wonderland.core.spec import Part, Spec, admit, find, name_of, part, parts
 
 if TYPE_CHECKING:
     from wonderland.core.seeds import mix, permutation, uniform
-    from wonderland.core.tensors import digest, flatten, load_tensors, read_header, save_tensors, unflatten
+    from wonderland.core.tensors import digest, flatten, load_tensors, save_tensors, unflatten
 
 # The shell answers --help before numpy and torch are loaded.
-__getattr__, __dir__ = door(
-    __name__,
-    dict.fromkeys(("mix", "permutation", "uniform"), "wonderland.core.seeds")
-    | dict.fromkeys(
-        ("digest", "flatten", "load_tensors", "read_header", "save_tensors", "unflatten"), "wonderland.core.tensors"
-    ),
-)
+_SEEDS, _TENSORS = "wonderland.core.seeds", "wonderland.core.tensors"
+_LATER: dict[str, str] = {
+    "mix": _SEEDS,
+    "permutation": _SEEDS,
+    "uniform": _SEEDS,
+    "digest": _TENSORS,
+    "flatten": _TENSORS,
+    "load_tensors": _TENSORS,
+    "save_tensors": _TENSORS,
+    "unflatten": _TENSORS,
+}
+__getattr__, __dir__ = door(__name__, _LATER)
 
 __all__ = [
     "MIB",
+    "Part",
     "Spec",
     "WonderlandError",
     "admit",
@@ -42,6 +49,7 @@ __all__ = [
     "door",
     "find",
     "flatten",
+    "glance",
     "inside",
     "keep_freed_memory",
     "load_tensors",

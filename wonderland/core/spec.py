@@ -19,7 +19,7 @@ _DEEPEST = 32
 def part(thing: Thing) -> Thing:
     """Put a class or function into the closed set of things a saved model may name.
 
-    The public name is the folder and the name: `nn.MLP`, `models.TableNet`. Classes also get `spec(**arguments)`.
+    The public name is the folder and the name: `nn.MLP`, `models.TableNet`. Classes that are also a `Part` have `spec`.
     """
     name = f"{thing.__module__.split('.')[1]}.{thing.__name__}"
     assert _PARTS.get(name, thing).__module__ == thing.__module__, f"two parts are called {name}"
@@ -29,8 +29,6 @@ def part(thing: Thing) -> Thing:
 def _enter(name: str, thing: Thing) -> Thing:
     _PARTS[name] = thing
     _NAMES[thing] = name
-    if inspect.isclass(thing):
-        thing.spec = classmethod(lambda cls, **arguments: Spec(_NAMES[cls], arguments))  # type: ignore[attr-defined]
     return thing
 
 
@@ -73,6 +71,15 @@ class Spec:
         if not isinstance(decoded, Spec):
             raise WonderlandError("A model's description must be a part with its arguments.")
         return decoded
+
+
+class Part:
+    """A class of the closed set that can be written down: `Model.spec(dim=64)` is its description."""
+
+    @classmethod
+    def spec(cls, **arguments: Any) -> Spec:
+        """An immutable description of an instance, to build later and as often as needed."""
+        return Spec(_NAMES[cls], arguments)
 
 
 def find(name: str) -> Callable[..., Any]:

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from wonderland.core.errors import WonderlandError
-from wonderland.core.files import MIB, write_bytes
-
-HEADER_LIMIT = 64 * MIB
+from wonderland.core.files import write_bytes
+from wonderland.core.glance import read_header
 
 
 def digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
@@ -24,7 +21,8 @@ def digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
         found.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b"")
+        if tensor.numel():
+            found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 
@@ -36,27 +34,6 @@ def save_tensors(path: str | Path, tensors: dict[str, Tensor], meta: dict[str, A
     note = json.dumps({"meta": meta, "sha256": name}, allow_nan=False)
     write_bytes(path, save(tensors, metadata={"wonderland": note}))
     return name
-
-
-def read_header(path: str | Path) -> dict[str, Any]:
-    """Names, types and shapes in a safetensors file, from its header alone."""
-    path = Path(path)
-    refusal = WonderlandError(f"{path} is not a safetensors file: it is damaged, cut short or not ours.")
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            start = file.read(8)
-            length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
-            if length > min(HEADER_LIMIT, size - 8):
-                raise refusal
-            header = json.loads(file.read(length))
-    except FileNotFoundError as error:
-        raise WonderlandError(f"{path} is missing.") from error
-    except (ValueError, RecursionError, IsADirectoryError) as error:
-        raise refusal from error
-    if not isinstance(header, dict):
-        raise refusal
-    return header
 
 
 def load_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -5,12 +5,13 @@ from wonderland.data.batches import Batches
 from wonderland.data.bundled import BUNDLED
 from wonderland.data.columns import Column
 from wonderland.data.dataset import Dataset, Encoder, Finding
-from wonderland.data.encode import TableEncoder
 from wonderland.data.encoders import encoder_from_json
-from wonderland.data.images import ImageEncoder, Images
+from wonderland.data.image_encoder import ImageEncoder
+from wonderland.data.images import Images
 from wonderland.data.open import open
 from wonderland.data.split import Split, split
 from wonderland.data.table import Table
+from wonderland.data.table_encoder import TableEncoder
 
 __all__ = [
     "BUNDLED",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from wonderland.core import WonderlandError, mix, permutation, uniform
 
@@ -46,8 +46,10 @@ class Batches:
         workers: int = 0,
     ):
         self.x, self.y, self.seed, self.augment, self.workers = x, y, seed, augment, workers
-        self.members = 0 if rows is None or isinstance(rows, np.ndarray) else len(rows)
-        self.rows = list(rows) if self.members else [np.arange(len(y)) if rows is None else rows]
+        if rows is None or isinstance(rows, np.ndarray):
+            self.members, self.rows = 0, [np.arange(len(y)) if rows is None else rows]
+        else:
+            self.members, self.rows = len(rows), list(rows)
         fewest = min(len(some) for some in self.rows)
         if not fewest or size < 1:
             raise WonderlandError(
@@ -108,7 +110,7 @@ class Batches:
         return self._orders[member]
 
 
-class _ByStep:
+class _ByStep(Dataset):
     """Batches by the number of the step, as a loader's workers see them."""
 
     def __init__(self, batches: Batches):

@@ -7,70 +7,21 @@ should be given as text, or as a pandas category.
 
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError
+from wonderland.data.cells import as_levels, plain, thinned
+from wonderland.data.dates import DAY, dates, days_since_1970, find_dates
+from wonderland.data.numbers import numbers
 
 Kind = Literal["number", "boolean", "date", "category", "text", "identifier", "constant"]
 KINDS: tuple[str, ...] = get_args(Kind)
-
-MISSING = frozenset(
-    {
-        "",
-        "na",
-        "n/a",
-        "n.a.",
-        "#n/a",
-        "nan",
-        "null",
-        "none",
-        "nil",
-        "?",
-        "-",
-        "--",
-        ".",
-        "missing",
-        "<na>",
-        "nat",
-        "#null!",
-    }
-)
 PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
-DAY = 86_400_000_000  # microseconds
-
-_CURRENCY = re.compile(r"[$€£¥%\s\u00a0\u202f]|(?:USD|EUR|GBP)")
-_ENGLISH = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
-_CONTINENTAL = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d*)?")
-_UNTIDY = re.compile(
-    r"^(?:\s|\Z|true$|false$|(?:" + "|".join(re.escape(word) for word in sorted(MISSING - {""})) + r")$)|\s$|\.0+$",
-    re.I | re.M,
-)
-_WHOLE = re.compile(r"[+-]?\d+\.0+")
-_DATED = re.compile(r"\d[-/.:T ]|[A-Za-z]{3}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{24,}")
-_CAMEL_ID = re.compile(r"(?:^|[\s_.-])(?:id|uuid|guid|key|index|idx|rowid|rownum|row|no|nr)$", re.I)
-
-_DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%m-%d-%Y", "%d-%m-%Y", "%Y.%m.%d")
-_WORDY = (
-    "%d %b %Y",
-    "%d-%b-%Y",
-    "%d-%b-%y",
-    "%b %d, %Y",
-    "%b %d %Y",
-    "%d %B %Y",
-    "%B %d, %Y",
-    "%B %d %Y",
-    "%b-%Y",
-    "%b %Y",
-)
-_SHORT = ("%m/%d/%y", "%d/%m/%y", "%d.%m.%y")
-_CLOCKS = ("", " %H:%M:%S", " %H:%M", "T%H:%M:%S", " %H:%M:%S.%f", " %I:%M:%S %p", " %I:%M %p")
-DATE_FORMATS = ("ISO8601", *(day + clock for day in (*_DAYS, *_WORDY, *_SHORT) for clock in _CLOCKS))
+_ID = re.compile(r"(?:^|[\s_.-])(?:id|uuid|guid|key|index|idx|rowid|rownum|row|no|nr)$", re.I)
 
 
 @dataclass(frozen=True)
@@ -157,7 +108,7 @@ def read_column(name: str, cells: pd.Series) -> Column:
             name, cells.to_numpy(dtype=np.float64, na_value=np.nan), pd.api.types.is_integer_dtype(cells.dtype)
         )
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
-        return _constant_if_one(Column(name, "date", _days(cells), format="ISO8601"))
+        return _constant_if_one(Column(name, "date", days_since_1970(cells), format="ISO8601"))
     return _worded(name, *as_levels(cells))
 
 
@@ -179,7 +130,7 @@ def read_as(like: Column, cells: pd.Series) -> Column:
         return replace(like, values=values, unread=int(lost.sum()))
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
         if like.kind == "date":
-            return replace(like, values=_days(cells), unread=0)
+            return replace(like, values=days_since_1970(cells), unread=0)
         return replace(like, values=np.full(len(cells), np.nan), unread=int(cells.notna().sum()))
     codes, levels = as_levels(cells)
     if like.kind == "boolean":
@@ -190,154 +141,6 @@ def read_as(like: Column, cells: pd.Series) -> Column:
         read = numbers(levels)
     values = _spread(read, codes)
     return replace(like, values=values, unread=int((np.isnan(values) & (codes >= 0)).sum()))
-
-
-def plain(name: str, cells: pd.Series) -> pd.Series:
-    """Cells of one of the few types we read: booleans, numbers, moments, categories or anything that prints as text."""
-    dtype = cells.dtype
-    if pd.api.types.is_complex_dtype(dtype):
-        raise WonderlandError(
-            f"Column {name!r} holds complex numbers. Give their real and imaginary parts as two columns."
-        )
-    if pd.api.types.is_timedelta64_dtype(dtype):
-        return cells / pd.Timedelta(days=1)
-    if isinstance(dtype, pd.PeriodDtype):
-        return cells.dt.to_timestamp()
-    if pd.api.types.is_object_dtype(dtype):
-        found = pd.api.types.infer_dtype(cells, skipna=True)
-        if found == "boolean":
-            return cells.astype("boolean")
-        if found in ("integer", "floating", "mixed-integer-float", "decimal"):
-            return cells.map(float, na_action="ignore").astype(np.float64)
-        if found == "mixed" and any(isinstance(cell, list | dict | tuple | set | np.ndarray) for cell in cells):
-            raise WonderlandError(
-                f"Column {name!r} holds nested values (lists or objects). Unpack it into plain columns."
-            )
-        if found == "bytes":
-            return cells.map(lambda cell: cell.decode(errors="replace"), na_action="ignore")
-    return cells
-
-
-def as_levels(cells: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Cells as codes into their different labels, in order of appearance; -1 where missing.
-
-    A label is the text without outer blanks; 3.0 and "3.0" are "3", true is "True": the label that a file, a frame and
-    an array agree on.
-    """
-    codes, found = pd.factorize(cells)
-    found = np.asarray(found, dtype=object)
-    if _tidy(found):
-        return codes.astype(np.int64), found
-    named = np.empty(len(found), dtype=object)
-    named[:] = [label(value) for value in found]
-    gone = np.fromiter((len(text) < 8 and text.casefold() in MISSING for text in named), bool, len(named))
-    if gone.any() or len(set(named)) < len(named):
-        named[gone] = None
-        recoded, kept = pd.factorize(named)
-        codes, named = np.append(recoded, -1)[codes], np.asarray(kept, dtype=object)
-    return codes.astype(np.int64), named
-
-
-def _tidy(found: np.ndarray) -> bool:
-    """Whether all values are their own labels, and none means missing: one search through all of them."""
-    if not pd.api.types.is_string_dtype(found) or len(found) == 0:
-        return False
-    return _UNTIDY.search("\n".join(found)) is None
-
-
-def label(value: Any) -> str:
-    """The name of a value, the same whether it came as text, as a number or as a truth value.
-
-    >>> label(3.0), label(" 3 "), label("3.0"), label(True), label("true")
-    ('3', '3', '3', 'True', 'True')
-    """
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    if not isinstance(value, str):
-        if isinstance(value, float | np.floating) and float(value).is_integer() and abs(value) < 2**63:
-            return str(int(value))
-        return str(value)
-    text = value.strip()
-    if text[-2:] in (".0", "00") and _WHOLE.fullmatch(text):
-        return text.split(".")[0]
-    return text.title() if text[-1:] in ("e", "E") and text.casefold() in ("true", "false") else text
-
-
-def numbers(texts: np.ndarray) -> np.ndarray:
-    """Texts as numbers, NaN where they are not: blanks, currency and per cent signs, and 1,234.5 or 1.234,5 are read.
-
-    >>> numbers(np.array(["$1,234.50", "12%", "x"], dtype=object)).tolist()
-    [1234.5, 12.0, nan]
-    >>> numbers(np.array(["1.234,5", "0,25"], dtype=object)).tolist()
-    [1234.5, 0.25]
-    """
-    read = _floats(texts)
-    rest = np.flatnonzero(np.isnan(read))
-    if len(rest) == 0:
-        return read
-    bare = [_CURRENCY.sub("", text) for text in texts[rest]]
-    found = _floats([text.replace(",", "") if "," in text and _ENGLISH.fullmatch(text) else text for text in bare])
-    if np.isnan(found).any():
-        swapped = [text.replace(".", "").replace(",", ".") if _CONTINENTAL.fullmatch(text) else text for text in bare]
-        found = max(found, _floats(swapped), key=lambda style: int((~np.isnan(style)).sum()))
-    read[rest] = found
-    return read
-
-
-def _floats(texts: Any) -> np.ndarray:
-    read = pd.to_numeric(np.asarray(texts, dtype=object), errors="coerce")
-    return np.array(read, dtype=np.float64)
-
-
-def dates(texts: np.ndarray, form: str) -> np.ndarray:
-    """Texts as days since 1970 (fractions are the time of day), NaN where they do not follow the format."""
-    moments = pd.to_datetime(pd.Series(texts, dtype=object), format=form, errors="coerce", utc=True)
-    return _days(moments)
-
-
-def date_format(texts: np.ndarray) -> tuple[str, bool]:
-    """The date format that reads (nearly) all texts, or ""; and whether day and month could as well be swapped."""
-    sample = _sample(texts, 300)
-    dated = [5 < len(text) < 36 and any(map(str.isdigit, text)) and _DATED.search(text) for text in sample]
-    if sum(map(bool, dated)) < 0.9 * len(sample):
-        return "", False
-    shares: dict[str, float] = {}
-    for form in DATE_FORMATS:
-        if any(_fits(text, form) for text in sample[:5]) and _share(sample, form) >= 0.9:
-            shares[form] = _share(texts, form)
-            if shares[form] == 1 and form[:2] not in ("%m", "%d"):
-                break
-    best = max(shares, key=lambda form: shares[form], default="")
-    if not best or shares[best] < 0.95:
-        return "", False
-    swapped = best.replace("%m", "%_").replace("%d", "%m").replace("%_", "%d")
-    return best, best[:2] in ("%m", "%d") and shares.get(swapped) == shares[best]
-
-
-def _sample(texts: np.ndarray, size: int) -> np.ndarray:
-    """Some of the texts, evenly spread."""
-    return texts[:: max(1, len(texts) // size)]
-
-
-def _fits(text: str, form: str) -> bool:
-    try:
-        datetime.strptime(text, form) if form != "ISO8601" else datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _share(texts: np.ndarray, form: str) -> float:
-    return float((~np.isnan(dates(texts, form))).mean())
-
-
-def _days(moments: pd.Series) -> np.ndarray:
-    if getattr(moments.dtype, "tz", None) is not None:
-        moments = moments.dt.tz_convert("UTC").dt.tz_localize(None)
-    stamps = moments.to_numpy().astype("datetime64[us]")
-    days = stamps.astype(np.int64) / DAY
-    days[np.isnat(stamps)] = np.nan
-    return days
 
 
 def _truths(levels: np.ndarray, pair: tuple[str, str] | None) -> np.ndarray:
@@ -378,7 +181,7 @@ def _numeric(name: str, values: np.ndarray, integer: bool) -> Column:
 
 
 def _called_id(name: str) -> bool:
-    return bool(_CAMEL_ID.search(name) or re.search(r"[a-z](?:Id|ID)$", name))
+    return bool(_ID.search(name) or re.search(r"[a-z](?:Id|ID)$", name))
 
 
 def _worded(name: str, codes: np.ndarray, levels: np.ndarray) -> Column:
@@ -390,18 +193,19 @@ def _worded(name: str, codes: np.ndarray, levels: np.ndarray) -> Column:
     if (words := tuple(sorted(folded))) in PAIRS:
         pair = (folded[words[0]], folded[words[1]])
         return Column(name, "boolean", _spread(_truths(levels, pair), codes), pair=pair)
-    if len(levels) < 1000 or np.isnan(numbers(_sample(levels, 1000))).mean() < 0.6:
+    if len(levels) < 1000 or np.isnan(numbers(thinned(levels, 1000))).mean() < 0.6:
         read = numbers(levels)
         wordy = np.isnan(read)
         share = 1 - rows[wordy].sum() / rows.sum()
         if share >= 0.95 or (share >= 0.8 and wordy.sum() <= 3):
             column = _numeric(name, _spread(read, codes), integer=False)
-            return replace(column, unread=int(rows[wordy].sum()))
-    form, unsure = date_format(levels)
+            return replace(column, unread=int(rows[wordy].sum())) if wordy.any() else column
+    form, unsure, read = find_dates(levels)
     if form:
-        values = _spread(dates(levels, form), codes)
+        values = _spread(read, codes)
         lost = int((np.isnan(values) & (codes >= 0)).sum())
-        note = f"could be day or month first; read as {form}" if unsure else ""
+        first = "month" if form.startswith("%m") else "day"
+        note = f"could have the day or the month first; it is read with the {first} first ({form})" if unsure else ""
         return _constant_if_one(Column(name, "date", values, format=form, unread=lost, note=note))
     return _named(name, codes, levels, kind="")
 
@@ -413,7 +217,7 @@ def _named(name: str, codes: np.ndarray, levels: np.ndarray, kind: str) -> Colum
         return replace(column, kind="constant")
     if kind:
         return column
-    sample = _sample(levels, 1000)
+    sample = thinned(levels, 1000)
     words = float(np.mean([len(text.split()) for text in sample]))
     length = float(np.mean([len(text) for text in sample]))
     if len(levels) > max(20, 0.2 * present) and (words >= 2.5 or length > 40) and not _uuids(sample):

@@ -15,7 +15,20 @@ TASKS = ("binary", "multiclass", "regression")
 
 # Findings of these kinds are plain information; every other kind is a repair, and strict mode stops at it.
 NOTES = frozenset(
-    {"target", "task", "header", "date order", "separates", "single row", "extra", "group", "time", "scale", "size", "copies"}
+    {
+        "target",
+        "task",
+        "header",
+        "date order",
+        "separates",
+        "single row",
+        "extra",
+        "group",
+        "time",
+        "scale",
+        "size",
+        "copies",
+    }
 )
 
 
@@ -23,7 +36,7 @@ NOTES = frozenset(
 class Finding:
     """Something noticed or repaired in the data, told in one sentence.
 
-    >>> Finding("missing", "age", 3, "Column 'age' misses 3 of 10 values.").repair
+    >>> Finding("missing", "age", 3, "Column 'age' has no value in 3 of 10 rows.").repair
     True
     """
 
@@ -42,6 +55,15 @@ class Finding:
         return {"kind": self.kind, "subject": self.subject, "count": self.count, "text": self.text}
 
 
+def counted(count: int, one: str, many: str) -> str:
+    """A count with its noun, and its verb if need be.
+
+    >>> counted(1, "image was", "images were"), counted(2000, "row", "rows")
+    ('1 image was', '2,000 rows')
+    """
+    return f"{count:,} {one if count == 1 else many}"
+
+
 def stop_if_strict(findings: Iterable[Finding], strict: bool) -> None:
     """In strict mode, raise one error that lists what would have been repaired."""
     repairs = [finding.text for finding in findings if finding.repair]
@@ -57,7 +79,7 @@ class Dataset(ABC):
     """Rows with a target, ready to be split, encoded and learned from.
 
     `y` holds class codes (int64) or values (float64), one for each row, and is None when the source has no target.
-    `fingerprint` is a SHA-256 over the content, so it does not change with file names, paths or times.
+    `test_rows` marks the rows that came as a test set of their own. `fingerprint` is a SHA-256 over the content, so it does not change with file names, paths or times.
     """
 
     kind: str
@@ -70,6 +92,7 @@ class Dataset(ABC):
     origin: dict[str, Any]
     groups: np.ndarray | None = None
     times: np.ndarray | None = None
+    test_rows: np.ndarray | None = None
 
     @abstractmethod
     def __len__(self) -> int: ...

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.data.dataset import Encoder
-from wonderland.data.encode import TableEncoder
-from wonderland.data.images import ImageEncoder
+from wonderland.data.image_encoder import ImageEncoder
+from wonderland.data.table_encoder import TableEncoder
 
 KINDS: dict[str, type[TableEncoder] | type[ImageEncoder]] = {"table": TableEncoder, "image": ImageEncoder}
 

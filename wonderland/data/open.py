@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError
+from wonderland.core import WonderlandError, nearest
 from wonderland.data.bundled import BUNDLED, load_bundled
 from wonderland.data.dataset import Dataset, Finding
 from wonderland.data.read import check_names, read_file, unknown_file
@@ -38,6 +38,8 @@ def open(
     keep: Collection[str] = (),
     drop: Collection[str] = (),
     strict: bool = False,
+    size: int | None = None,
+    test: Any = None,
 ) -> Dataset:
     """Open a table or a set of images, infer what its columns and its target are, and say what was repaired.
 
@@ -45,7 +47,8 @@ def open(
     arrays `(X, y)`, or the name of a bundled set. `target` and `task` are inferred when they are not given. Rows of one
     `group` never meet in two parts of a split; with `time`, the past is learned from and the future is tested on. Columns
     in `keep` stay although they look like the target in disguise or like identifiers; columns in `drop` go. `strict` stops
-    at the first fault instead of repairing it.
+    at the first fault instead of repairing it. `size` is the side of images. `test` is a second source with the same
+    columns whose rows are kept for the test.
 
     >>> data = open("iris")
     >>> len(data), data.task, data.classes
@@ -64,9 +67,29 @@ def open(
     }
     found.origin["options"] = {key: value for key, value in options.items() if value}
     if found.frame is not None:
+        marked = None if test is None else _join(found, look(test))
         options["target"] = target if target is not None or found.target in drop else found.target
-        return Table.from_frame(found.frame, name=found.name, origin=found.origin, findings=found.findings, **options)
-    return _images(found, options)
+        return Table.from_frame(
+            found.frame, name=found.name, origin=found.origin, findings=found.findings, test_rows=marked, **options
+        )
+    if test is not None:
+        raise WonderlandError("A test set of its own is for tables; images are split by themselves.")
+    return _images(found, options, size)
+
+
+def _join(found: Source, test: Source) -> np.ndarray:
+    """Add the rows of a test set to those of a source; gives the mask of the added rows."""
+    if found.frame is None or test.frame is None:
+        raise WonderlandError("The test set is not a table, but the data to learn from is.")
+    missing = [name for name in found.frame.columns if name not in test.frame.columns]
+    if missing:
+        raise WonderlandError(
+            f"The test set has no column {missing[0]!r}, which the data to learn from has.{nearest(missing[0], test.frame.columns)}"
+        )
+    rows = len(found.frame)
+    found.frame = both = pd.concat([found.frame, test.frame.loc[:, list(found.frame.columns)]], ignore_index=True)
+    found.origin["test"] = test.origin
+    return np.arange(len(both)) >= rows
 
 
 def look(source: Any, as_text: Collection[str] = ()) -> Source:
@@ -100,7 +123,7 @@ def _named(source: str | Path, as_text: Collection[str]) -> Source:
     except (OSError, ValueError):
         exists = False
     if exists:
-        origin = {"path": str(path)}
+        origin: dict[str, Any] = {"path": str(path.absolute())}
         if path.is_dir():
             return Source(path.resolve().name, origin, folder=path)
         frame, findings = read_file(path, as_text)
@@ -190,7 +213,7 @@ def _names(option: str, names: Collection[str]) -> list[str]:
     return names
 
 
-def _images(found: Source, options: dict[str, Any]) -> Dataset:
+def _images(found: Source, options: dict[str, Any], size: int | None) -> Dataset:
     from wonderland.data.images import Images
 
     for option in ("target", "group", "time", "keep", "drop"):
@@ -198,7 +221,9 @@ def _images(found: Source, options: dict[str, Any]) -> Dataset:
             raise WonderlandError(f"{option} names a column of a table; {found.name} holds images.")
     passed = {key: options[key] for key in ("task", "strict") if options[key]}
     if found.folder is not None:
-        return Images.from_folder(found.folder, **passed)
+        return Images.from_folder(found.folder, size=size, **passed)
+    if size is not None:
+        raise WonderlandError("Images from arrays keep their size: resize the arrays instead.")
     assert found.images is not None
     data = Images.from_arrays(*found.images, name=found.name, **passed)
     data.origin = found.origin

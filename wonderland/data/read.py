@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from wonderland.core import WonderlandError, nearest, need
-from wonderland.data.columns import MISSING
+from wonderland.data.cells import MISSING
 from wonderland.data.dataset import Finding
 
 MAX_BYTES = 4 << 30

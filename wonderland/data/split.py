@@ -68,34 +68,38 @@ def split(
 ) -> Split:
     """Cut a dataset into parts: stratified by class or by target quantile, groups whole, the future never in training.
 
-    With `folds=k` only the test part is cut off; the rest is all `train`, and each of its rows belongs to one of k folds.
+    Rows that came as a test set of their own are the test part. With `folds=k` only the test part is cut off; the rest is all `train`, and each of its rows belongs to one of k folds.
     """
-    fractions = _fractions(test, validation, calibration, folds)
-    settings = {"fractions": fractions}
+    own = dataset.test_rows
+    fractions = _fractions(0.0 if own is not None else test, validation, calibration, folds)
     strata = _strata(dataset)
-    rows = len(dataset)
     wanted = [fractions[name] for name in PARTS]
-    if rows < 2 * sum(share > 0 for share in wanted):
-        raise WonderlandError(f"{rows} rows are too few to cut into {sum(share > 0 for share in wanted)} parts.")
+    learned = np.arange(len(dataset)) if own is None else np.flatnonzero(~own)
+    if len(learned) < 2 * sum(share > 0 for share in wanted):
+        raise WonderlandError(
+            f"{len(learned)} rows are too few to cut into {sum(share > 0 for share in wanted)} parts."
+        )
+    groups = None if dataset.groups is None else dataset.groups[learned]
+    part = np.full(len(dataset), 3)
     if dataset.times is not None:
         if folds:
             raise WonderlandError(
                 "Folds mix past and future, so they cannot be used with a time column. Leave folds out."
             )
-        part = _by_time(dataset.times, dataset.groups, wanted)
+        part[learned] = _by_time(dataset.times[learned], groups, wanted)
     else:
-        part = _draw(strata, dataset.groups, wanted, mix(seed, 1))
+        part[learned] = _draw(strata[learned], groups, wanted, mix(seed, 1), folds or 1)
     fold = None
     if folds:
         rest = np.flatnonzero(part == 0)
         groups = None if dataset.groups is None else dataset.groups[rest]
         if len(rest) < 2 * folds:
             raise WonderlandError(f"{len(rest)} rows are too few for {folds} folds.")
-        fold = np.full(rows, -1, np.int8)
+        fold = np.full(len(dataset), -1, np.int8)
         fold[rest] = _deal(strata[rest], groups, folds, mix(seed, 2))
     note = _note(dataset, part, wanted, folds)
     cut = [np.flatnonzero(part == i).astype(np.int64) for i in range(4)]
-    return Split(*cut, folds=fold, note=note, seed=seed, settings=settings)
+    return Split(*cut, folds=fold, note=note, seed=seed, settings={"fractions": fractions})
 
 
 def _fractions(test: float, validation: float, calibration: float, folds: int | None) -> dict[str, float]:
@@ -128,11 +132,12 @@ def _strata(dataset: Dataset) -> np.ndarray:
     return ranks * bins // rows
 
 
-def _draw(strata: np.ndarray, groups: np.ndarray | None, shares: list[float], seed: int) -> np.ndarray:
-    """Part numbers, at random but balanced within each stratum; rows of one group stay together."""
+def _draw(strata: np.ndarray, groups: np.ndarray | None, shares: list[float], seed: int, folds: int) -> np.ndarray:
+    """Part numbers, at random but balanced within each stratum; rows of one group stay together, with a group to train on
+    for each fold."""
     random = np.random.Generator(np.random.Philox(seed))
     if groups is not None:
-        return _deal_groups(strata, groups, shares, random, "parts")
+        return _deal_groups(strata, groups, shares, random, "parts", folds)
     part = np.zeros(len(strata), np.int64)
     carry = np.zeros(len(shares))
     order = random.permutation(len(strata))
@@ -152,7 +157,7 @@ def _quota(rows: int, shares: np.ndarray, carry: np.ndarray) -> np.ndarray:
     counts = np.where(shares > 0, np.maximum(np.floor(wanted + 0.5), least), 0).astype(np.int64)
     counts[0] = 0
     while counts.sum() > rows - 1:
-        counts[np.argmax(counts - wanted * (counts > 0))] -= 1
+        counts[np.argmax(np.where(counts > 0, counts - wanted, -np.inf))] -= 1
     counts[0] = rows - counts.sum()
     carry[:] = np.clip(wanted - counts, -1, 1)
     return counts
@@ -171,9 +176,10 @@ def _deal(strata: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) 
 
 
 def _deal_groups(
-    strata: np.ndarray, groups: np.ndarray, shares: list[float], random: np.random.Generator, what: str
+    strata: np.ndarray, groups: np.ndarray, shares: list[float], random: np.random.Generator, what: str, least: int = 1
 ) -> np.ndarray:
-    """Whole groups, largest first, each to the part that is shortest of what the group holds."""
+    """Whole groups, largest first, each to the part that is shortest of what the group holds; `least` groups, if there are
+    enough, to the first part, and one to each other part."""
     codes = np.unique(groups, return_inverse=True)[1]
     total = int(codes.max()) + 1
     active = np.flatnonzero(np.asarray(shares) > 0)
@@ -187,13 +193,14 @@ def _deal_groups(
     order = random.permutation(total)
     order = order[np.argsort(-holds[order].sum(1), kind="stable")]
     home = np.empty(total, np.int64)
-    empty = set(range(len(active)))
+    lacking = np.ones(len(active), np.int64)
+    lacking[0] = min(least, total - len(active) + 1)
     for left, group in zip(range(total, 0, -1), order, strict=True):
-        choices = sorted(empty) if left <= len(empty) else range(len(active))
+        choices = np.flatnonzero(lacking) if left <= lacking.sum() else np.arange(len(active))
         gain = [((2 * short[p] - holds[group]) * holds[group] * scale).sum() for p in choices]
-        best = list(choices)[int(np.argmax(gain))]
+        best = choices[int(np.argmax(gain))]
         short[best] -= holds[group]
-        empty.discard(best)
+        lacking[best] = max(0, lacking[best] - 1)
         home[group] = active[best]
     return home[codes]
 

@@ -9,17 +9,15 @@ import numpy as np
 import pandas as pd
 
 from wonderland.core import WonderlandError, nearest
-from wonderland.data.columns import Column, label, read_column
-from wonderland.data.dataset import TASKS, Dataset, Finding, stop_if_strict
+from wonderland.data.columns import Column, read_column
+from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
+from wonderland.data.disguise import find_disguises
+from wonderland.data.target import choose_target, read_target
 
 if TYPE_CHECKING:
-    from wonderland.data.encode import TableEncoder
+    from wonderland.data.table_encoder import TableEncoder
 
 RARE = 4  # a category with fewer rows than this is pooled with the unknown ones
-TARGET_NAMES = ("target", "label", "class", "y", "outcome")
-MAX_CLASSES = 1000
-SMALLEST = 20  # rows; below, chance alone makes perfect columns
-ROWS_PER_VALUE = 5
 
 
 class Table(Dataset):
@@ -73,6 +71,7 @@ class Table(Dataset):
         name: str = "frame",
         origin: dict[str, Any] | None = None,
         findings: list[Finding] | None = None,
+        test_rows: np.ndarray | None = None,
     ) -> "Table":
         """Read every column, settle the target, and leave out what would teach nothing or give the answer away."""
         findings = list(findings or [])
@@ -95,6 +94,7 @@ class Table(Dataset):
         if len(rows) < len(frame):
             columns = {column: read.take(rows) for column, read in columns.items()}
             y = y[rows]
+            test_rows = None if test_rows is None else test_rows[rows]
         note_duplicates(columns, findings)
         reasons = leave_out(columns, target, group, time, keep, drop, findings)
         features = [column for column in columns.values() if column.name not in reasons]
@@ -105,7 +105,7 @@ class Table(Dataset):
             raise no_usable_column(name, target, reasons, hidden)
         note_repairs(features, findings)
         stop_if_strict(findings, strict)
-        return cls(
+        table = cls(
             name,
             features,
             target=target,
@@ -120,6 +120,8 @@ class Table(Dataset):
             times=None if time is None else read_times(columns[time]),
             time=time,
         )
+        table.test_rows = test_rows
+        return table
 
     def __len__(self) -> int:
         return self._rows
@@ -153,7 +155,7 @@ class Table(Dataset):
 
     def encoder(self, rows: np.ndarray) -> "TableEncoder":
         """Preprocessing fitted on these rows only."""
-        from wonderland.data.encode import TableEncoder
+        from wonderland.data.table_encoder import TableEncoder
 
         return TableEncoder.fit(self, rows)
 
@@ -251,8 +253,8 @@ def note_duplicates(columns: dict[str, Column], findings: list[Finding]) -> None
         mixed ^= mixed >> np.uint64(29)
     count = int(pd.Series(mixed).duplicated().sum())
     if count:
-        rows = "row repeats" if count == 1 else "rows repeat"
-        findings.append(Finding("duplicates", "rows", count, f"{count:,} {rows} an earlier row exactly; kept."))
+        rows, those = counted(count, "row repeats", "rows repeat"), "it is" if count == 1 else "they are"
+        findings.append(Finding("duplicates", "rows", count, f"{rows} an earlier row exactly; {those} kept."))
 
 
 def note_repairs(features: list[Column], findings: list[Finding]) -> None:
@@ -260,23 +262,28 @@ def note_repairs(features: list[Column], findings: list[Finding]) -> None:
     for column in features:
         name, rows = column.name, len(column)
         if column.unread:
-            text = (
-                f"Column {name!r} is read as {column.kind}; cells that are not, counted as missing: {column.unread:,}."
-            )
-            findings.append(Finding("unread", name, column.unread, text))
+            findings.append(unread(column, "is read as"))
         if column.missing:
-            text = f"Column {name!r} misses {column.missing:,} of {rows:,} values."
+            text = f"Column {name!r} has no value in {column.missing:,} of {rows:,} rows."
             findings.append(Finding("missing", name, column.missing, text))
         if column.note:
-            findings.append(Finding("date order", name, rows, f"Column {name!r}: {column.note}."))
+            findings.append(Finding("date order", name, rows, f"Column {name!r} {column.note}."))
         if column.kind == "category":
             assert column.levels is not None
             seen = np.bincount(column.values[~column.absent], minlength=len(column.levels))
             rare = int(((seen > 0) & (seen < RARE)).sum())
             if rare:
-                noun = "category has" if rare == 1 else "categories have"
-                text = f"Column {name!r}: {rare:,} {noun} fewer than {RARE} rows; pooled."
+                those = "it counts" if rare == 1 else "they count"
+                several = counted(rare, "category", "categories")
+                text = f"Column {name!r} has {several} with fewer than {RARE} rows; {those} as unknown."
                 findings.append(Finding("rare", name, rare, text))
+
+
+def unread(column: Column, verb: str) -> Finding:
+    """What is said of cells that do not hold what the column holds."""
+    cells = counted(column.unread, "cell says something else and counts", "cells say something else and count")
+    text = f"Column {column.name!r} {verb} {column.kind}s; {cells} as missing."
+    return Finding("unread", column.name, column.unread, text)
 
 
 def read_groups(column: Column) -> np.ndarray:
@@ -299,218 +306,3 @@ def read_times(column: Column) -> np.ndarray:
 def _short(value: Any) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return text if len(text) <= 24 else text[:23] + "…"
-
-
-def choose_target(names: list[str], target: str | None, taken: Collection[str | None], findings: list[Finding]) -> str:
-    """The target as given; else a column called so; else the last one."""
-    if target is not None:
-        if target in taken:
-            raise WonderlandError(
-                f"Column {target!r} is the target, so it cannot be dropped, the group or the time as well."
-            )
-        return target
-    free = [name for name in names if name not in taken]
-    if not free:
-        raise WonderlandError("No column is left to be the target.")
-    folded = {name.strip().casefold(): name for name in reversed(free)}
-    named = next((folded[name] for name in TARGET_NAMES if name in folded), None)
-    chosen = named or free[-1]
-    why = "by its name" if named else "because it is the last column"
-    findings.append(Finding("target", chosen, 1, f"Column {chosen!r} is taken as the target {why}."))
-    return chosen
-
-
-def read_target(
-    column: Column, task: str | None, findings: list[Finding]
-) -> tuple[np.ndarray, str, list[str] | None, np.ndarray]:
-    """Target values or class codes for all rows, the task, the classes, and the rows that have a target."""
-    name = column.name
-    if task is not None and task not in (*TASKS, "classification"):
-        raise WonderlandError(f"There is no task {task!r}.{nearest(task, TASKS)} Tasks are {', '.join(TASKS)}.")
-    rows = np.flatnonzero(~column.absent)
-    if len(rows) == 0:
-        raise WonderlandError(f"The target {name!r} has no values.")
-    if column.missing:
-        text = f"{column.missing:,} of {len(column):,} rows have no target {name!r} and are left out."
-        findings.append(Finding("target missing", name, column.missing, text))
-    if column.levels is None and np.isinf(column.values).any():
-        row = int(np.flatnonzero(np.isinf(column.values))[0]) + 1
-        raise WonderlandError(f"The target {name!r} is infinite in row {row}. Correct it, or leave the cell empty.")
-    inferred = infer_task(column, len(rows)) if task is None else task
-    if inferred == "regression":
-        _check_numeric(column, task)
-        if column.distinct < 2:
-            value = column.cell(int(rows[0]))
-            raise WonderlandError(
-                f"The target {name!r} is always {value}, so there is nothing to learn. Choose another target."
-            )
-        if task is None:
-            _say(findings, name, column.distinct, f"{column.distinct:,} different numbers", "regression", "multiclass")
-        return column.values.astype(np.float64), "regression", None, rows
-    codes, classes = class_codes(column)
-    _check_classes(column, classes, inferred, len(rows))
-    counts = np.bincount(codes[rows], minlength=len(classes))
-    for single in np.flatnonzero(counts == 1)[:5]:
-        text = f"Class {classes[single]!r} has a single row: it can be learned from or tested on, not both."
-        findings.append(Finding("single row", classes[single], 1, text))
-    found = "binary" if len(classes) == 2 else "multiclass"
-    if task is None:
-        other = "regression" if column.kind == "number" else ""
-        _say(findings, name, len(classes), f"{len(classes)} classes", found, other)
-    return codes, found, classes, rows
-
-
-def infer_task(column: Column, rows: int) -> str:
-    """Regression for numbers with many values, else classes.
-
-    Whole numbers are classes when there are at most 20 of them, or few for the number of rows and none of them rare (26
-    letters in 20,000 rows); other numbers when there are at most 10 in at least 10 times as many rows.
-    """
-    if column.kind not in ("number", "identifier", "constant", "boolean") or column.levels is not None:
-        return "classification"
-    distinct = column.distinct
-    if distinct <= 2:
-        return "classification"
-    if not column.whole:
-        return "classification" if distinct <= 10 and rows >= 10 * distinct else "regression"
-    if distinct > max(5, rows // 4) or distinct > 200:
-        return "regression"
-    if distinct <= 20:
-        return "classification"
-    counts = np.unique(column.values[~column.absent], return_counts=True)[1]
-    return "regression" if distinct > rows // 200 or (counts < 5).mean() > 0.1 else "classification"
-
-
-def class_codes(column: Column) -> tuple[np.ndarray, list[str]]:
-    """Class codes (-1 where missing) and class names: numbers in order of size, words in order of the alphabet."""
-    if column.levels is None:
-        found, first = np.unique(column.values[~column.absent], return_index=True)
-        names = [label(column.cell(int(row))) for row in np.flatnonzero(~column.absent)[first]]
-        return np.where(column.absent, -1, np.searchsorted(found, np.nan_to_num(column.values))).astype(np.int64), names
-    levels = [str(level) for level in column.levels]
-    order = sorted(np.unique(column.values[~column.absent]).tolist(), key=lambda code: natural(levels[code]))
-    place = np.full(len(levels) + 1, -1, np.int64)
-    place[order] = np.arange(len(order))
-    return place[column.values], [levels[code] for code in order]
-
-
-def natural(name: str) -> tuple[int, float, str]:
-    """A key that sorts numbers by size before words by alphabet.
-
-    >>> sorted(["10", "9", "b", "a"], key=natural)
-    ['9', '10', 'a', 'b']
-    """
-    try:
-        return (0, float(name), name)
-    except ValueError:
-        return (1, 0.0, name)
-
-
-def _check_numeric(column: Column, task: str | None) -> None:
-    if column.levels is not None or column.kind == "date":
-        value = column.cell(int(np.flatnonzero(~column.absent)[0]))
-        raise WonderlandError(
-            f"The target {column.name!r} is {column.kind}, not a number (for instance {value!r}), so {task} is not possible. "
-            "Leave task out, or choose another target."
-        )
-
-
-def _check_classes(column: Column, classes: list[str], task: str, rows: int) -> None:
-    name = column.name
-    if len(classes) < 2:
-        raise WonderlandError(
-            f"The target {name!r} has one class only ({classes[0]!r}), so there is nothing to learn. Choose another target."
-        )
-    if len(classes) > MAX_CLASSES or (len(classes) > 5 and len(classes) > rows / 2):
-        advice = (
-            "Choose another target" if column.levels is not None else "Use task='regression', or choose another target"
-        )
-        why = "; is it an identifier?" if column.levels is not None else "."
-        raise WonderlandError(f"The target {name!r} has {len(classes):,} classes in {rows:,} rows{why} {advice}.")
-    if task == "binary" and len(classes) != 2:
-        raise WonderlandError(
-            f"The target {name!r} has {len(classes)} classes, so the task is not binary. Use task='multiclass'."
-        )
-
-
-def _say(findings: list[Finding], name: str, count: int, what: str, task: str, other: str) -> None:
-    override = f" Say task={other!r} if it is not." if other else ""
-    findings.append(Finding("task", name, count, f"The target {name!r} holds {what}: the task is {task}.{override}"))
-
-
-def find_disguises(
-    features: list[Column], y: np.ndarray, task: str, target: str, keep: Collection[str], findings: list[Finding]
-) -> list[str]:
-    """Columns that determine the target and are left out, unless they are in `keep`; each is said in a finding."""
-    if len(y) < SMALLEST:
-        return []
-    hidden = []
-    for column in features:
-        how = determines_value(column, y) if task == "regression" else determines_class(column, y)
-        if not how:
-            if task == "binary" and len(y) >= 100 and separates(column, y):
-                text = f"Column {column.name!r} alone separates the classes of {target!r} by one threshold; kept. Is it known beforehand?"
-                findings.append(Finding("separates", column.name, len(y), text))
-            continue
-        if column.name in keep:
-            continue
-        hidden.append(column.name)
-        text = (
-            f"Column {column.name!r} is the target {target!r} in disguise ({how}) and is left out; "
-            f"keep={column.name!r} keeps it."
-        )
-        findings.append(Finding("disguise", column.name, len(y), text))
-    return hidden
-
-
-def determines_class(column: Column, y: np.ndarray) -> str:
-    """Says how when a column of few values, missing among them, leaves at most 0.5 % of the majority rule's errors."""
-    codes, distinct = column.codes()
-    if distinct * ROWS_PER_VALUE > len(y):
-        return ""
-    classes = int(y.max()) + 1
-    pairs, counts = np.unique(codes * classes + y, return_counts=True)
-    best = np.zeros(distinct, np.int64)
-    np.maximum.at(best, pairs // classes, counts)
-    errors = len(y) - int(best.sum())
-    majority = len(y) - int(np.bincount(y).max())
-    if majority == 0 or errors > 0.005 * majority:
-        return ""
-    return "each of its values goes with one class" if errors == 0 else "nearly all its values go with one class"
-
-
-def determines_value(column: Column, y: np.ndarray) -> str:
-    """Says how when ranks agree (Spearman at least 0.9999), or when few values explain the target entirely."""
-    if column.levels is None and column.distinct > 2:
-        here = ~column.absent
-        if here.sum() >= max(SMALLEST, 0.9 * len(y)) and _spearman(column.values[here], y[here]) >= 0.9999:
-            return "it puts the rows in the same order"
-    codes, distinct = column.codes()
-    if distinct * ROWS_PER_VALUE > len(y):
-        return ""
-    rows = np.bincount(codes, minlength=distinct)
-    centred = y - y.mean()
-    means = np.bincount(codes, weights=centred, minlength=distinct) / rows
-    total = float((centred**2).sum())
-    if total > 0 and float(((centred - means[codes]) ** 2).sum()) <= 1e-4 * total:
-        return "each of its values goes with one target value"
-    return ""
-
-
-def separates(column: Column, y: np.ndarray) -> bool:
-    """Whether one threshold on a numeric column tells the two classes apart."""
-    if column.levels is not None or column.missing or column.distinct <= 2:
-        return False
-    low, high = column.values[y == 0], column.values[y == 1]
-    return bool(low.max() < high.min() or high.max() < low.min())
-
-
-def _spearman(x: np.ndarray, y: np.ndarray) -> float:
-    """Absolute rank correlation; a sample of the rows decides first, so that most columns cost nothing."""
-    step = len(x) // 2000
-    if step > 1 and _spearman(x[::step][:2000], y[::step][:2000]) < 0.99:
-        return 0.0
-    ranks = [pd.Series(values).rank().to_numpy() for values in (x, y)]
-    if ranks[0].std() == 0 or ranks[1].std() == 0:
-        return 0.0
-    return abs(float(np.corrcoef(ranks[0], ranks[1])[0, 1]))

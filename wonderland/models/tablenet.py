@@ -7,12 +7,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wonderland.core import WonderlandError, part
+from wonderland.core import Part, WonderlandError, part
 from wonderland.nn.members import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
 
 
 @part
-class TableNet(nn.Module):
+class TableNet(Part, nn.Module):
     r"""Rows in, an answer from each member out.
 
     Numbers go through periodic encodings, categories through embeddings, both through hidden layers, beside a straight

@@ -3,11 +3,11 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import WonderlandError, part
+from wonderland.core import Part, WonderlandError, part
 
 
 @part
-class ResidualConvolution(nn.Module):
+class ResidualConvolution(Part, nn.Module):
     r"""Two 3 x 3 convolutions beside a shortcut, each after batch normalisation and a rectifier (pre-activation).
 
     .. math::

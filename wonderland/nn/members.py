@@ -8,11 +8,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wonderland.core import WonderlandError, part
+from wonderland.core import Part, WonderlandError, part
 
 
 @part
-class MemberLinear(nn.Module):
+class MemberLinear(Part, nn.Module):
     r"""A linear layer for each of m members, as one batched product.
 
     .. math:: y_m = x_m W_m + b_m
@@ -34,7 +34,7 @@ class MemberLinear(nn.Module):
 
 
 @part
-class MemberDropout(nn.Module):
+class MemberDropout(Part, nn.Module):
     r"""Dropout with a probability for each member, drawn a byte an element.
 
     .. math:: y = x \cdot \frac{\mathbb{1}[u \ge p_m]}{1 - p_m}, \qquad u \sim \{0, \dots, 255\} / 256
@@ -67,7 +67,7 @@ class MemberDropout(nn.Module):
 
 
 @part
-class PeriodicNumbers(nn.Module):
+class PeriodicNumbers(Part, nn.Module):
     r"""Each number as itself and as a few learned mixtures of cosines of it, so that a network can bend sharply in it.
 
     .. math:: e(z) = \bigl(s z,\; W^\top \cos(2 \pi f z + c) + b\bigr)
@@ -102,7 +102,7 @@ class PeriodicNumbers(nn.Module):
 
 
 @part
-class MemberEmbeddings(nn.Module):
+class MemberEmbeddings(Part, nn.Module):
     """A vector for each level of each category, for each member.
 
     Shapes: codes (m, b, q) -> (m, b, q * dim). Code 0 is the unknown level.
@@ -118,7 +118,9 @@ class MemberEmbeddings(nn.Module):
         super().__init__()
         total = sum(levels)
         first = torch.tensor([sum(levels[:i]) for i in range(len(levels))])
-        self.register_buffer("start", first[None, None] + total * torch.arange(members)[:, None, None], persistent=False)
+        self.register_buffer(
+            "start", first[None, None] + total * torch.arange(members)[:, None, None], persistent=False
+        )
         self.weight = nn.Parameter(0.5 * torch.randn(members * total, dim))
 
     def forward(self, codes: Float[Tensor, "m b q"]) -> Float[Tensor, "m b e"]:

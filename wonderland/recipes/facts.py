@@ -12,6 +12,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from wonderland.core import peak_megabytes
+from wonderland.data import TableEncoder
 from wonderland.recipes.plan import Plan, versions
 from wonderland.ship import Run, outputs
 from wonderland.tasks import Classification, Regression
@@ -144,8 +145,10 @@ def importance(run: Run, plan: Plan) -> dict[str, Any]:
             return {}
         weights = saliency(run.model, plan.take(rows), torch.as_tensor(plan.y[rows]))
         return {"importance": {"height": weights.shape[0], "width": weights.shape[1], "values": weights.tolist()}}
-    names = list(dict.fromkeys(plan.encoder.column_of))
-    columns = [[i for i, column in enumerate(plan.encoder.column_of) if column == name] for name in names]
+    assert isinstance(plan.encoder, TableEncoder)
+    column_of = plan.encoder.column_of
+    names = list(dict.fromkeys(column_of))
+    columns = [[i for i, column in enumerate(column_of) if column == name] for name in names]
 
     def score(x: Tensor, y: Tensor) -> Tensor:
         found = outputs(run.model, x)

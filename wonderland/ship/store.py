@@ -7,6 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
+import wonderland.models
+import wonderland.nn
+import wonderland.optim  # noqa: F401 - these fill the closed set that a saved model may name
 from wonderland.core import Spec, WonderlandError, inside, load_tensors, read_header, read_json, save_tensors
 
 FORMAT = 1

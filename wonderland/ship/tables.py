@@ -30,7 +30,8 @@ def write_table(table: pd.DataFrame, path: str | Path) -> None:
         table.to_parquet(buffer, index=False)
         write_bytes(path, buffer.getvalue())
     elif kind == "jsonl":
-        write_bytes(path, table.to_json(orient="records", lines=True, force_ascii=False, double_precision=15).encode())
+        text = table.to_json(None, orient="records", lines=True, force_ascii=False, double_precision=15)
+        write_bytes(path, str(text).encode())
     else:
         if "set" in table:
             table = table.assign(set=[json.dumps(labels, ensure_ascii=False) for labels in table["set"]])

@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from numpy import ndarray
 from torch import Tensor, nn
 
-from wonderland.core import WonderlandError, part
+from wonderland.core import Part, WonderlandError, part
 from wonderland.tasks import metrics
 
 
 @part
-class Classification:
+class Classification(Part):
     """One of `classes`, by name. Two classes are two logits: binary is not a special case.
 
     Model outputs are logits (b, c), or (m, b, c) from an ensemble of m members.
@@ -56,7 +56,7 @@ class Classification:
         """Each member's probabilities less the truth: (m, n, c)."""
         return (outputs.double().softmax(-1) - F.one_hot(torch.as_tensor(y), self.outputs)).numpy()
 
-    def metrics(self, log_probabilities: ndarray, y: ndarray) -> dict[str, float | None]:
+    def metrics(self, log_probabilities: ndarray, y: ndarray) -> dict[str, Any]:
         """Accuracy, balanced accuracy, log loss and AUROC from log-probabilities (n, c)."""
         predicted = log_probabilities.argmax(1)
         return {

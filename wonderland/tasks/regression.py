@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from numpy import ndarray
 from torch import Tensor, nn
 
-from wonderland.core import WonderlandError, part
+from wonderland.core import Part, WonderlandError, part
 from wonderland.tasks import metrics
 
 
 @part
-class Regression:
+class Regression(Part):
     """A number: the model works on (y - mean) / scale, both taken from the training rows.
 
     Model outputs are (b, 1), or (m, b, 1) from an ensemble of m members. Predictions are kept within the training
@@ -62,6 +62,6 @@ class Regression:
         margin = 0.1 * (self.high - self.low)
         return (outputs * self.scale + self.mean).clip(self.low - margin, self.high + margin)
 
-    def metrics(self, predicted: ndarray, y: ndarray) -> dict[str, float | None]:
+    def metrics(self, predicted: ndarray, y: ndarray) -> dict[str, Any]:
         """MAE, RMSE and R2 in the target's own scale."""
         return {"mae": metrics.mae(y, predicted), "rmse": metrics.rmse(y, predicted), "r2": metrics.r2(y, predicted)}

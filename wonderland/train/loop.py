@@ -113,8 +113,8 @@ def run(
     checkpoints = Checkpoints(folder / "checkpoint", least=checkpoint_seconds) if folder else None
     show = watcher(progress) if isinstance(progress, bool) else progress
     per_epoch = getattr(batches, "per_epoch", None)
-    evaluate_every = evaluate_every or per_epoch or math.ceil(steps / 20)
-    record_every = record_every or evaluate_every
+    often = evaluate_every or per_epoch or math.ceil(steps / 20)
+    seldom = record_every or often
 
     with lock(checkpoints.folder) if checkpoints else nullcontext(), stop_requests() as asked, closing(records):
         memory, best = _continue(state, records, checkpoints)
@@ -135,8 +135,8 @@ def run(
                 state.step += 1
                 memory.add(scalars)
 
-                look = state.step % evaluate_every == 0 or state.step == steps
-                if look or state.step % record_every == 0:
+                look = state.step % often == 0 or state.step == steps
+                if look or state.step % seldom == 0:
                     row = {"step": state.step, **memory.means()}
                     if per_epoch:
                         row["epoch"] = state.step / per_epoch

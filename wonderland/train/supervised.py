@@ -82,7 +82,7 @@ def adamw(
     model: nn.Module, *, lr: float, weight_decay: float = 0.01, betas: tuple[float, float] = (0.9, 0.999)
 ) -> torch.optim.AdamW:
     """AdamW with the fused kernel; biases, norms and embeddings are spared from decay."""
-    return torch.optim.AdamW(groups(model, weight_decay=weight_decay), lr=lr, betas=tuple(betas), fused=True)
+    return torch.optim.AdamW(groups(model, weight_decay=weight_decay), lr=lr, betas=(betas[0], betas[1]), fused=True)
 
 
 def _bad_gradient(model: nn.Module, norm: float, step: int) -> str:

@@ -46,6 +46,9 @@ class Trust:
         temperature = 1.0
         if isinstance(task, Classification):
             temperature = fit_temperature(judged(task, validation, groups, shares), validation.y)
+            # One group is judged, but all of them answer: their mean is softer already. On six real sets half the
+            # logarithm of the temperature gave the best log loss.
+            temperature = temperature**0.5 if groups > 1 else temperature
         found = judged(task, calibration, groups, shares)
         if isinstance(task, Classification):
             scores = misfit(found / temperature)[np.arange(len(found)), calibration.y]

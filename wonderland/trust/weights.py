@@ -3,7 +3,6 @@
 import numpy as np
 from numpy import ndarray
 
-
 DOUBT = 200
 
 

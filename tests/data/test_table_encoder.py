@@ -12,8 +12,7 @@ import torch
 import wonderland.data as data
 from wonderland.core import WonderlandError
 from wonderland.data import TableEncoder
-from wonderland.data.columns import read_column
-from wonderland.data.encode import Rule, squash
+from wonderland.data.table_encoder import squash
 
 R = np.random.default_rng(2)
 N = 80
@@ -108,31 +107,6 @@ def test_booleans():
     assert x[:3, 1].tolist() == [0, 0, 1]
 
 
-def test_categories():
-    cells = ["b"] * 10 + ["a"] * 10 + ["rare"] * 3 + [None] * 4
-    rule = Rule.fit(read_column("x", pd.Series(cells)))
-    assert rule.levels == ("a", "b", None)
-    new = read_column("x", pd.Series(["a", "b", "rare", "unseen", None, "a", "b"]))
-    assert rule.codes(new).tolist() == [1, 2, 0, 0, 3, 1, 2]
-
-
-def test_too_many_categories_are_cut_by_frequency():
-    cells = [f"c{i}" for i in range(300) for _ in range(5 + (i < 50))]
-    rule = Rule.fit(read_column("x", pd.Series(cells)))
-    assert len(rule.levels) == 254
-    assert {f"c{i}" for i in range(50)} <= set(rule.levels)
-
-
-def test_texts_are_hashed_the_same_everywhere():
-    column = read_column("x", pd.Series([f"the number {i} is here, here" for i in range(40)] + [None]))
-    values = Rule.fit(column).values(column)
-    assert values.shape == (41, 35)
-    assert values[-1].tolist() == [0.0] * 34 + [1.0]
-    assert values[0, 0] == np.log1p(len("the number 0 is here, here"))
-    assert np.expm1(values[0, 2:34]).sum() == pytest.approx(6)
-    assert np.flatnonzero(values[0, 2:34]).tolist() == np.flatnonzero(Rule.fit(column).values(column)[0, 2:34]).tolist()
-
-
 def test_an_ordering_date_gives_its_cycles_only():
     table = data.open(FRAME, target="churn", time="since")
     assert "since days" not in table.encoder(np.arange(60)).numbers
@@ -175,7 +149,7 @@ def test_answers(tmp_path, table, encoder):
     new = encoder.open(tmp_path / "new.csv", need_target=True)
     assert new.y.tolist() == np.delete(table.y, 3).tolist()
     assert len(new) == N - 1
-    assert new.findings[-1].text == "1 of 80 rows have no target 'churn' and are left out."
+    assert new.findings[-1].text == "1 of 80 rows has no target 'churn' and is left out."
     assert encoder.open(FRAME[FRAME.churn == "stay"], need_target=True).y.tolist() == [1] * 41
 
 
@@ -263,7 +237,7 @@ def test_other_faults(table, encoder):
 def test_words_and_strangers_are_said(encoder):
     new = encoder.open(FRAME.assign(price=["much", *["3"] * 79], extra=1))
     assert [finding.text for finding in new.findings] == [
-        "Column 'price' should be number; cells that are not, counted as missing: 1.",
+        "Column 'price' should hold numbers; 1 cell says something else and counts as missing.",
         "Columns the model does not know are ignored: 'extra'.",
     ]
 

@@ -1,0 +1,74 @@
+"""A first look at a run folder, before torch is loaded: what is plainly hostile or damaged is refused at once."""
+
+import json
+import os
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+from wonderland.core.errors import WonderlandError
+from wonderland.core.files import MIB, inside, read_json
+
+HEADER_LIMIT = 64 * MIB
+_PART = re.compile(r"(nn|models|tasks|optim|own)\.[A-Za-z]\w*")
+
+
+def read_header(path: str | Path) -> dict[str, Any]:
+    """Names, types and shapes in a safetensors file, from its header alone; the file must be as long as the header says."""
+    path = Path(path)
+    refusal = WonderlandError(f"{path} is not a safetensors file: it is damaged, cut short or not ours.")
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(8)
+            length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
+            if length > min(HEADER_LIMIT, size - 8):
+                raise refusal
+            header = json.loads(file.read(length))
+        entries = [entry for name, entry in header.items() if name != "__metadata__"]
+        if max((int(entry["data_offsets"][1]) for entry in entries), default=0) != size - 8 - length:
+            raise refusal
+    except FileNotFoundError as error:
+        raise WonderlandError(f"{path} is missing.") from error
+    except (ValueError, RecursionError, IsADirectoryError, AttributeError, TypeError, LookupError) as error:
+        raise refusal from error
+    return header
+
+
+def glance(folder: str | Path) -> None:
+    """Refuse a folder that cannot be a run; `wonderland.load` looks closer."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise WonderlandError(f"There is no run in {folder}: the folder does not exist.")
+    if not (folder / "config.json").exists():
+        raise WonderlandError(f"{folder} is not a run: it has no config.json.")
+    _check_parts(read_json(inside(folder, "config.json")))
+    if not (folder / "trust.json").exists():
+        raise WonderlandError(
+            f"The run in {folder} is not finished. Continue it with: wonderland fit --resume {folder}"
+        )
+    trust = read_json(inside(folder, "trust.json"))
+    for name in trust.get("inputs", {}) if isinstance(trust, dict) else ():
+        inside(folder, name)
+    for name in ("model.safetensors", "preprocess.safetensors"):
+        read_header(inside(folder, name))
+
+
+def _check_parts(value: Any) -> None:
+    """Every part that a description names must at least look like one of ours."""
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            for key in ("part", "function"):
+                name = node.get(key)
+                if (
+                    isinstance(name, str)
+                    and set(node) <= {"part", "arguments", "function"}
+                    and not _PART.fullmatch(name)
+                ):
+                    raise WonderlandError(f"{name[:80]!r} is not a part of Wonderland, so it is not built.")
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node

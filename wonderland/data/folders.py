@@ -1,0 +1,112 @@
+"""Folders of images: one walk that sorts what is found into classes, loose images and the rest."""
+
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wonderland.core import WonderlandError
+from wonderland.data.dataset import Finding, counted
+from wonderland.data.decode import SUFFIXES
+
+
+@dataclass
+class Listing:
+    """What a folder holds: images with their class, images outside of the classes, and the rest in numbers."""
+
+    root: Path
+    name: str
+    classes: list[str] = field(default_factory=list)
+    files: list[tuple[Path, str]] = field(default_factory=list)
+    loose: list[Path] = field(default_factory=list)
+    foreign: Counter = field(default_factory=Counter)
+    links: int = 0
+
+    def relative(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
+
+    def findings(self) -> list[Finding]:
+        found = []
+        filled = {label for _, label in self.files}
+        if empty := [name for name in self.classes if name not in filled]:
+            names = ", ".join(map(repr, empty[:5])) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
+            found.append(
+                Finding("empty class", str(self.root), len(empty), f"Folders without images are left out: {names}.")
+            )
+        if self.foreign:
+            files = ("file that is not PNG, JPEG or WebP is", "files that are not PNG, JPEG or WebP are")
+            kinds = ", ".join(f"{suffix or 'no suffix'}: {n}" for suffix, n in sorted(self.foreign.items())[:5])
+            text = f"{counted(self.foreign.total(), *files)} left out ({kinds})."
+            found.append(Finding("foreign files", str(self.root), self.foreign.total(), text))
+        if self.loose:
+            images = ("image outside of the class folders is", "images outside of the class folders are")
+            text = f"{counted(len(self.loose), *images)} left out."
+            found.append(Finding("loose images", str(self.root), len(self.loose), text))
+        if self.links:
+            links = ("link to a folder or out of the data is", "links to folders or out of the data are")
+            text = f"{counted(self.links, *links)} not followed."
+            found.append(Finding("links", str(self.root), self.links, text))
+        return found
+
+
+def scan(root: Path) -> Listing:
+    if not root.exists():
+        raise WonderlandError(f"{root} is missing.")
+    if not root.is_dir():
+        raise WonderlandError(f"{root} is a file where a folder of images should be.")
+    listing = Listing(root, root.resolve().name)
+    home = root.resolve()
+    for folder, folders, files in os.walk(root, onerror=_unreadable_folder):
+        here = Path(folder)
+        links = [name for name in folders if (here / name).is_symlink() and not name.startswith(".")]
+        listing.links += len(links)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in links)
+        inner = here.relative_to(root).parts
+        if not inner:
+            listing.classes = sorted(folders, key=natural)
+        for name in sorted(files):
+            if not name.startswith("."):
+                _sort_in(listing, here / name, inner[0] if inner else "", home)
+    return listing
+
+
+def _sort_in(listing: Listing, path: Path, label: str, home: Path) -> None:
+    if path.is_symlink() and not path.resolve().is_relative_to(home):
+        listing.links += 1
+    elif path.suffix.casefold() not in SUFFIXES or not path.is_file():
+        listing.foreign[path.suffix.casefold()[:12]] += 1
+    elif label:
+        listing.files.append((path, label))
+    else:
+        listing.loose.append(path)
+
+
+def _unreadable_folder(error: OSError) -> None:
+    raise WonderlandError(f"{error.filename} cannot be read ({error.strerror}).") from error
+
+
+def listed(paths: list[Path], name: str) -> Listing:
+    """Files named one by one: their order is the user's, and their content decides what they are."""
+    for path in paths:
+        if not path.exists():
+            raise WonderlandError(f"{path} is missing.")
+        if not path.is_file():
+            raise WonderlandError(f"{path} is not a file: give images, or one folder.")
+    return Listing(Path(os.path.commonpath([path.absolute().parent for path in paths])), name, loose=paths)
+
+
+def refuse_flat(listing: Listing) -> None:
+    if listing.loose:
+        raise WonderlandError(
+            f"{listing.root} has {len(listing.loose):,} images but no class folders. "
+            "Make one folder for each class and sort the images into them."
+        )
+    raise WonderlandError(f"{listing.root} holds no PNG, JPEG or WebP images.")
+
+
+def natural(text: str) -> list:
+    """Sort key by which '2' comes before '10'."""
+    return [
+        (0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in re.split(r"(\d+)", text) if piece
+    ] + [(2, 0, text)]

@@ -1,0 +1,149 @@
+"""Where pixels are kept: in memory when they fit, else on disk, decoded when asked for."""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wonderland.core import WonderlandError, read_bytes
+from wonderland.data.decode import careful, conform, decode_bytes, measure
+
+MOST_IN_MEMORY = 1 << 30
+DEFAULT_SIDE = 64
+# Measured on 2,000 JPEGs: Pillow lets go of the interpreter, so threads beat worker processes, which first import torch.
+THREADS_FROM = 32
+
+
+class Memory:
+    """Pixels in memory: uint8 (n, c, h, w)."""
+
+    def __init__(self, array: np.ndarray):
+        self.array, self.shape = array, array.shape[1:]
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def pixels(self, rows: np.ndarray) -> np.ndarray:
+        return self.array[rows]
+
+    def moments(self, rows: np.ndarray) -> np.ndarray:
+        return sum(
+            (_moments(self.array[rows[i : i + 4096]]) for i in range(0, len(rows), 4096)), np.zeros((2, self.shape[0]))
+        )
+
+
+class Files:
+    """Pixels on disk, decoded when asked for; a file that has changed since it was opened is refused."""
+
+    def __init__(
+        self, paths: list[Path], digests: list[str], sums: np.ndarray, shape: tuple[int, int, int], limit: int
+    ):
+        self.paths, self.digests, self.sums, self.shape, self.limit = paths, digests, sums, shape, limit
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def pixels(self, rows: np.ndarray) -> np.ndarray:
+        batch = np.empty((len(rows), *self.shape), np.uint8)
+        with careful():
+            for place, row in enumerate(rows):
+                data = read_bytes(self.paths[row], self.limit)
+                if hashlib.sha256(data).hexdigest() != self.digests[row]:
+                    raise WonderlandError(
+                        f"{self.paths[row]} has changed since the data was opened. Open the data again."
+                    )
+                batch[place] = conform(decode_bytes(data, self.paths[row], self.shape[1:]), *self.shape)
+        return batch
+
+    def moments(self, rows: np.ndarray) -> np.ndarray:
+        return self.sums[rows].sum(0)
+
+
+def read_files(
+    paths: list[Path], size: tuple[int, int] | None, limit: int, workers: int | None, channels: int | None = None
+) -> tuple[Memory | Files, list[tuple[int, int]], list[str]]:
+    """One pass over the files: their pixels in one size, the size that each had, and its SHA-256."""
+    with careful():
+        shapes = _each(measure, paths, workers)
+        height, width = size or _common_size(shapes)
+        small = len(paths) * 3 * height * width <= MOST_IN_MEMORY
+        # Only what is kept is allocated; sums are enough to normalise by when pixels stay on disk.
+        kept = np.empty((len(paths), 3, height, width), np.uint8) if small else None
+        sums = np.zeros((len(paths), 2, 3))
+        grey = np.zeros(len(paths), bool)
+
+        def take(row: int) -> str:
+            data = read_bytes(paths[row], limit)
+            image = decode_bytes(data, paths[row], (height, width))
+            coloured = conform(image, 3, height, width)
+            grey[row] = image.ndim == 2
+            sums[row] = _moments(coloured[None])
+            if kept is not None:
+                kept[row] = coloured
+            return hashlib.sha256(data).hexdigest()
+
+        digests = _each(take, range(len(paths)), workers)
+    shape = (channels or (1 if grey.all() else 3), height, width)
+    if kept is not None:
+        return Memory(_in_channels(kept, grey, shape)), shapes, digests
+    sums = sums[:, :, : shape[0]] if shape[0] == 3 or grey.all() else sums.mean(2, keepdims=True)
+    return Files(paths, digests, sums, shape, limit), shapes, digests
+
+
+def _in_channels(kept: np.ndarray, grey: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
+    if shape[0] == 3:
+        return kept
+    if grey.all():
+        return np.ascontiguousarray(kept[:, :1])
+    return np.stack([conform(picture(image), *shape) for image in kept])
+
+
+def _each(function: Callable[[Any], Any], items: Sequence[Any], workers: int | None) -> list[Any]:
+    """The function of every item, in order; the first fault of a file is raised, and the others are counted."""
+
+    def tried(item):
+        try:
+            return function(item)
+        except WonderlandError as error:
+            return error
+
+    if len(items) < THREADS_FROM or workers == 1:
+        results = [tried(item) for item in items]
+    else:
+        with ThreadPoolExecutor(workers or min(8, 2 * (os.cpu_count() or 1))) as pool:
+            results = list(pool.map(tried, items))
+    faults = [result for result in results if isinstance(result, WonderlandError)]
+    if len(faults) > 1:
+        raise WonderlandError(f"{faults[0]} And {len(faults) - 1} more images cannot be read.") from faults[0]
+    if faults:
+        raise faults[0]
+    return results
+
+
+def _common_size(shapes: list[tuple[int, int]]) -> tuple[int, int]:
+    """The median short side, to a multiple of 8, from 8 to 64."""
+    middle = float(np.median([min(shape) for shape in shapes]))
+    side = min(max(8 * round(middle / 8), 8), DEFAULT_SIDE)
+    return side, side
+
+
+def _moments(batch: np.ndarray) -> np.ndarray:
+    """Sums of the pixels and of their squares, for each channel: (2, c). Whole numbers, hence exact."""
+    wide = batch.astype(np.uint64)
+    return np.stack((wide.sum((0, 2, 3)), (wide * wide).sum((0, 2, 3)))).astype(np.float64)
+
+
+def mean_and_std(moments: np.ndarray, count: int) -> tuple[list[float], list[float]]:
+    """Mean and standard deviation of pixels / 255; a channel without spread is given that of one grey level."""
+    mean = moments[0] / count
+    variance = np.maximum(moments[1] / count - mean**2, 0)
+    return (mean / 255).tolist(), (np.maximum(np.sqrt(variance), 1) / 255).tolist()
+
+
+def picture(image: np.ndarray) -> np.ndarray:
+    """From (c, h, w) to (h, w) when grey, else (h, w, c)."""
+    return np.ascontiguousarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0))

@@ -1,0 +1,156 @@
+"""The target: which column it is, what task it sets, and its values or class codes."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from wonderland.core import WonderlandError, nearest
+from wonderland.data.cells import label
+from wonderland.data.columns import Column
+from wonderland.data.dataset import TASKS, Finding
+
+TARGET_NAMES = ("target", "label", "class", "y", "outcome")
+MAX_CLASSES = 1000
+
+
+def choose_target(names: list[str], target: str | None, taken: Collection[str | None], findings: list[Finding]) -> str:
+    """The target as given; else a column called so; else the last one."""
+    if target is not None:
+        if target in taken:
+            raise WonderlandError(
+                f"Column {target!r} is the target, so it cannot be dropped, the group or the time as well."
+            )
+        return target
+    free = [name for name in names if name not in taken]
+    if not free:
+        raise WonderlandError("No column is left to be the target.")
+    folded = {name.strip().casefold(): name for name in reversed(free)}
+    named = next((folded[name] for name in TARGET_NAMES if name in folded), None)
+    chosen = named or free[-1]
+    why = "by its name" if named else "because it is the last column"
+    findings.append(Finding("target", chosen, 1, f"Column {chosen!r} is taken as the target {why}."))
+    return chosen
+
+
+def read_target(
+    column: Column, task: str | None, findings: list[Finding]
+) -> tuple[np.ndarray, str, list[str] | None, np.ndarray]:
+    """Target values or class codes for all rows, the task, the classes, and the rows that have a target."""
+    name = column.name
+    if task is not None and task not in (*TASKS, "classification"):
+        raise WonderlandError(f"There is no task {task!r}.{nearest(task, TASKS)} Tasks are {', '.join(TASKS)}.")
+    rows = np.flatnonzero(~column.absent)
+    if len(rows) == 0:
+        raise WonderlandError(f"The target {name!r} has no values.")
+    if column.missing:
+        findings.append(without_target(name, column.missing, len(column)))
+    if column.levels is None and np.isinf(column.values).any():
+        row = int(np.flatnonzero(np.isinf(column.values))[0]) + 1
+        raise WonderlandError(f"The target {name!r} is infinite in row {row}. Correct it, or leave the cell empty.")
+    inferred = infer_task(column, len(rows)) if task is None else task
+    if inferred == "regression":
+        _check_numeric(column, task)
+        if column.distinct < 2:
+            value = column.cell(int(rows[0]))
+            raise WonderlandError(
+                f"The target {name!r} is always {value}, so there is nothing to learn. Choose another target."
+            )
+        if task is None:
+            _say(findings, name, column.distinct, f"{column.distinct:,} different numbers", "regression", "multiclass")
+        return column.values.astype(np.float64), "regression", None, rows
+    codes, classes = class_codes(column)
+    _check_classes(column, classes, inferred, len(rows))
+    counts = np.bincount(codes[rows], minlength=len(classes))
+    for single in np.flatnonzero(counts == 1)[:5]:
+        text = f"Class {classes[single]!r} has a single row: it can be learned from or tested on, not both."
+        findings.append(Finding("single row", classes[single], 1, text))
+    found = "binary" if len(classes) == 2 else "multiclass"
+    if task is None:
+        other = "regression" if column.kind == "number" else ""
+        _say(findings, name, len(classes), f"{len(classes)} classes", found, other)
+    return codes, found, classes, rows
+
+
+def without_target(name: str, count: int, rows: int) -> Finding:
+    """What is said when some rows have no target."""
+    has, are = ("has", "is") if count == 1 else ("have", "are")
+    text = f"{count:,} of {rows:,} rows {has} no target {name!r} and {are} left out."
+    return Finding("target missing", name, count, text)
+
+
+def infer_task(column: Column, rows: int) -> str:
+    """Regression for numbers with many values, else classes.
+
+    Whole numbers are classes when there are at most 20 of them, or few for the number of rows and none of them rare (26
+    letters in 20,000 rows); other numbers when there are at most 10 in at least 10 times as many rows.
+    """
+    if column.kind not in ("number", "identifier", "constant", "boolean") or column.levels is not None:
+        return "classification"
+    distinct = column.distinct
+    if distinct <= 2:
+        return "classification"
+    if not column.whole:
+        return "classification" if distinct <= 10 and rows >= 10 * distinct else "regression"
+    if distinct > max(5, rows // 4) or distinct > 200:
+        return "regression"
+    if distinct <= 20:
+        return "classification"
+    counts = np.unique(column.values[~column.absent], return_counts=True)[1]
+    return "regression" if distinct > rows // 200 or (counts < 5).mean() > 0.1 else "classification"
+
+
+def class_codes(column: Column) -> tuple[np.ndarray, list[str]]:
+    """Class codes (-1 where missing) and class names: numbers in order of size, words in order of the alphabet."""
+    if column.levels is None:
+        found, first = np.unique(column.values[~column.absent], return_index=True)
+        names = [label(column.cell(int(row))) for row in np.flatnonzero(~column.absent)[first]]
+        return np.where(column.absent, -1, np.searchsorted(found, np.nan_to_num(column.values))).astype(np.int64), names
+    levels = [str(level) for level in column.levels]
+    order = sorted(np.unique(column.values[~column.absent]).tolist(), key=lambda code: numbers_first(levels[code]))
+    place = np.full(len(levels) + 1, -1, np.int64)
+    place[order] = np.arange(len(order))
+    return place[column.values], [levels[code] for code in order]
+
+
+def numbers_first(name: str) -> tuple[int, float, str]:
+    """A key that sorts numbers by size before words by alphabet.
+
+    >>> sorted(["10", "9", "b", "a"], key=numbers_first)
+    ['9', '10', 'a', 'b']
+    """
+    try:
+        return (0, float(name), name)
+    except ValueError:
+        return (1, 0.0, name)
+
+
+def _check_numeric(column: Column, task: str | None) -> None:
+    if column.levels is not None or column.kind == "date":
+        value = column.cell(int(np.flatnonzero(~column.absent)[0]))
+        raise WonderlandError(
+            f"The target {column.name!r} is {column.kind}, not a number (for instance {value!r}), so {task} is not possible. "
+            "Leave task out, or choose another target."
+        )
+
+
+def _check_classes(column: Column, classes: list[str], task: str, rows: int) -> None:
+    name = column.name
+    if len(classes) < 2:
+        raise WonderlandError(
+            f"The target {name!r} has one class only ({classes[0]!r}), so there is nothing to learn. Choose another target."
+        )
+    if len(classes) > MAX_CLASSES or (len(classes) > 5 and len(classes) > rows / 2):
+        advice = (
+            "Choose another target" if column.levels is not None else "Use task='regression', or choose another target"
+        )
+        why = "; is it an identifier?" if column.levels is not None else "."
+        raise WonderlandError(f"The target {name!r} has {len(classes):,} classes in {rows:,} rows{why} {advice}.")
+    if task == "binary" and len(classes) != 2:
+        raise WonderlandError(
+            f"The target {name!r} has {len(classes)} classes, so the task is not binary. Use task='multiclass'."
+        )
+
+
+def _say(findings: list[Finding], name: str, count: int, what: str, task: str, other: str) -> None:
+    override = f" Say task={other!r} if that is wrong." if other else ""
+    findings.append(Finding("task", name, count, f"The target {name!r} holds {what}: the task is {task}.{override}"))

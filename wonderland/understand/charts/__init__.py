@@ -1,0 +1,46 @@
+"""Charts as SVG text: plain numbers in, one self-contained picture out, with no plotting library.
+
+Every chart carries its own colours for light and dark, a title and a description for those who hear it instead of
+seeing it, and marks that differ in shape as well as in colour. Names are escaped, and numbers that are missing,
+infinite or all alike give a smaller chart, never a broken one.
+
+>>> svg = curves({"train": [2.3, 0.9, 0.4], "validation": [2.2, 1.0, 0.7]}, steps=[0, 100, 200], best=200)
+>>> svg.startswith("<svg"), "<title>Learning curves</title>" in svg
+(True, True)
+"""
+
+from wonderland.understand.charts.bars import bars, counts, histogram
+from wonderland.understand.charts.confusion import confusion
+from wonderland.understand.charts.curves import curves
+from wonderland.understand.charts.heat_map import heat_map
+from wonderland.understand.charts.intervals import coverage, intervals
+from wonderland.understand.charts.reliability import reliability
+from wonderland.understand.charts.scatter import scatter
+from wonderland.understand.format import MISSING, compact, duration, escape, number, percent, real, size, wilson
+from wonderland.understand.svg import CSS, fit, width_of, without_style
+
+__all__ = [
+    "CSS",
+    "MISSING",
+    "bars",
+    "compact",
+    "confusion",
+    "counts",
+    "coverage",
+    "curves",
+    "duration",
+    "escape",
+    "fit",
+    "heat_map",
+    "histogram",
+    "intervals",
+    "number",
+    "percent",
+    "real",
+    "reliability",
+    "scatter",
+    "size",
+    "width_of",
+    "wilson",
+    "without_style",
+]

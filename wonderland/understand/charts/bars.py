@@ -1,0 +1,105 @@
+"""Bars: of named values, of named counts, and of values in equal steps."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from wonderland.understand import svg
+from wonderland.understand.format import Number, number, real
+
+
+def bars(
+    items: Sequence[Mapping[str, Any]],
+    *,
+    title: str = "Importance",
+    x_label: str = "",
+    most: int = 20,
+    show: Callable[[Any], str] = number,
+) -> str:
+    """Horizontal bars for items {name, value, spread}, in the order given; spread draws a whisker either side."""
+    rows = [
+        (str(item.get("name", "")), real(item.get("value")), abs(real(item.get("spread")) or 0.0))
+        for item in list(items or ())[:most]
+    ]
+    rows = [(name, value, spread) for name, value, spread in rows if value is not None]
+    if not rows:
+        return svg.nothing(title)
+    gutter = 16 + min(168.0, max(svg.width_of(svg.fit(name, 168)) for name, _, _ in rows))
+    ends = [v - s for _, v, s in rows] + [v + s for _, v, s in rows]
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    low, high = (low, high) if high - low > 0 else (0.0, 1.0)
+    room = 14 + max(svg.width_of(show(value)) for _, value, _ in rows)
+    x = svg.Scale(low, high, gutter + (room if low < 0 else 0), svg.WIDTH - 6 - room)
+    parts, top, tall = [], 8, 25
+    for i, (name, value, spread) in enumerate(rows):
+        middle = top + tall * (i + 0.5)
+        left, right = sorted((x(0), x(value)))
+        whisker = ""
+        if spread:
+            a, b = x(value - spread), x(value + spread)
+            ends = f"M{a:g} {middle - 4:g}v8M{b:g} {middle - 4:g}v8"
+            whisker = f'<path class="a" stroke-width="1.4" d="M{a:g} {middle:g}H{b:g}{ends}"/>'
+        hint = f"{name}: {show(value)}" + (f" ± {show(spread)}" if spread else "")
+        at = (x(value - spread) - 7, "m s e") if value < 0 else (x(max(value + spread, 0)) + 7, "m s")
+        bar = svg.rect(left, middle - 7, max(right - left, 1), 14, f"f{int(value < 0)}", ' fill-opacity=".85" rx="2"')
+        label = svg.text(gutter - 8, middle + 4, svg.fit(name, 168), "e")
+        parts.append(f"<g>{label}{bar}{whisker}{svg.text(at[0], middle + 4, show(value), at[1])}{svg.hint(hint)}</g>")
+    bottom = top + tall * len(rows)
+    parts.append(svg.line(x(0), top, x(0), bottom, "a"))
+    if x_label:
+        parts.append(svg.text(gutter, bottom + 18, svg.fit(x_label, svg.WIDTH - gutter), "m s"))
+    said = "; ".join(f"{name}: {show(value)}" for name, value, _ in rows[:5])
+    return svg.chart(parts, bottom + (28 if x_label else 8), title, said)
+
+
+def counts(
+    tally: Mapping[Any, Number], *, title: str = "Counts", x_label: str = "", y_label: str = "examples", most: int = 16
+) -> str:
+    """Upright bars for named counts, each with its number on top; the rest of a long list is summed up."""
+    pairs = [(str(name), real(value) or 0.0) for name, value in dict(tally or {}).items()]
+    if not pairs:
+        return svg.nothing(title)
+    if len(pairs) > most:
+        pairs = [*pairs[: most - 1], ("more", sum(value for _, value in pairs[most - 1 :]))]
+    y = svg.Scale(0, max(1e-9, max(v for _, v in pairs)) * 1.1, 200, 30)
+    left, right = 12.0, svg.WIDTH - 12.0
+    slot = min(72.0, (right - left) / len(pairs))
+    first = (svg.WIDTH - slot * len(pairs)) / 2
+    parts = [svg.text(8, 16, y_label, "m"), svg.line(left, y.start, right, y.start, "a")]
+    for i, (name, value) in enumerate(pairs):
+        middle = first + slot * (i + 0.5)
+        tall = max(0.0, y.start - y(value))
+        bar = svg.rect(middle - 0.36 * slot, y.start - tall, 0.72 * slot, tall, "f0", ' fill-opacity=".85" rx="2"')
+        label = svg.text(middle, y.start + 17, svg.fit(name, slot - 2, 11), "m s c")
+        top = svg.text(middle, y.start - tall - 5, number(value), "s c")
+        parts.append(f"<g>{bar}{top}{label}{svg.hint(f'{name}: {number(value)}')}</g>")
+    parts.append(svg.text(svg.WIDTH / 2, y.start + 35, svg.fit(x_label, svg.WIDTH), "m c"))
+    said = "; ".join(f"{name}: {number(value)}" for name, value in pairs)
+    return svg.chart(parts, y.start + 44, title, said)
+
+
+def histogram(
+    values: Sequence[Number], *, bins: int = 20, title: str = "Histogram", x_label: str = "", y_label: str = "examples"
+) -> str:
+    """How often values fall into equal steps; zero is marked when it lies inside."""
+    found = sorted(v for v in map(real, svg.listed(values)) if v is not None)
+    if not found:
+        return svg.nothing(title)
+    low, high = svg.span(found, pad=0)
+    bins = max(1, min(bins, 60))
+    tally = [0] * bins
+    for value in found:
+        tally[min(bins - 1, max(0, int((value - low) / (high - low) * bins)))] += 1
+    y = svg.Scale(0, max(tally) * 1.04, 212, 30)
+    x = svg.Scale(low, high, svg.gutter(y.ticks()), svg.WIDTH - 14)
+    parts = svg.axes(x, y, x_label, y_label, top=16)
+    wide = (x.end - x.start) / bins
+    for i, count in enumerate(tally):
+        if count:
+            edges = f"{number(low + i * (high - low) / bins)} to {number(low + (i + 1) * (high - low) / bins)}"
+            box = (x.start + i * wide + 0.5, y(count), max(wide - 1, 0.5), y.start - y(count))
+            parts.append(svg.rect(*box, "f0", ' fill-opacity=".85"', svg.hint(f"{edges}: {count}")))
+    if low < 0 < high:
+        parts.append(svg.line(x(0), y.start, x(0), y.end, "a dd"))
+    half = number(found[len(found) // 2])
+    said = f"{len(found)} values from {number(found[0])} to {number(found[-1])}, half of them below {half}"
+    return svg.chart(parts, 256, title, said)

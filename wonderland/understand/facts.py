@@ -1,0 +1,53 @@
+"""What the sections of a report ask of the facts of a run, any of which may be missing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wonderland.understand.format import number, percent, real
+
+Facts = Mapping[str, Any]
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    return real(value) is not None and not isinstance(value, bool)
+
+
+def is_regression(facts: Facts) -> bool:
+    """Whether values were predicted, not classes."""
+    return facts.get("task") == "regression" or (not facts.get("task") and "mae" in scores(facts))
+
+
+def scores(facts: Facts) -> Facts:
+    """The metrics of the test part."""
+    return (facts.get("metrics") or {}).get("test") or {}
+
+
+def unseen_rows(facts: Facts) -> float | None:
+    """How many rows the test part has."""
+    found = real((facts.get("split") or {}).get("test"))
+    if found is None and facts.get("confusion"):
+        found = sum(real(v) or 0.0 for row in facts["confusion"] for v in row)
+    return found or None
+
+
+def noun(facts: Facts) -> str:
+    """What rows are called."""
+    return str(facts.get("noun") or ("images" if facts.get("kind") == "image" else "rows"))
+
+
+def unseen(facts: Facts) -> str:
+    """The test part in words."""
+    rows = unseen_rows(facts)
+    return f"{number(rows)} unseen {noun(facts)}" if rows else f"unseen {noun(facts)}"
+
+
+def level_of(conformal: Facts) -> str:
+    """The coverage that was asked for."""
+    level = real(conformal.get("level"))
+    return percent(level, 0 if level is not None and abs(100 * level - round(100 * level)) < 1e-9 else 1)
+
+
+def mean_size(conformal: Facts) -> str:
+    """The mean number of classes in a set."""
+    return f"{float(conformal['mean_size']):.2f}"

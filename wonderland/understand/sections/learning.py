@@ -1,0 +1,54 @@
+"""How it learned: the curves, and the numbers at their ends."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wonderland.understand import charts, page
+from wonderland.understand.facts import Facts, is_known
+from wonderland.understand.format import escape, number
+
+
+def learning(facts: Facts) -> str:
+    """The learning curves, two in a row; beside one that stands alone, its numbers."""
+    given = facts.get("curves") or []
+    drawn = [curve for curve in ([given] if isinstance(given, Mapping) else list(given))[:6] if _series(curve)]
+    return page.pair(*map(_curve, drawn), _curve_notes(drawn[-1]) if len(drawn) % 2 else "")
+
+
+def _series(curve: Facts) -> dict[str, Sequence[Any]]:
+    found = {name: v for name, v in curve.items() if name != "steps" and isinstance(v, (list, tuple))}
+    return {name: values for name, values in found.items() if any(is_known(v) for v in values)}
+
+
+def _curve(curve: Facts) -> str:
+    name, unit = str(curve.get("name") or "loss"), str(curve.get("unit") or "step")
+    svg = charts.curves(
+        _series(curve),
+        curve.get("steps"),
+        title=f"{name} over {unit}s",
+        x_label=unit,
+        log=curve.get("log"),
+        best=curve.get("best"),
+    )
+    return page.figure(svg, head=name[:1].upper() + name[1:])
+
+
+def _curve_notes(curve: Facts) -> str:
+    """The numbers at the best step and at the end, beside a chart that stands alone."""
+    unit, series = str(curve.get("unit") or "step"), _series(curve)
+    steps = list(curve.get("steps") or range(max(map(len, series.values()))))
+    known = {
+        name: [(s, v) for s, v in zip(steps, values, strict=False) if is_known(v)] for name, values in series.items()
+    }
+    head, rows = (
+        ["", f"last {unit}"],
+        [[name, page.Number(number(points[-1][1]))] for name, points in known.items() if points],
+    )
+    note = ""
+    if is_known(curve.get("best")):
+        best = float(curve["best"])
+        head.insert(1, f"{unit} {number(best)}")
+        for row in rows:
+            row.insert(1, page.Number(number(min(known[row[0]], key=lambda p: abs(float(p[0]) - best))[1])))
+        note = page.p(f"The weights of {escape(unit)} {number(best)} were kept: the best on the validation part.")
+    return "<h3>In numbers</h3>" + note + page.table(head, rows, "Learning in numbers")

@@ -1,0 +1,70 @@
+"""The mistakes to look at first, as pictures or as rows."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from wonderland.understand import page
+from wonderland.understand.facts import Facts, is_known, is_regression
+from wonderland.understand.format import MISSING, escape, number, percent, real
+
+_IMAGE = re.compile(r"data:image/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}")
+_IMAGE_LIMIT, _MISTAKES = 60_000, 24
+
+
+def mistakes(facts: Facts) -> str:
+    """A gallery when there are pictures, else a table."""
+    found = [m for m in facts.get("mistakes") or () if isinstance(m, Mapping)][:_MISTAKES]
+    if not found:
+        return ""
+    pictured = [m for m in found if _picture(m)]
+    lead = "Where the model was surest and wrong. Look here first for wrong labels, odd inputs and missing information."
+    if is_regression(facts):
+        lead = "The predictions furthest from the truth. Look here first for wrong labels and missing information."
+    if pictured:
+        return page.p(lead) + f'<div class="gallery">{"".join(_thumbnail(m) for m in pictured)}</div>'
+    return page.p(lead) + _mistake_table(facts, found)
+
+
+def _picture(mistake: Facts) -> str:
+    image = mistake.get("image")
+    return image if isinstance(image, str) and len(image) <= _IMAGE_LIMIT and _IMAGE.fullmatch(image) else ""
+
+
+def _thumbnail(mistake: Facts) -> str:
+    sure = f" <span>{percent(mistake['probability'], 0)}</span>" if is_known(mistake.get("probability")) else ""
+    true, said = (page.cut(str(mistake.get(key, MISSING)), 40) for key in ("true", "predicted"))
+    path = f' title="{escape(mistake["path"])}"' if mistake.get("path") else ""
+    alt = escape(f"true {true}, predicted {said}")
+    return (
+        f'<figure{path}><img src="{escape(_picture(mistake))}" alt="{alt}" width="96" height="96">'
+        f"<figcaption><b>{page.soft(said)}</b>{sure}<br>is {page.soft(true)}</figcaption></figure>"
+    )
+
+
+def _mistake_table(facts: Facts, found: Sequence[Facts]) -> str:
+    keys = list(dict.fromkeys(str(key) for m in found for key in m.get("row") or {}))
+    ranked = facts.get("importance")
+    ranked = ranked if isinstance(ranked, (list, tuple)) else []
+    weight = {str(item.get("name")): real(item.get("value")) or 0.0 for item in ranked}
+    keys = sorted(keys, key=lambda key: -weight.get(key, -1e300))
+    shown, left = keys[:12], len(keys) - 12
+    if is_regression(facts):
+        head = ["true", "predicted", "error"]
+        rows = [[m.get("true"), m.get("predicted"), _difference(m)] for m in found]
+        if any(is_known(m.get("low")) and is_known(m.get("high")) for m in found):
+            head.append("interval")
+            for row, m in zip(rows, found, strict=True):
+                row.append(page.Number(f"{number(m.get('low'))} to {number(m.get('high'))}"))
+    else:
+        head = ["true", "predicted", "how sure"]
+        rows = [
+            [str(m.get("true")), str(m.get("predicted")), page.Number(percent(m.get("probability")))] for m in found
+        ]
+    rows = [row + [(m.get("row") or {}).get(key) for key in shown] for row, m in zip(rows, found, strict=True)]
+    more = page.p(f"{number(left)} more columns are not shown.", "quiet") if left > 0 else ""
+    return page.table([*head, *shown], rows, "Mistakes", first=False) + more
+
+
+def _difference(mistake: Facts) -> float | None:
+    true, predicted = real(mistake.get("true")), real(mistake.get("predicted"))
+    return None if true is None or predicted is None else predicted - true

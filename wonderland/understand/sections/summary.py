@@ -1,0 +1,93 @@
+"""The head of a report, and the run at a glance."""
+
+from typing import Any
+
+from wonderland.understand import page
+from wonderland.understand.facts import Facts, is_known, level_of, noun, scores, unseen_rows
+from wonderland.understand.format import compact, duration, escape, number, percent, real, wilson
+
+_PARTS = ("train", "validation", "calibration", "test")
+_SHARES = {"accuracy", "balanced_accuracy", "coverage", "top_5_accuracy"}
+_METRICS = {
+    "accuracy": ("Accuracy", "share of right answers"),
+    "balanced_accuracy": ("Balanced accuracy", "mean over classes, each counted alike"),
+    "log_loss": ("Log loss", "surprise in nats; lower is better"),
+    "auroc": ("AUROC", "a random pair is ranked right; 0.5 is chance"),
+    "rmse": ("RMSE", "root of the mean squared error"),
+    "mae": ("MAE", "mean distance from the truth"),
+    "r2": ("R²", "share of the variance explained"),
+}
+
+
+def header(facts: Facts, sentence: str) -> str:
+    """The title, the verdict, and where the data came from."""
+    kinds = {"binary": "two classes", "multiclass": "classes", "regression": "regression"}
+    task = kinds.get(str(facts.get("task")), "")
+    if facts.get("task") == "multiclass" and facts.get("classes"):
+        task = f"{number(len(facts['classes']))} classes"
+    eyebrow = " · ".join(escape(text) for text in ("Wonderland report", facts.get("kind"), task) if text)
+    meta = [
+        ("Data", page.code(facts["source"]) if facts.get("source") else ""),
+        ("Target", page.code(facts["target"]) if facts.get("target") else ""),
+        (noun(facts).capitalize(), number(facts["rows"]) if is_known(facts.get("rows")) else ""),
+        ("Fitted", escape(facts.get("when") or "")),
+    ]
+    terms = "".join(f"<div><dt>{escape(name)}</dt><dd>{text}</dd></div>" for name, text in meta if text)
+    return (
+        f'<header><p class="eyebrow">{eyebrow}</p><h1>{page.soft(facts.get("title") or "A fitted model")}</h1>'
+        f'<p class="verdict">{escape(sentence)}</p>{f"<dl>{terms}</dl>" if terms else ""}</header>'
+    )
+
+
+def glance(facts: Facts) -> str:
+    """The main numbers as tiles, and all metrics by part."""
+    metrics, conformal, cost = scores(facts), facts.get("conformal") or {}, facts.get("cost") or {}
+    tiles = [(_metric_name(n), _metric(n, metrics[n]), _metric_note(facts, n)) for n in _ordered(metrics)[:6]]
+    if is_known(conformal.get("coverage")):
+        tiles.append(("Coverage", percent(conformal["coverage"]), f"{level_of(conformal)} was asked for"))
+    reliability = facts.get("reliability") or {}
+    ece = next((k for k in ("ece_after", "ece_before") if is_known(reliability.get(k))), None)
+    if ece:
+        tiles.append(("Calibration error", number(reliability[ece], 2), "mean gap of confidence and truth"))
+    if is_known(cost.get("parameters")):
+        tiles.append(("Parameters", compact(cost["parameters"]), "numbers that were learned"))
+    if is_known(cost.get("seconds")):
+        tiles.append(("Training", duration(cost["seconds"]), "wall-clock time"))
+    if not tiles:
+        return ""
+    boxes = "".join(
+        f'<div class="tile"><dt>{escape(name)}</dt><dd><strong>{escape(value)}</strong>'
+        f"<span>{escape(note)}</span></dd></div>"
+        for name, value, note in tiles
+    )
+    return f'<dl class="tiles">{boxes}</dl>{_parts_table(facts)}'
+
+
+def _metric(name: str, value: Any) -> str:
+    return percent(value) if name in _SHARES else number(value)
+
+
+def _metric_name(name: str) -> str:
+    return _METRICS.get(name, (str(name).replace("_", " ").capitalize(), ""))[0]
+
+
+def _metric_note(facts: Facts, name: str) -> str:
+    value, rows = real(scores(facts).get(name)), unseen_rows(facts)
+    if name == "accuracy" and value is not None and 0 <= value <= 1 and rows:
+        low, high = wilson(value, rows)
+        return f"95\xa0% interval {100 * low:.1f} to {100 * high:.1f}\xa0%"
+    return _METRICS.get(name, ("", "on the test part"))[1]
+
+
+def _ordered(metrics: Facts) -> list[str]:
+    return [name for name in _METRICS if name in metrics] + [name for name in metrics if name not in _METRICS]
+
+
+def _parts_table(facts: Facts) -> str:
+    metrics = {part: values for part, values in (facts.get("metrics") or {}).items() if values}
+    parts = [part for part in _PARTS if part in metrics] + [part for part in metrics if part not in _PARTS]
+    names = _ordered({name: None for part in parts for name in metrics[part]})
+    if len(parts) < 2:
+        return ""
+    rows = [[part, *(page.Number(_metric(n, metrics[part].get(n))) for n in names)] for part in parts]
+    return "<h3>By part of the data</h3>" + page.table(["part", *map(_metric_name, names)], rows, "Metrics by part")
