@@ -4,6 +4,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float, Num
 from torch import Tensor, nn
 
 from wonderland.core import Part, WonderlandError, part
@@ -90,10 +91,10 @@ class ConvNet(Part, nn.Module):
             "stem": stem,
         }
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Num[Tensor, "b c h w"]) -> Float[Tensor, "b classes"]:
         return self.head(self.features(x))
 
-    def features(self, x: Tensor) -> Tensor:
+    def features(self, x: Num[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
         """What the last layer sees: (b, dim of the last stage)."""
         x = self.stem((x.to(self.scale.dtype) - self.mean) * self.scale)
         # Channels last is a fifth faster on a CPU. Only activations change: weights and their moments are saved as they are.
