@@ -44,7 +44,7 @@ def says(path, text):
         ("a.csv.gz", b"a,b\n1,2\n", "PATH is not a whole gzip file: it is damaged or cut short."),
         (
             "a.csv.gz",
-            gzip.compress(b"a,b\n1,2\n" * 99)[:30],
+            gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:30],
             "PATH is not a whole gzip file: it is damaged or cut short.",
         ),
         ("a.jsonl", '{"a": 1}\n{"a": \n', "PATH: line 2 is not valid JSON (Expecting value)."),
@@ -80,7 +80,7 @@ def test_limits(tmp_path, monkeypatch):
     monkeypatch.setattr(read, "MAX_BYTES", 5)
     with says(path, "PATH is larger than 0 GiB, the limit for a table. Take a sample of its rows."):
         read_file(path)
-    bomb = put(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n" * 100))
+    bomb = put(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n" * 100, mtime=0))
     with says(bomb, "PATH is larger than 0 GiB, the limit for a table. Take a sample of its rows."):
         read_file(bomb)
 
@@ -109,7 +109,7 @@ def test_nested_and_repeated_parquet(tmp_path):
         ("a.tsv", "a\tb\n1\tx\n2\ty\n"),
         ("a.txt", "a|b\n1| x\n2| y\n"),
         ("a.jsonl", '{"a": 1, "b": "x"}\n{"b": "y", "a": 2}\n'),
-        ("a.csv.gz", gzip.compress(b"a,b\n1,x\n2,y\n")),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,x\n2,y\n", mtime=0)),
     ],
 )
 def test_the_same_table_in_many_forms(tmp_path, name, content):
