@@ -7,7 +7,7 @@ from PIL import Image
 
 import wonderland
 from wonderland.core import WonderlandError, sha256
-from wonderland.data import Images, images
+from wonderland.data import Images, pixels
 from wonderland.data.images import Memory
 from wonderland.recipes.plan import choose, final, measured
 from wonderland.recipes.request import Request
@@ -69,7 +69,7 @@ def trained(folder, out, *, workers, die_at=None):
 
 def test_files_read_by_workers_give_the_bits_of_memory_also_when_cut(folder, tmp_path, monkeypatch):
     straight = trained(folder, tmp_path / "a", workers=0)
-    monkeypatch.setattr(images, "MOST_IN_MEMORY", 1000)
+    monkeypatch.setattr(pixels, "MOST_IN_MEMORY", 1000)
     with pytest.raises(Cut):
         trained(folder, tmp_path / "b", workers=2, die_at=7)
     again = trained(folder, tmp_path / "b", workers=2)

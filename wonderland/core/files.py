@@ -3,8 +3,10 @@
 import errno
 import fcntl
 import hashlib
+import io
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,15 +46,21 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def disk_trouble(error: OSError, path: Path) -> OSError | WonderlandError:
-    """Turn a full disk or a file-size limit into a sentence; leave every other fault as it is."""
+def disk_trouble(error: OSError, path: Path) -> WonderlandError:
+    """A fault of the disk or of a path as a sentence."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WonderlandError(
             f"No room left to write {path}. Free some space, then go on: nothing that was saved is lost."
         )
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return WonderlandError(f"No permission to write {path}. Choose another folder.")
-    return error
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return WonderlandError(
+            f"{path} cannot be written: there is a file where a folder should be. Choose another name."
+        )
+    if error.errno == errno.EISDIR:
+        return WonderlandError(f"{path} cannot be written: it is a folder. Choose another name.")
+    return WonderlandError(f"{path} cannot be written ({error.strerror}). Choose another name.")
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -65,16 +73,32 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def open_plain(path: str | Path) -> io.BufferedReader:
+    """Open a plain file for reading; a pipe, a device or a folder in its place is refused, and never waited for."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise WonderlandError(f"{path} is missing.") from error
+    except PermissionError as error:
+        raise WonderlandError(f"{path}: no permission to read this file.") from error
+    except OSError as error:
+        raise WonderlandError(f"{path} cannot be read ({error.strerror}).") from error
+    kind = os.fstat(handle).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(handle)
+        what = "a folder" if stat.S_ISDIR(kind) else "a pipe or a device"
+        raise WonderlandError(f"{path} is {what} where a file should be.")
+    return os.fdopen(handle, "rb")
+
+
 def read_bytes(path: str | Path, limit: int) -> bytes:
     """The file's bytes; refused when there are more than `limit`."""
     path = Path(path)
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             found = file.read(limit + 1)
-    except FileNotFoundError as error:
-        raise WonderlandError(f"{path} is missing.") from error
-    except IsADirectoryError as error:
-        raise WonderlandError(f"{path} is a folder where a file should be.") from error
+    except OSError as error:
+        raise WonderlandError(f"{path} cannot be read ({error.strerror}).") from error
     if len(found) > limit:
         raise WonderlandError(f"{path} is larger than {limit // MIB} MiB, the limit for this kind of file.")
     return found
@@ -94,7 +118,7 @@ def sha256(source: bytes | str | Path) -> str:
     """Hex digest of bytes, or of a file's content."""
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
-    with open(source, "rb") as file:
+    with open_plain(source) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -104,7 +128,7 @@ def inside(folder: str | Path, name: str) -> Path:
     if not name or name != Path(name).name or name in (".", "..") or "\\" in name or "\0" in name:
         raise WonderlandError(f"{name!r} is not a plain file name, so it is not read from {folder}.")
     path = folder / name
-    if path.is_symlink() and path.resolve().parent != folder.resolve():
+    if path.is_symlink() and os.path.dirname(os.path.realpath(path)) != os.path.realpath(folder):
         raise WonderlandError(f"{path} is a link that leads out of its folder, so it is not read.")
     return path
 
@@ -112,9 +136,12 @@ def inside(folder: str | Path, name: str) -> Path:
 @contextmanager
 def lock(folder: str | Path) -> Iterator[None]:
     """Hold a folder for one process; the system lets go of it however the process ends."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
     path = Path(folder) / ".lock"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise disk_trouble(error, path.parent) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from wonderland.core.errors import WonderlandError
-from wonderland.core.files import MIB, inside, read_json
+from wonderland.core.files import MIB, inside, open_plain, read_json
 
-HEADER_LIMIT = 64 * MIB
+HEADER_LIMIT = 8 * MIB
 _PART = re.compile(r"(nn|models|tasks|optim|own)\.[A-Za-z]\w*")
 
 
@@ -19,7 +19,7 @@ def read_header(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     refusal = WonderlandError(f"{path} is not a safetensors file: it is damaged, cut short or not ours.")
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             size = os.fstat(file.fileno()).st_size
             start = file.read(8)
             length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
@@ -29,9 +29,9 @@ def read_header(path: str | Path) -> dict[str, Any]:
         entries = [entry for name, entry in header.items() if name != "__metadata__"]
         if max((int(entry["data_offsets"][1]) for entry in entries), default=0) != size - 8 - length:
             raise refusal
-    except FileNotFoundError as error:
-        raise WonderlandError(f"{path} is missing.") from error
-    except (ValueError, RecursionError, IsADirectoryError, AttributeError, TypeError, LookupError) as error:
+    except WonderlandError:
+        raise
+    except (ValueError, RecursionError, OSError, AttributeError, TypeError, LookupError, OverflowError) as error:
         raise refusal from error
     return header
 

@@ -14,6 +14,7 @@ _PARTS: dict[str, Callable[..., Any]] = {}
 _NAMES: dict[Callable[..., Any], str] = {}
 _LARGEST = 1 << 24  # no honest argument of a part is larger; a hostile one could ask for all memory
 _DEEPEST = 32
+_LONGEST = 1 << 16
 
 
 def part(thing: Thing) -> Thing:
@@ -138,10 +139,8 @@ def _decode(value: Any, depth: int) -> Any:
             return find(value["function"]) if isinstance(value["function"], str) else find(repr(value["function"]))
         return {str(key): _decode(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        if len(value) > 1 << 20:
-            raise WonderlandError(
-                "A model's description holds a list of more than a million entries, so it is not built."
-            )
+        if len(value) > _LONGEST:
+            raise WonderlandError("A model's description holds a list of more than 65,536 entries, so it is not built.")
         return [_decode(item, depth + 1) for item in value]
     if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
         raise WonderlandError(

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import pairwise
@@ -14,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError, nearest, need
+from wonderland.core import WonderlandError, nearest, need, open_plain
 from wonderland.data.cells import MISSING
 from wonderland.data.dataset import Finding
 
 MAX_BYTES = 4 << 30
-MAX_COLUMNS = 100_000
+MAX_COLUMNS = 10_000
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".data", ".parquet", ".jsonl", ".ndjson")
 DELIMITERS = (",", ";", "\t", "|")
 BLANKS = r"\s+"
@@ -54,12 +55,12 @@ def read_file(path: Path, as_text: Collection[str] = ()) -> tuple[pd.DataFrame, 
 def read_bytes(path: Path, zipped: bool) -> bytes:
     """The whole file, unzipped when it is zipped, and never more than the limit."""
     try:
-        with gzip.open(path, "rb") if zipped else path.open("rb") as file:
+        with open_plain(path) as plain, gzip.open(plain, "rb") if zipped else plain as file:
             data = file.read(MAX_BYTES + 1) if zipped or path.stat().st_size <= MAX_BYTES else None
-    except PermissionError as error:
-        raise WonderlandError(f"{path}: no permission to read this file.") from error
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise WonderlandError(f"{path} is not a whole gzip file: it is damaged or cut short.") from error
+    except OSError as error:
+        raise WonderlandError(f"{path} cannot be read ({error.strerror}).") from error
     if data is None or len(data) > MAX_BYTES:
         raise WonderlandError(
             f"{path} is larger than {MAX_BYTES >> 30} GiB, the limit for a table. Take a sample of its rows."
@@ -75,6 +76,8 @@ def read_csv(data: bytes, path: Path, as_text: Collection[str] = ()) -> tuple[pd
     sample = _sample(data)
     delimiter = find_delimiter(sample)
     records = list(_records(sample, delimiter))[:200]
+    if not records:
+        raise WonderlandError(f"{path} does not look like a table: no line with cells was found at its beginning.")
     headed = has_header(records)
     names = [cell.strip() for cell in records[0]] if headed else [f"c{i}" for i in range(len(records[0]))]
     check_names(names, path)
@@ -126,7 +129,11 @@ def find_delimiter(sample: str) -> str:
     if scores[best][0]:
         return best
     lines = [line.split() for line in sample.splitlines()[:50] if line.strip()]
-    if len(lines[0]) > 1 and all(len(line) == len(lines[0]) and all(map(_is_number, line)) for line in lines[1:]):
+    if (
+        lines
+        and len(lines[0]) > 1
+        and all(len(line) == len(lines[0]) and all(map(_is_number, line)) for line in lines[1:])
+    ):
         return BLANKS
     widest = max(DELIMITERS, key=lambda delimiter: scores[delimiter][2])
     return widest if scores[widest][2] > 1 else ","
@@ -192,12 +199,12 @@ def find_ragged(data: bytes, delimiter: str, width: int) -> str:
 
 def read_json_lines(data: bytes, path: Path) -> pd.DataFrame:
     """One JSON object a line; keys are the columns."""
-    records = []
+    records, names = [], {}
     for number, line in enumerate(utf8(data, path).decode("utf-8").split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json.loads(line, parse_int=lambda text: int(text) if len(text) < 19 else float(text))
         except (ValueError, RecursionError) as error:
             what = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
             raise WonderlandError(f"{path}: line {number} is not valid JSON ({what}).") from error
@@ -208,10 +215,22 @@ def read_json_lines(data: bytes, path: Path) -> pd.DataFrame:
                 raise WonderlandError(
                     f"{path}: line {number} has {_json_type(value)} in {key!r}. Unpack nested values into plain columns."
                 )
+        if "\\ud" in line.lower() and not _is_text(record):
+            raise WonderlandError(f"{path}: line {number} holds half of a character (a lone surrogate).")
         records.append(record)
-    names = list(dict.fromkeys(key for record in records for key in record))
-    check_names(names, path)
-    return pd.DataFrame.from_records(records, columns=names)
+        names |= dict.fromkeys(record)
+        if len(names) > MAX_COLUMNS:
+            raise WonderlandError(f"{path} has more than {MAX_COLUMNS:,} different keys, the limit for a table.")
+    check_names(list(names), path)
+    return pd.DataFrame.from_records(records, columns=list(names))
+
+
+def _is_text(record: dict[str, Any]) -> bool:
+    try:
+        json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_parquet(path: Path) -> pd.DataFrame:

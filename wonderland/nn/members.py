@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 import torch.nn.functional as F
@@ -117,7 +118,7 @@ class MemberEmbeddings(Part, nn.Module):
     def __init__(self, members: int, levels: Sequence[int], dim: int):
         super().__init__()
         total = sum(levels)
-        first = torch.tensor([sum(levels[:i]) for i in range(len(levels))])
+        first = torch.tensor([0, *accumulate(levels)][: len(levels)])
         self.register_buffer(
             "start", first[None, None] + total * torch.arange(members)[:, None, None], persistent=False
         )

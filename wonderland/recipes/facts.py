@@ -190,7 +190,7 @@ def costs(run: Run, plan: Plan) -> dict[str, Any]:
     found = cost(run.model, plan.take(plan.parts.test[:1])).to_json()
     recipe = plan.recipe
     path = run.folder / "times.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
     spent = training_seconds(lines)
     seen = recipe.steps * recipe.batch_size * max(1, recipe.members)
     return found | {

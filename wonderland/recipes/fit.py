@@ -160,6 +160,7 @@ def _train(folder: Path, plan: Plan, progress: bool, tensorboard: bool) -> None:
         patience=recipe.patience,
         progress=progress,
         tensorboard=tensorboard,
+        identity=inputs["config.json"],
     )
     encoder = plan.encoder.to_json()
     save_tensors(folder / "preprocess.safetensors", plan.encoder.tensors(), {})

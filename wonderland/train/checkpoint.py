@@ -52,7 +52,7 @@ class Checkpoints:
             try:
                 tensors, meta = load_tensors(path)
                 return unflatten(tensors, meta["state"])
-            except (WonderlandError, KeyError, TypeError) as error:
+            except (WonderlandError, LookupError, TypeError, ValueError, AttributeError) as error:
                 damaged = damaged or error
         if damaged:
             raise WonderlandError(

@@ -76,6 +76,7 @@ def run(
     label: str = "training",
     tensorboard: bool = False,
     checkpoint_seconds: float = 1.0,
+    identity: str = "",
 ) -> Outcome:
     """Call `step(state, batch)` `steps` times in all, continuing where `folder` says an earlier call was cut.
 
@@ -91,6 +92,7 @@ def run(
         record_every: how often the mean training scalars are recorded; by default with each evaluation.
         progress: True for a live bar (lines where there is no terminal), False for silence.
         checkpoint_seconds: the least time between two checkpoints.
+        identity: what the training depends on, such as a digest of its options; a checkpoint of another one is refused.
 
     >>> import torch
     >>> from torch import nn
@@ -117,12 +119,12 @@ def run(
     seldom = record_every or often
 
     with lock(checkpoints.folder) if checkpoints else nullcontext(), stop_requests() as asked, closing(records):
-        memory, best = _continue(state, records, checkpoints)
+        memory, best = _continue(state, records, checkpoints, identity)
         first = state.step
 
         def save() -> None:
             if checkpoints:
-                now = {"state": state.state_dict(), "best": best, "memory": asdict(memory)}
+                now = {"state": state.state_dict(), "best": best, "memory": asdict(memory), "identity": identity}
                 checkpoints.save(state.step, {**now, "random": random_state(), "records": records.size()})
 
         if state.step == 0:
@@ -163,16 +165,28 @@ def run(
     return Outcome(state, records.rows, memory.best_step, memory.best_value, state.step < steps)
 
 
-def _continue(state: State, records: Records, checkpoints: Checkpoints | None) -> tuple[Memory, dict]:
+def _continue(
+    state: State, records: Records, checkpoints: Checkpoints | None, identity: str
+) -> tuple[Memory, dict[str, Any]]:
     """Put state, records and randomness where the newest checkpoint left them."""
     saved = checkpoints.newest() if checkpoints else None
     if saved is None:
         records.cut(0)
         return Memory(), {}
-    state.load_state_dict(saved["state"])
-    records.cut(saved["records"])
-    set_random_state(saved["random"])
-    return Memory(**saved["memory"]), saved["best"]
+    where = checkpoints.folder if checkpoints else None
+    if saved.get("identity") != identity:
+        raise WonderlandError(
+            f"What the training in {where} depends on was changed since it began. Start again with --overwrite."
+        )
+    try:
+        state.load_state_dict(saved["state"])
+        records.cut(saved["records"])
+        set_random_state(saved["random"])
+        return Memory(**saved["memory"]), saved["best"]
+    except (LookupError, TypeError, AttributeError, RuntimeError) as error:
+        raise WonderlandError(
+            f"The checkpoint in {where} is not one of this training. Start again with --overwrite."
+        ) from error
 
 
 def _is_best(row: dict[str, float], watch: str, larger_is_better: bool, memory: Memory) -> bool:

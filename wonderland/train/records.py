@@ -71,7 +71,10 @@ class Records:
             with path.open("rb+") as file:
                 file.truncate(size)
                 os.fsync(file.fileno())
-        self.rows = [json.loads(line) for line in found[:size].splitlines()]
+        try:
+            self.rows = [json.loads(line) for line in found[:size].splitlines()]
+        except ValueError as error:
+            raise WonderlandError(f"{path} was changed since it was written. Start again with --overwrite.") from error
 
     def close(self) -> None:
         """Let go of what is open."""

@@ -7,6 +7,9 @@ from wonderland.understand import charts, page
 from wonderland.understand.facts import Facts, is_known
 from wonderland.understand.format import escape, real
 
+# Scores of which less is better: they rise when a column that matters is shuffled.
+_LOSSES = frozenset({"log loss", "absolute error", "squared error", "loss", "MAE", "RMSE"})
+
 
 def importance(facts: Facts) -> str:
     """Bars for columns, or a heat map for pixels."""
@@ -27,15 +30,18 @@ def importance(facts: Facts) -> str:
     if not items:
         return ""
     score = str(facts.get("importance_score") or "score")
-    svg = charts.bars(items, title="Column importance", x_label=f"drop of {score} when the column is shuffled")
-    text = page.p(f"How much the {escape(score)} on unseen rows drops when one column is shuffled.")
+    way, verb = ("rise", "rises") if score in _LOSSES else ("drop", "drops")
+    svg = charts.bars(items, title="Column importance", x_label=f"{way} of {score} when the column is shuffled")
+    text = page.p(f"How much the {escape(score)} on unseen rows {verb} when one column is shuffled.")
     text += page.p(
         "Whiskers show the spread over repeats; a bar within its whisker of zero may be noise. Columns that carry the same "
         "information share their importance.",
         "quiet",
     )
     if len(items) > 20:
-        text += page.p(f"The {len(items) - 20} least important columns are not drawn.", "quiet")
+        left = len(items) - 20
+        several = "least important column is" if left == 1 else f"{left} least important columns are"
+        text += page.p(f"The {several} not drawn.", "quiet")
     return page.pair(page.figure(svg), text)
 
 

@@ -42,7 +42,8 @@ def _thumbnail(mistake: Facts) -> str:
 
 
 def _mistake_table(facts: Facts, found: Sequence[Facts]) -> str:
-    keys = list(dict.fromkeys(str(key) for m in found for key in m.get("row") or {}))
+    target = str(facts.get("target"))
+    keys = [key for key in dict.fromkeys(str(key) for m in found for key in m.get("row") or {}) if key != target]
     ranked = facts.get("importance")
     ranked = ranked if isinstance(ranked, (list, tuple)) else []
     weight = {str(item.get("name")): real(item.get("value")) or 0.0 for item in ranked}
@@ -58,11 +59,16 @@ def _mistake_table(facts: Facts, found: Sequence[Facts]) -> str:
     else:
         head = ["true", "predicted", "how sure"]
         rows = [
-            [str(m.get("true")), str(m.get("predicted")), page.Number(percent(m.get("probability")))] for m in found
+            [_name(m.get("true")), _name(m.get("predicted")), page.Number(percent(m.get("probability")))] for m in found
         ]
     rows = [row + [(m.get("row") or {}).get(key) for key in shown] for row, m in zip(rows, found, strict=True)]
-    more = page.p(f"{number(left)} more columns are not shown.", "quiet") if left > 0 else ""
+    several = "1 more column is" if left == 1 else f"{number(left)} more columns are"
+    more = page.p(f"{several} not shown.", "quiet") if left > 0 else ""
     return page.table([*head, *shown], rows, "Mistakes", first=False) + more
+
+
+def _name(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _difference(mistake: Facts) -> float | None:

@@ -40,9 +40,12 @@ def calibration(facts: Facts) -> str:
 
 def _temperature(temperature: float, before: float | None, after: float | None) -> str:
     if 0.98 <= temperature <= 1.02:
-        return "The raw model was well calibrated on the validation part: the temperature is close to one."
-    word, size = ("overconfident", "more") if temperature > 1 else ("too modest", "less")
-    text = f"On the validation part the raw model was {word}, so its logits are divided by {size} than one."
+        return "The temperature found on the validation part is close to one: confidence stays nearly as it was."
+    way = "above one lowers" if temperature > 1 else "below one raises"
+    text = (
+        f"Confidence is divided by a temperature of {number(temperature)}, found on the validation part. A temperature "
+        f"{way} the stated confidence and leaves the most likely class as it is."
+    )
     if before is not None and after is not None and after > before:
         text += " On the test part this did not lower the error."
     return text
