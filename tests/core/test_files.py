@@ -105,3 +105,22 @@ def test_sha256_of_bytes_and_files(tmp_path):
     assert (
         sha256(b"abc") == sha256(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     )
+
+
+def test_pipes_and_folders_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(WonderlandError) as caught:
+        read_bytes(tmp_path / "pipe", 10)
+    assert str(caught.value) == f"{tmp_path / 'pipe'} is a pipe or a device where a file should be."
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(WonderlandError):
+        read_bytes(tmp_path / "loop", 10)
+
+
+def test_places_that_cannot_be_written_are_told(tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(WonderlandError) as caught:
+        write_bytes(tmp_path / "folder.csv", b"x")
+    assert str(caught.value) == f"{tmp_path / 'folder.csv'} cannot be written: it is a folder. Choose another name."
+    with pytest.raises(WonderlandError, match="cannot be written"):
+        write_bytes(tmp_path / "none" / "x", b"x")

@@ -113,9 +113,9 @@ def test_read_as():
     assert again.unread == 1
     np.testing.assert_array_equal(read_as(truth, pd.Series([0, 1, 2])).values, [0, 1, np.nan])
     date = read_column("x", pd.Series(["31/12/2020", "01/02/2021"]))
-    again = read_as(date, pd.Series(["02/03/2021", "2021-02-03"]))
-    assert again.cell(0) == "2021-03-02"
-    assert again.unread == 1
+    again = read_as(date, pd.Series(["02/03/2021", "2021-02-03", "02-03-2021"]))
+    assert [again.cell(i) for i in range(3)] == ["2021-03-02", "2021-02-03", None]
+    assert (again.unread, again.stray) == (1, "02-03-2021")
     assert read_as(date, pd.Series([1, 2])).unread == 2
     assert read_as(number, pd.Series(pd.date_range("2020", periods=2))).unread == 2
     assert read_as(date, pd.Series(pd.date_range("2020", periods=2))).unread == 0

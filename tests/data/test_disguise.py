@@ -12,7 +12,7 @@ def test_the_target_in_disguise_is_left_out():
     found = data.open(table(answer=codes, y=CLASSES))
     assert texts(found, "disguise") == [
         "Column 'answer' is the target 'y' in disguise (each of its values goes with one class) and is left out; "
-        "keep='answer' keeps it."
+        "the option keep keeps it."
     ]
     assert "answer" not in [column.name for column in found.features]
     assert "answer" in [column.name for column in data.open(table(answer=codes, y=CLASSES), keep="answer").features]

@@ -156,10 +156,12 @@ def test_new_data_that_does_not_fit(encoder, animals, tmp_path):
     refused(f"{tmp_path / 'gone'} is missing.", encoder.open, tmp_path / "gone")
     refused(f"{animals} is not a file: give images, or one folder.", encoder.open, [animals])
     refused(
-        "There are 1 images and 2 targets: give one for each image.",
+        "The images are 1 and the targets 2: give one for each image.",
         encoder.open,
         (np.zeros((1, 8, 8, 3)), ["cat", "dog"]),
     )
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    refused(f"This model was trained on images; {tmp_path / 'a.csv'} is a table.", encoder.open, tmp_path / "a.csv")
     (tmp_path / "none").mkdir()
     refused(f"{tmp_path / 'none'} holds no PNG, JPEG or WebP images.", encoder.open, tmp_path / "none")
 

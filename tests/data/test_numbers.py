@@ -38,3 +38,9 @@ def test_the_style_that_reads_more_wins():
     np.testing.assert_array_equal(
         numbers(np.array(["1,234.5", "€1.234", "9,5"], dtype=object)), [1234.5, 1.234, np.nan]
     )
+
+
+def test_brackets_of_bookkeepers_are_a_minus():
+    texts = ["(1,234.50)", "$(20)", "(5)", "(-5)", "(x)", "(5", "3"]
+    expected = [-1234.5, -20, -5, np.nan, np.nan, np.nan, 3]
+    np.testing.assert_array_equal(numbers(np.array(texts, dtype=object)), expected)

@@ -152,3 +152,18 @@ def test_a_file_with_everything(tmp_path):
     }
     assert found.column("price").values[:2].tolist() == [0.5, 1.5]
     assert len(found) == rows
+
+
+def test_a_folder_of_tables(tmp_path):
+    FRAME.to_csv(tmp_path / "a.csv", index=False)
+    with refused(f"{tmp_path} is a folder with a table and no images: a.csv. Name it."):
+        data.open(tmp_path)
+    (tmp_path / "b.parquet").write_bytes(b"x")
+    for options in ({}, {"target": "target"}):
+        with refused(f"{tmp_path} is a folder with tables and no images: a.csv, b.parquet. Name one of them."):
+            data.open(tmp_path, **options)
+    (tmp_path / "c.jsonl").write_text("\n")
+    with refused(f"{tmp_path / 'c.jsonl'} is empty. Give a file that holds rows."):
+        data.open(tmp_path / "c.jsonl")
+    with refused("Column 'b' has 1 row, but column 'a' has 2."):
+        data.open({"a": [1, 2], "b": [1]})

@@ -11,6 +11,8 @@ from wonderland.core import WonderlandError
 from wonderland.data import read
 from wonderland.data.read import find_delimiter, find_ragged, has_header, read_file
 
+MEND = "Quote cells that hold the delimiter, or complete the line."
+
 
 def put(folder, name, content):
     path = folder / name
@@ -25,19 +27,25 @@ def says(path, text):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "", "PATH is empty."),
-        ("a.csv", "\n  \n", "PATH is empty."),
-        ("a.csv", "a,b\n", "PATH has a header line and no rows."),
-        ("a.csv", "a,b\n1,2\n3\n4,5\n", "PATH: line 3 has 1 field where 2 are expected."),
-        ("a.csv", "a,b\n1,2\n3,4,5\n", "PATH: line 3 has 3 fields where 2 are expected."),
-        ("a.csv", 'a,b\n"x\ny",2\n3\n', "PATH: line 4 has 1 field where 2 are expected."),
+        ("a.csv", "", "PATH is empty. Give a file that holds rows."),
+        ("a.csv", "\n  \n", "PATH is empty. Give a file that holds rows."),
+        ("a.csv", "a,b\n", "PATH has a header line and no rows. Add rows, or give another file."),
+        ("a.csv", "a,b\n1,2\n3\n4,5\n", "PATH: line 3 has 1 field where 2 are expected. " + MEND),
+        ("a.csv", "a,b\n1,2\n3,4,5\n", "PATH: line 3 has 3 fields where 2 are expected. " + MEND),
+        ("a.csv", 'a,b\n"x\ny",2\n3\n', "PATH: line 4 has 1 field where 2 are expected. " + MEND),
         ("a.csv", 'a,b\n1,2\n"x,2\n3,4\n', "PATH: the quoted cell that starts on line 3 is never closed."),
         ("a.csv", "a,b,a\n1,2,3\n", "PATH has more than one column named 'a' (columns 1, 3). Rename them."),
         ("a.csv", "a, a\n1,2\n", "PATH has more than one column named 'a' (columns 1, 2). Rename them."),
         (
             "a.csv",
             b"a,b\n1,2\n3,caf\xe9\n",
-            "PATH is not UTF-8 text: byte 0xe9 at offset 13 (line 3). Save it as UTF-8.",
+            "PATH is not UTF-8 text: byte 0xe9 at offset 13 (line 3). Save it as UTF-8, for instance: iconv "
+            "-f CP1252 -t UTF-8 a.csv > utf8.csv",
+        ),
+        (
+            "a.csv",
+            b"a,b\n1,2\n\x013,caf\xe9\n",
+            "PATH is not UTF-8 text: byte 0xe9 at offset 14 (line 3). Save it as UTF-8.",
         ),
         ("a.csv", "a,b\n1,2\n".encode("utf-16"), "PATH is UTF-16 text. Save it as UTF-8."),
         ("a.csv", b"a,b\n1,\0\n", "PATH is not text: there is a zero byte at offset 6 (line 2)."),
@@ -56,7 +64,7 @@ def says(path, text):
             "PATH: line 2 has an object in 'a'. Unpack nested values into plain columns.",
         ),
         ("a.jsonl", "[" * 100_000, "PATH: line 1 is not valid JSON (too deep or too long)."),
-        ("a.parquet", b"", "PATH is empty."),
+        ("a.parquet", b"", "PATH is empty. Give a file that holds rows."),
         ("a.parquet", b"PAR1 but no more", "PATH is not a Parquet file, or it is damaged."),
         (
             "a.xlsx",
@@ -147,7 +155,7 @@ def test_blanks_between_fields(tmp_path):
     frame, _ = read_file(put(tmp_path, "a.data", "  1.5   2.0\n 3.5  4\n"))
     assert frame.to_numpy().tolist() == [[1.5, 2.0], [3.5, 4.0]]
     path = put(tmp_path, "b.data", "1 2\n3 4\n" * 40 + "5\n")
-    with says(path, "PATH: line 81 has 1 field where 2 are expected."):
+    with says(path, "PATH: line 81 has 1 field where 2 are expected. " + MEND):
         read_file(path)
 
 
@@ -174,7 +182,7 @@ def test_bulk_count_agrees_with_the_slow_one():
         lines = [",".join(random.choice(cells, width)) for _ in range(random.integers(1, 6))]
         data = "\n".join(lines).encode() + b"\n"
         assert find_ragged(data, ",", width) == ""
-        assert find_ragged(data + b"1\n", ",", width).endswith(f"has 1 field where {width} are expected.")
+        assert find_ragged(data + b"1\n", ",", width).endswith(f"has 1 field where {width} are expected. {MEND}")
 
 
 def test_delimiters():

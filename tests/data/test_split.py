@@ -19,6 +19,7 @@ class Rows:
     """The few things a split looks at."""
 
     test_rows = None
+    group = None
 
     def __init__(self, y, task="multiclass", groups=None, times=None):
         self.y, self.task, self.groups, self.times = (None if y is None else np.asarray(y)), task, groups, times
@@ -173,19 +174,27 @@ def test_groups_in_order_of_time():
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        (Rows([0, 1, 0]), {}, "3 rows are too few to cut into 4 parts."),
-        (Rows([0, 1] * 9, groups=np.arange(18) % 3), {}, "There are 3 groups; 4 parts need at least 4 groups."),
+        (Rows([0, 1, 0]), {}, "3 rows are too few to cut into 4 parts: at least 8 are needed. Add rows."),
+        (
+            Rows([0, 1] * 9, groups=np.arange(18) % 3),
+            {},
+            "There are 3 groups; 4 parts need at least 4 groups. Choose a column with more groups, or leave the option group out.",
+        ),
         (
             Rows([0, 1] * 9, times=np.arange(18.0) // 6),
             {},
-            "The time column holds 3 different times; 4 parts need at least 4.",
+            "The time column holds 3 different times; 4 parts need at least 4. Give finer times, or leave the option time out.",
         ),
         (
             Rows([0, 1] * 9, times=np.arange(18.0)),
             {"folds": 3},
             "Folds mix past and future, so they cannot be used with a time column. Leave folds out.",
         ),
-        (Rows([0, 1] * 9), {"folds": 9}, "14 rows are too few for 9 folds."),
+        (
+            Rows([0, 1] * 9),
+            {"folds": 9},
+            "14 rows are too few for 9 folds: at least 18 are needed. Add rows, or use fewer folds.",
+        ),
         (Rows([0, 1] * 9), {"folds": 1}, "folds is 1; it must be between 2 and 100."),
         (Rows([0, 1] * 9), {"test": 1.5}, "test is 1.5; it must be at least 0 and below 1."),
         (
@@ -198,3 +207,19 @@ def test_groups_in_order_of_time():
 def test_faults(rows, options, message):
     with refused(message):
         cut(rows, **options)
+
+
+def test_the_column_of_too_few_groups_is_named():
+    rows = Rows([0, 1] * 9, groups=np.zeros(18, int))
+    rows.group = "who"
+    with refused(
+        "There is 1 group in column 'who'; 4 parts need at least 4 groups. Choose a column with more groups, or leave the "
+        "option group out."
+    ):
+        cut(rows)
+    rows.groups = np.arange(18) % 3
+    with refused(
+        "There are 2 groups in column 'who'; 3 folds need at least 3 groups. Choose a column with more groups, or use fewer "
+        "folds."
+    ):
+        cut(rows, folds=3)

@@ -64,7 +64,7 @@ def test_html_is_escaped():
             {"c": CLASSES, "y": CLASSES},
             {"drop": ["a", "b"]},
             "columns has no usable column besides the target 'y': 'a' is dropped as asked; 'b' is dropped as asked; "
-            "'c' is the target in disguise. keep='c' keeps it.",
+            "'c' is the target in disguise. The option keep keeps 'c'.",
         ),
         (
             {"t": ["x", "y"] * 30, "y": CLASSES},
@@ -114,7 +114,7 @@ def test_repairs_are_said():
         "Column 'same' is always 7 and is left out.",
         "Column 'gap' has no value in 6 of 59 rows.",
         "Column 'city' has 3 categories with fewer than 4 rows; they count as unknown.",
-        "Column 'size' is read as numbers; 1 cell says something else and counts as missing.",
+        "Column 'size' is read as numbers; 1 cell says something else (for instance 'many') and counts as missing.",
         "Column 'size' has no value in 1 of 59 rows.",
     ]
     assert found.left_out == {"y": "the target", "Id": "an identifier", "empty": "empty", "same": "constant"}
@@ -153,7 +153,8 @@ def test_groups_and_times():
 def test_ambiguous_dates_are_said():
     found = data.open(table(day=["11/12/2020", "01/02/2021", "03/04/2021"] * 20, y=CLASSES))
     assert texts(found, "date order") == [
-        "Column 'day' could have the day or the month first; it is read with the month first (%m/%d/%Y)."
+        "Column 'day' could have the day or the month first; it is read with the month first (%m/%d/%Y). "
+        "Write dates in one format, such as 2024-01-31."
     ]
 
 
@@ -168,3 +169,31 @@ def test_the_fingerprint_is_of_the_content(tmp_path):
     columns["a"] = columns["a"] + np.eye(N)[0]
     assert data.open(columns).fingerprint != one.fingerprint
     assert data.open(frame.rename(columns={"a": "A"})).fingerprint != one.fingerprint
+
+
+def test_a_column_of_rare_categories_is_left_out():
+    cells = [f"p{i // 3}" for i in range(57)] + ["often"] * 3
+    found = data.open(table(place=cells, y=CLASSES))
+    assert found.left_out["place"] == "made of rare categories"
+    assert texts(found, "rare") == [
+        "Column 'place' holds categories with fewer than 4 rows each in 60 of 60 rows, too few to learn from, and is left "
+        "out; the option keep keeps it as text."
+    ]
+    assert data.open(table(place=cells, y=CLASSES), keep="place").column("place").kind == "text"
+    some = [f"p{i // 3}" for i in range(54)] + ["often"] * 6
+    assert data.open(table(place=some, y=CLASSES)).column("place").kind == "category"
+
+
+def test_dates_in_several_formats_are_said():
+    found = data.open(table(day=["2024-01-31", "01/31/2024", "02/03/2024"] * 20, y=CLASSES))
+    assert texts(found, "date order") == [
+        "Column 'day' holds dates in several formats; where day and month are in doubt, the month is first. Write dates in "
+        "one format, such as 2024-01-31."
+    ]
+
+
+def test_a_headline_counts_one_row():
+    assert (
+        data.Table("t", [data.open(table(y=CLASSES)).features[0].take(np.arange(1))]).headline()
+        == "t: 1 row, no target"
+    )

@@ -211,7 +211,11 @@ def test_regression_answers():
             True,
             "The target 'churn' holds class 'maybe' (40 rows), which the model does not know: 'go', 'stay'.",
         ),
-        (lambda f: f.assign(churn=None), True, "The target 'churn' has no values in frame."),
+        (
+            lambda f: f.assign(churn=None),
+            True,
+            "The target 'churn' has no values in frame. Fill it in, to have something to compare with.",
+        ),
         (
             lambda f: f.assign(price=np.inf),
             False,
@@ -224,9 +228,11 @@ def test_new_data_that_does_not_fit(encoder, change, need_target, message):
         encoder.open(change(FRAME), need_target=need_target)
 
 
-def test_other_faults(table, encoder):
-    with refused("digits holds images; this model was trained on a table."):
+def test_other_faults(table, encoder, tmp_path):
+    with refused("This model was trained on a table; digits holds images."):
         encoder.open("digits")
+    with refused(f"This model was trained on a table; {tmp_path} is a folder."):
+        encoder.open(tmp_path)
     other = data.open(FRAME.assign(price=["much", "little"] * 40), target="churn", keep="price")
     with refused(
         "Column 'price' is category here and was number in training. Open new data with the encoder's own open."
@@ -237,7 +243,7 @@ def test_other_faults(table, encoder):
 def test_words_and_strangers_are_said(encoder):
     new = encoder.open(FRAME.assign(price=["much", *["3"] * 79], extra=1))
     assert [finding.text for finding in new.findings] == [
-        "Column 'price' should hold numbers; 1 cell says something else and counts as missing.",
+        "Column 'price' should hold numbers; 1 cell says something else (for instance 'much') and counts as missing.",
         "Columns the model does not know are ignored: 'extra'.",
     ]
 

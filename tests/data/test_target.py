@@ -63,7 +63,7 @@ def test_a_class_with_a_single_row():
             {"task": "regression"},
             "The target 'y' is always 1.5, so there is nothing to learn. Choose another target.",
         ),
-        ({"y": [None] * N}, {}, "The target 'y' has no values."),
+        ({"y": [None] * N}, {}, "The target 'y' has no values. Fill it in, or choose another target."),
         (
             {"y": CLASSES},
             {"task": "regresion"},
@@ -78,7 +78,7 @@ def test_a_class_with_a_single_row():
         (
             {"y": np.arange(N) % 3},
             {"task": "binary"},
-            "The target 'y' has 3 classes, so the task is not binary. Use task='multiclass'.",
+            "The target 'y' has 3 classes, so the task is not binary. Choose multiclass (option task).",
         ),
         (
             {"y": [f"n{i}" for i in range(N)]},
@@ -88,7 +88,7 @@ def test_a_class_with_a_single_row():
         (
             {"y": np.arange(N) * 3},
             {"task": "multiclass"},
-            "The target 'y' has 60 classes in 60 rows. Use task='regression', or choose another target.",
+            "The target 'y' has 60 classes in 60 rows. Choose regression (option task), or another target.",
         ),
         (
             {"y": np.where(np.arange(N) == 2, np.inf, R.normal(size=N))},
@@ -105,3 +105,9 @@ def test_a_class_with_a_single_row():
 def test_faults(columns, options, message):
     with refused(message):
         data.open(table(**columns), **options)
+
+
+def test_the_other_task_is_offered():
+    assert texts(data.open(table(y=np.arange(N) % 3)), "task") == [
+        "The target 'y' holds 3 classes: the task is multiclass. If that is wrong, choose regression (option task)."
+    ]

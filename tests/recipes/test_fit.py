@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch import nn
 
 import wonderland
 from tests import runs
@@ -136,3 +137,115 @@ def test_a_small_calibration_part_says_so(tmp_path):
     run = wonderland.fit(frame, "y", out=tmp_path, steps=2, level=0.99)
     assert "too few for a level of 0.99" in run.facts["measured"]["test"]["conformal"]["note"]
     assert all(len(labels) == 2 for labels in run.predict(frame.drop(columns="y"))["set"])
+
+
+def test_an_old_run_survives_a_new_one_that_cannot_begin(tmp_path):
+    wonderland.fit("iris", out=tmp_path, steps=2)
+    for source, options in (("no/such.csv", {}), ("iris", {"target": "nothing"}), ("iris", {"model": nn.Linear(4, 9)})):
+        with pytest.raises(WonderlandError):
+            wonderland.fit(source, out=tmp_path, steps=2, overwrite=True, **options)
+        assert wonderland.load(tmp_path).metrics
+
+
+def test_other_peoples_folders_are_left_alone(tmp_path):
+    (tmp_path / "report.html").write_text("mine")
+    for overwrite in (False, True):
+        with pytest.raises(WonderlandError) as caught:
+            wonderland.fit("iris", out=tmp_path, steps=2, overwrite=overwrite)
+        assert str(caught.value) == f"{tmp_path} is not empty and holds no run: choose another folder with --out."
+    assert (tmp_path / "report.html").read_text() == "mine"
+    (tmp_path / "config.json").write_text('{"my": "settings"}')
+    with pytest.raises(WonderlandError, match="is not a run's description"):
+        wonderland.fit("iris", out=tmp_path, steps=2, overwrite=True)
+    assert (tmp_path / "config.json").read_text() == '{"my": "settings"}'
+
+
+def test_a_fit_that_cannot_begin_leaves_no_folder(tmp_path):
+    with pytest.raises(WonderlandError):
+        wonderland.fit("iris", "nothing", out=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WonderlandError) as caught:
+        wonderland.fit("iris", out=tmp_path / "file")
+    assert str(caught.value) == (
+        f"{tmp_path / 'file'} cannot be written: there is a file where a folder should be. Choose another name."
+    )
+
+
+GIVEN = "It is given float32 of shape (rows, 4)."
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (nn.Linear(4, 9), f"Your module Linear gives (2, 9) for two rows, where this task needs (2, 3). {GIVEN}"),
+        (nn.Identity(), "Your module Identity has nothing to learn: it has no trainable parameters."),
+        (
+            nn.LSTM(4, 3),
+            f"Your module LSTM fails on a batch (A model must give a tensor of shape (rows, outputs).). {GIVEN}",
+        ),
+        ("boosting", "model must be a torch.nn.Module, not 'boosting': give an instance, such as Net()."),
+    ],
+)
+def test_a_module_that_does_not_fit_is_told_so_before_anything_is_written(tmp_path, model, message):
+    with pytest.raises(WonderlandError) as caught:
+        wonderland.fit("iris", model=model, out=tmp_path / "run")
+    assert str(caught.value) == message
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_module_of_the_wrong_width_is_told_what_it_gets(tmp_path):
+    with pytest.raises(
+        WonderlandError, match=r"^Your module Linear fails on a batch \(mat1 and mat2 .*\)\. It is given float32"
+    ):
+        wonderland.fit("iris", model=nn.Linear(7, 3), out=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": "ten"}, "steps must be a whole number, not 'ten'."),
+        ({"steps": True}, "steps must be a whole number, not True."),
+        ({"batch_size": 2.5}, "batch_size must be a whole number, not 2.5."),
+        ({"level": "a"}, "level must be a number, not 'a'."),
+        ({"seed": "s"}, "seed must be a whole number, not 's'."),
+        ({"seed": -1}, "seed must be at least 0, not -1."),
+        ({"keep": 5}, "keep must be names of columns, not 5."),
+        ({"lr": "fast"}, "lr must be a number or auto, not 'fast'."),
+    ],
+)
+def test_options_of_the_wrong_kind(options, message):
+    with pytest.raises(WonderlandError) as caught:
+        wonderland.fit("iris", **options)
+    assert str(caught.value) == message
+
+
+def test_what_was_found_in_the_data_stays_with_the_run(tmp_path):
+    run = wonderland.fit(runs.mixed(), out=tmp_path, steps=2)
+    assert any("'risk'" in text for text in run.findings)
+    assert "notes on the data in .findings" in repr(run)
+    assert wonderland.load(tmp_path).findings == run.findings
+
+
+def test_a_config_that_was_changed_is_not_continued(tmp_path):
+    wonderland.fit("iris", out=tmp_path, steps=4)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    config["recipe"]["steps"] = 6
+    path.write_text(json.dumps(config))
+    with pytest.raises(WonderlandError, match="depends on was changed since it began"):
+        wonderland.fit(resume=tmp_path)
+
+
+def test_a_test_set_of_ones_own(tmp_path):
+    train, test = runs.mixed(200, seed=1), runs.mixed(60, seed=2)
+    run = wonderland.fit(train, "risk", out=tmp_path / "a", steps=30, test=test)
+    assert run.facts["measured"]["test"]["rows"] == 60
+    assert run.metrics == run.evaluate(test)["metrics"]
+    train.to_csv(tmp_path / "train.csv", index=False)
+    test.to_csv(tmp_path / "test.csv", index=False)
+    again = wonderland.fit(tmp_path / "train.csv", "risk", out=tmp_path / "b", steps=30, test=tmp_path / "test.csv")
+    assert again.metrics == pytest.approx(run.metrics)
+    assert wonderland.fit(resume=tmp_path / "b").metrics == again.metrics
+    with pytest.raises(WonderlandError, match="The test set has no column 'age', which the data to learn from has"):
+        wonderland.fit(train, "risk", out=tmp_path / "c", test=test.drop(columns="age"))

@@ -225,3 +225,33 @@ def test_the_loop_stays_readable():
     from wonderland.train import loop
 
     assert len(Path(loop.__file__).read_text().splitlines()) < 300
+
+
+def test_a_finished_training_goes_on_when_more_steps_are_asked_for(tmp_path):
+    seeded()
+    run(toys.step, toys.state(), toys.batches(), steps=20, folder=tmp_path)
+    more = run(toys.step, toys.state(), toys.batches(), steps=30, folder=tmp_path)
+    assert more.state.step == 30
+
+
+def test_a_step_must_return_numbers_by_name():
+    for returned, kind in ((None, "NoneType"), (0.5, "float"), ({"loss": "x"}, "dict")):
+        with pytest.raises(WonderlandError) as caught:
+            run(lambda state, batch, value=returned: value, toys.state(), toys.batches(), steps=1)
+        assert str(caught.value) == f"A step must return numbers by name, such as {{'loss': 0.3}}, not {kind}."
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path):
+    run(toys.step, toys.state(), toys.batches(), steps=1, folder=tmp_path, identity="a")
+    with pytest.raises(WonderlandError) as caught:
+        run(toys.step, toys.state(), toys.batches(), steps=2, folder=tmp_path, identity="b")
+    assert str(caught.value) == (
+        f"What the training in {tmp_path / 'checkpoint'} depends on was changed since it began. Start again with --overwrite."
+    )
+    other = toys.state()
+    other.model = nn.Linear(4, 2)
+    with pytest.raises(WonderlandError) as caught:
+        run(toys.step, other, toys.batches(), steps=2, folder=tmp_path, identity="a")
+    assert str(caught.value) == (
+        f"The checkpoint in {tmp_path / 'checkpoint'} is not one of this training. Start again with --overwrite."
+    )

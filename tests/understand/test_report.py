@@ -166,7 +166,8 @@ def test_every_section_of_a_classifier():
         "90.0\xa0% of 30 unseen digits right; sets at the 90\xa0% level cover 90.0\xa0%, with 0.97 classes on average.",
         "95\xa0% interval 74.4 to 96.5\xa0%",
         "27 of 30 right. Always saying zero, the most frequent class, would be right 33.3\xa0% of the time.",
-        "the raw model was overconfident, so its logits are divided by more than one",
+        "Logits are divided by a temperature of 1.30, found on the validation part. A temperature above one lowers the "
+        "stated confidence.",
         "2 sets are empty. That is an answer as well",
         "With 30 test and 10 calibration examples, chance alone allows",
         "One image could not be read.",
@@ -195,7 +196,8 @@ def test_every_section_of_a_regression():
         "Largest errors",
         "161.7",
         "120 to 300",
-        "drop of R² when the column is shuffled",
+        "drop of R²",
+        "How much the R² on unseen rows drops when one column is shuffled.",
         "Nothing had to be repaired or left out.",
     ):
         assert words in text, words
@@ -341,14 +343,47 @@ def test_coverage_is_judged_against_chance(coverage, words):
 @pytest.mark.parametrize(
     ("temperature", "after", "words"),
     [
-        (0.7, 0.01, "too modest, so its logits are divided by less than one."),
-        (1.0, 0.01, "well calibrated on the validation part"),
+        (0.7, 0.01, "A temperature below one raises the stated confidence."),
+        (1.0, 0.01, "The temperature found on the validation part is close to one: confidence stays nearly as it was."),
         (1.4, 0.09, "On the test part this did not lower the error."),
     ],
 )
 def test_temperature_is_explained(temperature, after, words):
     facts = {"reliability": DIGITS["reliability"] | {"temperature": temperature, "ece_after": after}}
     assert words in read(facts).text
+
+
+@pytest.mark.parametrize("loss", ["log loss", "absolute error"])
+def test_a_loss_rises_when_a_column_is_shuffled(loss):
+    page = read({"importance": [{"name": f"c{i}", "value": i} for i in range(21)], "importance_score": loss})
+    assert f"How much the {loss} on unseen rows rises when one column is shuffled." in page.text
+    assert f"rise of {loss}" in page.text
+    assert "drop" not in page.text
+    assert "The least important column is not drawn." in page.text
+
+
+def test_the_table_of_mistakes():
+    row = {f"c{i}": None for i in range(13)} | {"price": 50.0, "day": "2024-01-31"}
+    mistake = {"true": 50.0, "predicted": None, "row": row}
+    facts = {"task": "regression", "target": "price", "mistakes": [mistake]}
+    html = render(facts | {"importance": [{"name": "day", "value": 1.0}]})
+    assert ">price</th>" not in html
+    assert '<td class="o">2024-01-31</td>' in html
+    assert "None" not in html
+    assert "2 more columns are not shown." in html
+    del row["c12"]
+    assert "1 more column is not shown." in render(facts)
+    classes = render({"task": "multiclass", "mistakes": [{"true": "a", "predicted": None, "probability": 0.9}]})
+    assert "None" not in classes
+
+
+def test_metrics_over_steps_have_their_names():
+    page = read(
+        {"curves": [{"name": "rmse", "validation": [3.0, 2.0]}, {"name": "accuracy", "validation": [0.9, 1.0]}]}
+    )
+    assert "RMSE" in page.text
+    assert "Rmse" not in page.text
+    assert "Accuracy" in page.text
 
 
 def test_verdict_can_be_given_or_partial():

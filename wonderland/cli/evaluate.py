@@ -26,5 +26,5 @@ def run(found: argparse.Namespace) -> int:
         print(json.dumps(measured, indent=2))
     else:
         show.noticed(run.noticed)
-        show.measured(f"{found.source}, {measured['rows']:,} rows", measured)
+        show.measured(f"{found.source}, {show.counted(measured['rows'], 'row')}", measured)
     return 0

@@ -1,6 +1,7 @@
 """fit: learn from data and leave a run that can be trusted."""
 
 import argparse
+import shlex
 from typing import Any
 
 
@@ -15,8 +16,10 @@ def options(verb: argparse.ArgumentParser) -> None:
     learn.add_argument("--task", choices=["binary", "multiclass", "regression"], help="default: inferred")
     learn.add_argument("--group", metavar="COLUMN", help="rows that share its value stay in one part of the split")
     learn.add_argument("--time", metavar="COLUMN", help="learn from the past, test on the future")
-    learn.add_argument("--keep", metavar="COLUMN", action="append", help="keep a column that looks like the target")
-    learn.add_argument("--drop", metavar="COLUMN", action="append", help="leave a column out")
+    learn.add_argument(
+        "--keep", metavar="COLUMN", action="append", help="keep a column that looks like the target; may be repeated"
+    )
+    learn.add_argument("--drop", metavar="COLUMN", action="append", help="leave a column out; may be repeated")
     learn.add_argument("--strict", action="store_true", help="stop at faults in the data instead of repairing them")
     learn.add_argument("--size", type=int, metavar="PIXELS", help="side of the images (default: from the data)")
     how = verb.add_argument_group("how to learn (the recipe chooses what is left out)")
@@ -25,11 +28,11 @@ def options(verb: argparse.ArgumentParser) -> None:
     length.add_argument("--steps", type=int, help="updates of the weights")
     length.add_argument("--budget", metavar="TIME", help="time for training, such as 90s or 5m")
     how.add_argument("--lr", type=_rate, help="peak learning rate, or auto to find one")
-    how.add_argument("--weight-decay", type=float)
-    how.add_argument("--batch-size", type=int)
+    how.add_argument("--weight-decay", type=float, help="how strongly weights are drawn to zero")
+    how.add_argument("--batch-size", type=int, help="rows in a step")
     how.add_argument("--clip", type=float, help="largest norm of the gradient")
     how.add_argument("--accumulate", type=int, help="pieces a batch is cut into, to save memory")
-    how.add_argument("--precision", choices=["float32", "bfloat16"])
+    how.add_argument("--precision", choices=["float32", "bfloat16"], help="numbers for computing (default float32)")
     how.add_argument("--patience", type=int, help="evaluations without progress before stopping")
     how.add_argument("--workers", type=int, help="processes that load images")
     how.add_argument("--threads", type=int, help="threads for computing")
@@ -40,13 +43,16 @@ def options(verb: argparse.ArgumentParser) -> None:
     trust.add_argument(
         "--level", type=float, default=0.9, help="how often sets and intervals hold the truth (default 0.9)"
     )
-    trust.add_argument("--seed", type=int, default=0)
+    trust.add_argument("--seed", type=int, default=0, help="the same seed gives the same run (default 0)")
     trust.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
     trust.add_argument("--quiet", action="store_true", help="say only what went wrong")
 
 
 def _rate(text: str) -> float | str:
-    return text if text == "auto" else float(text)
+    try:
+        return text if text == "auto" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor auto") from None
 
 
 def _share(text: str) -> float | str:
@@ -85,7 +91,7 @@ def run(found: argparse.Namespace) -> int:
         )
     except Stopped as stop:
         raise Stopped(
-            f"{stop} Continue with: wonderland fit --resume {stop.folder}", stop.signum, stop.folder
+            f"{stop} Continue with: wonderland fit --resume {shlex.quote(str(stop.folder))}", stop.signum, stop.folder
         ) from None
     if not found.quiet:
         show.ending(result)

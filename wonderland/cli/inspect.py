@@ -6,12 +6,14 @@ import argparse
 def options(verb: argparse.ArgumentParser) -> None:
     """What can be said to inspect."""
     verb.add_argument("source", help="a file, a folder of class folders, or a bundled set")
-    verb.add_argument("--target", metavar="COLUMN")
-    verb.add_argument("--task", choices=["binary", "multiclass", "regression"])
-    verb.add_argument("--group", metavar="COLUMN")
-    verb.add_argument("--time", metavar="COLUMN")
-    verb.add_argument("--keep", metavar="COLUMN", action="append", default=[])
-    verb.add_argument("--drop", metavar="COLUMN", action="append", default=[])
+    verb.add_argument("--target", metavar="COLUMN", help="the column to learn (default: inferred)")
+    verb.add_argument("--task", choices=["binary", "multiclass", "regression"], help="default: inferred")
+    verb.add_argument("--group", metavar="COLUMN", help="rows that share its value belong together")
+    verb.add_argument("--time", metavar="COLUMN", help="when each row happened")
+    verb.add_argument("--keep", metavar="COLUMN", action="append", default=[], help="keep a column; may be repeated")
+    verb.add_argument(
+        "--drop", metavar="COLUMN", action="append", default=[], help="leave a column out; may be repeated"
+    )
 
 
 def run(found: argparse.Namespace) -> int:

@@ -65,7 +65,10 @@ def main(words: list[str] | None = None) -> int:
     except WonderlandError as error:
         print(f"wonderland: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            print(f"wonderland: {error.filename or 'the output'} cannot be used ({error.strerror}).", file=sys.stderr)
+            return 2
         # Whoever read our output has left; nothing more can be said to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

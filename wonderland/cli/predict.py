@@ -29,7 +29,7 @@ def run(found: argparse.Namespace) -> int:
     show.noticed(run.noticed)
     if found.out:
         write_table(table, found.out)
-        print(f"{len(table):,} predictions written to {found.out}")
+        print(f"{show.counted(len(table), 'prediction')} written to {found.out}")
     else:
         show.predictions(table)
     return 0

@@ -1,5 +1,6 @@
 """What the shell shows: data before training, metrics after it."""
 
+import shlex
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +14,8 @@ def table(title: str, rows: list[dict[str, Any]], *, limit: int = 60) -> None:
     """Rows of equal keys as a table."""
     if not rows:
         return
-    shown = Table(title=escape(title), title_justify="left", title_style="bold", header_style="bold")
+    console.print(f"[bold]{escape(title)}[/bold]", highlight=False)
+    shown = Table(header_style="bold")
     for name, value in rows[0].items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         shown.add_column(escape(str(name)), justify="right" if number else "left", overflow="fold")
@@ -28,16 +30,21 @@ def _text(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def noticed(findings: list[Any]) -> None:
+def counted(number: int, word: str) -> str:
+    """A number with its noun: 1 row, 2 rows."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def noticed(findings: list[Any], *, limit: int = 30) -> None:
     """What was found and repaired, a sentence each."""
-    for finding in findings[:30]:
-        console.print(f"[yellow]•[/yellow] {escape(finding.text)}", highlight=False)
-    if len(findings) > 30:
-        console.print(f"... and {len(findings) - 30} more")
+    for finding in findings[:limit]:
+        note(finding.text)
+    if len(findings) > limit:
+        console.print(f"... and {len(findings) - limit} more: wonderland inspect shows all of them")
 
 
 def dataset(found: Any) -> None:
@@ -46,14 +53,23 @@ def dataset(found: Any) -> None:
     noticed(found.findings)
 
 
-def beginning(found: Any, plan: Any) -> None:
+def beginning(found: Any, plan: Any, finished: bool) -> None:
     """What is about to be learned, from what, and how."""
-    dataset(found)
+    table(found.headline(), found.summary(), limit=20)
+    noticed(found.findings, limit=12)
+    if finished:
+        console.print("This run was finished before: nothing is trained again.", highlight=False)
+        return
     sizes = ", ".join(f"{name} {len(rows):,}" for name, rows in plan.parts.parts.items() if len(rows))
     folds = f" in {plan.recipe.folds} folds" if plan.recipe.folds else ""
     console.print(f"Rows: {sizes}{folds}. {plan.describe()}", highlight=False)
     if plan.parts.note:
-        console.print(f"[yellow]•[/yellow] {escape(plan.parts.note)}", highlight=False)
+        note(plan.parts.note)
+
+
+def note(text: str) -> None:
+    """A sentence that deserves attention."""
+    console.print(f"[yellow]•[/yellow] {escape(text)}", highlight=False)
 
 
 def measured(title: str, found: dict[str, Any]) -> None:
@@ -69,27 +85,52 @@ def measured(title: str, found: dict[str, Any]) -> None:
         rows.append({"measure": "mean size of a set", "value": conformal["mean_size"]})
     else:
         rows.append({"measure": "mean width of an interval", "value": conformal["mean_width"]})
+    if conformal.get("empty"):
+        rows.append({"measure": "empty sets (no class plausible)", "value": conformal["empty"]})
     table(title, rows)
-    if conformal["note"]:
-        console.print(f"[yellow]•[/yellow] {conformal['note']}", highlight=False)
+    for text in remarks(found):
+        note(text)
+
+
+def remarks(found: dict[str, Any]) -> list[str]:
+    """What a careful reader would say of these numbers."""
+    said = [found["conformal"]["note"]] if found["conformal"]["note"] else []
+    conformal, rows = found["conformal"], found["rows"]
+    level = conformal["level"]
+    if conformal["coverage"] < level - 3 * (level * (1 - level) / rows) ** 0.5 - 0.01:
+        said.append(
+            f"Coverage is {conformal['coverage']:.1%} where {level:.0%} was asked: these rows differ from those the model "
+            "was calibrated on, so its sets and intervals promise too much here."
+        )
+    common = found.get("most_frequent")
+    if common and found["metrics"]["accuracy"] <= common["share"]:
+        said.append(
+            f"Always saying {common['class']!r} would be right {common['share']:.1%} of the time: the model is no better. "
+            "Look at the balanced accuracy."
+        )
+    if found["metrics"].get("r2") is not None and found["metrics"]["r2"] <= 0:
+        said.append("Always answering the mean would do as well: the model explains nothing of these rows.")
+    return said
 
 
 def ending(run: Any) -> None:
     """The metrics of a finished run, and where to look next."""
     found = run.facts["measured"]["test"]
-    measured(f"Test: {found['rows']:,} rows never seen in training", found)
+    measured(f"Test: {counted(found['rows'], 'row')} never seen in training", found)
     console.print(f"Report: {run.folder / 'report.html'}", highlight=False, soft_wrap=True)
     console.print(
-        f"Predict: wonderland predict {run.folder} NEWDATA -o predictions.csv", highlight=False, soft_wrap=True
+        f"Predict: wonderland predict {shlex.quote(str(run.folder))} NEWDATA -o predictions.csv",
+        highlight=False,
+        soft_wrap=True,
     )
 
 
 def predictions(found: Any) -> None:
-    """The first rows of a table of predictions."""
-    rows = found.head(20).to_dict("records")
-    table(
-        f"{len(found):,} predictions",
-        [{k: ", ".join(v) if isinstance(v, list) else v for k, v in r.items()} for r in rows],
-    )
+    """The first rows of a table of predictions; probabilities of many classes are for files."""
+    few = [name for name in found.columns if not name.startswith("p(")]
+    columns = list(found.columns) if len(found.columns) - len(few) <= 3 else few
+    rows = found[columns].head(20).to_dict("records")
+    shown = [{name: ", ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in rows]
+    table(counted(len(found), "prediction"), shown)
     if len(found) > len(rows):
         console.print(f"The first {len(rows)} are shown; -o FILE writes all of them.")

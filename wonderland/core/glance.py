@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import struct
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def glance(folder: str | Path) -> None:
     _check_parts(read_json(inside(folder, "config.json")))
     if not (folder / "trust.json").exists():
         raise WonderlandError(
-            f"The run in {folder} is not finished. Continue it with: wonderland fit --resume {folder}"
+            f"The run in {folder} is not finished. Continue it with: wonderland fit --resume {shlex.quote(str(folder))}"
         )
     trust = read_json(inside(folder, "trust.json"))
     for name in trust.get("inputs", {}) if isinstance(trust, dict) else ():

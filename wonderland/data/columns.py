@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 
 from wonderland.data.cells import as_levels, plain, thinned
-from wonderland.data.dates import DAY, dates, days_since_1970, find_dates
+from wonderland.data.dates import DAY, MIXED, dates_or_iso, days_since_1970, find_dates, find_mixed_dates
 from wonderland.data.numbers import numbers
 
 Kind = Literal["number", "boolean", "date", "category", "text", "identifier", "constant"]
 KINDS: tuple[str, ...] = get_args(Kind)
 PAIRS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"))
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{24,}")
+_ONE_WAY = "Write dates in one format, such as 2024-01-31"
 _ID = re.compile(r"(?:^|[\s_.-])(?:id|uuid|guid|key|index|idx|rowid|rownum|row|no|nr)$", re.I)
 
 
@@ -29,7 +30,7 @@ class Column:
     """A column, read: numbers, booleans (0, 1) and dates (days since 1970) as float64 with NaN for missing; every other
     kind as int64 codes into `levels`, with -1 for missing.
 
-    `unread` counts cells that say something other than the kind allows; they became missing.
+    `unread` counts cells that say something other than the kind allows; they became missing. `stray` is one of them.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Column:
     format: str = ""
     pair: tuple[str, str] | None = None
     unread: int = 0
+    stray: str = ""
     whole: bool = False
     note: str = ""
 
@@ -136,11 +138,11 @@ def read_as(like: Column, cells: pd.Series) -> Column:
     if like.kind == "boolean":
         read = _truths(levels, like.pair)
     elif like.kind == "date":
-        read = dates(levels, like.format)
+        read = dates_or_iso(levels, like.format)
     else:
         read = numbers(levels)
     values = _spread(read, codes)
-    return replace(like, values=values, unread=int((np.isnan(values) & (codes >= 0)).sum()))
+    return replace(like, values=values, unread=int((np.isnan(values) & (codes >= 0)).sum()), stray=_stray(levels, read))
 
 
 def _truths(levels: np.ndarray, pair: tuple[str, str] | None) -> np.ndarray:
@@ -151,6 +153,11 @@ def _truths(levels: np.ndarray, pair: tuple[str, str] | None) -> np.ndarray:
         if (no, yes) == family:
             known |= {word: float(side) for other in PAIRS for side, word in enumerate(other)} | known
     return np.array([known.get(text.casefold(), np.nan) for text in levels], dtype=np.float64)
+
+
+def _stray(levels: np.ndarray, read: np.ndarray) -> str:
+    """The first text that could not be read, or ""."""
+    return next((str(levels[i]) for i in np.flatnonzero(np.isnan(read))), "")
 
 
 def _spread(read: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -199,14 +206,21 @@ def _worded(name: str, codes: np.ndarray, levels: np.ndarray) -> Column:
         share = 1 - rows[wordy].sum() / rows.sum()
         if share >= 0.95 or (share >= 0.8 and wordy.sum() <= 3):
             column = _numeric(name, _spread(read, codes), integer=False)
-            return replace(column, unread=int(rows[wordy].sum())) if wordy.any() else column
+            return replace(column, unread=int(rows[wordy].sum()), stray=_stray(levels, read)) if wordy.any() else column
     form, unsure, read = find_dates(levels)
+    if not form:
+        form, read = find_mixed_dates(levels)
     if form:
         values = _spread(read, codes)
         lost = int((np.isnan(values) & (codes >= 0)).sum())
         first = "month" if form.startswith("%m") else "day"
-        note = f"could have the day or the month first; it is read with the {first} first ({form})" if unsure else ""
-        return _constant_if_one(Column(name, "date", values, format=form, unread=lost, note=note))
+        note = f"could have the day or the month first; it is read with the {first} first ({form}). {_ONE_WAY}"
+        if form in MIXED:
+            first = "month" if form == MIXED[0] else "day"
+            note = f"holds dates in several formats; where day and month are in doubt, the {first} is first. {_ONE_WAY}"
+        note = note if unsure or form in MIXED else ""
+        stray = _stray(levels, read)
+        return _constant_if_one(Column(name, "date", values, format=form, unread=lost, stray=stray, note=note))
     return _named(name, codes, levels, kind="")
 
 

@@ -90,6 +90,7 @@ class Dataset(ABC):
     findings: list[Finding]
     fingerprint: str
     origin: dict[str, Any]
+    group: str | None = None
     groups: np.ndarray | None = None
     times: np.ndarray | None = None
     test_rows: np.ndarray | None = None
@@ -114,7 +115,7 @@ class Dataset(ABC):
         about = self.task or "no target"
         if self.task in ("binary", "multiclass") and self.classes:
             about += f", {len(self.classes)} classes"
-        return f"{self.name}: {len(self):,} rows, {about}"
+        return f"{self.name}: {counted(len(self), 'row', 'rows')}, {about}"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.headline()}>"

@@ -34,7 +34,7 @@ def find_disguises(
         hidden.append(column.name)
         text = (
             f"Column {column.name!r} is the target {target!r} in disguise ({how}) and is left out; "
-            f"keep={column.name!r} keeps it."
+            "the option keep keeps it."
         )
         findings.append(Finding("disguise", column.name, len(y), text))
     return hidden

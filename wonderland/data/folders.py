@@ -5,10 +5,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from wonderland.core import WonderlandError
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.decode import SUFFIXES
+
+_TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 
 
 @dataclass
@@ -21,6 +24,7 @@ class Listing:
     files: list[tuple[Path, str]] = field(default_factory=list)
     loose: list[Path] = field(default_factory=list)
     foreign: Counter = field(default_factory=Counter)
+    tables: list[Path] = field(default_factory=list)
     links: int = 0
 
     def relative(self, path: Path) -> str:
@@ -76,6 +80,8 @@ def _sort_in(listing: Listing, path: Path, label: str, home: Path) -> None:
         listing.links += 1
     elif path.suffix.casefold() not in SUFFIXES or not path.is_file():
         listing.foreign[path.suffix.casefold()[:12]] += 1
+        if is_table(path):
+            listing.tables.append(path)
     elif label:
         listing.files.append((path, label))
     else:
@@ -96,10 +102,30 @@ def listed(paths: list[Path], name: str) -> Listing:
     return Listing(Path(os.path.commonpath([path.absolute().parent for path in paths])), name, loose=paths)
 
 
-def refuse_flat(listing: Listing) -> None:
+def is_table(path: Path) -> bool:
+    """Whether a file is a table, by its name.
+
+    >>> is_table(Path("a.CSV")), is_table(Path("a.jsonl.gz")), is_table(Path("a.txt"))
+    (True, True, False)
+    """
+    return path.name.casefold().removesuffix(".gz").endswith(_TABLES)
+
+
+def refuse_tables(listing: Listing) -> None:
+    """Stop at a folder of tables without images: one of them is probably meant."""
+    if listing.files or listing.loose or not listing.tables:
+        return
+    names = ", ".join(listing.relative(path) for path in listing.tables[:5])
+    more = f" and {len(listing.tables) - 5} more" if len(listing.tables) > 5 else ""
+    tables, one = ("a table", "it") if len(listing.tables) == 1 else ("tables", "one of them")
+    raise WonderlandError(f"{listing.root} is a folder with {tables} and no images: {names}{more}. Name {one}.")
+
+
+def refuse_flat(listing: Listing) -> NoReturn:
+    refuse_tables(listing)
     if listing.loose:
         raise WonderlandError(
-            f"{listing.root} has {len(listing.loose):,} images but no class folders. "
+            f"{listing.root} has {counted(len(listing.loose), 'image', 'images')} but no class folders. "
             "Make one folder for each class and sort the images into them."
         )
     raise WonderlandError(f"{listing.root} holds no PNG, JPEG or WebP images.")

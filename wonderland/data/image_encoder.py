@@ -15,7 +15,7 @@ from wonderland.core import WonderlandError, nearest
 from wonderland.data.arrays import is_side, name_of
 from wonderland.data.dataset import TASKS, Encoder, Finding, counted
 from wonderland.data.decode import conform
-from wonderland.data.folders import Listing, listed, natural, scan
+from wonderland.data.folders import Listing, is_table, listed, natural, refuse_flat, scan
 from wonderland.data.images import Images
 from wonderland.data.pixels import picture
 
@@ -66,6 +66,8 @@ class ImageEncoder(Encoder):
             return self._checked(source, need_target)
         if isinstance(source, str | os.PathLike):
             path = Path(source)
+            if is_table(path) and path.is_file():
+                raise WonderlandError(f"This model was trained on images; {path} is a table.")
             return self._open_files(scan(path) if path.is_dir() else listed([path], path.name), need_target)
         if isinstance(source, list | tuple) and source and all(isinstance(item, str | os.PathLike) for item in source):
             return self._open_files(listed([Path(item) for item in source], "files"), need_target)
@@ -107,7 +109,7 @@ class ImageEncoder(Encoder):
             listing.files += [(path, "") for path in listing.loose]
             listing.loose = []
         if not listing.files:
-            raise WonderlandError(f"{listing.root} holds no PNG, JPEG or WebP images.")
+            refuse_flat(listing)
         y = None
         if need_target:
             if not labels:
@@ -135,7 +137,7 @@ class ImageEncoder(Encoder):
         y = np.asarray(y)
         if y.shape != (n,):
             raise WonderlandError(
-                f"There are {n} images and {len(y) if y.ndim else 1} targets: give one for each image."
+                f"The images are {n} and the targets {len(y) if y.ndim else 1}: give one for each image."
             )
         if self.classes is None:
             if y.dtype.kind not in "biuf" or not np.isfinite(y).all():

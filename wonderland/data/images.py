@@ -88,7 +88,7 @@ class Images(Dataset):
                 "Give one of them: its own folders are the classes, and Wonderland splits by itself."
             )
         if not listing.files:
-            raise WonderlandError(f"{path} holds no PNG, JPEG or WebP images.")
+            refuse_flat(listing)
         found = sorted({label for _, label in listing.files}, key=natural)
         code = {label: place for place, label in enumerate(found)}
         y = np.array([code[label] for _, label in listing.files], np.int64)

@@ -16,12 +16,16 @@ _MARK = "\0"
 _ENGLISH = re.compile(r"(?<=\0)[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?(?=\0)")
 _CONTINENTAL = re.compile(r"(?<=\0)[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d*)?(?=\0)")
 
+_NEGATIVE = re.compile(r"(?<=\0)\(([\d.,]+)\)(?=\0)")
+
 
 def numbers(texts: np.ndarray) -> np.ndarray:
     """Texts as numbers, NaN where they are not: blanks, currency and per cent signs, and 1,234.5 or 1.234,5 are read.
 
     >>> numbers(np.array(["$1,234.50", "12%", "x"], dtype=object)).tolist()
     [1234.5, 12.0, nan]
+    >>> numbers(np.array(["(1,234.50)", "7"], dtype=object)).tolist()
+    [-1234.5, 7.0]
     >>> numbers(np.array(["1.234,5", "0,25"], dtype=object)).tolist()
     [1234.5, 0.25]
     """
@@ -43,13 +47,13 @@ def numbers(texts: np.ndarray) -> np.ndarray:
 
 
 def _bare(written: str) -> str:
-    """The texts without blanks and currencies."""
+    """The texts without blanks and currencies, and with a minus for the brackets of bookkeepers."""
     for currency in _CURRENCIES:
         written = written.replace(currency, "")
     for letter in set(written):
         if letter in _SIGNS or letter.isspace():
             written = written.replace(letter, "")
-    return written
+    return _NEGATIVE.sub(r"-\1", f"{_MARK}{written}{_MARK}")[1:-1] if "(" in written else written
 
 
 def _styled(bare: str, style: re.Pattern[str], changed: str, plain: np.ndarray) -> np.ndarray:

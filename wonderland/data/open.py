@@ -10,7 +10,8 @@ import pandas as pd
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.bundled import BUNDLED, load_bundled
-from wonderland.data.dataset import Dataset, Finding
+from wonderland.data.dataset import Dataset, Finding, counted
+from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.read import check_names, read_file, unknown_file
 from wonderland.data.table import Table
 
@@ -128,7 +129,7 @@ def _named(source: str | Path, as_text: Collection[str]) -> Source:
             return Source(path.resolve().name, origin, folder=path)
         frame, findings = read_file(path, as_text)
         if len(frame) == 0:
-            raise WonderlandError(f"{path} has no rows.")
+            raise WonderlandError(f"{path} has no rows. Add rows, or give another file.")
         return Source(path.name, origin, frame=frame, findings=findings)
     if str(source) not in BUNDLED:
         raise unknown_file(path, BUNDLED)
@@ -155,7 +156,9 @@ def _from_dict(source: Mapping[Any, Any]) -> pd.DataFrame:
     for name, size in sizes.items():
         first = next(iter(sizes))
         if size != sizes[first]:
-            raise WonderlandError(f"Column {name!r} has {size} rows, but column {first!r} has {sizes[first]}.")
+            raise WonderlandError(
+                f"Column {name!r} has {counted(size, 'row', 'rows')}, but column {first!r} has {sizes[first]}."
+            )
     return pd.DataFrame({name: cells.reset_index(drop=True) for name, cells in columns.items()})
 
 
@@ -183,7 +186,7 @@ def _from_arrays(x: Any, y: Any) -> Source:
     name = str(getattr(y, "name", None) or "target")
     cells = pd.Series(np.asarray(y).reshape(-1) if not isinstance(y, pd.Series) else y.array)
     if len(cells) != len(frame):
-        raise WonderlandError(f"X has {len(frame)} rows and y has {len(cells)}.")
+        raise WonderlandError(f"X has {counted(len(frame), 'row', 'rows')} and y has {len(cells)}.")
     if name in frame.columns:
         raise WonderlandError(f"X has a column named {name!r}, the name of y. Rename one of them.")
     found = _framed(frame.assign(**{name: cells.to_numpy()}), "arrays")
@@ -218,6 +221,8 @@ def _images(found: Source, options: dict[str, Any], size: int | None) -> Dataset
 
     for option in ("target", "group", "time", "keep", "drop"):
         if options[option]:
+            if found.folder is not None:
+                refuse_tables(scan(found.folder))
             raise WonderlandError(f"{option} names a column of a table; {found.name} holds images.")
     passed = {key: options[key] for key in ("task", "strict") if options[key]}
     if found.folder is not None:

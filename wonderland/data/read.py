@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import re
+import shlex
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -28,6 +29,8 @@ BLANKS = r"\s+"
 _MARKERS = sorted(
     {form for word in MISSING for form in (word, word.upper(), word.title(), word.capitalize())} | {"NaN", "NaT"}
 )
+_MEND = "Quote cells that hold the delimiter, or complete the line."
+_CONTROL = re.compile(rb"[\x01-\x08\x0b\x0e-\x1f\x7f]")
 _QUOTED = re.compile(rb'"[^"]*"')
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+")
@@ -66,7 +69,7 @@ def read_bytes(path: Path, zipped: bool) -> bytes:
             f"{path} is larger than {MAX_BYTES >> 30} GiB, the limit for a table. Take a sample of its rows."
         )
     if not data.strip():
-        raise WonderlandError(f"{path} is empty.")
+        raise WonderlandError(f"{path} is empty. Give a file that holds rows.")
     return data
 
 
@@ -83,7 +86,7 @@ def read_csv(data: bytes, path: Path, as_text: Collection[str] = ()) -> tuple[pd
     check_names(names, path)
     names = [name or f"column_{i}" for i, name in enumerate(names)]
     if headed and len(records) == 1:
-        raise WonderlandError(f"{path} has a header line and no rows.")
+        raise WonderlandError(f"{path} has a header line and no rows. Add rows, or give another file.")
     fault = find_ragged(data, delimiter, len(names))
     if fault:
         raise WonderlandError(f"{path}: {fault}")
@@ -104,9 +107,13 @@ def utf8(data: bytes, path: Path) -> bytes:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
+        remedy = "."
+        if path.suffix.lower() != ".gz" and not _CONTROL.search(data):
+            made = f"utf8{path.suffix.lower()}"
+            remedy = f", for instance: iconv -f CP1252 -t UTF-8 {shlex.quote(path.name)} > {made}"
         raise WonderlandError(
             f"{path} is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {error.start} (line "
-            f"{_line(data, error.start)}). Save it as UTF-8."
+            f"{_line(data, error.start)}). Save it as UTF-8{remedy}"
         ) from error
     data = data.removeprefix(b"\xef\xbb\xbf")
     return data.replace(b"\r", b"\n") if b"\r" in data and b"\n" not in data else data
@@ -176,7 +183,7 @@ def find_ragged(data: bytes, delimiter: str, width: int) -> str:
     Delimiters are counted in bulk; only when a count is off are the records read one by one.
 
     >>> find_ragged(b"a,b\\n1,2\\n3\\n", ",", 2)
-    'line 3 has 1 field where 2 are expected.'
+    'line 3 has 1 field where 2 are expected. Quote cells that hold the delimiter, or complete the line.'
     """
     if delimiter != BLANKS and _counts_agree(data, ord(delimiter), width - 1):
         return ""
@@ -186,7 +193,7 @@ def find_ragged(data: bytes, delimiter: str, width: int) -> str:
         for record in reader:
             if len(record) != width and "".join(record).strip():
                 fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
-                return f"line {start} has {fields} where {width} {'is' if width == 1 else 'are'} expected."
+                return f"line {start} has {fields} where {width} {'is' if width == 1 else 'are'} expected. {_MEND}"
             start = reader.line_num + 1
     except csv.Error as error:
         if "unexpected end" in str(error):
@@ -238,7 +245,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
     parquet = need("pyarrow.parquet", extra="parquet", why="to read Parquet files")
     arrow = need("pyarrow", extra="parquet", why="to read Parquet files")
     if path.stat().st_size == 0:
-        raise WonderlandError(f"{path} is empty.")
+        raise WonderlandError(f"{path} is empty. Give a file that holds rows.")
     try:
         with parquet.ParquetFile(path) as file:
             check_names(list(file.schema_arrow.names), path)

@@ -14,7 +14,7 @@ import numpy as np
 
 from wonderland.core import WonderlandError
 from wonderland.data.columns import Column
-from wonderland.data.dates import DATE_FORMATS
+from wonderland.data.dates import DATE_FORMATS, MIXED
 from wonderland.data.table import RARE
 
 MAX_LEVELS = 254
@@ -151,7 +151,7 @@ def read_rule(entry: Any) -> Rule:
     require(good, f"{about} has a fill value that is not a number")
     require(isinstance(flagged, bool), f"{about} does not say whether missing cells are flagged")
     require(
-        form == "" if kind != "date" else isinstance(form, str) and form in DATE_FORMATS,
+        form == "" if kind != "date" else isinstance(form, str) and form in (*DATE_FORMATS, *MIXED),
         f"{about} has no known date format",
     )
     pair, parts, levels = entry.get("pair"), entry.get("parts", []), entry.get("levels", [])

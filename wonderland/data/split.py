@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wonderland.core import WonderlandError, mix
-from wonderland.data.dataset import Dataset
+from wonderland.data.dataset import Dataset, counted
 
 PARTS = ("train", "validation", "calibration", "test")
 
@@ -76,10 +76,12 @@ def split(
     wanted = [fractions[name] for name in PARTS]
     learned = np.arange(len(dataset)) if own is None else np.flatnonzero(~own)
     if len(learned) < 2 * sum(share > 0 for share in wanted):
-        raise WonderlandError(
-            f"{len(learned)} rows are too few to cut into {sum(share > 0 for share in wanted)} parts."
-        )
+        parts = sum(share > 0 for share in wanted)
+        rows = counted(len(learned), "row is", "rows are")
+        raise WonderlandError(f"{rows} too few to cut into {parts} parts: at least {2 * parts} are needed. Add rows.")
     groups = None if dataset.groups is None else dataset.groups[learned]
+    if dataset.times is None:
+        _check_groups(dataset, groups, sum(share > 0 for share in wanted), "parts")
     part = np.full(len(dataset), 3)
     if dataset.times is not None:
         if folds:
@@ -94,7 +96,11 @@ def split(
         rest = np.flatnonzero(part == 0)
         groups = None if dataset.groups is None else dataset.groups[rest]
         if len(rest) < 2 * folds:
-            raise WonderlandError(f"{len(rest)} rows are too few for {folds} folds.")
+            rows = counted(len(rest), "row is", "rows are")
+            raise WonderlandError(
+                f"{rows} too few for {folds} folds: at least {2 * folds} are needed. Add rows, or use fewer folds."
+            )
+        _check_groups(dataset, groups, folds, "folds")
         fold = np.full(len(dataset), -1, np.int8)
         fold[rest] = _deal(strata[rest], groups, folds, mix(seed, 2))
     note = _note(dataset, part, wanted, folds)
@@ -119,6 +125,17 @@ def _fractions(test: float, validation: float, calibration: float, folds: int | 
     return {"train": round(train, 12), **asked}
 
 
+def _check_groups(dataset: Dataset, groups: np.ndarray | None, least: int, what: str) -> None:
+    if groups is None or (total := len(np.unique(groups))) >= least:
+        return
+    several = "There is 1 group" if total == 1 else f"There are {total} groups"
+    where = f" in column {dataset.group!r}" if dataset.group else ""
+    fewer = "use fewer folds" if what == "folds" else "leave the option group out"
+    raise WonderlandError(
+        f"{several}{where}; {least} {what} need at least {least} groups. Choose a column with more groups, or {fewer}."
+    )
+
+
 def _strata(dataset: Dataset) -> np.ndarray:
     """The class of each row; for regression the quantile bin of its target; zeros without a target."""
     rows = len(dataset)
@@ -137,7 +154,7 @@ def _draw(strata: np.ndarray, groups: np.ndarray | None, shares: list[float], se
     for each fold."""
     random = np.random.Generator(np.random.Philox(seed))
     if groups is not None:
-        return _deal_groups(strata, groups, shares, random, "parts", folds)
+        return _deal_groups(strata, groups, shares, random, folds)
     part = np.zeros(len(strata), np.int64)
     carry = np.zeros(len(shares))
     order = random.permutation(len(strata))
@@ -167,7 +184,7 @@ def _deal(strata: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) 
     """Fold numbers: the rows of each stratum are dealt out like cards, one stratum after the other."""
     random = np.random.Generator(np.random.Philox(seed))
     if groups is not None:
-        return _deal_groups(strata, groups, [1 / folds] * folds, random, "folds")
+        return _deal_groups(strata, groups, [1 / folds] * folds, random)
     order = random.permutation(len(strata))
     order = order[np.argsort(strata[order], kind="stable")]
     fold = np.empty(len(strata), np.int64)
@@ -176,15 +193,13 @@ def _deal(strata: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) 
 
 
 def _deal_groups(
-    strata: np.ndarray, groups: np.ndarray, shares: list[float], random: np.random.Generator, what: str, least: int = 1
+    strata: np.ndarray, groups: np.ndarray, shares: list[float], random: np.random.Generator, least: int = 1
 ) -> np.ndarray:
     """Whole groups, largest first, each to the part that is shortest of what the group holds; `least` groups, if there are
     enough, to the first part, and one to each other part."""
     codes = np.unique(groups, return_inverse=True)[1]
     total = int(codes.max()) + 1
     active = np.flatnonzero(np.asarray(shares) > 0)
-    if total < len(active):
-        raise WonderlandError(f"There are {total} groups; {len(active)} {what} need at least {len(active)} groups.")
     kinds, strata = np.unique(strata, return_inverse=True)
     holds = np.zeros((total, len(kinds)))
     np.add.at(holds, (codes, strata), 1)
@@ -217,7 +232,8 @@ def _by_time(times: np.ndarray, groups: np.ndarray | None, shares: list[float]) 
     active = [i for i, share in enumerate(shares) if share > 0]
     if len(sizes) < len(active):
         raise WonderlandError(
-            f"The time column holds {len(sizes)} different times; {len(active)} parts need at least {len(active)}."
+            f"The time column holds {counted(len(sizes), 'time', 'different times')}; {len(active)} parts need at least "
+            f"{len(active)}. Give finer times, or leave the option time out."
         )
     part = np.zeros(len(times), np.int64)
     stop = 0

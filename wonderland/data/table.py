@@ -120,7 +120,7 @@ class Table(Dataset):
             times=None if time is None else read_times(columns[time]),
             time=time,
         )
-        table.test_rows = test_rows
+        table.test_rows, table.group = test_rows, group
         return table
 
     def __len__(self) -> int:
@@ -174,7 +174,7 @@ def no_usable_column(name: str, target: str, reasons: dict[str, str], hidden: li
     because = (
         (": " if others else "") + "; ".join(others[:5]) + (f"; and {len(others) - 5} more" if len(others) > 5 else "")
     )
-    hint = f" keep={hidden[0]!r} keeps it." if hidden else ""
+    hint = f" The option keep keeps {hidden[0]!r}." if hidden else ""
     return WonderlandError(f"{name} has no usable column besides the target {target!r}{because}.{hint}")
 
 
@@ -231,15 +231,30 @@ def leave_out(
             findings.append(
                 Finding("constant", name, len(column), f"Column {name!r} is always {value} and is left out.")
             )
+        elif (rare := rows_of_rare_categories(column)) > 0.9 * len(column) and name not in keep:
+            reasons[name] = "made of rare categories"
+            text = (
+                f"Column {name!r} holds categories with fewer than {RARE} rows each in {rare:,} of {len(column):,} rows, too "
+                "few to learn from, and is left out; the option keep keeps it as text."
+            )
+            findings.append(Finding("rare", name, rare, text))
         elif column.kind == "identifier" and name not in keep:
             reasons[name] = "an identifier"
             text = f"Column {name!r} looks like an identifier ({column.distinct:,} different values) and is left out."
             findings.append(Finding("identifier", name, column.distinct, text))
     for name in keep:
-        if columns[name].kind == "identifier":
+        if columns[name].kind == "identifier" or rows_of_rare_categories(columns[name]) > 0.9 * len(columns[name]):
             kind = "text" if columns[name].levels is not None else "number"
             columns[name] = replace(columns[name], kind=kind)
     return reasons
+
+
+def rows_of_rare_categories(column: Column) -> int:
+    """How many rows hold a category that would count as unknown, being rare."""
+    if column.kind != "category" or column.levels is None:
+        return 0
+    seen = np.bincount(column.values[~column.absent], minlength=len(column.levels))
+    return int(seen[seen < RARE].sum())
 
 
 def note_duplicates(columns: dict[str, Column], findings: list[Finding]) -> None:
@@ -281,8 +296,10 @@ def note_repairs(features: list[Column], findings: list[Finding]) -> None:
 
 def unread(column: Column, verb: str) -> Finding:
     """What is said of cells that do not hold what the column holds."""
-    cells = counted(column.unread, "cell says something else and counts", "cells say something else and count")
-    text = f"Column {column.name!r} {verb} {column.kind}s; {cells} as missing."
+    cells = counted(column.unread, "cell says something else", "cells say something else")
+    shown = f" (for instance {_short(column.stray)!r})" if column.stray else ""
+    those = "counts" if column.unread == 1 else "count"
+    text = f"Column {column.name!r} {verb} {column.kind}s; {cells}{shown} and {those} as missing."
     return Finding("unread", column.name, column.unread, text)
 
 

@@ -152,7 +152,8 @@ class TableEncoder(Encoder):
         words = {rule.name for rule in self.rules if rule.kind in ("category", "text")}
         found = look(source, as_text=words | ({self.target} if self.classes and self.target else set()))
         if found.frame is None:
-            raise WonderlandError(f"{found.name} holds images; this model was trained on a table.")
+            what = f"{found.folder} is a folder" if found.folder else f"{found.name} holds images"
+            raise WonderlandError(f"This model was trained on a table; {what}.")
         frame, findings = found.frame, found.findings
         names = [str(name) for name in frame.columns]
         absent = [rule.name for rule in self.rules if rule.name not in names]
@@ -219,7 +220,9 @@ class TableEncoder(Encoder):
             y = np.array([*found, -1], np.int64)[codes]
         rows = np.flatnonzero(~column.absent)
         if len(rows) == 0:
-            raise WonderlandError(f"The target {self.target!r} has no values in {name}.")
+            raise WonderlandError(
+                f"The target {self.target!r} has no values in {name}. Fill it in, to have something to compare with."
+            )
         if len(rows) < len(y):
             gone = len(y) - len(rows)
             findings.append(without_target(self.target, gone, len(y)))

@@ -41,7 +41,7 @@ def read_target(
         raise WonderlandError(f"There is no task {task!r}.{nearest(task, TASKS)} Tasks are {', '.join(TASKS)}.")
     rows = np.flatnonzero(~column.absent)
     if len(rows) == 0:
-        raise WonderlandError(f"The target {name!r} has no values.")
+        raise WonderlandError(f"The target {name!r} has no values. Fill it in, or choose another target.")
     if column.missing:
         findings.append(without_target(name, column.missing, len(column)))
     if column.levels is None and np.isinf(column.values).any():
@@ -141,16 +141,18 @@ def _check_classes(column: Column, classes: list[str], task: str, rows: int) -> 
         )
     if len(classes) > MAX_CLASSES or (len(classes) > 5 and len(classes) > rows / 2):
         advice = (
-            "Choose another target" if column.levels is not None else "Use task='regression', or choose another target"
+            "Choose another target"
+            if column.levels is not None
+            else "Choose regression (option task), or another target"
         )
         why = "; is it an identifier?" if column.levels is not None else "."
         raise WonderlandError(f"The target {name!r} has {len(classes):,} classes in {rows:,} rows{why} {advice}.")
     if task == "binary" and len(classes) != 2:
         raise WonderlandError(
-            f"The target {name!r} has {len(classes)} classes, so the task is not binary. Use task='multiclass'."
+            f"The target {name!r} has {len(classes)} classes, so the task is not binary. Choose multiclass (option task)."
         )
 
 
 def _say(findings: list[Finding], name: str, count: int, what: str, task: str, other: str) -> None:
-    override = f" Say task={other!r} if that is wrong." if other else ""
+    override = f" If that is wrong, choose {other} (option task)." if other else ""
     findings.append(Finding("task", name, count, f"The target {name!r} holds {what}: the task is {task}.{override}"))

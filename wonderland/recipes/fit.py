@@ -25,7 +25,7 @@ from wonderland.core import (
 )
 from wonderland.data import Dataset
 from wonderland.recipes.facts import facts
-from wonderland.recipes.plan import Plan, choose, config_of, final, measured, rebuild, threads_for
+from wonderland.recipes.plan import Plan, choose, config_of, final, measured, probe, rebuild, threads_for
 from wonderland.recipes.request import Request
 from wonderland.ship import Run, load, load_model, read_config, save_model
 from wonderland.train import run as train
@@ -81,18 +81,42 @@ def fit(
         share = (str(test) if isinstance(test, str | Path) else "in memory") if _is_source(test) else test
         request = Request.of(target=target, test=share, **options)
         folder = Path(out) if out is not None else free_folder(source)
-    with lock(folder), _world(request):
-        if overwrite and resume is None:
-            _clear(folder)
+    if model is not None and not isinstance(model, nn.Module):
+        raise WonderlandError(f"model must be a torch.nn.Module, not {model!r}: give an instance, such as Net().")
+    _check_folder(folder)
+    with _tidy(folder), lock(folder), _world(request):
         dataset = open_for(source, request, test if _is_source(test) else None)
-        plan, config = _settle(folder, dataset, request, model)
+        plan, config = _settle(folder, dataset, request, model, overwrite and resume is None)
+        inputs = {"config.json": sha256(folder / "config.json")}
+        finished = _made_from(folder / "model.safetensors", inputs)
         if talk:
-            talk(dataset, plan)
+            talk(dataset, plan, finished)
         torch.set_num_threads(config["threads"])
-        _train(folder, plan, progress, tensorboard)
+        if not finished:
+            _train(folder, plan, inputs, progress, tensorboard)
         _trust(folder, plan, config)
         _report(folder, plan, config)
         return load(folder, model=model)
+
+
+def _check_folder(folder: Path) -> None:
+    """A run goes into a folder of its own: one that is new, empty, or holds a run."""
+    if (folder / "config.json").exists():
+        read_config(folder)
+    elif folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
+        raise WonderlandError(f"{folder} is not empty and holds no run: choose another folder with --out.")
+
+
+@contextmanager
+def _tidy(folder: Path) -> Iterator[None]:
+    """Leave no empty folder behind when a run cannot even begin."""
+    existed = folder.exists()
+    try:
+        yield
+    except BaseException:
+        if not existed and folder.is_dir() and [path.name for path in folder.iterdir()] == [".lock"]:
+            shutil.rmtree(folder)
+        raise
 
 
 def _is_source(test: Any) -> bool:
@@ -120,33 +144,33 @@ def open_for(source: Any, request: Request, test: Any = None) -> Dataset:
     return dataset
 
 
-def _settle(folder: Path, dataset: Dataset, request: Request, own: nn.Module | None) -> tuple[Plan, dict[str, Any]]:
+def _settle(
+    folder: Path, dataset: Dataset, request: Request, own: nn.Module | None, overwrite: bool
+) -> tuple[Plan, dict[str, Any]]:
     """The plan of the run in this folder: as config.json says if there is one, else chosen now and written down."""
-    if (folder / "config.json").exists():
+    if (folder / "config.json").exists() and not overwrite:
         config = read_config(folder)
-        threads = Request.from_json(config["request"]).threads
-        if replace(Request.from_json(config["request"]), threads=None) != replace(request, threads=None) or (
-            request.threads not in (None, threads, config["threads"])
-        ):
+        begun = Request.from_json(config["request"])
+        same_threads = request.threads in (None, begun.threads, config["threads"])
+        if replace(begun, threads=None) != replace(request, threads=None) or not same_threads:
             raise WonderlandError(
                 f"{folder} holds a run with other options. Choose another folder with --out, or begin again with --overwrite."
             )
         torch.set_num_threads(config["threads"])
         return rebuild(config, dataset, folder, own), config
     plan = choose(dataset, request, own)
+    probe(plan)
     threads = request.threads or threads_for(plan)
     torch.set_num_threads(threads)
     measured(plan, request)
     config = config_of(plan, request, threads)
+    _clear(folder)  # only now that the new run is known to be possible
     write_json(folder / "config.json", config)
     return plan, config
 
 
-def _train(folder: Path, plan: Plan, progress: bool, tensorboard: bool) -> None:
-    """Weights and preprocessing, unless they are there already and belong to this config."""
-    inputs = {"config.json": sha256(folder / "config.json")}
-    if _made_from(folder / "model.safetensors", inputs):
-        return
+def _train(folder: Path, plan: Plan, inputs: dict[str, str], progress: bool, tensorboard: bool) -> None:
+    """Weights and preprocessing, from where an earlier process was cut."""
     recipe = plan.recipe
     outcome = train(
         plan.step(),

@@ -249,6 +249,25 @@ def task_of(dataset: Dataset, parts: Split) -> Task:
     return Regression(mean=float(y.mean()), scale=scale, low=float(y.min()), high=float(y.max()))
 
 
+def probe(plan: Plan) -> None:
+    """Try a user's module on two rows before anything is written; say what it gets and what it must give."""
+    if plan.own is None:
+        return
+    name, x = type(plan.own).__name__, plan.take(plan.parts.train[:2])
+    takes = f"It is given {str(x.dtype).removeprefix('torch.')} of shape {('rows', *x.shape[1:])}".replace("'", "")
+    if not any(parameter.requires_grad for parameter in plan.own.parameters()):
+        raise WonderlandError(f"Your module {name} has nothing to learn: it has no trainable parameters.")
+    try:
+        found = outputs(copy.deepcopy(plan.own), x)
+    except Exception as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise WonderlandError(f"Your module {name} fails on a batch ({said}). {takes}.") from error
+    if tuple(found.shape[1:]) != (2, plan.task.outputs):
+        raise WonderlandError(
+            f"Your module {name} gives {tuple(found.shape[1:])} for two rows, where this task needs (2, {plan.task.outputs}). {takes}."
+        )
+
+
 HEAVY = 4e9
 
 
@@ -271,7 +290,8 @@ def config_of(plan: Plan, request: Request, threads: int) -> dict[str, Any]:
         "format": FORMAT,
         "wonderland": version("wonderland"),
         "source": {"name": plan.dataset.name, "kind": plan.dataset.kind, "origin": plan.dataset.origin,
-                   "fingerprint": plan.dataset.fingerprint, "rows": len(plan.dataset)},
+                   "fingerprint": plan.dataset.fingerprint, "rows": len(plan.dataset),
+                   "findings": [finding.text for finding in plan.dataset.findings]},
         "request": request.to_json(),
         "recipe": plan.recipe.to_json(),
         "split": plan.parts.to_json(),

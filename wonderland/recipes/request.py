@@ -7,6 +7,33 @@ from wonderland.core import WonderlandError, nearest
 from wonderland.train import seconds
 from wonderland.trust import check_level
 
+_TEXT, _WHOLE, _NUMBER = ((str,), "text"), ((int,), "a whole number"), ((int, float), "a number")
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "target": _TEXT,
+    "task": _TEXT,
+    "group": _TEXT,
+    "time": _TEXT,
+    "keep": ((tuple,), "names of columns"),
+    "drop": ((tuple,), "names of columns"),
+    "strict": ((bool,), "True or False"),
+    "size": _WHOLE,
+    "epochs": _NUMBER,
+    "steps": _WHOLE,
+    "budget": _NUMBER,
+    "lr": ((int, float, str), "a number or auto"),
+    "weight_decay": _NUMBER,
+    "batch_size": _WHOLE,
+    "clip": _NUMBER,
+    "accumulate": _WHOLE,
+    "precision": _TEXT,
+    "patience": _WHOLE,
+    "workers": _WHOLE,
+    "test": ((int, float, str), "a share of the rows, or a test set"),
+    "level": _NUMBER,
+    "seed": _WHOLE,
+    "threads": _WHOLE,
+}
+
 
 @dataclass(frozen=True)
 class Request:
@@ -46,7 +73,8 @@ class Request:
         for name in ("keep", "drop"):
             if isinstance(options.get(name), str):
                 options[name] = (options[name],)
-            options[name] = tuple(options.get(name) or ())
+            given = options.get(name) or ()
+            options[name] = tuple(given) if isinstance(given, list | tuple | set) else given
         if options.get("budget") is not None:
             options["budget"] = seconds(options["budget"])
         request = Request(**options)
@@ -55,11 +83,17 @@ class Request:
 
     def check(self) -> None:
         """Refuse what cannot be meant."""
+        for field in fields(self):
+            value, (kinds, words) = getattr(self, field.name), _KINDS[field.name]
+            if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+                raise WonderlandError(f"{field.name} must be {words}, not {value!r}.")
         check_level(self.level)
         if sum(value is not None for value in (self.epochs, self.steps, self.budget)) > 1:
             raise WonderlandError("Choose one of epochs, steps and budget: each of them sets the length of training.")
         if not isinstance(self.test, str) and not 0 < self.test < 1:
             raise WonderlandError(f"The test part is a share between 0 and 1, such as 0.2, not {self.test}.")
+        if not 0 <= self.seed < 2**63:
+            raise WonderlandError(f"seed must be at least 0, not {self.seed}.")
         least = {"epochs": 0.0, "steps": 1, "batch_size": 1, "accumulate": 1, "patience": 1, "threads": 1, "size": 8}
         for name, bound in least.items():
             value = getattr(self, name)

@@ -1,5 +1,6 @@
 """Run: a fitted model with its preprocessing, its measured trust and its record, in one folder."""
 
+import shlex
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ def outputs(model: nn.Module, x: Tensor, *, chunk: int = 2048) -> Tensor:
     model.eval()
     with torch.inference_mode():
         found = [model(piece) for piece in x.split(chunk)]
+        if not all(isinstance(out, Tensor) and out.dim() in (2, 3) for out in found):
+            raise WonderlandError("A model must give a tensor of shape (rows, outputs).")
         joined = torch.cat([out if out.dim() == 3 else out[None] for out in found], 1)
     return joined.clone()
 
@@ -59,6 +62,11 @@ class Run:
     def classes(self) -> list[str] | None:
         """Class names, if classes are what is predicted."""
         return self.task.classes if isinstance(self.task, Classification) else None
+
+    @property
+    def findings(self) -> list[str]:
+        """What was repaired, left out or inferred in the data the run learned from, a sentence each."""
+        return list(self.config["source"].get("findings", []))
 
     @property
     def noticed(self) -> list[Finding]:
@@ -111,7 +119,8 @@ class Run:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items() if value is not None)
-        return f"<Run {self.folder}: {shown}>"
+        notes = f"; {len(self.findings)} notes on the data in .findings" if self.findings else ""
+        return f"<Run {self.folder}: {shown}{notes}>"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -134,7 +143,7 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
     config = read_config(folder)
     if not (folder / "trust.json").exists():
         raise WonderlandError(
-            f"The run in {folder} is not finished. Continue it with: wonderland fit --resume {folder}"
+            f"The run in {folder} is not finished. Continue it with: wonderland fit --resume {shlex.quote(str(folder))}"
         )
     task = read_task(config)
     spec = read_model_spec(config, own=model is not None, folder=folder)

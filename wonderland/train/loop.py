@@ -132,7 +132,7 @@ def run(
         with closing(stream(batches, first, steps)) as source, shown(show, label, first, steps, batches):
             while state.step < steps and not memory.finished:
                 batch = next(source)
-                scalars = {name: float(value) for name, value in step(state, batch).items()}
+                scalars = _numbers(step(state, batch))
                 guard.check(scalars, step, state, batch)
                 state.step += 1
                 memory.add(scalars)
@@ -157,8 +157,7 @@ def run(
                 if checkpoints and checkpoints.due():
                     save()
 
-        if not memory.finished or state.step > first:
-            memory.finished = True
+        if state.step > first:
             save()
     if best:
         state.restore(best)
@@ -187,6 +186,16 @@ def _continue(
         raise WonderlandError(
             f"The checkpoint in {where} is not one of this training. Start again with --overwrite."
         ) from error
+
+
+def _numbers(returned: Any) -> dict[str, float]:
+    """What a step returned, as numbers by name."""
+    try:
+        return {str(name): float(value) for name, value in returned.items()}
+    except (AttributeError, TypeError, ValueError, RuntimeError):
+        raise WonderlandError(
+            f"A step must return numbers by name, such as {{'loss': 0.3}}, not {type(returned).__name__}."
+        ) from None
 
 
 def _is_best(row: dict[str, float], watch: str, larger_is_better: bool, memory: Memory) -> bool:

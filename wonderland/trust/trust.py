@@ -93,8 +93,10 @@ class Trust:
             calibrated = self.log_probabilities(outputs)
             raw = self.log_probabilities(outputs, calibrated=False)
             sets = self.sets(outputs, level)
+            common = np.bincount(y, minlength=self.task.outputs)
             return {
                 "rows": len(y),
+                "most_frequent": {"class": self.task.classes[common.argmax()], "share": float(common.max() / len(y))},
                 "metrics": self.task.metrics(calibrated, y),
                 "ece": {"before": ece(np.exp(raw), y), "after": ece(np.exp(calibrated), y)},
                 "reliability": {
@@ -105,6 +107,7 @@ class Trust:
                     "level": level,
                     "coverage": float(sets[np.arange(len(y)), y].mean()),
                     "mean_size": float(sets.sum(1).mean()),
+                    "empty": int((sets.sum(1) == 0).sum()),
                     "sizes": {int(size): int((sets.sum(1) == size).sum()) for size in np.unique(sets.sum(1))},
                     "note": self.scores.note(level),
                 },

@@ -9,6 +9,7 @@ from wonderland.understand import svg
 from wonderland.understand.format import MISSING, escape, number
 
 _ROWS = 200
+_SHORT = 20  # letters: a date with its time is never broken
 
 
 def frame(title: str, header: str, sections: Sequence[tuple[str, str, str, str]]) -> str:
@@ -105,9 +106,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], label: str, *, fir
 
 
 def _mark(column: Sequence[Any]) -> str:
-    """The class of a column: numbers, long text, or neither."""
+    """The class of a column: numbers, long text, short words that stay in one line, or neither."""
     if all(v is None or isinstance(v, (int, float, Number)) for v in column):
         return ' class="n"'
+    if all(v is None or (isinstance(v, str) and not isinstance(v, Html) and len(v) <= _SHORT) for v in column):
+        return ' class="o"'
     return ' class="w"' if any(isinstance(v, str) and len(v) > 40 for v in column) else ""
 
 
@@ -166,7 +169,7 @@ tr>:last-child{padding-right:2px}
 th.w,td.w{min-width:11rem}
 thead th{color:var(--muted);font-size:.82rem;vertical-align:bottom}
 th.n,td.n{text-align:right;font-variant-numeric:tabular-nums}
-td.n{white-space:nowrap}
+td.n,td.o{white-space:nowrap}
 code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;font-size:.86em}
 pre{background:var(--soft);border-radius:8px;padding:14px 16px;overflow-x:auto;margin:0 0 1rem;line-height:1.5}
 pre.command{user-select:all;-webkit-user-select:all;white-space:pre-wrap;overflow-wrap:anywhere}

@@ -2,7 +2,7 @@
 
 from tests.understand.charts.drawn import NAN, SVG, parse, texts
 from wonderland.understand import charts
-from wonderland.understand.charts.curves import _styles
+from wonderland.understand.charts.curves import _styles, _y_scale
 
 
 def test_curves_bridge_none_break_at_nan_and_mark_the_best():
@@ -21,6 +21,15 @@ def test_curves_choose_a_log_axis_for_a_wide_span():
     narrow = charts.curves({"train": [3, 2, 1]}, y_label="loss")
     assert "loss (log scale)" in texts(wide)
     assert "loss" in texts(narrow)
+
+
+def test_the_axis_of_a_share_ends_at_one():
+    near = [0.9, 0.98, 1.0]
+    assert _y_scale(near, 0, False).high > 1.0
+    assert _y_scale(near, 0, False, most=1.0).high == 1.0
+    assert _y_scale([0.2, 0.5], 0, False, most=1.0).high < 0.6
+    assert _y_scale([0.5, 2.0], 0, False, most=1.0).high > 2.0
+    assert charts.curves({"validation": [1.0, 1.0]}, most=1.0)
 
 
 def test_train_and_validation_look_the_same_in_every_chart():

@@ -17,11 +17,12 @@ def curves(
     y_label: str = "",
     log: bool | None = None,
     best: Number = None,
+    most: float | None = None,
 ) -> str:
     """Several series over steps. None means "not measured here" and is bridged, NaN breaks the line.
 
     `log=None` takes a logarithmic axis when all values are positive and span more than a factor 50. `best` marks a
-    step.
+    step; `most` is a value that the axis does not pass, such as 1 for a share.
     """
     lines = {str(name): _points(values, steps) for name, values in list(series.items())[:8]}
     shown = [point for pieces in lines.values() for piece in pieces for point in piece]
@@ -41,7 +42,7 @@ def curves(
         mark = '<path class="a dd" d="M12.5 -7V7"/>' + svg.dot(12.5, 0, f"h{styles[-1] % 4}", 4)
         entries.append((mark, f"best: {x_label} {number(best_step)}"))
     parts, top = svg.legend(entries, 16)
-    y = _y_scale([v for _, v in shown], top + (24 if y_label else 6), log)
+    y = _y_scale([v for _, v in shown], top + (24 if y_label else 6), log, most=most)
     x = svg.Scale(*svg.span([s for s, _ in shown], pad=0), svg.gutter(y.ticks()), svg.WIDTH - 14)
     parts += svg.axes(x, y, x_label, y_label + (" (log scale)" if log and y_label else ""))
     if best_step is not None and x.low <= best_step <= x.high:
@@ -76,14 +77,13 @@ def _points(values: Sequence[Number], steps: Sequence[Number] | None) -> list[li
     return [piece for piece in pieces if piece]
 
 
-def _y_scale(values: Sequence[float], top: float, log: bool, height: float = 190) -> svg.Scale:
-    if not log:
-        return svg.Scale(
-            *svg.span(values, include=[0.0] if min(values) >= 0 and min(values) < 0.4 * max(values) else []),
-            top + height,
-            top,
-        )
+def _y_scale(
+    values: Sequence[float], top: float, log: bool, height: float = 190, most: float | None = None
+) -> svg.Scale:
     low, high = min(values), max(values)
+    if not log:
+        begin, end = svg.span(values, include=[0.0] if low >= 0 and low < 0.4 * high else [])
+        return svg.Scale(begin, end if most is None or high > most else min(end, most), top + height, top)
     return svg.Scale(low / 1.15, high * 1.15, top + height, top, log=True)
 
 

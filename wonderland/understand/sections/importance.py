@@ -31,7 +31,7 @@ def importance(facts: Facts) -> str:
         return ""
     score = str(facts.get("importance_score") or "score")
     way, verb = ("rise", "rises") if score in _LOSSES else ("drop", "drops")
-    svg = charts.bars(items, title="Column importance", x_label=f"{way} of {score} when the column is shuffled")
+    svg = charts.bars(items, title="Column importance", x_label=f"{way} of {score}")
     text = page.p(f"How much the {escape(score)} on unseen rows {verb} when one column is shuffled.")
     text += page.p(
         "Whiskers show the spread over repeats; a bar within its whisker of zero may be noise. Columns that carry the same "

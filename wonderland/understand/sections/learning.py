@@ -6,6 +6,7 @@ from typing import Any
 from wonderland.understand import charts, page
 from wonderland.understand.facts import Facts, is_known
 from wonderland.understand.format import escape, number
+from wonderland.understand.sections.summary import SHARES, metric_name
 
 
 def learning(facts: Facts) -> str:
@@ -29,8 +30,9 @@ def _curve(curve: Facts) -> str:
         x_label=unit,
         log=curve.get("log"),
         best=curve.get("best"),
+        most=1.0 if name in SHARES else None,
     )
-    return page.figure(svg, head=name[:1].upper() + name[1:])
+    return page.figure(svg, head=metric_name(name))
 
 
 def _curve_notes(curve: Facts) -> str:

@@ -32,7 +32,7 @@ def _picture(mistake: Facts) -> str:
 
 def _thumbnail(mistake: Facts) -> str:
     sure = f" <span>{percent(mistake['probability'], 0)}</span>" if is_known(mistake.get("probability")) else ""
-    true, said = (page.cut(str(mistake.get(key, MISSING)), 40) for key in ("true", "predicted"))
+    true, said = (page.cut(_name(mistake.get(key)) or MISSING, 40) for key in ("true", "predicted"))
     path = f' title="{escape(mistake["path"])}"' if mistake.get("path") else ""
     alt = escape(f"true {true}, predicted {said}")
     return (

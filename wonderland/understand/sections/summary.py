@@ -7,7 +7,7 @@ from wonderland.understand.facts import Facts, is_known, level_of, noun, scores,
 from wonderland.understand.format import compact, duration, escape, number, percent, real, wilson
 
 _PARTS = ("train", "validation", "calibration", "test")
-_SHARES = {"accuracy", "balanced_accuracy", "coverage", "top_5_accuracy"}
+SHARES = {"accuracy", "balanced_accuracy", "coverage", "top_5_accuracy"}
 _METRICS = {
     "accuracy": ("Accuracy", "share of right answers"),
     "balanced_accuracy": ("Balanced accuracy", "mean over classes, each counted alike"),
@@ -42,7 +42,7 @@ def header(facts: Facts, sentence: str) -> str:
 def glance(facts: Facts) -> str:
     """The main numbers as tiles, and all metrics by part."""
     metrics, conformal, cost = scores(facts), facts.get("conformal") or {}, facts.get("cost") or {}
-    tiles = [(_metric_name(n), _metric(n, metrics[n]), _metric_note(facts, n)) for n in _ordered(metrics)[:6]]
+    tiles = [(metric_name(n), _metric(n, metrics[n]), _metric_note(facts, n)) for n in _ordered(metrics)[:6]]
     if is_known(conformal.get("coverage")):
         tiles.append(("Coverage", percent(conformal["coverage"]), f"{level_of(conformal)} was asked for"))
     reliability = facts.get("reliability") or {}
@@ -64,11 +64,17 @@ def glance(facts: Facts) -> str:
 
 
 def _metric(name: str, value: Any) -> str:
-    return percent(value) if name in _SHARES else number(value)
+    return percent(value) if name in SHARES else number(value)
 
 
-def _metric_name(name: str) -> str:
-    return _METRICS.get(name, (str(name).replace("_", " ").capitalize(), ""))[0]
+def metric_name(name: str) -> str:
+    """A metric as a heading; names that are not known begin with a capital.
+
+    >>> metric_name("rmse"), metric_name("loss")
+    ('RMSE', 'Loss')
+    """
+    words = str(name).replace("_", " ")
+    return _METRICS.get(name, (words[:1].upper() + words[1:], ""))[0]
 
 
 def _metric_note(facts: Facts, name: str) -> str:
@@ -90,4 +96,4 @@ def _parts_table(facts: Facts) -> str:
     if len(parts) < 2:
         return ""
     rows = [[part, *(page.Number(_metric(n, metrics[part].get(n))) for n in names)] for part in parts]
-    return "<h3>By part of the data</h3>" + page.table(["part", *map(_metric_name, names)], rows, "Metrics by part")
+    return "<h3>By part of the data</h3>" + page.table(["part", *map(metric_name, names)], rows, "Metrics by part")

@@ -43,8 +43,8 @@ def _temperature(temperature: float, before: float | None, after: float | None) 
         return "The temperature found on the validation part is close to one: confidence stays nearly as it was."
     way = "above one lowers" if temperature > 1 else "below one raises"
     text = (
-        f"Confidence is divided by a temperature of {number(temperature)}, found on the validation part. A temperature "
-        f"{way} the stated confidence and leaves the most likely class as it is."
+        f"Logits are divided by a temperature of {number(temperature)}, found on the validation part. A temperature "
+        f"{way} the stated confidence."
     )
     if before is not None and after is not None and after > before:
         text += " On the test part this did not lower the error."

@@ -1,0 +1,39 @@
+import pytest
+
+from wonderland.cli import show
+
+
+def found(**changes):
+    conformal = {"level": 0.9, "coverage": 0.9, "mean_size": 1.0, "note": "", "empty": 0}
+    return {
+        "rows": 400,
+        "metrics": changes.get("metrics", {"accuracy": 0.9}),
+        "most_frequent": {"class": "no", "share": changes.get("share", 0.5)},
+        "conformal": conformal | changes.get("conformal", {}),
+    }
+
+
+def test_good_numbers_need_no_remark():
+    assert show.remarks(found()) == []
+
+
+def test_numbers_that_deceive_get_a_sentence():
+    assert show.remarks(found(share=0.97)) == [
+        "Always saying 'no' would be right 97.0% of the time: the model is no better. Look at the balanced accuracy."
+    ]
+    assert show.remarks(found(conformal={"coverage": 0.7})) == [
+        "Coverage is 70.0% where 90% was asked: these rows differ from those the model was calibrated on, so its sets and "
+        "intervals promise too much here."
+    ]
+    assert show.remarks(found(metrics={"accuracy": 0.9, "r2": -0.5})) == [
+        "Always answering the mean would do as well: the model explains nothing of these rows."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (15850.4, "15,850"), (0.12345, "0.1235"), (3, "3"), (True, "True")]
+)
+def test_numbers_for_people(value, text):
+    assert show._text(value) == text
+    assert show.counted(1, "row") == "1 row"
+    assert show.counted(1200, "row") == "1,200 rows"
