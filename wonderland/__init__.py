@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from wonderland.ship.run import Run, load
 
 # Importing torch takes seconds, so each name is fetched at its first use.
+_FOLDERS = ("data", "models", "nn", "optim", "recipes", "ship", "tasks", "train", "trust", "understand")
 __getattr__, __dir__ = door(
     __name__,
-    {"fit": "wonderland.recipes.fit", "load": "wonderland.ship.run", "Run": "wonderland.ship.run"},
+    {"fit": "wonderland.recipes.fit", "load": "wonderland.ship.run", "Run": "wonderland.ship.run"}
+    | {folder: f"wonderland.{folder}" for folder in _FOLDERS},
 )
 
 __all__ = ["Run", "WonderlandError", "__version__", "fit", "load"]

@@ -98,7 +98,7 @@ def test_a_task_that_is_none(run):
 def test_path_traversal(run, tmp_path):
     (tmp_path / "secret").write_text("s")
     change(run, "trust.json", lambda trust: trust["inputs"].update({"../secret": "0"}))
-    assert "'../secret' is not a plain file name" in refused(run)
+    assert refused(run) == f"{run / 'trust.json'} is not a run's record of trust: it is damaged or not ours."
 
 
 @pytest.mark.parametrize("name", ["config.json", "trust.json", "preprocess.json", "model.safetensors"])
@@ -144,3 +144,67 @@ def test_no_run_at_all(tmp_path):
 def test_a_run_that_is_not_finished(run):
     (run / "trust.json").unlink()
     assert refused(run) == f"The run in {run} is not finished. Continue it with: wonderland fit --resume {run}"
+
+
+def replaced(run, change):
+    """Weights that were changed by somebody who also wrote a fresh digest."""
+    from wonderland.core import load_tensors, save_tensors, sha256
+
+    tensors, meta = load_tensors(run / "model.safetensors")
+    save_tensors(run / "model.safetensors", {name: change(tensor) for name, tensor in tensors.items()}, meta)
+    change_trust = {"model.safetensors": sha256(run / "model.safetensors")}
+    change_json = json.loads((run / "trust.json").read_text())
+    change_json["inputs"] |= change_trust
+    (run / "trust.json").write_text(json.dumps(change_json))
+
+
+def test_weights_of_another_type_or_not_finite(run):
+    replaced(run, lambda tensor: tensor.double())
+    assert "is of type F64, but the model's description says F32" in refused(run)
+    replaced(run, lambda tensor: tensor.float() if tensor.dtype.itemsize == 8 else tensor)
+    replaced(run, lambda tensor: tensor * float("nan") if tensor.is_floating_point() else tensor)
+    assert "not finite" in refused(run) or "is of type" in refused(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("temperature", 1e-320), ("temperature", 10**400), ("level", 10**400), ("shares", [0.5, 0.5]), ("shares", [10**400]),
+     ("scores", [[]] * 5), ("measured", None), ("measured", {"test": 3}), ("inputs", {}), ("inputs", 5)],
+)  # fmt: skip
+def test_trust_that_cannot_be(run, name, value):
+    change(run, "trust.json", lambda trust: trust.update({name: value}))
+    refused(run)
+
+
+@pytest.mark.parametrize("classes", [5, None, "ab", [1, 2], ["a", "a"], ["high", "other"]])
+def test_classes_that_cannot_be(run, classes):
+    change(run, "config.json", lambda config: config["recipe"]["task"]["arguments"].update(classes=classes))
+    refused(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("threads", 10**6), ("threads", "x"), ("seed", -1), ("level", "a"), ("split", None), ("source", 5), ("source", {}),
+     ("recipe", {"folds": "x"})],
+)  # fmt: skip
+def test_a_config_that_cannot_be(run, name, value):
+    change(run, "config.json", lambda config: config.update({name: value}))
+    refused(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("steps", "x"),
+        ("lr", None),
+        ("betas", 3),
+        ("members", "x"),
+        ("kinds", 0),
+        ("evaluate_every", 0),
+        ("workers", None),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_not_continued(run, name, value):
+    change(run, "config.json", lambda config: config["recipe"].update({name: value}))
+    with pytest.raises(WonderlandError):
+        wonderland.fit(resume=run)

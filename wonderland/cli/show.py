@@ -14,11 +14,11 @@ def table(title: str, rows: list[dict[str, Any]], *, limit: int = 60) -> None:
     """Rows of equal keys as a table."""
     if not rows:
         return
-    console.print(f"[bold]{escape(title)}[/bold]", highlight=False)
+    console.print(f"[bold]{escape(_text(title))}[/bold]", highlight=False)
     shown = Table(header_style="bold")
     for name, value in rows[0].items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        shown.add_column(escape(str(name)), justify="right" if number else "left", overflow="fold")
+        shown.add_column(escape(_text(str(name))), justify="right" if number else "left", overflow="fold")
     for row in rows[:limit]:
         shown.add_row(*(escape(_text(value)) for value in row.values()))
     console.print(shown)
@@ -29,6 +29,8 @@ def table(title: str, rows: list[dict[str, Any]], *, limit: int = 60) -> None:
 def _text(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value)
     if isinstance(value, float):
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
@@ -62,14 +64,14 @@ def beginning(found: Any, plan: Any, finished: bool) -> None:
         return
     sizes = ", ".join(f"{name} {len(rows):,}" for name, rows in plan.parts.parts.items() if len(rows))
     folds = f" in {plan.recipe.folds} folds" if plan.recipe.folds else ""
-    console.print(f"Rows: {sizes}{folds}. {plan.describe()}", highlight=False)
+    console.print(f"Rows: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
     if plan.parts.note:
         note(plan.parts.note)
 
 
 def note(text: str) -> None:
     """A sentence that deserves attention."""
-    console.print(f"[yellow]•[/yellow] {escape(text)}", highlight=False)
+    console.print(f"[yellow]•[/yellow] {escape(_text(text))}", highlight=False)
 
 
 def measured(title: str, found: dict[str, Any]) -> None:
@@ -117,9 +119,9 @@ def ending(run: Any) -> None:
     """The metrics of a finished run, and where to look next."""
     found = run.facts["measured"]["test"]
     measured(f"Test: {counted(found['rows'], 'row')} never seen in training", found)
-    console.print(f"Report: {run.folder / 'report.html'}", highlight=False, soft_wrap=True)
+    console.print(f"Report: {escape(str(run.folder / 'report.html'))}", highlight=False, soft_wrap=True)
     console.print(
-        f"Predict: wonderland predict {shlex.quote(str(run.folder))} NEWDATA -o predictions.csv",
+        f"Predict: wonderland predict {escape(shlex.quote(str(run.folder)))} NEWDATA -o predictions.csv",
         highlight=False,
         soft_wrap=True,
     )

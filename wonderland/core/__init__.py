@@ -16,7 +16,7 @@ from wonderland.core.files import (
     write_json,
     write_text,
 )
-from wonderland.core.glance import glance, read_header
+from wonderland.core.glance import INPUTS, check_inputs, glance, read_header
 from wonderland.core.lazy import door
 from wonderland.core.memory import keep_freed_memory, peak_megabytes
 from wonderland.core.spec import Part, Spec, admit, find, name_of, part, parts
@@ -40,11 +40,13 @@ _LATER: dict[str, str] = {
 __getattr__, __dir__ = door(__name__, _LATER)
 
 __all__ = [
+    "INPUTS",
     "MIB",
     "Part",
     "Spec",
     "WonderlandError",
     "admit",
+    "check_inputs",
     "digest",
     "disk_trouble",
     "door",

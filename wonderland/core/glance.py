@@ -12,6 +12,7 @@ from wonderland.core.errors import WonderlandError
 from wonderland.core.files import MIB, inside, open_plain, read_json
 
 HEADER_LIMIT = 8 * MIB
+INPUTS = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors")
 _PART = re.compile(r"(nn|models|tasks|optim|own)\.[A-Za-z]\w*")
 
 
@@ -49,11 +50,21 @@ def glance(folder: str | Path) -> None:
         raise WonderlandError(
             f"The run in {folder} is not finished. Continue it with: wonderland fit --resume {shlex.quote(str(folder))}"
         )
-    trust = read_json(inside(folder, "trust.json"))
-    for name in trust.get("inputs", {}) if isinstance(trust, dict) else ():
-        inside(folder, name)
+    check_inputs(folder, read_json(inside(folder, "trust.json")))
     for name in ("model.safetensors", "preprocess.safetensors"):
         read_header(inside(folder, name))
+
+
+def check_inputs(folder: Path, trust: Any) -> dict[str, str]:
+    """The digests of the files that trust.json was measured with: of those four, and of no others."""
+    inputs = trust.get("inputs") if isinstance(trust, dict) else None
+    if (
+        not isinstance(inputs, dict)
+        or set(inputs) != set(INPUTS)
+        or not all(isinstance(v, str) for v in inputs.values())
+    ):
+        raise WonderlandError(f"{folder / 'trust.json'} is not a run's record of trust: it is damaged or not ours.")
+    return inputs
 
 
 def _check_parts(value: Any) -> None:

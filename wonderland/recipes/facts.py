@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import shlex
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,10 @@ def shown(plan: Plan, index: int) -> dict[str, Any]:
     if plan.dataset.kind == "image":
         return {"image": thumbnail(example["image"]), "path": example.get("path")}
     return {
-        "row": {str(name): value if isinstance(value, int | float) else str(value) for name, value in example.items()}
+        "row": {
+            str(name): value if value is None or isinstance(value, int | float) else str(value)
+            for name, value in example.items()
+        }
     }
 
 
@@ -166,7 +170,7 @@ def importance(run: Run, plan: Plan) -> dict[str, Any]:
 def curves(run: Run) -> list[dict[str, Any]]:
     """Learning curves from metrics.jsonl."""
     path = run.folder / "metrics.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    rows = _lines(path)
     if not rows:
         return []
     steps = [row["step"] for row in rows]
@@ -185,13 +189,22 @@ def curves(run: Run) -> list[dict[str, Any]]:
     return [loss, other]
 
 
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a JSON lines file; a line that a kill or an editor spoilt is passed over."""
+    rows = []
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            continue
+    return [row for row in rows if isinstance(row, dict) and "step" in row]
+
+
 def costs(run: Run, plan: Plan) -> dict[str, Any]:
     """What the model is and what it took."""
     found = cost(run.model, plan.take(plan.parts.test[:1])).to_json()
     recipe = plan.recipe
-    path = run.folder / "times.jsonl"
-    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-    spent = training_seconds(lines)
+    spent = training_seconds(_lines(run.folder / "times.jsonl"))
     seen = recipe.steps * recipe.batch_size * max(1, recipe.members)
     return found | {
         "model_bytes": (run.folder / "model.safetensors").stat().st_size,
@@ -205,14 +218,10 @@ def costs(run: Run, plan: Plan) -> dict[str, Any]:
     }
 
 
-def training_seconds(lines: list[str]) -> float | None:
+def training_seconds(rows: list[dict[str, Any]]) -> float | None:
     """Time spent training, from times.jsonl: each process that worked on the run counts from its own start."""
     total = last = 0.0
-    for line in lines:
-        try:
-            now = float(json.loads(line)["seconds"])
-        except (ValueError, KeyError, TypeError):
-            continue  # a line that a kill cut short
+    for now in (float(row.get("seconds", 0)) for row in rows):
         if now < last:
             total += last
         last = now

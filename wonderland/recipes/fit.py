@@ -14,8 +14,11 @@ from torch import nn
 
 from wonderland import data
 from wonderland.core import (
+    INPUTS,
     WonderlandError,
+    check_inputs,
     keep_freed_memory,
+    load_tensors,
     lock,
     read_json,
     save_tensors,
@@ -94,6 +97,7 @@ def fit(
         torch.set_num_threads(config["threads"])
         if not finished:
             _train(folder, plan, inputs, progress, tensorboard)
+        _preprocessing(folder, plan)
         _trust(folder, plan, config)
         _report(folder, plan, config)
         return load(folder, model=model)
@@ -186,17 +190,25 @@ def _train(folder: Path, plan: Plan, inputs: dict[str, str], progress: bool, ten
         tensorboard=tensorboard,
         identity=inputs["config.json"],
     )
-    encoder = plan.encoder.to_json()
-    save_tensors(folder / "preprocess.safetensors", plan.encoder.tensors(), {})
-    write_json(folder / "preprocess.json", encoder)
     save_model(folder, final(outcome.state), {"inputs": inputs, "step": outcome.best_step or recipe.steps})
+
+
+def _preprocessing(folder: Path, plan: Plan) -> None:
+    """The fitted encoder, unless it is there and whole; it is the same each time it is made."""
+    try:
+        same = read_json(folder / "preprocess.json") == plan.encoder.to_json()
+        load_tensors(folder / "preprocess.safetensors")
+    except WonderlandError:
+        same = False
+    if not same:
+        save_tensors(folder / "preprocess.safetensors", plan.encoder.tensors(), {})
+        write_json(folder / "preprocess.json", plan.encoder.to_json())
 
 
 def _trust(folder: Path, plan: Plan, config: dict[str, Any]) -> None:
     """Temperature, scores and measured coverage, unless trust.json was made from these very files."""
-    names = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors")
-    inputs = {name: sha256(folder / name) for name in names}
-    if (folder / "trust.json").exists() and read_json(folder / "trust.json").get("inputs") == inputs:
+    inputs = {name: sha256(folder / name) for name in INPUTS}
+    if _recorded(folder) == inputs:
         return
     model = trained(folder, plan)
     parts = plan.parts
@@ -209,6 +221,14 @@ def _trust(folder: Path, plan: Plan, config: dict[str, Any]) -> None:
     write_json(folder / "trust.json", {"inputs": inputs, **trust.to_json(), "measured": measured})
 
 
+def _recorded(folder: Path) -> dict[str, str] | None:
+    """The digests in trust.json, if it is there and whole; what is damaged is made again."""
+    try:
+        return check_inputs(folder, read_json(folder / "trust.json"))
+    except WonderlandError:
+        return None
+
+
 def trained(folder: Path, plan: Plan) -> nn.Module:
     """The finished model of a plan."""
     return load_model(folder, None if isinstance(plan.recipe.model, str) else plan.recipe.model, plan.own)
@@ -218,15 +238,13 @@ def _report(folder: Path, plan: Plan, config: dict[str, Any]) -> None:
     """The page for people, unless it already shows this trust.json."""
     mark = f"<!-- made from {sha256(folder / 'trust.json')} -->"
     path = folder / "report.html"
-    if path.exists() and path.read_text().endswith(mark + "\n"):
+    if path.exists() and path.read_text(errors="replace").endswith(mark + "\n"):
         return
     run = load(folder, model=plan.own)
     write_text(path, render(facts(run, plan)) + mark + "\n")
 
 
 def _made_from(path: Path, inputs: dict[str, str]) -> bool:
-    from wonderland.core import load_tensors
-
     if not path.exists():
         return False
     try:

@@ -5,6 +5,28 @@ from typing import Any
 
 from wonderland.core import Spec, WonderlandError
 
+_NUMBER, _NONE = (int, float), type(None)
+_KINDS: dict[str, tuple[type, ...]] = {
+    "kind": (str,),
+    "steps": (int,),
+    "batch_size": (int,),
+    "lr": _NUMBER,
+    "weight_decay": _NUMBER,
+    "betas": (list,),
+    "warmup": _NUMBER,
+    "average": (*_NUMBER, _NONE),
+    "clip": (*_NUMBER, _NONE),
+    "accumulate": (int,),
+    "precision": (str,),
+    "evaluate_every": (int,),
+    "patience": (int, _NONE),
+    "folds": (int, _NONE),
+    "members": (int,),
+    "kinds": (int,),
+    "augment": (dict, _NONE),
+    "workers": (int,),
+}
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -46,12 +68,21 @@ class Recipe:
     def from_json(value: dict[str, Any]) -> "Recipe":
         """Back from `to_json`."""
         try:
+            for field in fields(Recipe):
+                kinds = _KINDS.get(field.name, (object,))
+                if not isinstance(value[field.name], kinds) or isinstance(value[field.name], bool):
+                    raise TypeError(field.name)
+            if (
+                min(value["steps"], value["batch_size"], value["accumulate"], value["evaluate_every"], value["kinds"])
+                < 1
+            ):
+                raise TypeError("sizes")
             own = value["model"].get("own")
             model = own if isinstance(own, str) else Spec.from_json(value["model"])
             return Recipe(
                 **{**value, "model": model, "task": Spec.from_json(value["task"]), "betas": tuple(value["betas"])}
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise WonderlandError("config.json does not hold a whole recipe: it is damaged or not ours.") from error
 
     def changed(self, **changes: Any) -> "Recipe":

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Spec, WonderlandError, inside, load_tensors, read_json, sha256
+from wonderland.core import Spec, WonderlandError, check_inputs, inside, load_tensors, read_json, sha256
 from wonderland.data import Dataset, Encoder, Finding, encoder_from_json
 from wonderland.data.dataset import stop_if_strict
 from wonderland.ship.store import load_model, read_config
@@ -149,19 +149,36 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
     spec = read_model_spec(config, own=model is not None, folder=folder)
     encoder = load_encoder(folder)
     facts = read_json(inside(folder, "trust.json"))
-    if not isinstance(facts, dict) or not isinstance(facts.get("inputs"), dict):
-        raise WonderlandError(f"{folder / 'trust.json'} is not a run's record of trust: it is damaged or not ours.")
+    inputs = check_inputs(folder, facts)
+    _check_measured(folder, facts)
     built = load_model(folder, spec, model)
-    for name, digest in facts["inputs"].items():
+    for name, digest in inputs.items():
         if sha256(inside(folder, name)) != digest:
             raise WonderlandError(
                 f"{folder / name} is not the file that trust.json was measured with: one of them was changed."
             )
-    groups = config["recipe"].get("folds") or 1
     run = Run(folder, config, task, encoder, built, facts)
-    if run.trust.groups != groups:
-        raise WonderlandError(f"{folder / 'trust.json'} does not fit the run's folds: it is damaged.")
+    members = getattr(built, "members", 1)
+    groups, kinds = config["recipe"].get("folds") or 1, len(run.trust.shares)
+    if run.trust.groups != groups or members % groups or (members // groups) % kinds or not run.trust.scores.count:
+        raise WonderlandError(f"{folder / 'trust.json'} does not fit the run's members: it is damaged.")
+    if run.classes != getattr(encoder, "classes", None):
+        raise WonderlandError(
+            f"{folder / 'preprocess.json'} has other classes than config.json: the two do not belong together."
+        )
     return run
+
+
+def _check_measured(folder: Path, facts: dict[str, Any]) -> None:
+    try:
+        metrics, findings = facts["measured"]["test"]["metrics"], facts["measured"]["test"]["conformal"]
+        fine = all(value is None or isinstance(value, int | float) for value in metrics.values()) and isinstance(
+            findings, dict
+        )
+    except (KeyError, TypeError, AttributeError):
+        fine = False
+    if not fine:
+        raise WonderlandError(f"{folder / 'trust.json'} is not a run's record of trust: it is damaged or not ours.")
 
 
 def read_task(config: dict[str, Any]) -> Task:
@@ -172,7 +189,17 @@ def read_task(config: dict[str, Any]) -> Task:
     spec = Spec.from_json(recipe.get("task"))
     if spec.name not in ("tasks.Classification", "tasks.Regression"):
         raise WonderlandError(f"{spec.name} is not a task.")
-    return spec.build()
+    classes = spec.arguments.get("classes")
+    if spec.name == "tasks.Classification" and not (
+        isinstance(classes, list)
+        and all(isinstance(label, str) for label in classes)
+        and len(set(classes)) == len(classes)
+    ):
+        raise WonderlandError("The classes in config.json are not a list of different names: it is damaged.")
+    try:
+        return spec.build()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise WonderlandError(f"The task in config.json cannot be built: {error}") from error
 
 
 def read_model_spec(config: dict[str, Any], *, own: bool, folder: Path) -> Spec | None:

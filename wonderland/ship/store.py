@@ -1,5 +1,6 @@
 """A run folder's files: written whole, read with suspicion. A model is built only from the closed set of parts."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ import wonderland.optim  # noqa: F401 - these fill the closed set that a saved m
 from wonderland.core import Spec, WonderlandError, inside, load_tensors, read_header, read_json, save_tensors
 
 FORMAT = 1
+DTYPES = {
+    torch.float32: "F32", torch.float64: "F64", torch.bfloat16: "BF16", torch.float16: "F16", torch.int64: "I64",
+    torch.int32: "I32", torch.uint8: "U8", torch.bool: "BOOL",
+}  # fmt: skip
 
 
 def save_model(folder: str | Path, model: nn.Module, meta: dict[str, Any]) -> None:
@@ -35,6 +40,8 @@ def load_model(folder: str | Path, spec: Spec | None, own: nn.Module | None = No
     tensors, _ = load_tensors(path)
     with torch.no_grad():
         for name, target in model.state_dict().items():
+            if not torch.isfinite(tensors[name]).all():
+                raise WonderlandError(f"{path}: {name!r} holds values that are not finite: it is damaged.")
             _real(target).copy_(tensors[name])
     return model.eval()
 
@@ -75,6 +82,11 @@ def _compare(expected: dict[str, Tensor], header: dict[str, Any], path: Path) ->
     for name, tensor in expected.items():
         entry = header[name]
         shape = entry.get("shape") if isinstance(entry, dict) else None
+        kind = DTYPES.get(_real(tensor).dtype)
+        if isinstance(entry, dict) and kind and entry.get("dtype") != kind:
+            raise WonderlandError(
+                f"{path}: {name!r} is of type {entry.get('dtype')}, but the model's description says {kind}."
+            )
         if shape != list(_real(tensor).shape):
             raise WonderlandError(
                 f"{path}: {name!r} has shape {shape}, but the model's description says {list(tensor.shape)}."
@@ -99,4 +111,19 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     config = read_json(inside(folder, "config.json"))
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise WonderlandError(f"{folder / 'config.json'} is not a run's description of a version this library reads.")
+    for name, (kind, fine) in _FORM.items():
+        if not isinstance(config.get(name), kind) or isinstance(config[name], bool) or not fine(config[name]):
+            raise WonderlandError(f"{folder / 'config.json'} has no proper {name!r}: it is damaged or not ours.")
     return config
+
+
+_FORM: dict[str, tuple[type | tuple[type, ...], Callable[[Any], bool]]] = {
+    "source": (dict, lambda value: isinstance(value.get("origin"), dict) and isinstance(value.get("fingerprint"), str)
+               and isinstance(value.get("findings"), list)),
+    "request": (dict, lambda value: True),
+    "recipe": (dict, lambda value: value.get("folds") is None or (isinstance(value["folds"], int) and 1 < value["folds"] < 1000)),
+    "split": (dict, lambda value: isinstance(value.get("digest"), str)),
+    "seed": (int, lambda value: 0 <= value < 2**63),
+    "threads": (int, lambda value: 1 <= value <= 1024),
+    "level": (float, lambda value: 0 < value < 1),
+}  # fmt: skip

@@ -139,7 +139,7 @@ class Scores:
             groups = tuple(np.sort(np.asarray(group, np.float64)) for group in value)
             if not all(group.ndim == 1 and np.isfinite(group).all() for group in groups) or not groups:
                 raise ValueError
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise WonderlandError(
                 "The calibration scores must be lists of finite numbers: the file is damaged."
             ) from error

@@ -141,13 +141,13 @@ class Trust:
             temperature, level = float(value["temperature"]), check_level(float(value["level"]))
             scores, shares = value["scores"], np.asarray(value["shares"], np.float64)
             if (
-                not 0 < temperature < 1e6
+                not 1e-3 < temperature < 1e6
                 or shares.ndim != 1
                 or not (shares >= 0).all()
                 or not 0.99 < shares.sum() < 1.01
             ):
                 raise ValueError
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise WonderlandError(
                 "trust.json lacks its temperature, level, shares or scores: it is damaged."
             ) from error
