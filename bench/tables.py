@@ -70,7 +70,8 @@ def measure(method: str, race: Race) -> dict[str, float]:
             if train[column].dtype.kind not in "if":
                 levels = sorted(train[column].dropna().astype(str).unique())
                 for frame in (train, test):
-                    words = frame[column].astype(object).where(frame[column].notna(), None)
+                    known = frame[column].isin(levels) if method == "boosting" else frame[column].notna()
+                    words = frame[column].astype(object).where(known, None)
                     frame[column] = pd.Categorical(words, categories=levels) if method == "boosting" else words
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # rivals that did not converge in their default time stay as they are
