@@ -138,6 +138,12 @@ def test_a_module_of_the_users_own(tmp_path):
     assert str(caught.value) == (
         f"The run in {tmp_path} was fitted with a module of your own, 'Own': load it with wonderland.load(path, model=...)."
     )
+    with pytest.raises(WonderlandError) as caught:
+        wonderland.fit(resume=tmp_path)
+    assert str(caught.value) == (
+        f"The run in {tmp_path} was fitted with a module of your own, 'Own': "
+        "continue it from Python with wonderland.fit(resume=..., model=...)."
+    )
     again = wonderland.load(tmp_path, model=Own())
     images = np.random.default_rng(0).integers(0, 16, (4, 8, 8)).astype(float)
     pd.testing.assert_frame_equal(run.predict(images), again.predict(images))

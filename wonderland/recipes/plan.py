@@ -62,8 +62,12 @@ class Plan:
     def state(self) -> State:
         """Fresh weights and optimizer, the same for the same seed."""
         torch.manual_seed(self.seed)
-        model = self.own if self.own is not None else self.recipe.model.build()  # type: ignore[union-attr]
         recipe = self.recipe
+        if isinstance(recipe.model, str):
+            assert self.own is not None, "a recipe for a user's own module is built with that module"
+            model = self.own
+        else:
+            model = recipe.model.build()
         optimizer = adamw(model, lr=recipe.lr, weight_decay=recipe.weight_decay, betas=recipe.betas)
         averaged = {} if recipe.average is None else {"average": copy.deepcopy(model)}
         return State(model=model, optimizer=optimizer, **averaged)
@@ -316,6 +320,11 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
             "Bring back the data, or start a new run in another folder."
         )
     request, recipe = Request.from_json(config["request"]), Recipe.from_json(config["recipe"])
+    if isinstance(recipe.model, str) and own is None:
+        raise WonderlandError(
+            f"The run in {folder} was fitted with a module of your own, {recipe.model!r}: "
+            "continue it from Python with wonderland.fit(resume=..., model=...)."
+        )
     parts = split_as(dataset, request, recipe.folds)
     if parts.digest != config["split"]["digest"]:
         raise WonderlandError(

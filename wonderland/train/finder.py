@@ -50,7 +50,7 @@ def find_lr(
             rates.append(rate)
             losses.append(debiased)
     except NonFinite:
-        pass
+        pass  # the rate at which training breaks is where the search ends
     finally:
         set_random_state(before)
     if len(rates) < 10:
