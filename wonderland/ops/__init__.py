@@ -1,0 +1,26 @@
+"""The equations, each with its fast form."""
+
+from wonderland.ops import native
+from wonderland.ops.fft_convolution import fft_convolution
+from wonderland.ops.linear_attention import linear_attention
+from wonderland.ops.online_softmax import attention
+from wonderland.ops.recurrence import recurrence
+from wonderland.ops.scan import associative_scan, linear_scan
+from wonderland.ops.selective_scan import selective_scan
+from wonderland.ops.short_convolution import short_convolution
+from wonderland.ops.softmax import masked_softmax
+from wonderland.ops.wkv import wkv
+
+__all__ = [
+    "associative_scan",
+    "attention",
+    "fft_convolution",
+    "linear_attention",
+    "linear_scan",
+    "masked_softmax",
+    "native",
+    "recurrence",
+    "selective_scan",
+    "short_convolution",
+    "wkv",
+]

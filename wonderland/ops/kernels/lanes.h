@@ -1,0 +1,140 @@
+// Vectors of lanes and the functions on them that kernels share. Everything works for float and double.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <omp.h>
+
+#define INLINE inline __attribute__((always_inline))
+
+#if defined(__AVX512F__)
+constexpr int BYTES = 64;
+#else
+constexpr int BYTES = 32;
+#endif
+
+template <class T> struct Lanes;
+template <> struct Lanes<float> {
+  typedef float type __attribute__((vector_size(BYTES)));
+  typedef int32_t bits __attribute__((vector_size(BYTES)));
+  static constexpr int count = BYTES / 4;
+};
+template <> struct Lanes<double> {
+  typedef double type __attribute__((vector_size(BYTES)));
+  typedef int64_t bits __attribute__((vector_size(BYTES)));
+  static constexpr int count = BYTES / 8;
+};
+
+template <class T> using V = typename Lanes<T>::type;
+
+template <class T> static INLINE V<T> load(const T *p) {
+  V<T> v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T> static INLINE void store(T *p, V<T> v) { memcpy(p, &v, sizeof v); }
+template <class T> static INLINE V<T> spread(T x) { return x - V<T>{}; }
+
+// The first n lanes of memory, zero beyond; for the ragged end of a row of channels.
+template <class T> static INLINE V<T> load_part(const T *p, int n) {
+  V<T> v{};
+  memcpy(&v, p, n * sizeof(T));
+  return v;
+}
+template <class T> static INLINE void store_part(T *p, V<T> v, int n) { memcpy(p, &v, n * sizeof(T)); }
+
+template <class T> static INLINE T sum(V<T> v) {
+  T total = 0;
+  for (int i = 0; i < Lanes<T>::count; i++) total += v[i];
+  return total;
+}
+
+// As the processor's own instructions have it: b where either is NaN.
+template <class T> static INLINE V<T> vmax(V<T> a, V<T> b) { return a > b ? a : b; }
+template <class T> static INLINE V<T> vmin(V<T> a, V<T> b) { return a < b ? a : b; }
+#if defined(__AVX__) && !defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+template <> INLINE V<float> vmax<float>(V<float> a, V<float> b) { return __builtin_ia32_maxps256(a, b); }
+template <> INLINE V<float> vmin<float>(V<float> a, V<float> b) { return __builtin_ia32_minps256(a, b); }
+#endif
+
+// e^x = 2^n e^r with |r| <= ln 2 / 2, a polynomial for e^r (relative error 2e-9 in float, 1e-17 in double), and n added to
+// the exponent. The argument is clipped to where the result is a normal number; NaN stays NaN.
+static INLINE V<float> vexp(V<float> x) {
+  using I = Lanes<float>::bits;
+  x = vmin<float>(spread<float>(88.37626f), vmax<float>(spread<float>(-87.33654f), x));
+  const V<float> magic = spread<float>(12582912.0f); // 1.5 * 2^23: adding it rounds to a whole number, kept in the low bits
+  V<float> shifted = x * 1.44269504f + magic, n = shifted - magic;
+  V<float> r = x - n * 0.693359375f;
+  r = r + n * 2.12194440e-4f;
+  V<float> p = r * 0.0013841918681f + 0.0083741902096f;
+  p = p * r + 0.0416680427331f;
+  p = p * r + 0.1666643108920f;
+  p = p * r + 0.4999999398066f;
+  p = p * r + 1.0000000320099f;
+  p = p * r + 1.0f;
+  I bits, whole;
+  memcpy(&bits, &p, sizeof bits);
+  memcpy(&whole, &shifted, sizeof whole);
+  bits += whole << 23;
+  memcpy(&p, &bits, sizeof p);
+  return p;
+}
+
+static INLINE V<double> vexp(V<double> x) {
+  using I = Lanes<double>::bits;
+  x = vmin<double>(spread<double>(709.43613930310391), vmax<double>(spread<double>(-708.39641853226408), x));
+  const V<double> magic = spread<double>(6755399441055744.0);
+  V<double> shifted = x * 1.4426950408889634074 + magic, n = shifted - magic;
+  V<double> r = x - n * 6.93145751953125e-1;
+  r = r - n * 1.42860682030941723212e-6;
+  V<double> p = spread<double>(1.0 / 6227020800.0);
+  const double inverse[] = {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+                            1.0 / 720,       1.0 / 120,      1.0 / 24,      1.0 / 6,      0.5,         1.0, 1.0};
+  for (double c : inverse) p = p * r + c;
+  I bits, whole;
+  memcpy(&bits, &p, sizeof bits);
+  memcpy(&whole, &shifted, sizeof whole);
+  bits += whole << 52;
+  memcpy(&p, &bits, sizeof p);
+  return p;
+}
+
+template <class T> static INLINE V<T> vsigmoid(V<T> x) { return T(1) / (T(1) + vexp(-x)); }
+
+// log(1 + y) for y in [0, 1]
+static INLINE V<float> vlog1p_unit(V<float> y) {
+  V<float> p = spread<float>(0.00198669659f);
+  const float c[] = {-0.0131878266f, 0.0410065737f, -0.0818804092f, 0.123779959f,  -0.160876230f,
+                     0.198858203f,   -0.249864965f, 0.333324975f,   -0.499999795f, 0.999999999f};
+  for (float k : c) p = p * y + k;
+  return p * y;
+}
+
+static INLINE V<double> vlog1p_unit(V<double> y) {
+  V<double> p = spread<double>(-0.0000160202167255381931);
+  const double c[] = {0.000193307945534311456, -0.00110938096817003433, 0.00404780989346751202, -0.0106146963635855298,
+                      0.0215110226533569742,   -0.0355305254014412454,  0.0500774239539170403,  -0.0628875467078314627,
+                      0.0732901525553495438,   -0.0820716368043742897,  0.090555675155907331,   -0.0999212782176001683,
+                      0.111097408964601933,    -0.124998177695139539,   0.142856963095673096,   -0.166666654036910924,
+                      0.199999999403498146,    -0.249999999982648114,   0.333333333333064607,   -0.499999999999998339,
+                      0.999999999999999998};
+  for (double k : c) p = p * y + k;
+  return p * y;
+}
+
+// Not inlined: its constants would push those of the loop around it out of the registers.
+template <class T> static __attribute__((noinline)) V<T> vsoftplus(V<T> x) {
+  V<T> up = x > V<T>{} ? x : V<T>{}, size = x > V<T>{} ? -x : x;
+  return up + vlog1p_unit(vexp(size));
+}
+
+// The first m lanes, m being all of them except at the ragged end of a row.
+template <class T> static INLINE V<T> get(const T *p, int m) {
+  return m >= Lanes<T>::count ? load(p) : load_part(p, m);
+}
+template <class T> static INLINE void put(T *p, V<T> v, int m) {
+  if (m >= Lanes<T>::count)
+    store(p, v);
+  else
+    store_part(p, v, m);
+}

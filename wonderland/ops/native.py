@@ -1,0 +1,110 @@
+"""Kernels in C++: built once on the user's machine, kept in a cache, called through plain C; absent where that fails."""
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import stat
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+HERE = Path(__file__).parent / "kernels"
+_ENTRY = {torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64", torch.complex128: "c128"}
+FLAGS = ("-O3", "-march=native", "-std=c++17", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno", "-fno-trapping-math")
+
+
+@torch.compiler.assume_constant_result  # the compiler could not follow how kernels are built
+def available() -> bool:
+    """Whether kernels are in use; set WONDERLAND_NATIVE=0 before the start to do without them."""
+    return status() == "built"
+
+
+@functools.cache
+def status() -> str:
+    """ "built", or why kernels are not in use and plain PyTorch does the work."""
+    if os.environ.get("WONDERLAND_NATIVE", "1") == "0":
+        return "switched off by WONDERLAND_NATIVE=0"
+    try:
+        library("scan")
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"not built: {str(error).splitlines()[0][:200]}"
+    return "built"
+
+
+def usable(*tensors: Tensor | None) -> bool:
+    """Whether a kernel can take these tensors: on the CPU, of one type for which it was built."""
+    given = [tensor for tensor in tensors if tensor is not None]
+    kind = given[0].dtype
+    return (
+        kind in _ENTRY and all(tensor.dtype == kind and tensor.device.type == "cpu" for tensor in given) and available()
+    )
+
+
+@functools.cache
+def library(name: str) -> ctypes.CDLL:
+    """The compiled form of kernels/NAME.cpp, from the cache or built now (about two seconds)."""
+    compiler = os.environ.get("CXX", "g++")
+    source = (HERE / f"{name}.cpp").read_bytes()
+    common = b"".join(path.read_bytes() for path in sorted(HERE.glob("*.h")))
+    key = hashlib.sha256(b"\0".join([source, common, repr(FLAGS).encode(), compiler.encode(), _machine().encode()]))
+    path = _folder() / f"{name}-{key.hexdigest()[:24]}.so"
+    if not path.exists():
+        aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        command = [compiler, *FLAGS, f"-I{HERE}", "-x", "c++", str(HERE / f"{name}.cpp"), "-o", str(aside)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            aside.unlink(missing_ok=True)
+            raise OSError(done.stderr.strip() or f"{compiler} failed")
+        os.replace(aside, path)
+    return ctypes.CDLL(str(path))
+
+
+@functools.cache
+def function(name: str, symbol: str, dtype: torch.dtype) -> Callable[..., None]:
+    """One entry of a library for one type, SYMBOL_f32 for float32. It takes contiguous tensors, whole numbers and None."""
+    entry = getattr(library(name), f"{symbol}_{_ENTRY[dtype]}")
+
+    def call(*arguments: Tensor | int | None) -> None:
+        if entry.argtypes is None:
+            entry.restype = None
+            entry.argtypes = [ctypes.c_long if isinstance(item, int) else ctypes.c_void_p for item in arguments]
+        entry(*[item.data_ptr() if isinstance(item, Tensor) else item for item in arguments])
+
+    return call
+
+
+def lined(x: Tensor) -> Tensor:
+    """A tensor (b, t, d) whose rows follow each other at one distance, copied only if they do not."""
+    if x.stride(2) == 1 and (x.shape[0] == 1 or x.stride(0) == x.shape[1] * x.stride(1)):
+        return x
+    return x.contiguous()
+
+
+def _machine() -> str:
+    """What -march=native depends on: a cache in a shared home must not serve another processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.platform() + platform.processor()
+    return platform.machine() + "".join(sorted({line for line in lines if line.startswith(("flags", "model name"))}))
+
+
+@functools.cache
+def _folder() -> Path:
+    """A folder that only this user can write to: what lies there is executed."""
+    home = os.environ.get("WONDERLAND_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(home) if home else Path.home() / ".cache") / "wonderland" / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        found = folder.stat()
+        if found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o022:
+            return folder
+    except (OSError, RuntimeError):
+        pass
+    return Path(tempfile.mkdtemp(prefix="wonderland-kernels-"))

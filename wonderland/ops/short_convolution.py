@@ -1,0 +1,114 @@
+"""A short causal convolution of each channel alone, in one pass over the sequence as it lies in memory."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wonderland.ops import native
+
+WIDEST = 64
+STRETCH = 32  # as in the kernel
+
+Row = Float[Tensor, "b t d"]
+
+
+def short_convolution(
+    x: Row,
+    weight: Float[Tensor, "d w"],
+    bias: Float[Tensor, " d"] | None = None,
+    *,
+    tail: Float[Tensor, "b past d"] | None = None,
+    silu: bool = False,
+) -> Row:
+    r"""Each channel with its own kernel, the oldest input first, and SiLU after it if asked.
+
+    .. math::
+        y_i = \mathrm{silu}\big(b + \textstyle\sum_{j=1}^{w} W_j \odot x_{i-w+j}\big)
+
+    `tail` (b, w - 1, d) holds the inputs before the first; without it they are 0.
+
+    >>> short_convolution(torch.ones(1, 3, 1), torch.tensor([[1.0, 10.0]])).flatten()
+    tensor([10., 11., 11.])
+    """
+    if weight.shape[1] <= WIDEST and native.usable(x, weight, bias, tail):
+        return _forward(x, weight.t(), bias, tail, silu)
+    return reference(x, weight, bias, tail=tail, silu=silu)
+
+
+def reference(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, tail: Tensor | None = None, silu: bool = False
+) -> Tensor:
+    """The equation in plain PyTorch: one product for each tap."""
+    width = weight.shape[1]
+    past = x.new_zeros(x.shape[0], width - 1, x.shape[2]) if tail is None else tail
+    longer = torch.cat([past, x], 1)
+    taps = [weight[:, j] * longer[:, j : j + x.shape[1]] for j in range(width)]
+    y = torch.stack(taps).sum(0) if bias is None else torch.stack([*taps, bias.expand_as(x)]).sum(0)
+    return F.silu(y) if silu else y
+
+
+def next_tail(x: Tensor, tail: Tensor | None, width: int, lengths: Int[Tensor, " b"] | None = None) -> Tensor:
+    """The last `width - 1` real inputs of each row, for the piece that follows."""
+    past = width - 1
+    if lengths is None and x.shape[1] >= past:
+        return x[:, x.shape[1] - past :]
+    before = x.new_zeros(x.shape[0], past, x.shape[2]) if tail is None else tail
+    longer = torch.cat([before, x], 1)
+    if lengths is None:
+        return longer[:, longer.shape[1] - past :]
+    index = lengths.unsqueeze(1) + torch.arange(past, device=x.device)
+    return longer.gather(1, index.unsqueeze(2).expand(-1, -1, x.shape[2]))
+
+
+@torch.library.custom_op("wonderland::short_convolution", mutates_args=(), device_types="cpu")
+def _forward(x: Tensor, weight: Tensor, bias: Tensor | None, tail: Tensor | None, silu: bool) -> Tensor:
+    b, t, d = x.shape
+    x, y = native.lined(x), x.new_empty(x.shape)
+    native.function("short_convolution", "forward", x.dtype)(
+        x, x.stride(1), weight.contiguous(), bias, None if tail is None else tail.contiguous(), y,
+        b, t, d, weight.shape[0], int(silu), torch.get_num_threads(),
+    )  # fmt: skip
+    return y
+
+
+@_forward.register_fake
+def _(x, weight, bias, tail, silu):
+    return x.new_empty(x.shape)
+
+
+@torch.library.custom_op("wonderland::short_convolution_backward", mutates_args=(), device_types="cpu")
+def _backward(
+    x: Tensor, weight: Tensor, bias: Tensor | None, tail: Tensor | None, dy: Tensor, silu: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    b, t, d = x.shape
+    w = weight.shape[0]
+    x = native.lined(x)
+    pieces = b * -(-t // STRETCH)
+    dx, dtail = x.new_empty(b, t, d), x.new_empty(b, w - 1, d)
+    dweight, dbias = x.new_empty(pieces, w, d), x.new_empty(pieces, d)
+    native.function("short_convolution", "backward", x.dtype)(
+        x, x.stride(1), weight.contiguous(), bias, None if tail is None else tail.contiguous(), dy.contiguous(),
+        dx, dweight, dbias, dtail, b, t, d, w, int(silu), torch.get_num_threads(),
+    )  # fmt: skip
+    return dx, dweight.sum(0), dbias.sum(0), dtail
+
+
+@_backward.register_fake
+def _(x, weight, bias, tail, dy, silu):
+    new = x.new_empty
+    return new(x.shape), new(weight.shape), new(x.shape[2]), new(x.shape[0], weight.shape[0] - 1, x.shape[2])
+
+
+def _remember(ctx, inputs, output):
+    x, weight, bias, tail, ctx.silu = inputs
+    ctx.save_for_backward(x, weight, bias, tail)
+
+
+def _differentiate(ctx, dy):
+    dx, dweight, dbias, dtail = _backward(*ctx.saved_tensors, dy, ctx.silu)
+    _, _, bias, tail = ctx.saved_tensors
+    return dx, dweight, None if bias is None else dbias, None if tail is None else dtail, None
+
+
+_forward.register_autograd(_differentiate, setup_context=_remember)
