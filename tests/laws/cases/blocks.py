@@ -1,0 +1,34 @@
+"""Blocks and stacks: mixers made of mixers."""
+
+from wonderland.nn.attention import Attention
+from wonderland.nn.block import Block
+from wonderland.nn.deep_sets import DeepSets
+from wonderland.nn.glu import GLU
+from wonderland.nn.mlp import MLP
+from wonderland.nn.monet import MONet
+from wonderland.nn.norm import RMSNorm
+from wonderland.nn.pooling import Pooling
+from wonderland.nn.rwkv import RWKV, RWKVChannel
+from wonderland.nn.shift import Shift
+from wonderland.nn.stack import Stack
+
+ATTENTION, CHANNEL = Attention.spec(heads=2), MLP.spec(expansion=2, activation="silu")
+
+CASES = {
+    "block, norm before": lambda: Block(8, ATTENTION, channel=CHANNEL),
+    "block, norm after": lambda: Block(8, ATTENTION, channel=CHANNEL, placement="post", dropout=0.5),
+    "block, parallel": lambda: Block(8, ATTENTION, channel=CHANNEL, placement="parallel", layer_scale=0.1),
+    "block without order": lambda: Block(8, Attention.spec(heads=2, causal=False), channel=CHANNEL),
+    "block without channel mixer": lambda: Block(8, Shift.spec(), drop_path=0.5),
+    "block, channel first": lambda: Block(
+        8, Pooling.spec(), channel=GLU.spec(hidden=4), norm=RMSNorm.spec(), first="channel"
+    ),
+    "block with states in both slots": lambda: Block(8, RWKV.spec(), channel=RWKVChannel.spec()),
+    "stack": lambda: Stack(8, 2, Block.spec(mixer=ATTENTION, channel=MLP.spec(hidden=4))),
+    "stack of a pattern": lambda: Stack(
+        8,
+        2,
+        [Block.spec(mixer=MONet.spec(hidden=4, rank=1, shift=True)), Block.spec(mixer=MONet.spec(hidden=4, rank=1))],
+    ),
+    "stack of sets": lambda: Stack(8, 2, DeepSets.spec(), norm=RMSNorm.spec()),
+}

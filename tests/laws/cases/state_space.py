@@ -1,0 +1,19 @@
+"""State spaces, with the options that change what they do."""
+
+from wonderland.nn.lru import LRU
+from wonderland.nn.mamba import Mamba
+from wonderland.nn.s4d import S4D
+from wonderland.nn.s5 import S5
+
+CASES = {
+    "Mamba": lambda: Mamba(8, state_size=3),
+    "Mamba-hold": lambda: Mamba(8, state_size=2, expand=1, rule="hold"),
+    "Mamba-bilinear": lambda: Mamba(8, state_size=2, expand=1, width=2, rule="bilinear"),
+    "Mamba-width-1": lambda: Mamba(8, state_size=2, expand=1, width=1),
+    "S4D": lambda: S4D(8, state_size=3),
+    "S4D-bilinear": lambda: S4D(8, state_size=2, start="lin", rule="bilinear"),
+    "S4D-euler": lambda: S4D(8, state_size=2, start="inv", rule="euler"),
+    "LRU": lambda: LRU(8, state_size=5),
+    "S5": lambda: S5(8, state_size=3),
+    "S5-bilinear": lambda: S5(8, state_size=2, start="lin", rule="bilinear"),
+}

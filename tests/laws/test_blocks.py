@@ -1,0 +1,74 @@
+"""Every block keeps every law that it claims, and claims every law that it keeps."""
+
+import pytest
+import torch
+
+from tests.laws.battery import LONG, SHORT, Case, cases, claims, first_of_their_class, judged, unclaimed
+from wonderland.laws import LAWS
+from wonderland.laws.subject import Subject
+
+CASES = cases()
+CLAIMS = [(case, law) for case in CASES for law in claims(case) if law != "compiles"]
+COMPILED = [case for case in first_of_their_class(CASES) if "compiles" in claims(case)]
+ALSO_COMPILED = [case for case in CASES if case not in COMPILED and "compiles" in claims(case)]
+# Laws that the length does not change much, or that cost the most.
+FEWER = {"gradients": (2, 7), "finiteness": (1, 7), "determinism": (7,), "save_load": (7,)}
+
+
+def named(value) -> str:
+    return value.name if isinstance(value, Case) else value
+
+
+def assert_kept(verdicts) -> None:
+    broken = [str(verdict) for verdict in verdicts if not verdict]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize(("case", "law"), CLAIMS, ids=named)
+def test_a_claim_is_kept(case, law):
+    # Random directions find what every entry would, at a tenth of the cost; the slow suite tries every entry.
+    options = {"full": False} if law == "gradients" else {}
+    assert_kept(judged(case, law, FEWER.get(law, SHORT), **options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "law"), CLAIMS, ids=named)
+def test_a_claim_is_kept_at_length(case, law):
+    assert_kept(judged(case, law, LONG))
+    if law == "gradients":
+        assert_kept(judged(case, law, (2, 7)))
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=named)
+def test_a_block_compiles(case):
+    assert_kept(judged(case, "compiles", (7,)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ALSO_COMPILED, ids=named)
+def test_every_variant_compiles(case):
+    assert_kept(judged(case, "compiles", (7,)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", COMPILED, ids=named)
+def test_a_block_compiles_to_machine_code(case):
+    assert_kept(judged(case, "compiles", (7,), backend="inductor"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_no_law_is_kept_without_a_claim(case):
+    assert unclaimed(case) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_a_block_computes_in_the_numbers_it_is_given(case):
+    block = case.build()
+    assert Subject("", block, case.tried_on(block, 7), torch.float64).computes_in == torch.float64
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_claims_are_laws_each_named_once(case):
+    promises = case.promises()
+    assert set(promises) <= set(LAWS)
+    assert len(promises) == len(set(promises))

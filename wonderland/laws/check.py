@@ -1,0 +1,59 @@
+"""check: try laws on any module, and say which hold."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from wonderland.core import WonderlandError, nearest
+from wonderland.laws.example import Example
+from wonderland.laws.subject import LAWS
+from wonderland.laws.verdict import Verdict, Verdicts
+
+# What any module should do, and what is worth knowing of one that promises nothing.
+EXPECTED = ("determinism", "batch_independence", "padding_invariance", "gradients", "finiteness", "save_load")
+TRIED = ("causality", "streaming", "permutation_equivariance")
+
+
+def check(
+    module: nn.Module, example: Any = None, laws: str | Iterable[str | Callable[..., Verdict]] | None = None
+) -> Verdicts:
+    """Try laws on a module and return their verdicts; the module is left as it is.
+
+    module: any torch module.
+    example: a tensor, a tuple of arguments, or an `Example`; modules with a width `dim` need none.
+    laws: names or functions. Default: what the module promises (`module.laws()`); for one that promises nothing, what any
+        module should do, and, reported without being counted as broken, whether it is causal, streams, and sees order.
+
+    >>> import torch
+    >>> check(torch.nn.Linear(4, 4), torch.randn(2, 5, 4), ["causality"]).broken
+    []
+    """
+    if not isinstance(module, nn.Module):
+        raise WonderlandError(f"Laws are checked on a torch module, not on a {type(module).__name__}.")
+    example = Example.of(example, module)
+    promised, tried = _chosen(module, laws)
+    verdicts = [law(module, example) for law in promised]
+    return Verdicts(verdicts + [replace(law(module, example), promised=False) for law in tried])
+
+
+def _chosen(module: nn.Module, laws: Any) -> tuple[list[Callable[..., Verdict]], list[Callable[..., Verdict]]]:
+    if laws is not None:
+        asked: Any = [laws] if isinstance(laws, str) or callable(laws) else laws
+        return [find(law) for law in asked], []
+    own = getattr(module, "laws", None)
+    if callable(own):
+        promised: Any = own()
+        return [find(law) for law in promised], []
+    return [LAWS[name] for name in EXPECTED], [LAWS[name] for name in TRIED]
+
+
+def find(law: str | Callable[..., Verdict]) -> Callable[..., Verdict]:
+    """A law by its name; a function is taken as it is."""
+    if callable(law):
+        return law
+    if law not in LAWS:
+        known = ", ".join(LAWS)
+        raise WonderlandError(f"There is no law {law!r}.{nearest(law, LAWS) or f' Laws are {known}.'}")
+    return LAWS[law]

@@ -1,0 +1,142 @@
+"""Symmetries: what happens to the output when inputs change places, are delayed, or grow."""
+
+import torch
+from torch import Tensor
+
+from wonderland.laws.compare import gap
+from wonderland.laws.locality import field
+from wonderland.laws.subject import Subject, Unfit, law
+from wonderland.laws.verdict import Verdict
+
+TOLERANCE = 1e-9
+_SCALE_TOLERANCE = 1e-3
+
+
+@law
+def permutation_equivariance(subject: Subject) -> Verdict:
+    r"""Outputs change places with their inputs: :math:`f(Px) = P f(x)` for a permutation :math:`P` of the positions."""
+    axis, out, t = subject.positions()
+
+    def moved(order: Tensor) -> tuple[float, float, tuple[int, ...]]:
+        found = subject.run(subject.x.index_select(axis, order.to(subject.x.device)), when="after a permutation")
+        return gap(found, subject.base.index_select(out, order.to(subject.base.device)))
+
+    def words(spot: str, amount: float, what: str) -> str:
+        return (
+            f"{spot} differs by {amount:.2g} from the output that was to follow its input, when {what} changed places"
+        )
+
+    return _permuted(subject, t, moved, words)
+
+
+@law
+def permutation_invariance(subject: Subject) -> Verdict:
+    r"""The output does not see the order of the inputs: :math:`f(Px) = f(x)`."""
+    axis = subject.sequence()
+
+    def moved(order: Tensor) -> tuple[float, float, tuple[int, ...]]:
+        found = subject.run(subject.x.index_select(axis, order.to(subject.x.device)), when="after a permutation")
+        return gap(found, subject.base)
+
+    return _permuted(
+        subject,
+        subject.x.shape[axis],
+        moved,
+        lambda spot, amount, what: f"{spot} moved by {amount:.2g} when {what} changed places",
+    )
+
+
+def _permuted(subject: Subject, t: int, moved, words) -> Verdict:
+    if t == 1:
+        raise Unfit("one position has one order")
+    with torch.no_grad():
+        orders = [torch.randperm(t, generator=subject.generator) for _ in range(2)] + [torch.arange(t).flip(0)]
+        worst = max(moved(order)[0] for order in orders)
+        tolerance = TOLERANCE * subject.coarse
+        if worst <= tolerance:
+            return subject.verdict(worst, tolerance)
+        said = words(*_spot(subject, moved(orders[-1])), "all inputs")
+        best = 0.0
+        for first in range(min(t - 1, 64)):
+            swap = torch.arange(t)
+            swap[[first, first + 1]] = swap[[first + 1, first]]
+            found = moved(swap)
+            if found[0] > max(best, tolerance):
+                best, said = found[0], words(*_spot(subject, found), f"inputs {first} and {first + 1}")
+        return subject.verdict(worst, tolerance, said)
+
+
+def _spot(subject: Subject, found: tuple[float, float, tuple[int, ...]]) -> tuple[str, float]:
+    return subject.place(found[2]), found[1]
+
+
+@law
+def shift_equivariance(subject: Subject) -> Verdict:
+    r"""A delay of the input delays the output: zeros put before the sequence put as many positions before the output.
+
+    .. math::
+        f([0_s, x])_{i+s} = f(x)_i
+
+    for every :math:`i` whose receptive field, where the block states one, lies inside :math:`x`; without one, for every
+    :math:`i`. Convolutions satisfy this whatever they put at the borders, and so do linear state spaces that do not change
+    in time, which start from rest. Checked along time, and along height and width where the example names them.
+    """
+    if not (subject.x.is_floating_point() or subject.x.is_complex()):
+        raise Unfit("tokens have no zero to put before them")
+    axes = [name for name in ("time", "height", "width") if subject.example.axis(name) is not None]
+    axes = [name for name in axes if subject.example.axis(name, "output") is not None]
+    if not axes:
+        raise Unfit("the input and the output have no common axis of time, height or width")
+    worst, words = 0.0, ""
+    with torch.no_grad():
+        for name in axes:
+            for delay in (1, 2, 3):
+                error, said = _delayed(subject, name, delay)
+                if not error <= worst:
+                    worst, words = error, said
+    return subject.verdict(worst, TOLERANCE * subject.coarse, words)
+
+
+def _delayed(subject: Subject, name: str, delay: int) -> tuple[float, str]:
+    axis, out = subject.example.axis(name), subject.example.axis(name, "output")
+    assert axis is not None
+    assert out is not None
+    x, base = subject.x, subject.base
+    if base.dim() <= out:
+        raise Unfit(f"the output has no axis of {name}")
+    found = field(subject)
+    left, right = (0, 0) if found is None else (found[0] or 0, found[1] or 0)
+    shown = base.shape[out] - left - right
+    if shown < 1:
+        raise Unfit(f"no output has its receptive field inside the {x.shape[axis]} positions")
+    silence = x.new_zeros([delay if k == axis else size for k, size in enumerate(x.shape)])
+    late = subject.run(torch.cat([silence, x], axis), when=f"after a delay of {delay} along {name}")
+    if late.shape[out] != base.shape[out] + delay:
+        return float("inf"), (
+            f"a delay of {delay} along {name} gives {late.shape[out]} outputs where "
+            f"{base.shape[out]} and {delay} more belong"
+        )
+    error, amount, place = gap(late.narrow(out, left + delay, shown), base.narrow(out, left, shown))
+    if not error:
+        return 0.0, ""
+    spot = subject.place(tuple(number + left if k == out else number for k, number in enumerate(place)))
+    return error, f"{spot} differs by {amount:.2g} when the input is delayed by {delay} along {name}"
+
+
+@law
+def scale_invariance(subject: Subject) -> Verdict:
+    r"""The output does not see the size of the input: :math:`f(cx) = f(x)` for :math:`c > 0`.
+
+    Up to 1e-3 of the largest output, which leaves room for the small number that normalisations add.
+    """
+    if not (subject.x.is_floating_point() or subject.x.is_complex()):
+        raise Unfit("tokens have no size")
+    worst, words = 0.0, ""
+    with torch.no_grad():
+        for factor in (2.0, 10.0, 1000.0):
+            error, amount, place = gap(
+                subject.run(subject.x * factor, when=f"at {factor:g} times the input"), subject.base
+            )
+            if not error <= worst:
+                worst, words = error, f"{subject.place(place)} moved by {amount:.2g} at {factor:g} times the input"
+    return subject.verdict(worst, _SCALE_TOLERANCE, words)
