@@ -1,6 +1,153 @@
 """Blocks: one idea a file."""
 
+from wonderland.nn.activations import (
+    activation,
+    elu,
+    elu_plus_one,
+    gelu,
+    gelu_tanh,
+    identity,
+    leaky_relu,
+    relu,
+    sigmoid,
+    silu,
+    softplus,
+    squared_relu,
+    tanh,
+)
+from wonderland.nn.additive_attention import AdditiveAttention, AdditiveSelfAttention
+from wonderland.nn.aft import AFT
+from wonderland.nn.attention import Attention
+from wonderland.nn.bidirectional import Bidirectional
+from wonderland.nn.block import Block
+from wonderland.nn.causal_convolution import CausalConvolution
 from wonderland.nn.convolution import ResidualConvolution
+from wonderland.nn.cross_attention import CrossAttention
+from wonderland.nn.cross_mixer import CrossMixer
+from wonderland.nn.deep_sets import DeepSets
+from wonderland.nn.echo_state import EchoState
+from wonderland.nn.feature_maps import EluPlusOne, ExpFeatures, RandomFeatures, ReluFeatures
+from wonderland.nn.fourier import Fourier
+from wonderland.nn.gated_convolution import GatedConvolution
+from wonderland.nn.glu import GLU
+from wonderland.nn.gru import GRU
+from wonderland.nn.hard_attention import HardAttention
+from wonderland.nn.heads import Pool, SequenceHead, TokenHead
+from wonderland.nn.kan import KAN
+from wonderland.nn.kernel_regression import KernelRegression, boxcar, constant, epanechnikov, gaussian, triangular
+from wonderland.nn.latent_attention import LatentAttention
+from wonderland.nn.ligru import LiGRU, binarity
+from wonderland.nn.linear_attention import LinearAttention
+from wonderland.nn.long_convolution import LongConvolution
+from wonderland.nn.lru import LRU
+from wonderland.nn.lstm import LSTM
+from wonderland.nn.mamba import Mamba
+from wonderland.nn.maxout import Maxout
 from wonderland.nn.members import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
+from wonderland.nn.memory_attention import MemoryAttention
+from wonderland.nn.mixer import COUNT, TIME, Mixer, Pointwise, Slot, consuming, detach, rows
+from wonderland.nn.mlp import MLP
+from wonderland.nn.monet import MONet
+from wonderland.nn.norm import LayerNorm, RMSNorm
+from wonderland.nn.pooling import Pooling
+from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, Rotary, Sinusoidal
+from wonderland.nn.rnn import RNN
+from wonderland.nn.rwkv import RWKV, RWKVChannel
+from wonderland.nn.s4d import S4D
+from wonderland.nn.s5 import S5
+from wonderland.nn.shift import Shift
+from wonderland.nn.spatial_gate import SpatialGate
+from wonderland.nn.stack import Stack
+from wonderland.nn.token_mlp import TokenMLP
+from wonderland.nn.tokens import ClassToken, Registers
 
-__all__ = ["MemberDropout", "MemberEmbeddings", "MemberLinear", "PeriodicNumbers", "ResidualConvolution"]
+__all__ = [
+    "AFT",
+    "COUNT",
+    "GLU",
+    "GRU",
+    "KAN",
+    "LRU",
+    "LSTM",
+    "MLP",
+    "RNN",
+    "RWKV",
+    "S4D",
+    "S5",
+    "TIME",
+    "AdditiveAttention",
+    "AdditiveSelfAttention",
+    "Alibi",
+    "Attention",
+    "Bidirectional",
+    "Block",
+    "CausalConvolution",
+    "ClassToken",
+    "CrossAttention",
+    "CrossMixer",
+    "DeepSets",
+    "EchoState",
+    "EluPlusOne",
+    "ExpFeatures",
+    "Fourier",
+    "GatedConvolution",
+    "HardAttention",
+    "KernelRegression",
+    "LatentAttention",
+    "LayerNorm",
+    "Learned",
+    "LiGRU",
+    "LinearAttention",
+    "LongConvolution",
+    "MONet",
+    "Mamba",
+    "Maxout",
+    "MemberDropout",
+    "MemberEmbeddings",
+    "MemberLinear",
+    "MemoryAttention",
+    "Mixer",
+    "PeriodicNumbers",
+    "Pointwise",
+    "Pool",
+    "Pooling",
+    "Position",
+    "RMSNorm",
+    "RWKVChannel",
+    "RandomFeatures",
+    "Registers",
+    "RelativeBias",
+    "ReluFeatures",
+    "ResidualConvolution",
+    "Rotary",
+    "SequenceHead",
+    "Shift",
+    "Sinusoidal",
+    "Slot",
+    "SpatialGate",
+    "Stack",
+    "TokenHead",
+    "TokenMLP",
+    "activation",
+    "binarity",
+    "boxcar",
+    "constant",
+    "consuming",
+    "detach",
+    "elu",
+    "elu_plus_one",
+    "epanechnikov",
+    "gaussian",
+    "gelu",
+    "gelu_tanh",
+    "identity",
+    "leaky_relu",
+    "relu",
+    "rows",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "squared_relu",
+    "tanh",
+    "triangular",
+]

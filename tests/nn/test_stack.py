@@ -1,0 +1,100 @@
+"""Stacks of blocks."""
+
+import pytest
+import torch
+
+from wonderland.core import Spec, WonderlandError
+from wonderland.nn.attention import Attention
+from wonderland.nn.block import Block
+from wonderland.nn.convolution import ResidualConvolution
+from wonderland.nn.cross_attention import CrossAttention
+from wonderland.nn.mlp import MLP
+from wonderland.nn.monet import MONet
+from wonderland.nn.norm import LayerNorm, RMSNorm
+from wonderland.nn.pooling import Pooling
+from wonderland.nn.stack import Stack
+
+BLOCK = Block.spec(mixer=Pooling.spec(), channel=MLP.spec())
+
+
+def test_blocks_follow_each_other_and_a_norm_ends_them():
+    stack, x = Stack(8, 3, BLOCK), torch.randn(2, 5, 8)
+    h = x
+    for block in stack.blocks:
+        h = block(h)
+    assert isinstance(stack.norm, LayerNorm)
+    assert torch.allclose(stack(x), stack.norm(h), atol=1e-6)
+
+
+def test_each_block_has_weights_of_its_own():
+    first, second = Stack(8, 2, BLOCK).blocks
+    assert not torch.equal(first.channel.inward.weight, second.channel.inward.weight)
+
+
+def test_where_a_final_norm_is_needed():
+    assert Stack(8, 1, Block.spec(mixer=Pooling.spec(), placement="post")).norm is None
+    assert Stack(8, 1, Block.spec(mixer=Pooling.spec(), placement="parallel")).norm is not None
+    assert Stack(8, 1, Pooling.spec()).norm is None
+    assert Stack(8, 1, BLOCK, norm=False).norm is None
+    assert isinstance(Stack(8, 1, Pooling.spec(), norm=RMSNorm.spec()).norm, RMSNorm)
+
+
+def test_a_list_is_repeated():
+    """MONet shifts tokens in every second block."""
+    shifted, plain = (Block.spec(mixer=MONet.spec(shift=shift)) for shift in (True, False))
+    assert [block.mixer.shift for block in Stack(8, 5, [shifted, plain]).blocks] == [True, False, True, False, True]
+
+
+def test_a_state_for_each_block():
+    stack = Stack(8, 2, BLOCK)
+    _, state = stack.stream(torch.randn(3, 4, 8))
+    assert len(state) == 2
+    assert stack.state_numbers(100) == 2 * 2 * 8
+    assert stack.receptive_field == (4, 0)
+
+
+def test_a_stack_reads_a_context():
+    crossing = Block.spec(mixer=Attention.spec(heads=2), cross=CrossAttention.spec(heads=2), channel=MLP.spec())
+    stack = Stack(8, 2, [crossing, BLOCK]).double()
+    x, context = torch.randn(2, 5, 8, dtype=torch.float64), torch.randn(2, 3, 8, dtype=torch.float64)
+    expected = stack.norm(stack.blocks[1](stack.blocks[0](x, None, context)))
+    assert torch.allclose(stack(x, None, context), expected)
+    first, state = stack.stream(x[:, :2], stack.prepare(context))
+    second, state = stack.stream(x[:, 2:], state)
+    assert torch.allclose(torch.cat([first, second], 1), expected)
+
+
+def test_a_spec_goes_through_json():
+    spec = Stack.spec(dim=8, depth=2, block=[BLOCK, MLP.spec()])
+    assert Spec.from_json(spec.to_json()) == spec
+    assert [type(block).__name__ for block in Spec.from_json(spec.to_json()).build().blocks] == ["Block", "MLP"]
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (
+            lambda: Stack(8, 0, BLOCK),
+            "A stack needs a depth of at least 1 and the spec of a block, or a list of specs.",
+        ),
+        (lambda: Stack(8, 1, []), "A stack needs a depth of at least 1 and the spec of a block, or a list of specs."),
+        (
+            lambda: Stack(8, 1, ResidualConvolution.spec()),
+            "nn.ResidualConvolution is no mixer, so it cannot stand in a stack.",
+        ),
+        (
+            lambda: Stack(8, 1, BLOCK)(torch.zeros(1, 2, 8), None, torch.zeros(1, 2, 8)),
+            "No block of this Stack has a cross mixer, so it reads no context: leave it out.",
+        ),
+        (
+            lambda: Stack(8, 1, Block.spec(mixer=Pooling.spec(), cross=CrossAttention.spec())).stream(
+                torch.zeros(1, 2, 8)
+            ),
+            "This Stack has cross mixers: give forward a context, or stream from prepare(context).",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told(run, words):
+    with pytest.raises(WonderlandError) as error:
+        run()
+    assert str(error.value) == words

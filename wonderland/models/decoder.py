@@ -1,0 +1,360 @@
+"""The decoder: tokens in, the next token's logits out, with any causal mixer inside."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from wonderland.core import Part, Spec, WonderlandError, find, part
+from wonderland.nn.attention import Attention
+from wonderland.nn.block import Block, Field
+from wonderland.nn.mixer import COUNT, Layout, State, _misfit, consuming, fits, hide, lengths, over, positions
+from wonderland.nn.mlp import MLP, chance
+from wonderland.nn.positions import Position, Rotary
+from wonderland.nn.stack import Stack
+
+
+@part
+class Decoder(Part, nn.Module):
+    r"""A language model: an embedding, a stack of blocks with any causal mixer, a head over the vocabulary.
+
+    .. math:: h = E_{x} + s, \qquad h \leftarrow \mathrm{stack}(h), \qquad y = h\, W^\top
+
+    `mixer` is the spec of what mixes tokens (attention with rotary positions by default), or a list of specs that is
+    repeated over the layers. `channel` mixes features; None means an MLP, unless the mixer is a whole block in itself
+    (`alone`, as Mamba is), and False means none. `position` is added to the embedding; positions that rotate or bias
+    belong into the mixer's spec. `placement` and `norm` are those of `Block`. With `tie` the head is the embedding.
+
+    `forward(tokens, mask)` takes all positions at once; the real tokens of a row may stand anywhere as long as they stand
+    together, so padding may be left or right. `stream(tokens, state, mask)` continues after a state.
+
+    Shapes: tokens (b, t) -> logits (b, t, vocab), 0 where masked; state: (count (b,), the stack's state).
+    Book: Alice 11.1; D2L 11.9.
+
+    >>> model = Decoder(vocab=10, dim=16, depth=2, mixer=Attention.spec(heads=2))
+    >>> model(torch.zeros(2, 5, dtype=torch.int64)).shape
+    torch.Size([2, 5, 10])
+    """
+
+    takes_specs = True
+    causal = True
+
+    def __init__(
+        self,
+        vocab: int,
+        dim: int = 128,
+        depth: int = 4,
+        *,
+        mixer: Spec | list[Spec] | None = None,
+        channel: Spec | bool | None = None,
+        position: Spec | None = None,
+        placement: str = "pre",
+        norm: Spec | None = None,
+        tie: bool = True,
+        dropout: float | int = 0.0,
+        layer_scale: float | int | None = None,
+        drop_path: float | int = 0.0,
+    ):
+        super().__init__()
+        if min(vocab, dim) < 1:
+            raise WonderlandError(f"A Decoder needs at least one token and one feature, not vocab={vocab}, dim={dim}.")
+        mixers = mixer if isinstance(mixer, list | tuple) else [_attention(dim) if mixer is None else mixer]
+        self.vocab, self.dim, self.dropout = vocab, dim, chance(dropout, "Decoder")
+        self.embedding = nn.Embedding(vocab, dim)
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        self.position = None if position is None else _door(position, dim)
+        blocks = [
+            Block.spec(
+                mixer=one,
+                channel=_channel(one, channel),
+                placement=placement,
+                norm=norm,
+                dropout=dropout,
+                layer_scale=layer_scale,
+                drop_path=drop_path,
+            )
+            for one in mixers
+        ]
+        final: Spec | bool = norm if norm is not None and placement != "post" else True
+        self.stack = Stack(dim, depth, blocks, norm=final)
+        if not self.stack.causal:
+            names = " or ".join(sorted({type(one).__name__ for one in self.stack.modules() if _sees_ahead(one)}))
+            raise WonderlandError(
+                f"A Decoder writes one token after another, and {names} looks ahead: give a causal mixer."
+            )
+        self.layout = self.state_layout()
+        # A tied head has no weight of its own, so that a saved model holds the shared one once.
+        self.head = None if tie else nn.Linear(dim, vocab, bias=False)
+        if self.head is not None:
+            nn.init.normal_(self.head.weight, std=0.02)
+
+    def laws(self):
+        """What this instance promises; the suite checks it."""
+        from wonderland import laws
+
+        # Tokens have no zero to be delayed by, and a position tells them apart.
+        lost = (laws.shift_equivariance, *(() if self.position is None else (laws.permutation_equivariance,)))
+        return tuple(law for law in self.stack.laws() if law not in lost)
+
+    @property
+    def receptive_field(self) -> Field | None:
+        """How many tokens back an output reads, None for no limit; None where a block does not tell."""
+        return self.stack.receptive_field
+
+    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        self.check(tokens, mask)
+        if mask is None:
+            return self.logits(self.stack.whole(self.embed(tokens, None, None), None))
+        _check_rows(mask)
+        tokens, mask, back = _to_the_left(tokens, mask)
+        h = self.stack.whole(self.embed(tokens, None, mask), mask)
+        return self.logits(h if back is None else _take(h, back))
+
+    def stream(self, tokens: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        """Continue after `state` (None: at the beginning) with new tokens; returns logits and the next state."""
+        h, state = self.proceed(tokens, state, mask)
+        return self.logits(h), state
+
+    def proceed(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        """`stream` before its head: the features (b, t, dim) of new tokens, and the next state."""
+        self.check(tokens, mask)
+        if state is not None:
+            self.check_state(state, tokens.shape[0])
+        back = None
+        if mask is not None:
+            tokens, mask, back = _to_the_left(tokens, mask)
+        seen, inner = (None, None) if state is None else state
+        h, inner = self.stack.proceed(self.embed(tokens, seen, mask), inner, mask)
+        new = tokens.shape[1] if mask is None else lengths(mask)
+        if seen is None:
+            seen = torch.zeros(len(tokens), dtype=torch.int64, device=tokens.device)
+        return (h if back is None else _take(h, back)), (seen + new, inner)
+
+    def embed(self, tokens: Tensor, seen: Tensor | None, mask: Tensor | None) -> Tensor:
+        """Token vectors with their positions added, 0 where masked."""
+        if mask is not None:
+            tokens = tokens.masked_fill(~mask, 0)
+        h = self.look_up(tokens)
+        if self.position is not None:
+            at = positions(h, seen)
+            h = h + self.position.embed(at if mask is None else at.masked_fill(~mask, 0)).to(h.dtype)
+        if self.training and self.dropout:
+            h = F.dropout(h, self.dropout)
+        return hide(h, mask)
+
+    def logits(self, h: Tensor) -> Tensor:
+        """Features (..., dim) to a score for each token of the vocabulary."""
+        return F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
+
+    def look_up(self, tokens: Tensor) -> Tensor:
+        if not tokens.is_cpu and not torch.compiler.is_compiling():
+            self.check_range(tokens)
+        try:
+            return F.embedding(tokens, self.embedding.weight)
+        except IndexError:
+            # The lookup on a CPU compares every token anyway: a sentence costs nothing until it is needed.
+            self.check_range(tokens)
+            raise
+
+    def sample(
+        self, tokens: Tensor, steps: int, *, temperature: float | int = 1.0, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Write on after a prompt: (b, t) -> (b, steps) new tokens, each drawn from the model at a temperature.
+
+        Temperature 0 always takes the most likely token. The model is as in evaluation, whatever its mode.
+        """
+        if steps < 1 or not temperature >= 0:
+            raise WonderlandError(
+                f"Sampling takes at least one step and a temperature of at least 0, not {steps} and {temperature}."
+            )
+        modes = {module: module.training for module in self.modules()}
+        self.eval()
+        try:
+            with torch.no_grad(), consuming():
+                written, state, given = [], None, tokens
+                for _ in range(steps):
+                    h, state = self.proceed(given, state, None)
+                    given = _draw(self.logits(h[:, -1]), temperature, generator).to(tokens.dtype)
+                    written.append(given)
+            return torch.cat(written, 1)
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+
+    def start(self, batch: int) -> State:
+        """The state before the first token, written out (`stream` takes None for it)."""
+        weight = self.embedding.weight
+        count = torch.zeros(batch, dtype=torch.int64, device=weight.device)
+        return count, self.stack.start(batch, dtype=weight.dtype, device=weight.device)
+
+    def state_layout(self) -> Layout:
+        """The state without its batch."""
+        return COUNT, self.stack.state_layout()
+
+    def state_numbers(self, t: int) -> int:
+        """How many numbers the state holds for one sequence after t tokens, counts not included."""
+        return self.stack.state_numbers(t)
+
+    def costs(self, t: int = 1024) -> dict[str, int]:
+        """What the model costs once t tokens are read: parameters, numbers in the state, multiply-adds of the next token.
+
+        Multiply-adds are counted in the matrix products of one step; a mixer whose step runs in a kernel of its own adds
+        what its `kernel_multiply_adds(t)` says. Elementwise work is not counted.
+        """
+        if t < 1:
+            raise WonderlandError(f"The cost of a step is counted after at least one token, not after {t}.")
+        device = self.embedding.weight.device
+        modes = {module: module.training for module in self.modules()}
+        self.eval()
+        try:
+            with torch.no_grad():
+                _, state = self.proceed(torch.zeros(1, t, dtype=torch.int64, device=device), None, None)
+            # Where gradients are wanted a step is made of operations, which can be counted, and not of one kernel.
+            with torch.enable_grad(), FlopCounterMode(display=False, custom_mapping=_FUSED) as counter:
+                self.stream(torch.zeros(1, 1, dtype=torch.int64, device=device), state)
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+        numbers = [0]
+        over(state, lambda held: numbers.append(held.numel() if held.is_floating_point() else 0) or held)
+        modules: list[Any] = list(self.modules())
+        kernels = sum(one.kernel_multiply_adds(t) for one in modules if hasattr(one, "kernel_multiply_adds"))
+        return {
+            "parameters": sum(parameter.numel() for parameter in self.parameters()),
+            "state": sum(numbers),
+            "multiply_adds": counter.get_total_flops() // 2 + kernels,
+        }
+
+    def check(self, tokens: Any, mask: Tensor | None) -> None:
+        """Say what is wrong with tokens or a mask that do not fit."""
+        if not isinstance(tokens, Tensor) or tokens.dim() != 2 or 0 in tokens.shape:
+            given = (
+                f"of shape {tuple(tokens.shape)}" if isinstance(tokens, Tensor) else f"of type {type(tokens).__name__}"
+            )
+            raise WonderlandError(
+                f"A Decoder takes tokens (batch, time) with at least one row and one position, not one {given}."
+            )
+        if tokens.dtype not in (torch.int64, torch.int32):
+            raise WonderlandError(f"A Decoder takes tokens as whole numbers (int64 or int32), not {tokens.dtype}.")
+        if mask is None:
+            return
+        if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != tokens.shape:
+            given = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
+            raise WonderlandError(
+                f"A Decoder takes a mask of booleans {tuple(tokens.shape)}, True where a token is real, not {given}."
+            )
+        if not torch.compiler.is_compiling():
+            runs = mask[:, 0].long() + (mask[:, 1:] & ~mask[:, :-1]).sum(1)
+            if (runs > 1).any():
+                raise WonderlandError(
+                    f"The mask has a hole in row {int((runs > 1).nonzero()[0])}: real tokens stand together, "
+                    "with padding before or after them."
+                )
+
+    def check_range(self, tokens: Tensor) -> None:
+        """Say which token is not in the vocabulary."""
+        outside = (tokens < 0) | (tokens >= self.vocab)
+        if outside.any():
+            row, at = outside.nonzero()[0].tolist()
+            raise WonderlandError(
+                f"Token {int(tokens[row, at])} in row {row}, position {at} is not in the vocabulary: "
+                f"tokens are 0 to {self.vocab - 1}."
+            )
+
+    def check_state(self, state: Any, batch: int) -> None:
+        """Say what is wrong with a state that is not one of this model's."""
+        if fits(state, self.layout, batch):
+            return
+        wrong = _misfit(state, self.state_layout(), batch, "")
+        if wrong:
+            raise WonderlandError(
+                f"The state does not fit this Decoder: {wrong}. "
+                "A state belongs to the model and the batch that made it; state=None starts anew."
+            )
+
+
+def _attention_flops(q: Any, k: Any, v: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+    return 2 * q[0] * q[1] * q[2] * k[2] * (q[3] + v[3])
+
+
+# The counter knows no formula for attention on a CPU.
+_FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops}
+
+
+def cost_table(models: Mapping[str, Decoder], t: int = 1024) -> str:
+    """The costs of several decoders as lines of text, one a model."""
+    rows: list[tuple[str, ...]] = [("", "parameters", f"state after {t:,} tokens", "multiply-adds a token")]
+    for name, model in models.items():
+        rows.append((name, *(f"{number:,}" for number in model.costs(t).values())))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+
+
+def _door(spec: Spec, dim: int) -> Position:
+    position = spec.build(dim=dim)
+    if not isinstance(position, Position) or position.kind != "embed":
+        raise WonderlandError(
+            f"{spec.name} cannot be added to an embedding: put it into the mixer's spec, "
+            f"as in nn.Attention.spec(position={spec.name}.spec())."
+        )
+    return position
+
+
+def _attention(dim: int) -> Spec:
+    """Attention with rotary positions: four heads, or fewer where their width would not be even."""
+    if dim % 2:
+        raise WonderlandError(
+            f"The attention that a Decoder has by default turns pairs of features, so dim is even, not {dim}: "
+            "choose another dim or give a mixer."
+        )
+    heads = next(heads for heads in (4, 3, 2, 1) if dim % (2 * heads) == 0)
+    return Attention.spec(heads=heads, position=Rotary.spec())
+
+
+def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
+    if isinstance(channel, Spec):
+        return channel
+    alone = isinstance(mixer, Spec) and getattr(find(mixer.name), "alone", False)
+    return None if channel is False or (alone and channel is None) else MLP.spec()
+
+
+def _sees_ahead(module: nn.Module) -> bool:
+    return not isinstance(module, Block | Stack) and getattr(module, "causal", True) is False
+
+
+def _check_rows(mask: Tensor) -> None:
+    if not torch.compiler.is_compiling() and not mask.any(1).all():
+        row = int((~mask.any(1)).nonzero()[0])
+        raise WonderlandError(
+            f"Decoder got a mask whose row {row} has no real token: leave empty sequences out of the batch."
+        )
+
+
+def _to_the_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Rows rolled until their real tokens come first, and where each position went; None where nothing moved."""
+    first = mask.to(torch.uint8).argmax(1, keepdim=True)
+    if not torch.compiler.is_compiling() and not first.any():
+        return tokens, mask, None
+    t = tokens.shape[1]
+    steps = torch.arange(t, device=tokens.device)
+    index = (steps + first) % t
+    return tokens.gather(1, index), mask.gather(1, index), (steps - first) % t
+
+
+def _take(h: Tensor, index: Tensor) -> Tensor:
+    return h.gather(1, index.unsqueeze(-1).expand(-1, -1, h.shape[2]))
+
+
+def _draw(logits: Tensor, temperature: float | int, generator: torch.Generator | None) -> Tensor:
+    if temperature == 0:
+        return logits.argmax(-1, keepdim=True)
+    return torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator)

@@ -1,0 +1,364 @@
+"""Self-attention: every token asks all others, and takes a mean of their values weighted by how well they answer."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from wonderland.core import Spec, WonderlandError, part
+from wonderland.nn.cache import cache_layout, forget, one_longer, remember, standing, visible
+from wonderland.nn.mixer import Layout, Mixer, State, hide, positions
+from wonderland.nn.positions import Alibi, Position, Rotary
+from wonderland.nn.quarantine import quarantine, release, spoil
+from wonderland.ops import steps
+from wonderland.ops.attention_step import attention_step
+from wonderland.ops.softmax import masked_softmax
+
+
+@part
+class Attention(Mixer):
+    r"""Multi-head self-attention: causal or not, with grouped keys and values, sliding windows, and any positions.
+
+    .. math::
+        q_i = W_q x_i, \quad k_j = W_k x_j, \quad v_j = W_v x_j, \qquad
+        h_i = \sum_j \mathrm{softmax}_j\!\left(\frac{q_i^\top k_j}{\sqrt{k}} + B_{ij}\right) v_j, \qquad
+        y_i = W_o [h_i^1 \Vert \dots \Vert h_i^H]
+
+    - `heads`: 4, or the largest smaller number that divides dim, unless given.
+    - `kv_heads`: heads for keys and values; `heads` of them is plain attention, 1 is multi-query, between is grouped-query.
+    - `key_dim`, `value_dim`: width of one head, dim / heads unless given.
+    - `causal`: a token sees itself and those before it; else all of them.
+    - `window`: a token sees only those less than `window` places away (itself included).
+    - `position`: a spec of a `Position` that rotates or biases: `Rotary.spec()`, `Alibi.spec()`, `RelativeBias.spec()`.
+    - `scale`: what scores are multiplied with, 1 / sqrt(key_dim) unless given.
+    - `dropout`: the chance that a weight is left out in training. `bias`: whether projections have one.
+
+    Projections are fused: `project` holds the rows of queries, keys and values, in this order, head after head.
+
+    Shapes: x (b, t, dim) -> (b, t, dim); state: the cache of keys and values, kv_heads (key_dim + value_dim) numbers for
+    each token (with a window, for the last window - 1), and the places of its entries.
+    Cost: t^2 heads (key_dim + value_dim) multiply-adds; with a causal window, at most 2 t window heads (key_dim + value_dim).
+    Book: Alice 10.1, 11.1, 11.2; D2L 11.5. Paper: Vaswani et al., 2017; Shazeer, 2019; Ainslie et al., 2023; Beltagy et
+    al., 2020.
+
+    >>> mixer = Attention(16, heads=2, kv_heads=1)
+    >>> x = torch.randn(1, 5, 16)
+    >>> head, state = mixer.stream(x[:, :3])
+    >>> tail, state = mixer.stream(x[:, 3:], state)
+    >>> torch.allclose(torch.cat([head, tail], 1), mixer(x), atol=1e-6)
+    True
+    """
+
+    takes_specs = True
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        heads: int | None = None,
+        kv_heads: int | None = None,
+        causal: bool = True,
+        window: int | None = None,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        position: Spec | None = None,
+        scale: float | None = None,
+        dropout: float | int = 0.0,
+        bias: bool = False,
+    ):
+        super().__init__()
+        self.dim, self.causal, self.window, self.dropout = dim, causal, window, dropout
+        self.heads, self.kv_heads, self.key_dim, self.value_dim = head_sizes(
+            type(self).__name__, dim, heads, kv_heads, key_dim, value_dim, dropout
+        )
+        if window is not None and window < 1:
+            raise WonderlandError(
+                f"Attention cannot be built with window={window}: a token sees itself, so it is 1 or more."
+            )
+        self.scale = 1 / math.sqrt(self.key_dim) if scale is None else scale
+        self.position: Position | None
+        self.register_module("position", _built(position, self.key_dim, self.heads))
+        self._rotates = self.position is not None and self.position.kind == "rotate"
+        self._biases = self.position is not None and self.position.kind == "bias"
+        self._in_kernel = self.position is None or isinstance(self.position, Rotary | Alibi)
+        self._half = isinstance(self.position, Rotary) and self.position.layout == "half"
+        self._query_width, self._key_width = self.heads * self.key_dim, self.kv_heads * self.key_dim
+        self._value_width = self.kv_heads * self.value_dim
+        self.project = nn.Linear(dim, self._query_width + self._key_width + self._value_width, bias=bias)
+        self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias)
+
+    @property
+    def receptive_field(self) -> tuple[int | None, int | None]:
+        """How many tokens before and after itself a position sees; None for no limit."""
+        reach = None if self.window is None else self.window - 1
+        return (reach, 0 if self.causal else reach)
+
+    def laws(self) -> tuple[Callable[..., Any], ...]:
+        from wonderland import laws
+
+        own = [laws.strict_causality] if self.causal else []
+        if self.window is not None:
+            own += [laws.locality]
+            # Without a window, the zeros put before a sequence are tokens that the others see.
+            own += [laws.shift_equivariance] if self.position is None or self.position.relative else []
+        elif not self.causal and self.position is None:
+            own += [laws.permutation_equivariance]
+        return (*super().laws(), *own)
+
+    def layout(self) -> Layout:
+        return cache_layout(self._key_width + self._value_width)
+
+    def state_numbers(self, t: int) -> int:
+        return super().state_numbers(t if self.window is None else min(t, self.window - 1))
+
+    def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        x = hide(x, mask)
+        if self.causal and (self.window is not None or torch.compiler.is_compiling()):
+            x, broken = quarantine(x)
+            return hide(release(self._whole(x, mask), broken, self.window), mask)
+        y = self._whole(x, mask)
+        # The last position sees all of its row, so a broken token anywhere shows there, and costs nothing to look for.
+        if self.causal and not math.isfinite(y.detach()[:, -1].sum().item()):
+            x, broken = quarantine(x)
+            y = release(self._whole(x, mask), broken)
+        return hide(y, mask)
+
+    def _whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        q, k, v, _ = self._project(x, None)
+        return self._from_nothing(q, k, v, mask)
+
+    def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        if not self.causal:
+            return self.whole(x, mask), ()
+        if state is not None and seen is not None and mask is None and x.shape[1] == 1 and state[1].shape[1] == 0:
+            return self._step(x, state, seen)
+        x, broken = quarantine(x)
+        q, k, v, fused = self._project(x, seen)
+        new = torch.cat([k, v], -1) if fused is None else fused[..., self._query_width :]
+        entries, places = remember(state, new, seen, mask, self.window)
+        if state is None:
+            y = self._from_nothing(q, k, v, mask)
+        else:
+            queries, keys = standing(entries, places, x.shape[1], seen, self.window)
+            bias = self._bias(queries, keys, visible(queries, keys, True, self.window))
+            k, v = entries.split((self._key_width, self._value_width), -1)
+            y = self._attend(q, k, v, bias)
+        return release(y, broken, self.window), forget(spoil(entries, broken), places, self.window)
+
+    def _step(self, x: Tensor, state: State, seen: Tensor) -> tuple[Tensor, State]:
+        """One token after a cache without masks, which holds only what it may see: as few operations as possible."""
+        if self._in_kernel and not (self.training and self.dropout) and steps.fits(x, state[0]):
+            found = self._native_step(x, state, seen)
+            if found is not None:
+                return found
+        b = x.shape[0]
+        fused = self.project(x)
+        turning = self._query_width + self._key_width
+        if self._rotates:
+            assert self.position is not None
+            turned = self.position.rotate(fused[..., :turning].view(b, 1, -1, self.key_dim), seen.unsqueeze(1))
+            turned = turned.view(b, 1, turning)
+            q, new = (
+                turned[..., : self._query_width],
+                torch.cat([turned[..., self._query_width :], fused[..., turning:]], -1),
+            )
+        else:
+            q, new = fused[..., : self._query_width], fused[..., self._query_width :]
+        entries, places = remember(state, new, seen, None, self.window)
+        bias = None
+        if self._biases:
+            queries, keys = standing(entries, places, 1, seen, self.window)
+            bias = self._bias(queries, keys, None)
+        # With one query, heads side by side and heads one under the other are the same numbers in the same order.
+        q = q.view(b, self.heads, 1, self.key_dim)
+        if self.key_dim == self.value_dim:
+            both = entries.view(b, -1, 2 * self.kv_heads, self.key_dim).transpose(1, 2)
+            k, v = both.split(self.kv_heads, 1)
+        else:
+            k = self._split(entries[..., : self._key_width], self.kv_heads, self.key_dim)
+            v = self._split(entries[..., self._key_width :], self.kv_heads, self.value_dim)
+        y = attend(q, k, v, bias, self.scale, dropout=self.dropout if self.training else 0.0)
+        return self.out(y), forget(entries, places, self.window)
+
+    def _native_step(self, x: Tensor, state: State, seen: Tensor) -> tuple[Tensor, State] | None:
+        """`_step` as one kernel; None where that has no form of it."""
+        weights = steps.weights(self, ("project", "out"), ())
+        if weights is None:
+            return None
+        # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
+        children = self._modules
+        position, project, out = children["position"], children["project"], children["out"]
+        frequencies = slopes = None
+        if self._rotates:
+            frequencies = position._buffers["frequencies"]  # pyright: ignore[reportOptionalMemberAccess]
+        elif self._biases:
+            slopes = position.slopes  # pyright: ignore[reportOptionalMemberAccess]
+        table = slopes if frequencies is None else frequencies
+        if table is not None and table.dtype != x.dtype:
+            return None
+        entries, grown, copy = one_longer(state[0], self.window)
+        y = attention_step(
+            x, weights[0], project._parameters["bias"], weights[1], out._parameters["bias"], entries, grown, seen,  # pyright: ignore[reportOptionalMemberAccess]
+            frequencies, slopes, self.heads, self.kv_heads, self.key_dim, self.scale, self._half, copy,
+        )  # fmt: skip
+        return y, forget(grown, state[1], self.window)
+
+    def maps(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b heads t t"]:
+        """The attention weights of every head; rows sum to 1, those of masked positions to 0."""
+        self.check(x, mask)
+        return self._maps(hide(x, mask), mask)[0]
+
+    def contributions(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b heads t dim"]:
+        """What each head writes; the sum over heads is the output, less the bias of `out` where there is one."""
+        self.check(x, mask)
+        weights, v = self._maps(hide(x, mask), mask)
+        heads = v.view(*v.shape[:2], self.kv_heads, self.value_dim).transpose(1, 2)
+        read = weights @ heads.repeat_interleave(self.heads // self.kv_heads, 1)
+        return torch.einsum("bhtv,dhv->bhtd", read, self.out.weight.view(self.dim, self.heads, self.value_dim))
+
+    def _project(self, x: Tensor, seen: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Queries, keys and values (b, t, heads * width), and all of them where they lie side by side."""
+        fused = self.project(x)
+        if not self._rotates:
+            # One split, whose backward is one concatenation: slices would each fill a tensor of the whole width.
+            q, k, v = fused.split((self._query_width, self._key_width, self._value_width), -1)
+            return q, k, v, fused
+        assert self.position is not None
+        turned, v = fused.split((self._query_width + self._key_width, self._value_width), -1)
+        turned = turned.view(*x.shape[:2], -1, self.key_dim)
+        turned = self.position.rotate(turned, positions(x, seen)).flatten(2)
+        q, k = turned.split((self._query_width, self._key_width), -1)
+        return q, k, v, None
+
+    def _from_nothing(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """All positions of a sequence from its beginning. Padding at the right end is hidden from the rest by causality."""
+        t = q.shape[1]
+        window = None if self.window is None or self.window >= t else self.window
+        if window is None and not self._biases:
+            if self.causal or mask is None:
+                return self._attend(q, k, v, None, self.causal)
+            # A row without a real token sees its padding: its output is not used, and must not be NaN.
+            return self._attend(q, k, v, (mask | ~mask[:, :1])[:, None, None])
+        if window is not None and self.causal and 2 * window < t:
+            return self._in_blocks(q, k, v, window)
+        places = torch.arange(t, device=q.device).unsqueeze(0)
+        keys = places if self.causal or mask is None else places.masked_fill(~mask, -1)
+        return self._attend(q, k, v, self._bias(places, keys, visible(places, keys, self.causal, window)))
+
+    def _in_blocks(self, q: Tensor, k: Tensor, v: Tensor, window: int) -> Tensor:
+        """A causal window, in time linear in the sequence: each block of `window` queries sees its own keys and one before."""
+        b, t, _ = q.shape
+        count = -(-t // window)
+        missing = count * window - t
+        q = F.pad(q, (0, 0, 0, missing)).view(b * count, window, -1)
+        k, v = (
+            F.pad(keys, (0, 0, window, missing)).unfold(1, 2 * window, window).transpose(2, 3).flatten(0, 1)
+            for keys in (k, v)
+        )
+        queries = torch.arange(count * window, device=q.device).view(count, window)
+        keys = queries[:, :1] + torch.arange(-window, window, device=q.device)
+        queries, keys = queries.clamp_max(t - 1), keys.masked_fill(keys >= t, -1)
+        bias = self._bias(queries, keys, visible(queries, keys, True, window))
+        assert bias is not None
+        y = self._attend(q, k, v, bias.expand(b, *([-1] * 4)).flatten(0, 1) if b > 1 else bias)
+        return y.view(b, count * window, -1)[:, :t]
+
+    def _bias(self, queries: Tensor, keys: Tensor, allowed: Tensor | None) -> Tensor | None:
+        """What is added to the scores, or a mask of booleans where nothing is: (b, heads, q, k), or with ones."""
+        if not self._biases:
+            return allowed
+        assert self.position is not None
+        bias = self.position.bias(queries, keys.clamp_min(0)).to(self.project.weight.dtype)
+        return bias if allowed is None else bias.masked_fill(~allowed, -math.inf)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool = False) -> Tensor:
+        y = attend(
+            self._split(q, self.heads, self.key_dim),
+            self._split(k, self.kv_heads, self.key_dim),
+            self._split(v, self.kv_heads, self.value_dim),
+            bias,
+            self.scale,
+            causal=causal,
+            dropout=self.dropout if self.training else 0.0,
+        )
+        return self.out(y)
+
+    def _split(self, x: Tensor, heads: int, width: int) -> Tensor:
+        return x.view(x.shape[0], x.shape[1], heads, width).transpose(1, 2)
+
+    def _maps(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        q, k, v, _ = self._project(x, None)
+        q, k = self._split(q, self.heads, self.key_dim), self._split(k, self.kv_heads, self.key_dim)
+        scores = q @ k.repeat_interleave(self.heads // self.kv_heads, 1).transpose(-1, -2) * self.scale
+        places = torch.arange(x.shape[1], device=x.device).unsqueeze(0)
+        allowed = visible(places, places, self.causal, self.window)
+        if self._biases:
+            assert self.position is not None
+            scores = scores + self.position.bias(places, places)
+        if mask is not None:
+            allowed = allowed & mask[:, None, None] & mask[:, None, :, None]
+        return masked_softmax(scores, allowed), v
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, *, causal: bool = False, dropout: float = 0.0
+) -> Tensor:
+    """Fused attention of heads (b, h, t, width), with views instead of copies; the heads side by side: (b, t, h * v)."""
+    key_dim, value_dim = k.shape[3], v.shape[3]
+    if key_dim < value_dim:
+        q, k = F.pad(q, (0, value_dim - key_dim)), F.pad(k, (0, value_dim - key_dim))
+    elif value_dim < key_dim:
+        # The fused kernel wants one width; zeros cost less than the whole matrix of scores.
+        v = F.pad(v, (0, key_dim - value_dim))
+    y = F.scaled_dot_product_attention(q, k, v, bias, dropout, causal, scale=scale, enable_gqa=k.shape[1] != q.shape[1])
+    y = y if y.shape[3] == value_dim else y[..., :value_dim]
+    return y.reshape(y.shape[0], 1, -1) if y.shape[2] == 1 else y.transpose(1, 2).flatten(2)
+
+
+def head_sizes(
+    name: str,
+    dim: int,
+    heads: int | None,
+    kv_heads: int | None,
+    key_dim: int | None,
+    value_dim: int | None,
+    dropout: float = 0.0,
+) -> tuple[int, int, int, int]:
+    """Heads, heads of keys and values, and their widths, with the defaults filled in."""
+    given = f"{name} cannot be built with dim={dim}, heads={heads}"
+    if dim < 1:
+        raise WonderlandError(f"{given}: dim is a whole number from 1.")
+    if heads is None:
+        heads = next(count for count in (4, 3, 2, 1) if dim % count == 0)
+    if heads < 1 or (dim % heads and None in (key_dim, value_dim)):
+        raise WonderlandError(f"{given}: heads divides dim, unless key_dim and value_dim are given.")
+    kv_heads = heads if kv_heads is None else kv_heads
+    if kv_heads < 1 or heads % kv_heads:
+        raise WonderlandError(f"{given}, kv_heads={kv_heads}: kv_heads divides heads.")
+    key_dim = dim // heads if key_dim is None else key_dim
+    value_dim = dim // heads if value_dim is None else value_dim
+    if min(key_dim, value_dim) < 1:
+        raise WonderlandError(f"{given}, key_dim={key_dim}, value_dim={value_dim}: widths are whole numbers from 1.")
+    if not 0 <= dropout < 1:
+        raise WonderlandError(f"{given}, dropout={dropout}: dropout is at least 0 and below 1.")
+    return heads, kv_heads, key_dim, value_dim
+
+
+def _built(position: Spec | None, key_dim: int, heads: int) -> Position | None:
+    if position is None:
+        return None
+    if not isinstance(position, Spec):
+        raise WonderlandError(
+            f"Attention takes a position as a spec, not as {type(position).__name__}: write Rotary.spec() or the like."
+        )
+    built = position.build(dim=key_dim, heads=heads)
+    if not isinstance(built, Position) or built.kind == "embed":
+        raise WonderlandError(
+            f"Attention cannot use {position.name} as its position: it takes one that rotates or biases "
+            "(Rotary, Alibi, RelativeBias); one that embeds is added to the embeddings, by the model."
+        )
+    return built

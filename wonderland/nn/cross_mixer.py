@@ -1,0 +1,100 @@
+"""The contract of cross mixers: one sequence reads another, which is prepared once and read as often as needed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wonderland.core import Part, WonderlandError
+from wonderland.nn.mixer import Layout, State, _misfit, check_mask, hide
+
+
+class CrossMixer(Part, nn.Module):
+    """What lets the tokens of x read a context: (b, t, dim) and (b, m, context_dim) -> (b, t, dim).
+
+    A cross mixer writes two methods: `read` turns the context into a state, `answer` lets x look into it, each position
+    for itself. `forward(x, context, mask, context_mask)` is `stream(x, prepare(context, context_mask), mask)`.
+
+    The state never changes, so `stream` returns the outputs alone, and x may come in any pieces. Masks are True where a
+    token is real, real tokens first; masked positions of x and of the context are never read, and output 0.
+    """
+
+    causal: bool = True
+    receptive_field: tuple[int | None, int | None] = (0, 0)
+    dim: int
+    context_dim: int
+
+    def laws(self) -> tuple[Callable[..., Any], ...]:
+        """What this instance promises of x, the context held fixed; the suite checks it."""
+        from wonderland import laws
+
+        return (
+            laws.causality,
+            laws.strict_causality,
+            laws.locality,
+            laws.permutation_equivariance,
+            laws.shift_equivariance,
+            laws.batch_independence,
+            laws.padding_invariance,
+            laws.gradients,
+            laws.determinism,
+            laws.save_load,
+            laws.finiteness,
+            laws.compiles,
+        )
+
+    def state_layout(self) -> Layout:
+        """The state without its batch: a tuple of slots, among them the mask of the context."""
+        raise NotImplementedError
+
+    def read(self, context: Tensor, mask: Tensor | None) -> State:
+        """The context as a state; masked positions of it hold 0."""
+        raise NotImplementedError
+
+    def answer(self, x: Tensor, state: State) -> Tensor:
+        """What each position of x takes from the state."""
+        raise NotImplementedError
+
+    def prepare(self, context: Tensor, context_mask: Tensor | None = None) -> State:
+        """Read the context once, to be looked at from any number of pieces of x."""
+        name = f"The context of {type(self).__name__}"
+        check_features(context, self.context_dim, name)
+        check_mask(context_mask, context.shape[0], context.shape[1], name)
+        if context_mask is not None and not torch.compiler.is_compiling() and not context_mask[:, 0].all():
+            row = int((~context_mask[:, 0]).nonzero()[0])
+            raise WonderlandError(
+                f"{name} has no real token in row {row}: leave rows without a context out of the batch."
+            )
+        return self.read(hide(context, context_mask), context_mask)
+
+    def forward(
+        self, x: Tensor, context: Tensor, mask: Tensor | None = None, context_mask: Tensor | None = None
+    ) -> Tensor:
+        return self.stream(x, self.prepare(context, context_mask), mask)
+
+    def stream(self, x: Tensor, state: State, mask: Tensor | None = None) -> Tensor:
+        """What the tokens of x take from a prepared context."""
+        check_features(x, self.dim, type(self).__name__)
+        check_mask(mask, x.shape[0], x.shape[1], type(self).__name__)
+        if not torch.compiler.is_compiling() and (wrong := _misfit(state, self.state_layout(), x.shape[0], "")):
+            raise WonderlandError(
+                f"The context does not fit this {type(self).__name__}: {wrong}. "
+                "A prepared context belongs to the module and the batch that made it: call prepare again."
+            )
+        return self.proceed(x, state, mask)
+
+    def proceed(self, x: Tensor, state: State, mask: Tensor | None) -> Tensor:
+        """`stream` without its checks, for mixers made of mixers."""
+        return hide(self.answer(hide(x, mask), state), mask)
+
+
+def check_features(x: Any, dim: int, name: str) -> None:
+    """Say what is wrong with features that do not fit."""
+    if not isinstance(x, Tensor) or x.dim() != 3 or x.shape[2] != dim or 0 in x.shape:
+        given = f"of shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"of type {type(x).__name__}"
+        raise WonderlandError(
+            f"{name} takes a tensor (batch, time, {dim}) with at least one row and one position, not one {given}."
+        )
+    if not x.is_floating_point():
+        raise WonderlandError(f"{name} takes floating point features, not {x.dtype}: embed tokens first.")

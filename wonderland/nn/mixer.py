@@ -1,0 +1,319 @@
+"""The contract of sequence mixers: the whole sequence at once, or piece after piece from a state, with one result."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wonderland.core import Part, WonderlandError
+
+State = tuple[Any, ...]
+Layout = tuple[Any, ...]
+TIME = -1
+
+_consuming: ContextVar[bool] = ContextVar("consuming", default=False)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One tensor of a state: its sizes after the batch (`TIME` where it grows with the sequence) and how it starts."""
+
+    sizes: tuple[int, ...] = ()
+    fill: float = 0.0
+    dtype: torch.dtype | None = None
+
+
+COUNT = Slot(dtype=torch.int64)
+
+
+class Mixer(Part, nn.Module):
+    """What mixes tokens and keeps their number: (b, t, dim) -> (b, t, dim).
+
+    A mixer writes one method, `mix`, and describes its state with `layout`; a pointwise one derives from `Pointwise`, one
+    made of others overrides `proceed`. All the rest is here: a call checks what it was given and says what is wrong, hides
+    masked positions (they may hold NaN, output 0, leave the state unchanged), and counts the real tokens seen.
+
+    `forward(x, mask)` takes all positions at once. `stream(x, state, mask)` continues after `state` with one or more new
+    positions and returns the outputs and the next state; any cutting of a sequence gives the outputs of the whole. A state
+    is never written to, so it can be continued twice, unless the caller says so with `consuming`.
+
+    `mask` is (b, t), True where a token is real; real tokens come first in each row.
+    """
+
+    causal: bool = True
+    dim: int
+
+    def laws(self) -> tuple[Callable[..., Any], ...]:
+        """What this instance promises; the suite checks it."""
+        from wonderland import laws
+
+        always = (laws.batch_independence, laws.padding_invariance, laws.gradients, laws.determinism, laws.save_load)
+        return ((laws.causality, laws.streaming) if self.causal else ()) + always + (laws.finiteness, laws.compiles)
+
+    def layout(self) -> Layout:
+        """The state without its batch: a nested tuple of slots. The count of tokens seen is added by the contract."""
+        return ()
+
+    def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        """The equation. Masked positions of `x` hold 0; what is returned there is not used, but must not enter the state.
+
+        `state` is None at the start, else as `layout` says; `seen` (b,) counts the tokens before this piece, None for none.
+        A mixer that is not causal is only ever called with both None, and returns the state ().
+        """
+        raise NotImplementedError
+
+    def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """All positions at once, unchecked; overridden where that has a faster form than streaming from nothing."""
+        return self.proceed(x, None, mask)[0]
+
+    def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        """`stream` without its checks, for mixers made of mixers."""
+        x = hide(x, mask)
+        own, seen = (None, None) if state is None else (state[:-1], state[-1])
+        y, own = self.mix(x, own, seen, mask)
+        return hide(y, mask), (*own, _count(x, seen, mask)) if self.causal else ()
+
+    # Anything may be handed in here: what does not fit meets a sentence, so the signature stays open.
+    def forward(self, x: Any, mask: Any = None) -> Tensor:
+        self.check(x, mask)
+        if mask is not None and not torch.compiler.is_compiling() and not mask[:, 0].all():
+            row = int((~mask[:, 0]).nonzero()[0])
+            raise WonderlandError(
+                f"{type(self).__name__} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
+            )
+        return self.whole(x, mask)
+
+    def stream(self, x: Any, state: Any = None, mask: Any = None) -> tuple[Tensor, State]:
+        """Continue after `state` (None: at the beginning) with new positions; returns outputs and the next state."""
+        if not self.causal:
+            raise WonderlandError(
+                f"This {type(self).__name__} is not causal, so it cannot stream: call it on the whole sequence."
+            )
+        self.check(x, mask)
+        if state is not None:
+            self.check_state(state, x.shape[0])
+        return self.proceed(x, state, mask)
+
+    def start(self, batch: int, *, dtype: torch.dtype | None = None, device: Any = None) -> State:
+        """The state before the first token, written out (`stream` takes None for it)."""
+        like = next(self.parameters(), torch.empty(0))
+        return _fill(self.state_layout(), batch, dtype or like.dtype, device or like.device)
+
+    def state_layout(self) -> Layout:
+        """The whole state's layout: that of `layout`, with the count of tokens."""
+        return (*self.layout(), COUNT)
+
+    def state_numbers(self, t: int) -> int:
+        """How many numbers the state holds for one sequence after t tokens, the count not included."""
+        return sum(_product(slot.sizes, t) for slot in _slots(self.state_layout()) if slot.dtype is None)
+
+    def check(self, x: Any, mask: Any) -> None:
+        """Say what is wrong with an input that does not fit."""
+        name = type(self).__name__
+        if not isinstance(x, Tensor) or x.dim() != 3 or x.shape[2] != self.dim or 0 in x.shape:
+            given = f"of shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"of type {type(x).__name__}"
+            raise WonderlandError(
+                f"{name} takes a tensor (batch, time, {self.dim}) with at least one row and one position, not one {given}."
+            )
+        if not (x.is_floating_point() or x.is_complex()):
+            raise WonderlandError(f"{name} takes floating point features, not {x.dtype}: embed tokens first.")
+        check_mask(mask, x.shape[0], x.shape[1], name)
+
+    def check_state(self, state: Any, batch: int) -> None:
+        """Say what is wrong with a state that is not one of this module's."""
+        layout = self.state_layout()
+        wrong = "" if fits(state, layout, batch) else _misfit(state, layout, batch, "")
+        if wrong:
+            raise WonderlandError(
+                f"The state does not fit this {type(self).__name__}: {wrong}. "
+                "A state belongs to the module and the batch that made it; state=None starts anew."
+            )
+
+
+class Pointwise(Mixer):
+    """A mixer that looks at each position alone: it mixes channels, and its state is ()."""
+
+    receptive_field = (0, 0)
+
+    def laws(self) -> tuple[Callable[..., Any], ...]:
+        from wonderland import laws
+
+        alike = (laws.permutation_equivariance, laws.shift_equivariance)
+        return (*super().laws(), laws.strict_causality, *alike, laws.locality)
+
+    def state_layout(self) -> Layout:
+        return ()
+
+    def apply_to(self, x: Tensor) -> Tensor:
+        """The equation at each position."""
+        raise NotImplementedError
+
+    def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        return hide(self.apply_to(hide(x, mask)), mask), ()
+
+
+def hide(x: Tensor, mask: Tensor | None) -> Tensor:
+    """`x` with 0 at masked positions."""
+    return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0)
+
+
+def positions(x: Tensor, seen: Tensor | None) -> Tensor:
+    """Where the tokens of a piece stand: (b, t) after `seen` tokens, or (1, t) at the beginning."""
+    steps = torch.arange(x.shape[1], device=x.device)
+    return steps.unsqueeze(0) if seen is None else seen.unsqueeze(1) + steps
+
+
+def lengths(mask: Tensor) -> Tensor:
+    """How many real tokens each row has: (b,)."""
+    return mask.sum(1)
+
+
+def check_mask(mask: Any, batch: int, length: int, name: str) -> None:
+    """Say what is wrong with a mask: its type, its shape, or real tokens that do not come first."""
+    if mask is None:
+        return
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (batch, length):
+        given = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
+        raise WonderlandError(
+            f"{name} takes a mask of booleans ({batch}, {length}), True where a token is real, not {given}."
+        )
+    if torch.compiler.is_compiling():
+        return
+    late = (mask[:, 1:] & ~mask[:, :-1]).any(1)
+    if late.any():
+        row = int(late.nonzero()[0])
+        raise WonderlandError(
+            f"{name} got a mask whose row {row} has a real token after a hidden one: put padding at the right end."
+        )
+
+
+def rows(state: Any, index: Tensor) -> Any:
+    """A copy of a state with the chosen rows of the batch, in the order given; beams go through here.
+
+    >>> rows((torch.arange(3), ()), torch.tensor([2, 2]))
+    (tensor([2, 2]), ())
+    """
+    return over(state, lambda tensor: tensor.index_select(0, index))
+
+
+def detach(state: Any) -> Any:
+    """The same state cut off from what came before: truncated backpropagation through time."""
+    return over(state, Tensor.detach)
+
+
+def over(state: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """A state with a function applied to each of its tensors."""
+    return tuple(over(entry, function) for entry in state) if isinstance(state, tuple) else function(state)
+
+
+@contextmanager
+def consuming() -> Iterator[None]:
+    """Let `stream` write into the states it is given: caches grow by doubling, in place, instead of being copied.
+
+    For generation: only without gradients, and only when each state is continued once.
+    """
+    token = _consuming.set(True)
+    try:
+        yield
+    finally:
+        _consuming.reset(token)
+
+
+def may_consume() -> bool:
+    """Whether a state may be written to now."""
+    return not torch.compiler.is_compiling() and not torch.is_grad_enabled() and _consuming.get()
+
+
+def grow(cache: Tensor, new: Tensor) -> Tensor:
+    """A cache (b, n, ...) followed by new entries (b, t, ...): a copy, or in place where that is allowed.
+
+    Consumed caches keep room for as many entries again; how much is read off the stride of the batch, so that a cache is
+    always a plain tensor of the entries it has.
+    """
+    if not may_consume():
+        return torch.cat([cache, new], 1)
+    n, total = cache.shape[1], cache.shape[1] + new.shape[1]
+    entry = _product(tuple(cache.shape[2:]), 0)
+    room = cache.stride(0) // max(entry, 1)
+    fits = cache.stride(1) == entry and cache.storage_offset() + cache.shape[0] * cache.stride(0) <= _held(cache)
+    if not fits or room < total:
+        longer = cache.new_empty((cache.shape[0], max(2 * total, 16), *cache.shape[2:]))
+        longer[:, :n] = cache
+        cache = longer
+    else:
+        cache = cache.as_strided((cache.shape[0], room, *cache.shape[2:]), cache.stride())
+    cache[:, n:total] = new
+    return cache[:, :total]
+
+
+def _held(tensor: Tensor) -> int:
+    return tensor.untyped_storage().nbytes() // tensor.element_size()
+
+
+def _count(x: Tensor, seen: Tensor | None, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return seen + x.shape[1] if seen is not None else torch.full((x.shape[0],), x.shape[1], device=x.device)
+    return lengths(mask) if seen is None else seen + lengths(mask)
+
+
+def _product(sizes: tuple[int, ...], t: int) -> int:
+    total = 1
+    for size in sizes:
+        total *= t if size == TIME else size
+    return total
+
+
+def _slots(layout: Any) -> list[Slot]:
+    return [layout] if isinstance(layout, Slot) else [slot for entry in layout for slot in _slots(entry)]
+
+
+def _fill(layout: Any, batch: int, dtype: torch.dtype, device: Any) -> Any:
+    if isinstance(layout, Slot):
+        sizes = [0 if size == TIME else size for size in layout.sizes]
+        return torch.full((batch, *sizes), layout.fill, dtype=layout.dtype or dtype, device=device)
+    return tuple(_fill(entry, batch, dtype, device) for entry in layout)
+
+
+def fits(state: Any, layout: Any, batch: int) -> bool:
+    """Whether a state is as its layout says; quick, because every step asks."""
+    if isinstance(layout, Slot):
+        sizes = layout.sizes
+        if not isinstance(state, Tensor) or state.dim() != len(sizes) + 1:
+            return False
+        had = state.shape
+        return had[0] == batch and (
+            had[1:] == sizes or all(a in (TIME, b) for a, b in zip(sizes, had[1:], strict=True))
+        )
+    if not isinstance(state, tuple) or len(state) != len(layout):
+        return False
+    for entry, expected in zip(state, layout, strict=True):  # noqa: SIM110 - a generator costs as much as the checks
+        if not fits(entry, expected, batch):
+            return False
+    return True
+
+
+def _misfit(state: Any, layout: Any, batch: int, where: str) -> str:
+    """What is wrong with a state, or nothing."""
+    spot = f"entry {where.lstrip('.')}" if where else "it"
+    if isinstance(layout, Slot):
+        if not isinstance(state, Tensor):
+            return f"{spot} is a {type(state).__name__} where a tensor belongs"
+        if state.dim() == len(layout.sizes) + 1 and all(
+            size in (TIME, had) for size, had in zip(layout.sizes, state.shape[1:], strict=True)
+        ):
+            if state.shape[0] == batch:
+                return ""
+            return f"{spot} is for {state.shape[0]} rows and the input has {batch}"
+        shape = ", ".join(str(size) for size in (batch, *("t" if size == TIME else size for size in layout.sizes)))
+        return f"{spot} has shape {tuple(state.shape)} where ({shape}) belongs"
+    if not isinstance(state, tuple) or len(state) != len(layout):
+        had = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
+        return f"{spot} is {had} where a tuple of {len(layout)} belongs"
+    for index, (entry, expected) in enumerate(zip(state, layout, strict=True)):
+        if wrong := _misfit(entry, expected, batch, f"{where}.{index}"):
+            return wrong
+    return ""

@@ -1,0 +1,10 @@
+"""Where a token stands: added to embeddings (embed), turned into queries and keys (rotate), or added to scores (bias)."""
+
+from wonderland.nn.positions.alibi import Alibi
+from wonderland.nn.positions.learned import Learned
+from wonderland.nn.positions.position import Position
+from wonderland.nn.positions.relative_bias import RelativeBias
+from wonderland.nn.positions.rotary import Rotary
+from wonderland.nn.positions.sinusoidal import Sinusoidal
+
+__all__ = ["Alibi", "Learned", "Position", "RelativeBias", "Rotary", "Sinusoidal"]

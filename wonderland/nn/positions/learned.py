@@ -1,0 +1,51 @@
+"""Learned positions: one trainable vector for each place, added to the embeddings."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from wonderland.core import WonderlandError, part
+from wonderland.nn.positions.position import Position
+
+
+@part
+class Learned(Position):
+    r"""Absolute positions looked up in a table; best where sequences are about equally long.
+
+    .. math::
+        x_i \leftarrow x_i + S_i, \qquad S \in \mathbb{R}^{\mathrm{length} \times \mathrm{dim}}
+
+    Shapes: positions (b, t), below `length` -> (b, t, dim).
+    Book: Alice 10.2.2. Paper: Gehring et al., 2017; Dosovitskiy et al., 2021.
+
+    >>> Learned(8, length=16).embed(torch.arange(5).unsqueeze(0)).shape
+    torch.Size([1, 5, 8])
+    """
+
+    kind = "embed"
+
+    def __init__(self, dim: int, heads: int = 1, *, length: int = 1024):
+        super().__init__()
+        if min(dim, length) < 1:
+            raise WonderlandError(
+                f"Learned cannot be built with dim={dim}, length={length}: both are whole numbers from 1."
+            )
+        self.weight = nn.Parameter(torch.empty(length, dim))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def embed(self, positions: Int[Tensor, "b t"]) -> Float[Tensor, "b t dim"]:
+        within(positions, self.weight.shape[0], "Learned")
+        return F.embedding(positions, self.weight)
+
+
+def within(positions: Tensor, length: int, name: str) -> None:
+    """Say so when a position lies beyond a table."""
+    if torch.compiler.is_compiling():
+        return
+    last = int(positions.max())
+    if last >= length:
+        raise WonderlandError(
+            f"{name} has {length} positions and was asked for position {last}, counted from 0: "
+            "give shorter sequences, or build it with a larger length."
+        )

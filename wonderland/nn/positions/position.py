@@ -1,0 +1,37 @@
+"""The contract of positions: one of embed, rotate and bias, given where the tokens stand."""
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from wonderland.core import Part
+
+
+class Position(Part, nn.Module):
+    """How a model is told where its tokens stand. `kind` says which of the three methods this one has.
+
+    - "embed": `embed(positions)` is added to the embeddings, once, at the model's door;
+    - "rotate": `rotate(x, positions)` turns queries and keys, in every attention layer;
+    - "bias": `bias(query_positions, key_positions)` is added to the scores, in every attention layer.
+
+    Whoever builds one from its spec adds the sizes: `spec.build(dim=width, heads=heads)`, where width is that of the model
+    for "embed" and of one head for "rotate" ("bias" has no use for it).
+
+    `relative` is True when only the difference of two positions counts: shifting all of them changes no score.
+    Positions are integers (b, t), or (1, t) when all rows stand alike.
+    """
+
+    kind: Literal["embed", "rotate", "bias"]
+    relative: bool = False
+
+    def embed(self, positions: Tensor) -> Tensor:
+        """What is added to the embeddings at these positions: (b, t) -> (b, t, dim)."""
+        raise NotImplementedError
+
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Queries or keys (b, t, heads, k), turned by where they stand; the same shape."""
+        raise NotImplementedError
+
+    def bias(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """What is added to the scores: (b, q), (b, k) -> (b, heads, q, k)."""
+        raise NotImplementedError

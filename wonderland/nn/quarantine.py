@@ -1,0 +1,39 @@
+"""A broken token (NaN or infinite) must not reach those before it: 0 times NaN is NaN, in fused kernels too."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def quarantine(x: Tensor) -> tuple[Tensor, Tensor | None]:
+    """`x` (b, t, d) with 0 in its broken tokens, and where they are (b, t); None when all is well.
+
+    Causal attention gives weight 0 to the future, but its kernels still multiply that 0 with the future's values.
+    """
+    if x.shape[1] == 1:
+        return x, None
+    # One number tells whether to look closer; a compiled program cannot ask, and always looks.
+    if not torch.compiler.is_compiling() and math.isfinite(x.detach().sum().item()):
+        return x, None
+    broken = ~x.detach().sum(-1).isfinite()
+    return x.masked_fill(broken.unsqueeze(-1), 0), broken
+
+
+def release(y: Tensor, broken: Tensor | None, window: int | None = None) -> Tensor:
+    """`y` (b, t, d) with NaN at every position that saw a broken token: its own, and those `window` or less after it."""
+    if broken is None:
+        return y
+    count = broken.cumsum(1)
+    if window is not None and window < y.shape[1]:
+        count = count - F.pad(count[:, :-window], (window, 0))
+    return y.masked_fill((count > 0).unsqueeze(-1), math.nan)
+
+
+def spoil(entries: Tensor, broken: Tensor | None) -> Tensor:
+    """A cache (b, n + t, w) whose last t entries are those of a piece, with NaN for its broken tokens."""
+    if broken is None:
+        return entries
+    n = entries.shape[1] - broken.shape[1]
+    return entries.masked_fill(F.pad(broken, (n, 0)).unsqueeze(-1), math.nan)

@@ -1,0 +1,107 @@
+"""The stack: blocks one after another, alike or in a repeating pattern, as one mixer."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from wonderland.core import Spec, WonderlandError, part
+from wonderland.nn.block import Block, Field, joint_field, shared_laws
+from wonderland.nn.mixer import Layout, Mixer, State, hide
+from wonderland.nn.norm import LayerNorm
+
+
+@part
+class Stack(Mixer):
+    """`depth` blocks, each built anew from its spec; a list of specs is repeated until the depth is reached.
+
+    Blocks may be any mixers, so a deep recurrent network is a stack too. Blocks with the norm before each slot leave the
+    stream unnormed at the end, so a final `norm` follows: True means a LayerNorm exactly there, False none, a spec that
+    one in any case.
+
+    Where blocks have a cross mixer, `forward` takes a context and its mask, and `prepare(context)` gives the state to
+    stream from. Shapes: x (b, t, dim) -> (b, t, dim); state: a tuple of the blocks' states. Book: Alice 10.3.
+
+    >>> import torch
+    >>> from wonderland.nn.mlp import MLP
+    >>> from wonderland.nn.shift import Shift
+    >>> stack = Stack(8, 3, [Block.spec(mixer=Shift.spec(), channel=MLP.spec()), MLP.spec()])
+    >>> [type(block).__name__ for block in stack.blocks]
+    ['Block', 'MLP', 'Block']
+    """
+
+    takes_specs = True
+
+    def __init__(self, dim: int, depth: int, block: Spec | list[Spec], *, norm: Spec | bool = True):
+        super().__init__()
+        pattern = list(block) if isinstance(block, list | tuple) else [block]
+        if depth < 1 or not pattern or not all(isinstance(one, Spec) for one in pattern):
+            raise WonderlandError("A stack needs a depth of at least 1 and the spec of a block, or a list of specs.")
+        self.dim = dim
+        self.blocks: Any = nn.ModuleList(pattern[index % len(pattern)].build(dim=dim) for index in range(depth))
+        for spec, built in zip(pattern, self.blocks, strict=False):
+            if not isinstance(built, Mixer):
+                raise WonderlandError(f"{spec.name} is no mixer, so it cannot stand in a stack.")
+        last = self.blocks[-1]
+        if norm is True:
+            norm = LayerNorm.spec() if isinstance(last, Block) and last.placement != "post" else False
+        self.norm = norm.build(dim=dim) if isinstance(norm, Spec) else None
+        self.causal = all(one.causal for one in self.blocks)
+        self.crossing = any(_crosses(one) for one in self.blocks)
+
+    def laws(self) -> tuple[Callable[..., Any], ...]:
+        return shared_laws([*self.blocks, *([] if self.norm is None else [self.norm])])
+
+    @property
+    def receptive_field(self) -> Field | None:
+        """How many tokens to the left and right an output reads, None for no limit; None where a block does not tell."""
+        return joint_field(list(self.blocks), sum)
+
+    def state_layout(self) -> Layout:
+        return tuple(one.state_layout() for one in self.blocks)
+
+    def read(self, context: Tensor | None, context_mask: Tensor | None) -> State | None:
+        """The context prepared for each block that reads one; None where there is none."""
+        if not self.crossing:
+            if context is not None:
+                raise WonderlandError("No block of this Stack has a cross mixer, so it reads no context: leave it out.")
+            return None
+        if context is None:
+            raise WonderlandError(
+                "This Stack has cross mixers: give forward a context, or stream from prepare(context)."
+            )
+        return tuple(one.read(context, context_mask) if _crosses(one) else None for one in self.blocks)
+
+    def prepare(self, context: Tensor, context_mask: Tensor | None = None) -> State:
+        """The state before the first token with the context in it, for `stream`."""
+        batch = {"batch": context.shape[0], "dtype": context.dtype, "device": context.device}
+        return tuple(one.prepare(context, context_mask) if _crosses(one) else one.start(**batch) for one in self.blocks)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, context: Tensor | None = None, context_mask: Tensor | None = None
+    ) -> Tensor:
+        if not self.crossing and context is None:
+            return super().forward(x, mask)
+        self.check(x, mask)
+        return self.whole(x, mask, self.read(context, context_mask))
+
+    def stream(self, x: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        if state is None:
+            self.read(None, None)
+        return super().stream(x, state, mask)
+
+    def whole(self, x: Tensor, mask: Tensor | None, context: State | None = None) -> Tensor:
+        for index, one in enumerate(self.blocks):
+            x = one.whole(x, mask) if context is None or context[index] is None else one.whole(x, mask, context[index])
+        return x if self.norm is None else hide(self.norm.apply_to(x), mask)
+
+    def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        after: list[State] = []
+        for index, one in enumerate(self.blocks):
+            x, own = one.proceed(x, None if state is None else state[index], mask)
+            after.append(own)
+        return (x if self.norm is None else hide(self.norm.apply_to(x), mask)), tuple(after)
+
+
+def _crosses(block: Any) -> bool:
+    return getattr(block, "cross", None) is not None
