@@ -7,15 +7,21 @@ from wonderland.core.lazy import door
 from wonderland.version import __version__
 
 if TYPE_CHECKING:
+    from wonderland.laws.check import check
     from wonderland.recipes.fit import fit
     from wonderland.ship.run import Run, load
 
 # Importing torch takes seconds, so each name is fetched at its first use.
-_FOLDERS = ("data", "models", "nn", "optim", "recipes", "ship", "tasks", "train", "trust", "understand")
+_FOLDERS = ("data", "laws", "models", "nn", "ops", "optim", "recipes", "ship", "tasks", "train", "trust", "understand")
 __getattr__, __dir__ = door(
     __name__,
-    {"fit": "wonderland.recipes.fit", "load": "wonderland.ship.run", "Run": "wonderland.ship.run"}
+    {
+        "check": "wonderland.laws.check",
+        "fit": "wonderland.recipes.fit",
+        "load": "wonderland.ship.run",
+        "Run": "wonderland.ship.run",
+    }
     | {folder: f"wonderland.{folder}" for folder in _FOLDERS},
 )
 
-__all__ = ["Run", "WonderlandError", "__version__", "fit", "load"]
+__all__ = ["Run", "WonderlandError", "__version__", "check", "fit", "load"]

@@ -1,0 +1,97 @@
+"""Attention beside what it is made of, and beside the attention of transformers' GPT-2, same weights, turn and turn about.
+
+    python -m bench.attention            the whole sequence against bare fused attention; cached steps against GPT-2's
+    python -m bench.attention --rounds 40
+
+Outputs are compared before anything is timed. Each time is the best of the rounds, and the ratio is theirs by ours.
+"""
+
+import argparse
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bench.race import HEADER, both, forward, race, setting
+from wonderland.nn.attention import Attention
+from wonderland.nn.mixer import State, consuming
+
+SHAPES = [(4, 512, 128, 4), (1, 2048, 256, 4)]
+LAYERS, WIDTH, HEADS, PAST, STEPS = 2, 128, 4, 128, 8
+
+
+def whole(b: int, t: int, dim: int, heads: int, rounds: int) -> None:
+    """The block against its projections and the fused kernel, called by hand."""
+    mixer, x = Attention(dim, heads=heads), torch.randn(b, t, dim)
+
+    def bare() -> Tensor:
+        q, k, v = mixer.project(x).view(b, t, 3, heads, dim // heads).permute(2, 0, 3, 1, 4)
+        return mixer.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, dim))
+
+    torch.testing.assert_close(mixer(x), bare())
+    for name, way in (("forward", forward), ("with backward", lambda call: both(mixer, call))):
+        race(f"{name} ({b}, {t}, {dim}), {heads} heads", way(lambda: mixer(x)), way(bare), rounds, peer="bare kernel")
+
+
+def steps(rounds: int) -> None:
+    """Tokens one by one after a cache, batch 1, against the attention of GPT-2 with its own cache, and its whole layer."""
+    import transformers
+    from transformers.models.gpt2.modeling_gpt2 import GPT2Attention, GPT2Block
+
+    transformers.logging.set_verbosity_error()
+    config = transformers.GPT2Config(n_embd=WIDTH, n_head=HEADS, n_layer=LAYERS, attn_implementation="sdpa")
+    theirs = [GPT2Attention(config, layer_idx=index).eval() for index in range(LAYERS)]
+    layers = [GPT2Block(config, layer_idx=index).eval() for index in range(LAYERS)]
+    ours = [Attention(WIDTH, heads=HEADS, bias=True).eval() for _ in theirs]
+    for mixer, other in zip(ours, theirs, strict=True):
+        mixer.project.load_state_dict({"weight": other.c_attn.weight.t(), "bias": other.c_attn.bias})
+        mixer.out.load_state_dict({"weight": other.c_proj.weight.t(), "bias": other.c_proj.bias})
+    past, tokens = torch.randn(1, PAST, WIDTH), torch.randn(STEPS, 1, 1, WIDTH)
+
+    def walk() -> Callable[[], Tensor]:
+        states: list[State] = [mixer.stream(past)[1] for mixer in ours]
+
+        def run() -> Tensor:
+            for x in tokens:
+                for index, mixer in enumerate(ours):
+                    x, states[index] = mixer.stream(x, states[index])
+            return x
+
+        return run
+
+    def walk_theirs(blocks: list) -> Callable[[], Tensor]:
+        cache = transformers.DynamicCache()
+        for block in blocks:
+            block(past, past_key_values=cache)
+
+        def run() -> Tensor:
+            for x in tokens:
+                for block in blocks:
+                    x = block(x, past_key_values=cache)
+                    x = x[0] if isinstance(x, tuple) else x
+            return x
+
+        return run
+
+    with torch.no_grad(), consuming():
+        torch.testing.assert_close(walk()(), walk_theirs(theirs)(), rtol=1e-4, atol=1e-5)
+        label = f"{STEPS} steps, {LAYERS} layers of {WIDTH}, from {PAST} cached"
+        race(label, walk(), walk_theirs(theirs), rounds, peer="GPT-2's attention")
+        race(label, walk(), walk_theirs(layers), rounds, peer="GPT-2's whole layer: attention, norms, MLP")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--threads", type=int, default=2)
+    given = parser.parse_args()
+    print(setting(given.threads, True, given.rounds))
+    print(HEADER)
+    for shape in SHAPES:
+        whole(*shape, given.rounds)
+    steps(given.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""Mamba and RWKV beside their peers: whole sequences, single steps, and how time and memory grow with length.
+
+    python -m bench.mixers                     everything, with the allocator as it is
+    python -m bench.mixers --raised            with glibc's thresholds raised for both sides
+    python -m bench.mixers --only mamba,steps  some of: mamba, fallback, rwkv, wkv, steps, growth
+
+Needs the extra `bench` (transformers, mambapy). Outputs are compared before anything is timed; the ratio is theirs by ours.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+from bench.race import HEADER, both, forward, race, setting
+from wonderland import ops
+from wonderland.models import Decoder
+from wonderland.nn.block import Block
+from wonderland.nn.mamba import Mamba
+from wonderland.nn.norm import RMSNorm
+from wonderland.nn.rwkv import RWKV, RWKVChannel
+from wonderland.nn.stack import Stack
+
+warnings.filterwarnings("ignore")
+DIM, DEPTH, STATES = 128, 2, 16
+LENGTHS = (1024, 2048, 4096, 8192, 16384)
+
+
+def mamba_pair() -> tuple[nn.Module, nn.Module]:
+    """Two layers with equal weights, ours and mambapy's."""
+    from mambapy.mamba import Mamba as Peer
+    from mambapy.mamba import MambaConfig
+
+    theirs = Peer(MambaConfig(d_model=DIM, n_layers=DEPTH, d_state=STATES, pscan=True))
+    block = Block.spec(mixer=Mamba.spec(state_size=STATES), norm=RMSNorm.spec(eps=1e-5))
+    ours = Stack(DIM, DEPTH, block, norm=False)
+    for mine, other in zip(ours.blocks, theirs.layers, strict=True):
+        mine.mixer.load_published(other.mixer.state_dict())
+        mine.norms[0].weight.data.copy_(other.norm.weight)
+    return ours, theirs
+
+
+def rwkv_pair(vocab: int = 65) -> tuple[Decoder, nn.Module]:
+    """A language model of two layers with equal weights, ours and that of transformers."""
+    from transformers import RwkvConfig, RwkvForCausalLM
+
+    config = RwkvConfig(vocab_size=vocab, hidden_size=DIM, num_hidden_layers=DEPTH, context_length=1024)
+    theirs = RwkvForCausalLM(config).train()
+    ours = Decoder(vocab, DIM, DEPTH, mixer=RWKV.spec(), channel=RWKVChannel.spec(), tie=False)
+    body = theirs.rwkv
+    with torch.no_grad():
+        # Their first block norms the embedding before anything else: fold it into the table, for it acts on tokens alone.
+        ours.embedding.weight.copy_(body.blocks[0].pre_ln(body.embeddings.weight))
+        ours.head.weight.copy_(theirs.head.weight)
+        for mine, other in zip(ours.stack.blocks, body.blocks, strict=True):
+            mine.mixer.load_published(other.attention.state_dict())
+            mine.channel.load_published(other.feed_forward.state_dict())
+            for norm, published in zip(mine.norms, (other.ln1, other.ln2), strict=True):
+                norm.load_state_dict(published.state_dict())
+        ours.stack.norm.load_state_dict(body.ln_out.state_dict())
+    return ours, theirs
+
+
+def same(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def mamba(rounds: int) -> None:
+    ours, theirs = mamba_pair()
+    x = torch.randn(4, 512, DIM)
+    same(ours(x), theirs(x))
+    race("Mamba (4, 512) forward", forward(lambda: ours(x)), forward(lambda: theirs(x)), rounds, peer="mambapy")
+    race("Mamba (4, 512) both", both(ours, lambda: ours(x)), both(theirs, lambda: theirs(x)), rounds, peer="mambapy")
+
+
+def fallback(rounds: int) -> None:
+    """The same without kernels."""
+    import os
+
+    if os.environ.get("WONDERLAND_NATIVE") != "0":
+        words = [sys.executable, "-m", "bench.mixers", "--only", "fallback", *sys.argv[1:]]
+        subprocess.run(words, env={**os.environ, "WONDERLAND_NATIVE": "0"}, check=True)
+        return
+    ours, theirs = mamba_pair()
+    x = torch.randn(4, 512, DIM)
+    same(ours(x), theirs(x))
+    name = "Mamba (4, 512), plain torch,"
+    race(f"{name} forward", forward(lambda: ours(x)), forward(lambda: theirs(x)), rounds, peer="mambapy")
+    race(f"{name} both", both(ours, lambda: ours(x)), both(theirs, lambda: theirs(x)), rounds, peer="mambapy")
+
+
+def rwkv(rounds: int) -> None:
+    ours, theirs = rwkv_pair()
+    for b in (4, 1):
+        tokens = torch.randint(65, (b, 512))
+        same(ours(tokens), theirs(tokens).logits)
+        label = f"RWKV ({b}, 512)"
+        run, peer = (lambda t=tokens: ours(t)), (lambda t=tokens: theirs(t).logits)
+        race(f"{label} forward", forward(run), forward(peer), rounds, peer="transformers")
+        race(f"{label} both", both(ours, run), both(theirs, peer), rounds, peer="transformers")
+
+
+def wkv(rounds: int) -> None:
+    from transformers.models.rwkv.modeling_rwkv import rwkv_linear_attention_cpu
+
+    for b in (4, 1):
+        k, v = torch.randn(b, 512, DIM, requires_grad=True), torch.randn(b, 512, DIM, requires_grad=True)
+        decay, bonus = torch.randn(DIM, requires_grad=True), torch.randn(DIM, requires_grad=True)
+
+        def ours(k=k, v=v, decay=decay, bonus=bonus) -> Tensor:
+            return ops.wkv(k, v, -torch.exp(decay), bonus)[0]
+
+        def theirs(k=k, v=v, decay=decay, bonus=bonus) -> Tensor:
+            return rwkv_linear_attention_cpu(decay, bonus, k, v)[0]
+
+        same(ours(), theirs())
+        race(f"WKV ({b}, 512) forward", forward(ours), forward(theirs), rounds, peer="transformers")
+        race(
+            f"WKV ({b}, 512) both",
+            lambda ours=ours: ours().sum().backward(),
+            lambda theirs=theirs: theirs().sum().backward(),
+            rounds,
+            peer="transformers",
+        )
+
+
+@torch.no_grad()
+def steps(rounds: int) -> None:
+    """One token at batch 1, continued from a state of 16 tokens."""
+    from transformers import MambaConfig, MambaForCausalLM
+
+    rounds = 20 * rounds
+    prompt, token = torch.randint(65, (1, 16)), torch.tensor([[3]])
+    config = MambaConfig(vocab_size=65, hidden_size=DIM, num_hidden_layers=DEPTH, state_size=STATES)
+    theirs = MambaForCausalLM(config).eval()
+    norm = RMSNorm.spec(eps=config.layer_norm_epsilon)
+    ours = Decoder(65, DIM, DEPTH, mixer=Mamba.spec(state_size=STATES), norm=norm, tie=True).eval()
+    ours.embedding.weight.copy_(theirs.backbone.embeddings.weight)
+    for mine, other in zip(ours.stack.blocks, theirs.backbone.layers, strict=True):
+        mine.mixer.load_published(other.mixer.state_dict())
+        mine.norms[0].weight.copy_(other.norm.weight)
+    ours.stack.norm.weight.copy_(theirs.backbone.norm_f.weight)
+    past = theirs(prompt, use_cache=True)
+    logits, state = ours.stream(prompt)
+    same(logits, past.logits)
+    race(
+        "Mamba, one step",
+        lambda: ours.stream(token, state),
+        lambda: theirs(token, cache_params=past.cache_params, use_cache=True),
+        rounds,
+        peer="transformers",
+    )
+    stack, peer = mamba_pair()
+    caches = [(torch.zeros(1, 2 * DIM, STATES), torch.zeros(1, 2 * DIM, 3)) for _ in range(DEPTH)]
+    x = torch.randn(1, 1, DIM)
+    begin = stack.start(1)
+    same(stack.stream(x, begin)[0][:, 0], peer.step(x[:, 0], list(caches))[0])
+    race(
+        "Mamba, one step without embedding and head",
+        lambda: stack.stream(x, begin),
+        lambda: peer.step(x[:, 0], list(caches)),
+        rounds,
+        peer="mambapy",
+    )
+    ours, theirs = (model.eval() for model in rwkv_pair())
+    past = theirs(prompt, use_cache=True)
+    logits, begin = ours.stream(prompt)
+    same(logits, past.logits)
+    race(
+        "RWKV, one step",
+        lambda: ours.stream(token, begin),
+        lambda: theirs(token, state=[part.clone() for part in past.state], use_cache=True),
+        rounds,
+        peer="transformers",
+    )
+
+
+def growth(rounds: int) -> None:
+    """Time and peak memory from 1k to 16k tokens, each length in a process of its own."""
+    for name in ("Mamba", "RWKV"):
+        found = {}
+        for t in LENGTHS:
+            words = [sys.executable, "-m", "bench.mixers", "--measure", f"{name},{t}"]
+            seconds, megabytes = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[-2:]
+            found[t] = float(seconds), float(megabytes)
+            print(f"{name} (1, {t}) both: {1e3 * found[t][0]:.1f} ms, {found[t][1]:.1f} MB above the start", flush=True)
+        first, last = found[LENGTHS[0]], found[LENGTHS[-1]]
+        print(f"{name} 1k to 16k: time {last[0] / first[0]:.1f}x, memory {last[1] / first[1]:.1f}x")
+
+
+def measure(what: str) -> None:
+    name, t = what.split(",")
+    mixer = {"Mamba": Mamba, "RWKV": RWKV}[name].spec()
+    model = Stack(DIM, DEPTH, Block.spec(mixer=mixer), norm=False)
+    x = torch.randn(1, int(t), DIM)
+    small = torch.randn(1, 16, DIM)
+    both(model, lambda: model(small))()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run = both(model, lambda: model(x))
+    run()
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - began)
+    print(min(times), peak)
+
+
+PARTS = {"mamba": mamba, "fallback": fallback, "rwkv": rwkv, "wkv": wkv, "steps": steps, "growth": growth}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--raised", action="store_true", help="raise glibc's mmap and trim thresholds for both sides")
+    parser.add_argument("--only", default=",".join(PARTS), help="some of: " + ", ".join(PARTS))
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    said = setting(options.threads, options.raised, options.rounds)
+    if options.measure:
+        measure(options.measure)
+        return
+    print(said)
+    print(HEADER)
+    for name in options.only.split(","):
+        PARTS[name](options.rounds)
+
+
+if __name__ == "__main__":
+    main()
