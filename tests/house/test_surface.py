@@ -8,7 +8,21 @@ from pathlib import Path
 import wonderland
 
 HERE = Path(__file__).parent
-FOLDERS = ["core", "nn", "optim", "models", "data", "tasks", "train", "trust", "ship", "understand", "recipes"]
+FOLDERS = [
+    "core",
+    "ops",
+    "laws",
+    "nn",
+    "optim",
+    "models",
+    "data",
+    "tasks",
+    "train",
+    "trust",
+    "ship",
+    "understand",
+    "recipes",
+]
 
 
 def surface() -> str:

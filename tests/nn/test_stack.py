@@ -98,3 +98,8 @@ def test_what_does_not_fit_is_told(run, words):
     with pytest.raises(WonderlandError) as error:
         run()
     assert str(error.value) == words
+
+
+def test_a_description_cannot_ask_for_any_depth():
+    with pytest.raises(WonderlandError, match=r"A stack has at most 10,000 blocks, not 16,777,216\."):
+        Stack(8, 1 << 24, MLP.spec())

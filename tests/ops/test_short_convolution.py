@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.ops.compare import PRECISION, agree
-from wonderland.ops.short_convolution import next_tail, reference, short_convolution
+from wonderland.ops.short_convolution import reference, short_convolution
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -29,14 +29,3 @@ def test_it_is_a_grouped_convolution():
     x, weight = torch.randn(2, 9, 5), torch.randn(5, 4)
     expected = F.conv1d(F.pad(x.mT, (3, 0)), weight.unsqueeze(1), groups=5).mT
     assert torch.allclose(short_convolution(x, weight), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("ragged", [False, True])
-@pytest.mark.parametrize("t", [1, 2, 7])
-def test_the_tail_holds_the_last_real_inputs(t, ragged):
-    x, tail = torch.randn(2, t, 3), torch.randn(2, 3, 3)
-    lengths = torch.tensor([t, t // 2]) if ragged else None
-    found = next_tail(x, tail, 4, lengths)
-    for row in range(2):
-        real = t if lengths is None else int(lengths[row])
-        assert torch.equal(found[row], torch.cat([tail[row], x[row, :real]])[-3:])

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from wonderland.core import Part, Spec, WonderlandError, find, part
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
-from wonderland.nn.mixer import COUNT, Layout, State, _misfit, consuming, fits, hide, lengths, over, positions
+from wonderland.nn.mixer import COUNT, Layout, State, consuming, fits, hide, lengths, misfit, over, positions
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Position, Rotary
 from wonderland.nn.stack import Stack
@@ -24,8 +24,8 @@ class Decoder(Part, nn.Module):
     .. math:: h = E_{x} + s, \qquad h \leftarrow \mathrm{stack}(h), \qquad y = h\, W^\top
 
     `mixer` is the spec of what mixes tokens (attention with rotary positions by default), or a list of specs that is
-    repeated over the layers. `channel` mixes features; None means an MLP, unless the mixer is a whole block in itself
-    (`alone`, as Mamba is), and False means none. `position` is added to the embedding; positions that rotate or bias
+    repeated over the layers. `channel` mixes features; None means an MLP, or the mixer's own companion (RWKV has one), or
+    nothing if the mixer is a whole block in itself (`alone`, as Mamba is); False means none. `position` is added to the embedding; positions that rotate or bias
     belong into the mixer's spec. `placement` and `norm` are those of `Block`. With `tie` the head is the embedding.
 
     `forward(tokens, mask)` takes all positions at once; the real tokens of a row may stand anywhere as long as they stand
@@ -268,7 +268,7 @@ class Decoder(Part, nn.Module):
         """Say what is wrong with a state that is not one of this model's."""
         if fits(state, self.layout, batch):
             return
-        wrong = _misfit(state, self.state_layout(), batch, "")
+        wrong = misfit(state, self.state_layout(), batch, "")
         if wrong:
             raise WonderlandError(
                 f"The state does not fit this Decoder: {wrong}. "
@@ -323,8 +323,10 @@ def _attention(dim: int) -> Spec:
 def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
     if isinstance(channel, Spec):
         return channel
-    alone = isinstance(mixer, Spec) and getattr(find(mixer.name), "alone", False)
-    return None if channel is False or (alone and channel is None) else MLP.spec()
+    kind = find(mixer.name) if isinstance(mixer, Spec) else None
+    if channel is False or (channel is None and getattr(kind, "alone", False)):
+        return None
+    return (getattr(kind, "companion", None) or MLP).spec()
 
 
 def _sees_ahead(module: nn.Module) -> bool:

@@ -3,9 +3,10 @@
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.mixer import State, lengths
+from wonderland.nn.mixer import State
+from wonderland.nn.past import latest
 from wonderland.nn.windowed import Windowed, convolve
-from wonderland.ops.short_convolution import WIDEST, next_tail, short_convolution
+from wonderland.ops.short_convolution import WIDEST, short_convolution
 
 
 @part
@@ -53,7 +54,7 @@ class CausalConvolution(Windowed):
             return super().mix(x, state, seen, mask)
         past = None if state is None else state[0]
         y = short_convolution(x, self.weight[:, 0], self.bias, tail=past)
-        return y, (next_tail(x, past, self.width, None if mask is None else lengths(mask)),)
+        return y, (latest(x, past, mask, self.width - 1),)
 
     def convolve(self, full: Tensor) -> Tensor:
         return convolve(full, self.weight, self.bias, self.dilation, self.groups)

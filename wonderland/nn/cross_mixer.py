@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import Part, WonderlandError
-from wonderland.nn.mixer import Layout, State, _misfit, check_mask, hide
+from wonderland.nn.mixer import Layout, State, check_mask, hide, misfit
 
 
 class CrossMixer(Part, nn.Module):
@@ -77,7 +77,7 @@ class CrossMixer(Part, nn.Module):
         """What the tokens of x take from a prepared context."""
         check_features(x, self.dim, type(self).__name__)
         check_mask(mask, x.shape[0], x.shape[1], type(self).__name__)
-        if not torch.compiler.is_compiling() and (wrong := _misfit(state, self.state_layout(), x.shape[0], "")):
+        if not torch.compiler.is_compiling() and (wrong := misfit(state, self.state_layout(), x.shape[0], "")):
             raise WonderlandError(
                 f"The context does not fit this {type(self).__name__}: {wrong}. "
                 "A prepared context belongs to the module and the batch that made it: call prepare again."

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.load import load_published
 from wonderland.nn.mixer import Layout, Mixer, Slot, State, lengths
+from wonderland.nn.past import latest
 from wonderland.ops import steps
 from wonderland.ops.selective_scan import RULES, selective_scan
-from wonderland.ops.short_convolution import next_tail, short_convolution
+from wonderland.ops.short_convolution import short_convolution
 
 
 @part
@@ -40,6 +41,7 @@ class Mamba(Mixer):
     """
 
     alone = True
+    no_decay = frozenset({"A_log", "conv_weight"})
     VECTORS = ("conv_weight", "conv_bias", "A_log", "D")
 
     def __init__(
@@ -120,4 +122,4 @@ class Mamba(Mixer):
         delta, b, c = self.x_proj(u).split([self.rank, self.state_size, self.state_size], 2)
         delta, a = self.dt_proj(delta), -torch.exp(self.A_log)
         y, s = selective_scan(u, delta, a, b, c, skip=self.D, gate=z, state=s, lengths=real, rule=self.rule)
-        return self.out_proj(y), (next_tail(raw, tail, self.width, real), s)
+        return self.out_proj(y), (latest(raw, tail, mask, self.width - 1), s)

@@ -125,9 +125,10 @@ class Mixer(Part, nn.Module):
 
     def check_state(self, state: Any, batch: int) -> None:
         """Say what is wrong with a state that is not one of this module's."""
+        if torch.compiler.is_compiling():
+            return
         layout = self.state_layout()
-        wrong = "" if fits(state, layout, batch) else _misfit(state, layout, batch, "")
-        if wrong:
+        if not fits(state, layout, batch) and (wrong := misfit(state, layout, batch)):
             raise WonderlandError(
                 f"The state does not fit this {type(self).__name__}: {wrong}. "
                 "A state belongs to the module and the batch that made it; state=None starts anew."
@@ -296,8 +297,8 @@ def fits(state: Any, layout: Any, batch: int) -> bool:
     return True
 
 
-def _misfit(state: Any, layout: Any, batch: int, where: str) -> str:
-    """What is wrong with a state, or nothing."""
+def misfit(state: Any, layout: Any, batch: int, where: str = "") -> str:
+    """What is wrong with a state, in words, or nothing."""
     spot = f"entry {where.lstrip('.')}" if where else "it"
     if isinstance(layout, Slot):
         if not isinstance(state, Tensor):
@@ -314,6 +315,6 @@ def _misfit(state: Any, layout: Any, batch: int, where: str) -> str:
         had = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
         return f"{spot} is {had} where a tuple of {len(layout)} belongs"
     for index, (entry, expected) in enumerate(zip(state, layout, strict=True)):
-        if wrong := _misfit(entry, expected, batch, f"{where}.{index}"):
+        if wrong := misfit(entry, expected, batch, f"{where}.{index}"):
             return wrong
     return ""

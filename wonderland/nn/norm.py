@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.mixer import Pointwise
+from wonderland.ops.rms_norm import rms_norm
 
 
 class Norm(Pointwise):
@@ -65,4 +66,4 @@ class RMSNorm(Norm):
         super().__init__(dim, eps=eps)
 
     def apply_to(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, (self.dim,), self.weight, self.eps)
+        return rms_norm(x, self.weight, self.eps)

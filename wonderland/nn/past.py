@@ -19,3 +19,10 @@ def recent(full: Tensor, mask: Tensor | None, reach: int) -> Tensor:
         return full[:, t:] if t <= reach else full[:, t:].clone()
     at = lengths(mask).unsqueeze(1) + torch.arange(reach, device=full.device)
     return full.gather(1, at.unsqueeze(-1).expand(-1, -1, full.shape[2]))
+
+
+def latest(x: Tensor, past: Tensor | None, mask: Tensor | None, reach: int) -> Tensor:
+    """The last `reach` real tokens of a piece and of the past before it, for mixers that never lay the two side by side."""
+    if mask is None and x.shape[1] >= reach:
+        return x[:, x.shape[1] - reach :].clone()
+    return recent(precede(x, past, reach), mask, reach)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.load import load_published
 from wonderland.nn.mixer import Layout, Mixer, Slot, State, lengths
+from wonderland.nn.past import latest
 from wonderland.ops import steps
-from wonderland.ops.short_convolution import next_tail
 from wonderland.ops.wkv import EMPTY, wkv
 
 
@@ -22,86 +22,6 @@ def shifted(x: Tensor, last: Tensor | None) -> Tensor:
 
 def _blend(dim: int) -> nn.Parameter:
     return nn.Parameter(torch.linspace(0, 1, dim))
-
-
-@part
-class RWKV(Mixer):
-    r"""Time mixing: a receptance opens or closes an average of past values, whose weights fade at a rate of each channel.
-
-    .. math::
-        r, k, v = W_r \tilde x^r, W_k \tilde x^k, W_v \tilde x^v, \qquad
-        \tilde x^\cdot_i = \mu^\cdot \odot x_i + (1 - \mu^\cdot) \odot x_{i-1}
-
-    .. math::
-        y_i = W_o \Big( \sigma(r_i) \odot
-        \frac{\sum_{j<i} e^{k_j - (i-1-j) w} v_j + e^{k_i + u} v_i}{\sum_{j<i} e^{k_j - (i-1-j) w} + e^{k_i + u}} \Big),
-        \qquad w = e^{\text{decay}}
-
-    `count="book"` decays once more, :math:`(i - j) w`, as the book prints it; the default is the published form, whose
-    weights load.
-
-    Shapes: x (b, t, dim) -> (b, t, dim); state: the last input (b, 1, dim), two sums (b, 2, dim) and their scale (b, dim),
-    constant in t. Book: Alice 13.4.2. Paper: Peng et al., 2023.
-
-    >>> mixer = RWKV(dim=16)
-    >>> mixer(torch.randn(1, 5, 16)).shape
-    torch.Size([1, 5, 16])
-    """
-
-    VECTORS = ("mix_receptance", "mix_key", "mix_value", "decay", "bonus")
-    PUBLISHED: ClassVar = {
-        "time_decay": "decay", "time_first": "bonus", "time_mix_key": "mix_key", "time_mix_value": "mix_value",
-        "time_mix_receptance": "mix_receptance", "key.weight": "key.weight", "value.weight": "value.weight",
-        "receptance.weight": "receptance.weight", "output.weight": "output.weight",
-    }  # fmt: skip
-
-    def __init__(self, dim: int, *, count: str = "paper"):
-        super().__init__()
-        if dim < 1 or count not in ("paper", "book"):
-            raise WonderlandError(
-                f"RWKV cannot be built with dim={dim}, count={count!r}: dim is at least 1, count is 'paper' or 'book'."
-            )
-        self.dim, self.count = dim, count
-        self.mix_key, self.mix_value, self.mix_receptance = _blend(dim), _blend(dim), _blend(dim)
-        self.key, self.value = nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim, bias=False)
-        self.receptance, self.output = nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim, bias=False)
-        # From channels that remember almost everything to channels that forget within a few tokens.
-        self.decay = nn.Parameter(-5 + 8 * torch.linspace(0, 1, dim).pow(1.5))
-        self.bonus = nn.Parameter(torch.full((dim,), 0.3).log() + 0.5 * ((torch.arange(dim) + 1) % 3 - 1))
-
-    def load_published(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over weights of the published module, as `transformers` names them."""
-        load_published(self, self.PUBLISHED, weights)
-
-    def laws(self):
-        from wonderland import laws
-
-        return (*super().laws(), laws.strict_causality)
-
-    def layout(self) -> Layout:
-        return Slot((1, self.dim)), Slot((2, self.dim)), Slot((self.dim,), fill=EMPTY)
-
-    def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        last, average = (None, None) if state is None else (state[0], state[1:])
-        if (
-            last is not None
-            and average is not None
-            and mask is None
-            and steps.fits(x, last)
-            and (weights := steps.weights(self, ("receptance", "key", "value", "output"), self.VECTORS))
-        ):
-            y, *average = steps.rwkv_step(x, *weights, last, *average, self.count == "book")
-            return y, (x, *average)
-        real = None if mask is None else lengths(mask)
-        before = shifted(x, last)
-        r = self.receptance(torch.lerp(before, x, self.mix_receptance))
-        k = self.key(torch.lerp(before, x, self.mix_key))
-        v = self.value(torch.lerp(before, x, self.mix_value))
-        decay = -torch.exp(self.decay)
-        bonus = self.bonus if self.count == "paper" else self.bonus - decay
-        y, average = wkv(k, v, decay, bonus, state=average, lengths=real)
-        y = self.output(torch.sigmoid(r) * y)
-        return y, (next_tail(x, last, 2, real), *average)
 
 
 @part
@@ -155,9 +75,90 @@ class RWKVChannel(Mixer):
             and steps.fits(x, last)
             and (weights := steps.weights(self, ("receptance", "key", "value"), self.VECTORS))
         ):
-            return steps.rwkv_channel_step(x, *weights, last), (x,)
+            return steps.rwkv_channel_step(x, *weights, last), (x.clone(),)
         before = shifted(x, last)
         hidden = self.key(torch.lerp(before, x, self.mix_key)).relu().square()
         gate = torch.sigmoid(self.receptance(torch.lerp(before, x, self.mix_receptance)))
         y = gate * self.value(hidden)
-        return y, (next_tail(x, last, 2, None if mask is None else lengths(mask)),)
+        return y, (latest(x, last, mask, 1),)
+
+
+@part
+class RWKV(Mixer):
+    r"""Time mixing: a receptance opens or closes an average of past values, whose weights fade at a rate of each channel.
+
+    .. math::
+        r, k, v = W_r \tilde x^r, W_k \tilde x^k, W_v \tilde x^v, \qquad
+        \tilde x^\cdot_i = \mu^\cdot \odot x_i + (1 - \mu^\cdot) \odot x_{i-1}
+
+    .. math::
+        y_i = W_o \Big( \sigma(r_i) \odot
+        \frac{\sum_{j<i} e^{k_j - (i-1-j) w} v_j + e^{k_i + u} v_i}{\sum_{j<i} e^{k_j - (i-1-j) w} + e^{k_i + u}} \Big),
+        \qquad w = e^{\text{decay}}
+
+    `count="book"` decays once more, :math:`(i - j) w`, as the book prints it; the default is the published form, whose
+    weights load.
+
+    Shapes: x (b, t, dim) -> (b, t, dim); state: the last input (b, 1, dim), two sums (b, 2, dim) and their scale (b, dim),
+    constant in t. Book: Alice 13.4.2. Paper: Peng et al., 2023.
+
+    >>> mixer = RWKV(dim=16)
+    >>> mixer(torch.randn(1, 5, 16)).shape
+    torch.Size([1, 5, 16])
+    """
+
+    companion = RWKVChannel
+    VECTORS = ("mix_receptance", "mix_key", "mix_value", "decay", "bonus")
+    PUBLISHED: ClassVar = {
+        "time_decay": "decay", "time_first": "bonus", "time_mix_key": "mix_key", "time_mix_value": "mix_value",
+        "time_mix_receptance": "mix_receptance", "key.weight": "key.weight", "value.weight": "value.weight",
+        "receptance.weight": "receptance.weight", "output.weight": "output.weight",
+    }  # fmt: skip
+
+    def __init__(self, dim: int, *, count: str = "paper"):
+        super().__init__()
+        if dim < 1 or count not in ("paper", "book"):
+            raise WonderlandError(
+                f"RWKV cannot be built with dim={dim}, count={count!r}: dim is at least 1, count is 'paper' or 'book'."
+            )
+        self.dim, self.count = dim, count
+        self.mix_key, self.mix_value, self.mix_receptance = _blend(dim), _blend(dim), _blend(dim)
+        self.key, self.value = nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim, bias=False)
+        self.receptance, self.output = nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim, bias=False)
+        # From channels that remember almost everything to channels that forget within a few tokens.
+        self.decay = nn.Parameter(-5 + 8 * torch.linspace(0, 1, dim).pow(1.5))
+        self.bonus = nn.Parameter(torch.full((dim,), 0.3).log() + 0.5 * ((torch.arange(dim) + 1) % 3 - 1))
+
+    def load_published(self, weights: Mapping[str, Tensor]) -> None:
+        """Take over weights of the published module, as `transformers` names them."""
+        load_published(self, self.PUBLISHED, weights)
+
+    def laws(self):
+        from wonderland import laws
+
+        return (*super().laws(), laws.strict_causality)
+
+    def layout(self) -> Layout:
+        return Slot((1, self.dim)), Slot((2, self.dim)), Slot((self.dim,), fill=EMPTY)
+
+    def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        last, average = (None, None) if state is None else (state[0], state[1:])
+        if (
+            last is not None
+            and average is not None
+            and mask is None
+            and steps.fits(x, last)
+            and (weights := steps.weights(self, ("receptance", "key", "value", "output"), self.VECTORS))
+        ):
+            y, *average = steps.rwkv_step(x, *weights, last, *average, self.count == "book")
+            return y, (x.clone(), *average)
+        real = None if mask is None else lengths(mask)
+        before = shifted(x, last)
+        r = self.receptance(torch.lerp(before, x, self.mix_receptance))
+        k = self.key(torch.lerp(before, x, self.mix_key))
+        v = self.value(torch.lerp(before, x, self.mix_value))
+        decay = -torch.exp(self.decay)
+        bonus = self.bonus if self.count == "paper" else self.bonus - decay
+        y, average = wkv(k, v, decay, bonus, state=average, lengths=real)
+        y = self.output(torch.sigmoid(r) * y)
+        return y, (latest(x, last, mask, 1), *average)

@@ -34,6 +34,8 @@ class S4D(Mixer):
     torch.Size([1, 5, 16])
     """
 
+    no_decay = frozenset({"log_damping", "frequency"})
+
     def __init__(self, dim: int, *, state_size: int = 16, start: str = "legs", rule: str = "hold"):
         super().__init__()
         if min(dim, state_size) < 1:

@@ -10,6 +10,8 @@ from wonderland.nn.block import Block, Field, joint_field, shared_laws
 from wonderland.nn.mixer import Layout, Mixer, State, hide
 from wonderland.nn.norm import LayerNorm
 
+DEEPEST = 10_000  # a saved description asks for as many blocks as it likes; each costs memory before any weight does
+
 
 @part
 class Stack(Mixer):
@@ -35,6 +37,8 @@ class Stack(Mixer):
     def __init__(self, dim: int, depth: int, block: Spec | list[Spec], *, norm: Spec | bool = True):
         super().__init__()
         pattern = list(block) if isinstance(block, list | tuple) else [block]
+        if depth > DEEPEST:
+            raise WonderlandError(f"A stack has at most {DEEPEST:,} blocks, not {depth:,}.")
         if depth < 1 or not pattern or not all(isinstance(one, Spec) for one in pattern):
             raise WonderlandError("A stack needs a depth of at least 1 and the spec of a block, or a list of specs.")
         self.dim = dim

@@ -26,7 +26,7 @@ def hippo(n: int) -> tuple[Tensor, Tensor]:
             [-1.7321, -2.0000]], dtype=torch.float64)
     """
     root = (2 * torch.arange(n, dtype=torch.float64) + 1).sqrt()
-    a = -(root.unsqueeze(1) * root).tril(-1) - torch.diag(torch.arange(1, n + 1, dtype=torch.float64))
+    a = 0 - (root.unsqueeze(1) * root).tril(-1) - torch.diag(torch.arange(1, n + 1, dtype=torch.float64))
     return a, root
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from wonderland.ops import native
-from wonderland.ops.steps import _entry
+from wonderland.ops.steps import entry
 
 
 def _run(
@@ -31,7 +31,7 @@ def _number(scale: float) -> Tensor:
 
 # `entries` (b, n, width) is the cache, `grown` (b, n + 1, width) the one that follows: written to, and copied into first
 # unless it is the same memory. `frequencies` are those of `Rotary`, `slopes` those of `Alibi`.
-attention_step = _entry(
+attention_step = entry(
     "attention_step(Tensor x, Tensor project, Tensor? project_bias, Tensor out, Tensor? out_bias, Tensor entries, "
     "Tensor(a!) grown, Tensor seen, Tensor? frequencies, Tensor? slopes, int heads, int kv_heads, int key_dim, "
     "float scale, bool half, bool copy) -> Tensor",

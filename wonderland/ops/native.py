@@ -8,14 +8,16 @@ import platform
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 HERE = Path(__file__).parent / "kernels"
 _ENTRY = {torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64", torch.complex128: "c128"}
+_KIND = {int: ctypes.c_long, bool: ctypes.c_long, float: ctypes.c_double}
 FLAGS = ("-O3", "-march=native", "-std=c++17", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno", "-fno-trapping-math")
 
 
@@ -67,16 +69,32 @@ def library(name: str) -> ctypes.CDLL:
 
 @functools.cache
 def function(name: str, symbol: str, dtype: torch.dtype) -> Callable[..., None]:
-    """One entry of a library for one type, SYMBOL_f32 for float32. It takes contiguous tensors, whole numbers and None."""
+    """One entry of a library for one type, SYMBOL_f32 for float32. It takes contiguous tensors, numbers and None."""
     entry = getattr(library(name), f"{symbol}_{_ENTRY[dtype]}")
 
-    def call(*arguments: Tensor | int | None) -> None:
+    def call(*arguments: Tensor | int | float | None) -> None:
         if entry.argtypes is None:
             entry.restype = None
-            entry.argtypes = [ctypes.c_long if isinstance(item, int) else ctypes.c_void_p for item in arguments]
+            entry.argtypes = [_KIND.get(type(item), ctypes.c_void_p) for item in arguments]
         entry(*[item.data_ptr() if isinstance(item, Tensor) else item for item in arguments])
 
     return call
+
+
+def again(equation: Callable[..., Any], inputs: Sequence[Tensor | None], slopes: Any) -> list[Tensor | None]:
+    """Gradients that can be differentiated again: a backward pass in a graph goes through the equation, not the kernel.
+
+    `slopes` are those of the equation's outputs, one or as many as it has; inputs that need no gradient, or are None, get None.
+    """
+    wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
+    outputs = equation(*inputs)
+    pairs = [(outputs, slopes)] if isinstance(outputs, Tensor) else list(zip(outputs, slopes, strict=True))
+    pairs = [(output, slope) for output, slope in pairs if slope is not None and output.requires_grad]
+    found = torch.autograd.grad(
+        [output for output, _ in pairs], wanted, [slope for _, slope in pairs], create_graph=True, allow_unused=True
+    )
+    named = iter(found)
+    return [next(named) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
 
 
 def lined(x: Tensor) -> Tensor:

@@ -184,8 +184,28 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, grad):
     a, state, lengths, out = ctx.saved_tensors
-    da, dx, dstate = _backward(a, state, lengths, out, grad)
+    backward = _adjoint if torch.is_grad_enabled() else _backward
+    da, dx, dstate = backward(a, state, lengths, out, grad)
     return da, dx, None if state is None else dstate, None
+
+
+def _adjoint(
+    a: Tensor, state: Tensor | None, lengths: Tensor | None, out: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The backward pass as a scan over the reversed sequence, which can be differentiated again."""
+    full = a.expand(out.shape)
+    real = torch.ones_like(out[..., :1], dtype=torch.bool)
+    if lengths is not None:
+        real = (torch.arange(out.shape[1], device=out.device) < lengths.unsqueeze(1)).unsqueeze(2)
+        full = torch.where(real, full, torch.ones_like(full))
+    full = full.conj().resolve_conj()
+    later = torch.cat([full[:, 1:], torch.zeros_like(full[:, :1])], 1)
+    g = linear_scan(later.flip(1), grad.flip(1)).flip(1)
+    first = torch.zeros_like(out[:, 0]) if state is None else state
+    before = torch.cat([first.unsqueeze(1), out[:, :-1]], 1)
+    zero = torch.zeros_like(g)
+    da, dx = torch.where(real, g * before.conj(), zero), torch.where(real, g, zero)
+    return (da.sum((0, 1)) if a.dim() == 1 else da), dx, full[:, 0] * g[:, 0]
 
 
 _forward.register_autograd(_differentiate, setup_context=_remember)

@@ -345,12 +345,20 @@ def _(u, delta, a, b, c, skip, gate, lengths, saved, dy, dlast, rule):
 def _remember(ctx, inputs, output):
     *tensors, lengths, rule, _ = inputs
     u, delta, a, b, c, skip, gate, state = tensors
-    ctx.save_for_backward(u, delta, a, b, c, skip, gate, lengths, output[2])
+    ctx.save_for_backward(u, delta, a, b, c, skip, gate, state, lengths, output[2])
     ctx.rule, ctx.given = rule, (skip is not None, gate is not None, state is not None)
 
 
 def _differentiate(ctx, dy, dlast, dsaved):
-    du, ddelta, da, db, dc, dskip, dgate, dfirst = _backward(*ctx.saved_tensors, dy, dlast, ctx.rule)
+    *tensors, state, lengths, saved = ctx.saved_tensors
+    if torch.is_grad_enabled():
+
+        def equation(u, delta, a, b, c, skip, gate, state):
+            more = {"skip": skip, "gate": gate, "state": state, "lengths": lengths, "rule": RULES[ctx.rule]}
+            return reference(u, delta, a.t(), b, c, **more)
+
+        return *native.again(equation, (*tensors, state), (dy, dlast)), None, None, None
+    du, ddelta, da, db, dc, dskip, dgate, dfirst = _backward(*tensors, lengths, saved, dy, dlast, ctx.rule)
     skip, gate, state = ctx.given
     optional = (dskip if skip else None, dgate if gate else None, dfirst if state else None)
     return du, ddelta, da, db, dc, *optional, None, None, None

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from wonderland.ops import native
@@ -43,22 +43,10 @@ def reference(
     width = weight.shape[1]
     past = x.new_zeros(x.shape[0], width - 1, x.shape[2]) if tail is None else tail
     longer = torch.cat([past, x], 1)
-    taps = [weight[:, j] * longer[:, j : j + x.shape[1]] for j in range(width)]
-    y = torch.stack(taps).sum(0) if bias is None else torch.stack([*taps, bias.expand_as(x)]).sum(0)
+    y = torch.zeros_like(x) if bias is None else bias.expand_as(x)
+    for j in range(width):
+        y = torch.addcmul(y, weight[:, j], longer[:, j : j + x.shape[1]])
     return F.silu(y) if silu else y
-
-
-def next_tail(x: Tensor, tail: Tensor | None, width: int, lengths: Int[Tensor, " b"] | None = None) -> Tensor:
-    """The last `width - 1` real inputs of each row, for the piece that follows."""
-    past = width - 1
-    if lengths is None and x.shape[1] >= past:
-        return x[:, x.shape[1] - past :]
-    before = x.new_zeros(x.shape[0], past, x.shape[2]) if tail is None else tail
-    longer = torch.cat([before, x], 1)
-    if lengths is None:
-        return longer[:, longer.shape[1] - past :]
-    index = lengths.unsqueeze(1) + torch.arange(past, device=x.device)
-    return longer.gather(1, index.unsqueeze(2).expand(-1, -1, x.shape[2]))
 
 
 @torch.library.custom_op("wonderland::short_convolution", mutates_args=(), device_types="cpu")
@@ -106,8 +94,14 @@ def _remember(ctx, inputs, output):
 
 
 def _differentiate(ctx, dy):
-    dx, dweight, dbias, dtail = _backward(*ctx.saved_tensors, dy, ctx.silu)
-    _, _, bias, tail = ctx.saved_tensors
+    x, weight, bias, tail = ctx.saved_tensors
+    if torch.is_grad_enabled():
+
+        def equation(x, weight, bias, tail):
+            return reference(x, weight.t(), bias, tail=tail, silu=ctx.silu)
+
+        return *native.again(equation, (x, weight, bias, tail), dy), None
+    dx, dweight, dbias, dtail = _backward(x, weight, bias, tail, dy, ctx.silu)
     return dx, dweight, None if bias is None else dbias, None if tail is None else dtail, None
 
 

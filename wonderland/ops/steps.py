@@ -1,5 +1,8 @@
 """Single steps of generation: one token through a whole mixer in one call, where dispatch would cost more than arithmetic."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -44,7 +47,8 @@ def weights(module: nn.Module, linear: tuple[str, ...], own: tuple[str, ...]) ->
     return found
 
 
-def _entry(schema: str, run, shapes) -> torch._ops.OpOverload:
+def entry(schema: str, run: Callable[..., Any], shapes: Callable[..., Any]) -> Any:
+    """A kernel without derivatives as an entry of torch's dispatcher."""
     name = schema.split("(")[0]
     _LIBRARY.define(schema)
     _LIBRARY.impl(name, run, "CPU")
@@ -62,7 +66,7 @@ def _mamba(x, in_proj, x_proj, dt_proj, out_proj, conv, conv_bias, a_log, skip, 
     return y, after, s
 
 
-mamba_step = _entry(
+mamba_step = entry(
     "mamba_step(Tensor x, Tensor in_proj, Tensor x_proj, Tensor dt_proj, Tensor out_proj, Tensor conv, "
     "Tensor conv_bias, Tensor a_log, Tensor skip, Tensor dt_bias, Tensor tail, Tensor state) -> (Tensor, Tensor, Tensor)",
     _mamba,
@@ -80,7 +84,7 @@ def _rwkv(x, receptance, key, value, output, mix_r, mix_k, mix_v, decay, bonus, 
     return y, after, high
 
 
-rwkv_step = _entry(
+rwkv_step = entry(
     "rwkv_step(Tensor x, Tensor receptance, Tensor key, Tensor value, Tensor output, Tensor mix_r, Tensor mix_k, "
     "Tensor mix_v, Tensor decay, Tensor bonus, Tensor last, Tensor sums, Tensor top, bool book) "
     "-> (Tensor, Tensor, Tensor)",
@@ -98,7 +102,7 @@ def _channel(x, receptance, key, value, mix_r, mix_k, last):
     return y
 
 
-rwkv_channel_step = _entry(
+rwkv_channel_step = entry(
     "rwkv_channel_step(Tensor x, Tensor receptance, Tensor key, Tensor value, Tensor mix_r, Tensor mix_k, Tensor last) "
     "-> Tensor",
     _channel,

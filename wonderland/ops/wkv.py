@@ -192,14 +192,21 @@ def _(k, v, decay, bonus, lengths, saved, dy, dlast):
 
 
 def _remember(ctx, inputs, output):
-    k, v, decay, bonus, sums, _, lengths, _ = inputs
-    ctx.save_for_backward(k, v, decay, bonus, lengths, output[3])
-    ctx.given = sums is not None
+    k, v, decay, bonus, sums, top, lengths, _ = inputs
+    ctx.save_for_backward(k, v, decay, bonus, sums, top, lengths, output[3])
 
 
 def _differentiate(ctx, dy, dlast, dtop, dsaved):
-    dk, dv, ddecay, dbonus, dsums = _backward(*ctx.saved_tensors, dy, dlast)
-    return dk, dv, ddecay, dbonus, dsums if ctx.given else None, None, None, None
+    k, v, decay, bonus, sums, top, lengths, saved = ctx.saved_tensors
+    if torch.is_grad_enabled():
+
+        def equation(k, v, decay, bonus, sums):
+            y, (last, _) = reference(k, v, decay, bonus, state=None if sums is None else (sums, top), lengths=lengths)
+            return y, last
+
+        return *native.again(equation, (k, v, decay, bonus, sums), (dy, dlast)), None, None, None
+    dk, dv, ddecay, dbonus, dsums = _backward(k, v, decay, bonus, lengths, saved, dy, dlast)
+    return dk, dv, ddecay, dbonus, None if sums is None else dsums, None, None, None
 
 
 _forward.register_autograd(_differentiate, setup_context=_remember)
