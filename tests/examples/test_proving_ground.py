@@ -15,12 +15,14 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from examples.proving_ground.__main__ import main, remembered
 from examples.proving_ground.adding import BASELINE, adding
 from examples.proving_ground.contest import build, compete, kept_megabytes, score
-from examples.proving_ground.copying import copying, shortened, shorter_first
+from examples.proving_ground.copying import copying, shortened
+from examples.proving_ground.copying import shorter_first as shorter_copies
 from examples.proving_ground.examples import SILENT, Examples
 from examples.proving_ground.induction import induction
+from examples.proving_ground.induction import shorter_first as shorter_rows
 from examples.proving_ground.memory import memory
 from examples.proving_ground.mixers import entries
-from examples.proving_ground.recall import recall
+from examples.proving_ground.recall import beginnings_first, recall
 from examples.proving_ground.table import verdicts
 from examples.proving_ground.tasks import TASKS, Claim, Task, quick
 
@@ -67,22 +69,46 @@ def test_copying_wants_the_words_in_their_order(seed, words, more):
 
 
 @few
-@given(seeds, st.integers(1, 30))
-def test_a_shortened_copy_wants_the_words_before_the_sign(seed, room):
-    examples = shortened(copying(seed, 8, vocab=9, length=41, words=10), room)
-    for row, target in zip(examples.inputs.tolist(), examples.target.tolist(), strict=True):
-        said = [token for token in row[:room] if token != 7]
-        assert row[room] == 8
-        assert [value for value in target if value != SILENT] == said
-        assert target[room + 1 : room + 1 + len(said)] == said
+@given(seeds, st.integers(1, 10), st.integers(0, 30))
+def test_a_shortened_copy_wants_the_first_words_of_the_whole(seed, words, blanks):
+    whole = copying(seed, 8, vocab=9, length=41, words=10)
+    examples = shortened(whole, words, blanks, torch.Generator().manual_seed(seed % 1000))
+    for row, target, said in zip(
+        examples.inputs.tolist(), examples.target.tolist(), whole.target[:, -10:].tolist(), strict=True
+    ):
+        room = words + blanks
+        assert [token for token in row[:room] if token != 7] == said[:words]
+        assert row[room:] == [8] + [7] * words
+        assert target == [SILENT] * (room + 1) + said[:words]
 
 
 @few
 @given(seeds, st.floats(0, 1))
-def test_a_batch_made_easier_always_asks_something(seed, done):
-    easier = shorter_first(copying(seed, 2, length=60, words=4), done, torch.Generator().manual_seed(seed % 1000))
-    assert (easier.target != SILENT).any()
+def test_copying_made_easier_is_never_longer(seed, done):
+    easier = shorter_copies(copying(seed, 2, length=60, words=4), done, torch.Generator().manual_seed(seed % 1000))
+    assert (easier.target != SILENT).any(1).all()
+    assert easier.inputs.shape == easier.target.shape
     assert easier.inputs.shape[1] <= 60
+
+
+@few
+@given(seeds, st.floats(0, 1))
+def test_induction_made_easier_is_still_induction(seed, done):
+    easier = shorter_rows(induction(seed, 8, length=30), done, torch.Generator().manual_seed(seed % 1000))
+    for row, target in zip(easier.inputs.tolist(), easier.target.tolist(), strict=True):
+        assert [place for place, token in enumerate(row) if token == 15] == [row.index(15), len(row) - 1]
+        assert target == [SILENT] * (len(row) - 1) + [row[row.index(15) + 1]]
+
+
+@few
+@given(seeds, st.floats(0, 1))
+def test_recall_made_easier_is_a_beginning_that_asks(seed, done):
+    whole = recall(seed, 8)
+    easier = beginnings_first(whole, done, torch.Generator().manual_seed(seed % 1000))
+    length = easier.inputs.shape[1]
+    assert torch.equal(easier.inputs, whole.inputs[:, :length])
+    assert torch.equal(easier.target, whole.target[:, :length])
+    assert (easier.target != SILENT).any()
 
 
 @few
@@ -180,14 +206,25 @@ def test_a_claim_is_judged_on_the_side_it_names():
 
 def test_the_command_prints_and_keeps_one_table(tmp_path, capsys):
     out = tmp_path / "table.md"
-    given = ["--quick", "--tasks", "adding", "--mixers", "GRU", "S4D", "--out", str(out)]
+    given = [
+        "--quick",
+        "--tasks",
+        "adding",
+        "--mixers",
+        "GRU",
+        "S4D",
+        "--out",
+        str(out),
+        "--kept",
+        str(tmp_path / "kept.jsonl"),
+    ]
     assert main(given) == 0
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert [line.split("|")[2].strip() for line in table] == ["mixer", "GRU", "S4D"]
     assert set(table) <= set(out.read_text().splitlines())
-    kept = (tmp_path / "table.jsonl").read_text()
+    kept = (tmp_path / "kept.jsonl").read_text()
     assert main(given) == 0
-    assert (tmp_path / "table.jsonl").read_text() == kept
+    assert (tmp_path / "kept.jsonl").read_text() == kept
 
 
 def test_a_line_that_was_cut_off_is_left_out(tmp_path):
@@ -197,7 +234,8 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path):
 
 
 def test_a_missed_number_is_exit_code_one(tmp_path):
-    assert main(["--tasks", "adding", "--mixers", "GRU", "--steps", "1", "--out", str(tmp_path / "table.md")]) == 1
+    places = ["--out", str(tmp_path / "table.md"), "--kept", str(tmp_path / "kept.jsonl")]
+    assert main(["--tasks", "adding", "--mixers", "GRU", "--steps", "1", *places]) == 1
 
 
 def test_an_unknown_name_is_told_with_the_nearest(capsys):

@@ -36,7 +36,7 @@ def test_shell_examples(tmp_path, script):
 SAYS = ["rmse", "", "causality  holds"]
 
 
-@pytest.mark.parametrize(("script", "says"), zip(blocks("python"), SAYS, strict=True))
+@pytest.mark.parametrize(("script", "says"), list(zip(blocks("python"), SAYS, strict=True)))
 def test_python_examples(tmp_path, script, says):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],

@@ -1,14 +1,42 @@
 """Single steps: the kernels equal the mixers they stand for, and give way where they do not fit."""
 
+import re
+
 import pytest
 import torch
 from torch import nn
 
-from wonderland.nn.mamba import Mamba
-from wonderland.nn.rwkv import RWKV, RWKVChannel
+from wonderland.core import WonderlandError
+from wonderland.models import Decoder
+from wonderland.nn import (
+    GLU,
+    GRU,
+    LSTM,
+    MLP,
+    RNN,
+    RWKV,
+    S4D,
+    Alibi,
+    Attention,
+    LiGRU,
+    Mamba,
+    RMSNorm,
+    Rotary,
+    RWKVChannel,
+    Sinusoidal,
+)
 from wonderland.ops import steps
 
 MIXERS = {
+    "LSTM": lambda: LSTM(9),
+    "LSTM-wide": lambda: LSTM(8, state_size=11),
+    "GRU": lambda: GRU(9),
+    "GRU-before": lambda: GRU(9, reset="before"),
+    "GRU-bare": lambda: GRU(8, bias=False),
+    "RNN": lambda: RNN(9),
+    "RNN-relu": lambda: RNN(8, activation="relu", state_size=5),
+    "LiGRU": lambda: LiGRU(9),
+    "LiGRU-identity": lambda: LiGRU(8, activation="identity"),
     "Mamba": lambda: Mamba(12, state_size=3),
     "Mamba-width-1": lambda: Mamba(8, width=1),
     "RWKV": lambda: RWKV(13),
@@ -19,7 +47,9 @@ MIXERS = {
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("name", MIXERS)
-def test_a_step_equals_the_whole(name, dtype):
+def test_a_step_equals_the_whole(name, dtype, monkeypatch):
+    taken, real = [], steps.Program.run
+    monkeypatch.setattr(steps.Program, "run", lambda *args: taken.append(1) or real(*args))
     mixer = MIXERS[name]().to(dtype)
     x = torch.randn(3, 6, mixer.dim, dtype=dtype)
     whole, state, outputs = mixer(x), None, []
@@ -27,6 +57,7 @@ def test_a_step_equals_the_whole(name, dtype):
         for i in range(6):
             y, state = mixer.stream(x[:, i : i + 1], state)
             outputs.append(y)
+    assert len(taken) == 5
     assert torch.allclose(torch.cat(outputs, 1), whole, atol=1e-12 if dtype == torch.float64 else 1e-5)
 
 
@@ -41,14 +72,80 @@ def test_a_step_does_not_write_into_the_state_it_was_given(name):
 
 
 def test_steps_give_way_to_gradients_pieces_and_large_batches():
-    one = torch.zeros(1, 1, 4)
+    like = torch.zeros(1)
     with torch.no_grad():
-        assert steps.fits(one, one)
-        assert not steps.fits(torch.zeros(1, 2, 4), one)
-        assert not steps.fits(torch.zeros(steps.MOST_ROWS + 1, 1, 4), one)
-        assert not steps.fits(one.half(), one.half())
-        assert not steps.fits(one, one.double())
-    assert not steps.fits(one, one)
+        assert steps.fits(1, 1, like)
+        assert not steps.fits(1, 2, like)
+        assert not steps.fits(steps.MOST_ROWS + 1, 1, like)
+        assert not steps.fits(1, 1, like.half())
+    assert not steps.fits(1, 1, like)
+
+
+MODELS = {
+    "Mamba": {"mixer": Mamba.spec(state_size=3), "norm": RMSNorm.spec()},
+    "RWKV": {"mixer": RWKV.spec(), "tie": False},
+    "Attention": {"mixer": Attention.spec(heads=2, kv_heads=1, position=Rotary.spec()), "channel": GLU.spec()},
+    "window": {"mixer": Attention.spec(heads=2, window=3, position=Alibi.spec()), "channel": MLP.spec(bias=True)},
+    "tanh": {"mixer": Attention.spec(heads=2, bias=True), "channel": MLP.spec(activation="tanh")},
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_whole_model_steps_in_one_call_and_equals_itself(name, dtype):
+    model = Decoder(11, 8, 3, **MODELS[name]).to(dtype).eval()
+    tokens = torch.randint(11, (2, 7))
+    whole = model(tokens)
+    with torch.no_grad():
+        logits, state = model.stream(tokens[:, :2])
+        for i in range(2, 7):
+            assert model.step(tokens[:, i : i + 1], state, None) is not None
+            logits, state = model.stream(tokens[:, i : i + 1], state)
+            assert torch.allclose(logits, whole[:, i : i + 1], atol=1e-10 if dtype == torch.float64 else 1e-5)
+    assert state[0].tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("activation", steps.ACTIVATIONS)
+def test_every_activation_of_a_program_is_that_of_torch(activation):
+    mixer = MLP(8, activation=activation).double()
+    x = 3 * torch.randn(2, 1, 8, dtype=torch.float64)
+    program = steps.Program(torch.float64, 2, 8)
+    program.alone()
+    with torch.no_grad():
+        assert mixer.plan(program, ()) == ()
+        program.add(steps.FINISH, (0,), (), ())
+        assert torch.allclose(program.run(x, (2, 1, 8)), mixer(x), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"mixer": S4D.spec()},
+        {"mixer": Mamba.spec(rule="hold")},
+        {"mixer": RWKV.spec(), "placement": "post"},
+        {"mixer": RWKV.spec(), "layer_scale": 0.1},
+        {"mixer": RWKV.spec(), "position": Sinusoidal.spec()},
+        {"mixer": RWKV.spec(), "channel": MLP.spec(activation="elu")},
+    ],
+    ids=str,
+)
+def test_what_has_no_program_goes_without(arguments):
+    model = Decoder(11, 8, 2, **arguments).eval()
+    tokens = torch.randint(11, (2, 5))
+    with torch.no_grad():
+        _, state = model.stream(tokens[:, :4])
+        assert model.step(tokens[:, 4:], state, None) is None
+        logits, _ = model.stream(tokens[:, 4:], state)
+    assert torch.allclose(logits, model(tokens)[:, 4:], atol=1e-5)
+
+
+def test_a_token_outside_the_vocabulary_meets_a_sentence():
+    model = Decoder(11, 8, 1, mixer=RWKV.spec()).eval()
+    message = "Token 11 in row 0, position 0 is not in the vocabulary: tokens are 0 to 10."
+    with torch.no_grad():
+        _, state = model.stream(torch.zeros(1, 2, dtype=torch.int64))
+        with pytest.raises(WonderlandError, match=re.escape(message)):
+            model.stream(torch.tensor([[11]]), state)
 
 
 class Doubled(nn.Module):

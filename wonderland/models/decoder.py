@@ -15,6 +15,7 @@ from wonderland.nn.mixer import COUNT, Layout, State, consuming, fits, hide, len
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Position, Rotary
 from wonderland.nn.stack import Stack
+from wonderland.ops import steps
 
 
 @part
@@ -115,8 +116,40 @@ class Decoder(Part, nn.Module):
 
     def stream(self, tokens: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         """Continue after `state` (None: at the beginning) with new tokens; returns logits and the next state."""
+        if (found := self.step(tokens, state, mask)) is not None:
+            return found
         h, state = self.proceed(tokens, state, mask)
         return self.logits(h), state
+
+    def step(self, tokens: Any, state: Any, mask: Any) -> tuple[Tensor, State] | None:
+        """One token of each row as one program of kernels; None where there is no such form."""
+        table = self.embedding.weight
+        if state is None or mask is not None or not isinstance(tokens, Tensor) or tokens.dim() != 2:
+            return None
+        rows, t = tokens.shape
+        # The check of a state is most of what is left to do, so a program is not planned where it would not be run.
+        if not steps.fits(rows, t, table) or self.position is not None or (self.training and self.dropout):
+            return None
+        self.check(tokens, mask)
+        self.check_state(state, rows)
+        given = tokens.flatten().tolist()
+        if not table.is_contiguous() or not all(0 <= token < self.vocab for token in given):
+            return None
+        program = steps.Program(table.dtype, rows, self.dim)
+        program.add(steps.EMBED, given, (table,), ())
+        after = self.stack.plan(program, state[1])
+        head = (table, None) if self.head is None else self._linear_head()
+        if after is None or head is None:
+            return None
+        seen = program.later(state[0])
+        program.add(steps.HEAD, (self.vocab, int(self.stack.normed)), head, ())
+        return program.run(None, (rows, 1, self.vocab)), (seen, after)
+
+    def _linear_head(self) -> tuple[Tensor, Tensor | None] | None:
+        head, table = self.head, self.embedding.weight
+        if type(head) is not nn.Linear or head.weight.dtype != table.dtype or not head.weight.is_contiguous():
+            return None
+        return head.weight, head.bias
 
     def proceed(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         """`stream` before its head: the features (b, t, dim) of new tokens, and the next state."""
@@ -160,24 +193,28 @@ class Decoder(Part, nn.Module):
             raise
 
     def sample(
-        self, tokens: Tensor, steps: int, *, temperature: float | int = 1.0, generator: torch.Generator | None = None
+        self, tokens: Tensor, count: int, *, temperature: float | int = 1.0, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Write on after a prompt: (b, t) -> (b, steps) new tokens, each drawn from the model at a temperature.
+        """Write on after a prompt: (b, t) -> (b, count) new tokens, each drawn from the model at a temperature.
 
         Temperature 0 always takes the most likely token. The model is as in evaluation, whatever its mode.
         """
-        if steps < 1 or not temperature >= 0:
+        if count < 1 or not temperature >= 0:
             raise WonderlandError(
-                f"Sampling takes at least one step and a temperature of at least 0, not {steps} and {temperature}."
+                f"Sampling takes at least one step and a temperature of at least 0, not {count} and {temperature}."
             )
         modes = {module: module.training for module in self.modules()}
         self.eval()
         try:
             with torch.no_grad(), consuming():
                 written, state, given = [], None, tokens
-                for _ in range(steps):
-                    h, state = self.proceed(given, state, None)
-                    given = _draw(self.logits(h[:, -1]), temperature, generator).to(tokens.dtype)
+                for _ in range(count):
+                    found = self.step(given, state, None)
+                    if found is None:
+                        h, state = self.proceed(given, state, None)
+                        found = self.logits(h[:, -1:]), state
+                    logits, state = found
+                    given = _draw(logits[:, -1], temperature, generator).to(tokens.dtype)
                     written.append(given)
             return torch.cat(written, 1)
         finally:

@@ -15,7 +15,6 @@ from wonderland.nn.mixer import Layout, Mixer, State, hide, positions
 from wonderland.nn.positions import Alibi, Position, Rotary
 from wonderland.nn.quarantine import quarantine, release, spoil
 from wonderland.ops import steps
-from wonderland.ops.attention_step import attention_step
 from wonderland.ops.softmax import masked_softmax
 
 
@@ -151,10 +150,6 @@ class Attention(Mixer):
 
     def _step(self, x: Tensor, state: State, seen: Tensor) -> tuple[Tensor, State]:
         """One token after a cache without masks, which holds only what it may see: as few operations as possible."""
-        if self._in_kernel and not (self.training and self.dropout) and steps.fits(x, state[0]):
-            found = self._native_step(x, state, seen)
-            if found is not None:
-                return found
         b = x.shape[0]
         fused = self.project(x)
         turning = self._query_width + self._key_width
@@ -184,28 +179,30 @@ class Attention(Mixer):
         y = attend(q, k, v, bias, self.scale, dropout=self.dropout if self.training else 0.0)
         return self.out(y), forget(entries, places, self.window)
 
-    def _native_step(self, x: Tensor, state: State, seen: Tensor) -> tuple[Tensor, State] | None:
-        """`_step` as one kernel; None where that has no form of it."""
-        weights = steps.weights(self, ("project", "out"), ())
-        if weights is None:
+    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
+        entries, places = state
+        weights = program.weights(self, ("project", "out"))
+        if weights is None or not self._in_kernel or places.shape[1] or (self.training and self.dropout):
             return None
         # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
-        children = self._modules
-        position, project, out = children["position"], children["project"], children["out"]
+        children: dict[str, Any] = self._modules
         frequencies = slopes = None
         if self._rotates:
-            frequencies = position._buffers["frequencies"]  # pyright: ignore[reportOptionalMemberAccess]
+            frequencies = children["position"]._buffers["frequencies"]
         elif self._biases:
-            slopes = position.slopes  # pyright: ignore[reportOptionalMemberAccess]
+            slopes = children["position"].slopes
         table = slopes if frequencies is None else frequencies
-        if table is not None and table.dtype != x.dtype:
+        if table is not None and table.dtype != program.dtype:
             return None
-        entries, grown, copy = one_longer(state[0], self.window)
-        y = attention_step(
-            x, weights[0], project._parameters["bias"], weights[1], out._parameters["bias"], entries, grown, seen,  # pyright: ignore[reportOptionalMemberAccess]
-            frequencies, slopes, self.heads, self.kv_heads, self.key_dim, self.scale, self._half, copy,
+        project, out = (children[name]._parameters["bias"] for name in ("project", "out"))
+        entries, grown, copy = one_longer(entries, self.window)
+        sizes = (
+            self.heads, self.kv_heads, self.key_dim, self.value_dim, entries.shape[1], entries.stride(0), grown.stride(0),
+            0 if frequencies is None else frequencies.shape[0], int(self._half), int(copy),
         )  # fmt: skip
-        return y, forget(grown, state[1], self.window)
+        read = weights[0], project, weights[1], out, entries, seen, frequencies, slopes
+        program.add(steps.ATTENTION, sizes, read, (grown,), self.scale)
+        return forget(grown, places, self.window)
 
     def maps(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b heads t t"]:
         """The attention weights of every head; rows sum to 1, those of masked positions to 0."""

@@ -12,6 +12,7 @@ from wonderland.nn.cross_mixer import CrossMixer
 from wonderland.nn.mixer import Layout, Mixer, State, hide
 from wonderland.nn.mlp import chance
 from wonderland.nn.norm import LayerNorm
+from wonderland.ops import steps
 
 PLACEMENTS = ("pre", "post", "parallel")
 Step = Callable[[Any, int, Tensor], Tensor]
@@ -47,6 +48,7 @@ class Block(Mixer):
     """
 
     takes_specs = True
+    normed = False
 
     def __init__(
         self,
@@ -102,6 +104,9 @@ class Block(Mixer):
     def state_layout(self) -> Layout:
         return tuple(one.state_layout() for one in self.parts())
 
+    def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
+        return stream_step(self, x, state, mask)
+
     def read(self, context: Tensor | None, context_mask: Tensor | None) -> State | None:
         """The context prepared for `whole`; None where there is no cross mixer."""
         if self.cross is None:
@@ -141,7 +146,23 @@ class Block(Mixer):
 
         return self.walk(x, mask, step)
 
+    def plan(self, program: steps.Program, state: State) -> State | None:
+        children = self._modules
+        dropping = self.training and (self.dropout or self.drop_path)
+        if self.placement != "pre" or self.scales is not None or children.get("cross") is not None or dropping:
+            return None
+        after = []
+        norms = children["norms"]._modules.values()  # pyright: ignore[reportOptionalMemberAccess]
+        for slot, norm, own in zip(self.slots, norms, state, strict=True):
+            found = children[slot].plan(program, own) if norm.branch(program) else None  # pyright: ignore
+            if found is None:
+                return None
+            after.append(found)
+        return tuple(after)
+
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        if (found := self.step(x, state, mask)) is not None:
+            return found
         after: list[Any] = []
 
         def step(one: Any, index: int, h: Tensor) -> Tensor:
@@ -191,6 +212,18 @@ class Scales(nn.ParameterList):
     def no_decay(self) -> frozenset[str]:
         """The names of the parameters to spare."""
         return frozenset(str(index) for index in range(len(self)))
+
+
+def stream_step(part: Any, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
+    """`step` for what keeps its input and adds to it, blocks and stacks of them."""
+    if state is None or mask is not None or not steps.fits(x.shape[0], x.shape[1], x):
+        return None
+    program = steps.Program(x.dtype, x.shape[0], part.dim)
+    after = part.plan(program, state)
+    if after is None:
+        return None
+    program.add(steps.FINISH, (int(part.normed),), (), ())
+    return program.run(x, tuple(x.shape)), after
 
 
 def build_slot(spec: Any, dim: int, name: str, kind: type[Any]) -> Any:

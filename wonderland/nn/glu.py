@@ -5,8 +5,9 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.activations import Activation, activation
-from wonderland.nn.mixer import Pointwise
+from wonderland.nn.mixer import Pointwise, State
 from wonderland.nn.mlp import chance, width_of
+from wonderland.ops import steps
 
 
 @part
@@ -53,3 +54,13 @@ class GLU(Pointwise):
         if self.dropout:
             hidden = F.dropout(hidden, self.dropout, self.training)
         return hidden if self.outward is None else self.outward(hidden)
+
+    def plan(self, program: steps.Program, state: State) -> State | None:
+        weights = program.weights(self, ("inward", "outward"))
+        kind = steps.ACTIVATIONS.index(name) if (name := self.gate.__name__) in steps.ACTIVATIONS else None
+        if weights is None or kind is None or (self.training and self.dropout):
+            return None
+        inward, outward = weights
+        biases = [self._modules[name]._parameters["bias"] for name in ("inward", "outward")]  # pyright: ignore[reportOptionalMemberAccess]
+        program.add(steps.HIDDEN, (outward.shape[1], kind, 1), (inward, biases[0], outward, biases[1]), ())
+        return ()

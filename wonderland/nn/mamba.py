@@ -106,16 +106,6 @@ class Mamba(Mixer):
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         tail, s = (None, None) if state is None else state
-        if (
-            tail is not None
-            and s is not None
-            and mask is None
-            and self.rule == "euler"
-            and steps.fits(x, s)
-            and (weights := steps.weights(self, ("in_proj", "x_proj", "dt_proj", "out_proj"), self.VECTORS))
-        ):
-            y, tail, s = steps.mamba_step(x, *weights, self.dt_proj.bias, tail, s)
-            return y, (tail, s)
         real = None if mask is None else lengths(mask)
         raw, z = self.in_proj(x).chunk(2, 2)
         u = short_convolution(raw, self.conv_weight, self.conv_bias, tail=tail, silu=True)
@@ -123,3 +113,13 @@ class Mamba(Mixer):
         delta, a = self.dt_proj(delta), -torch.exp(self.A_log)
         y, s = selective_scan(u, delta, a, b, c, skip=self.D, gate=z, state=s, lengths=real, rule=self.rule)
         return self.out_proj(y), (latest(raw, tail, mask, self.width - 1), s)
+
+    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
+        weights = program.weights(self, ("in_proj", "x_proj", "dt_proj", "out_proj"), self.VECTORS)
+        if weights is None or self.rule != "euler":
+            return None
+        tail, s = state[0].contiguous(), state[1].contiguous()
+        after = torch.empty_like(tail), torch.empty_like(s)
+        sizes = self.inner, self.state_size, self.rank, self.width
+        program.add(steps.MAMBA, sizes, (*weights, self.dt_proj.bias, tail, s), after)
+        return after

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import Part, WonderlandError
+from wonderland.ops import steps
 
 State = tuple[Any, ...]
 Layout = tuple[Any, ...]
@@ -72,10 +73,33 @@ class Mixer(Part, nn.Module):
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         """`stream` without its checks, for mixers made of mixers."""
+        if (found := self.step(x, state, mask)) is not None:
+            return found
         x = hide(x, mask)
         own, seen = (None, None) if state is None else (state[:-1], state[-1])
         y, own = self.mix(x, own, seen, mask)
         return hide(y, mask), (*own, _count(x, seen, mask)) if self.causal else ()
+
+    def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
+        """One token by a program of kernels; None where there is no such form, and plain torch does it."""
+        if state is None or mask is not None or not steps.fits(x.shape[0], x.shape[1], x):
+            return None
+        program = steps.Program(x.dtype, x.shape[0], self.dim)
+        program.alone()
+        after = self.plan(program, state)
+        if after is None:
+            return None
+        program.add(steps.FINISH, (0,), (), ())
+        return program.run(x, tuple(x.shape)), after
+
+    def plan(self, program: steps.Program, state: State) -> State | None:
+        """Add this mixer's step to a program, and return the state after it; None if it has no such form."""
+        own = self.plan_own(program, state[:-1], state[-1])
+        return None if own is None else (*own, program.later(state[-1]))
+
+    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
+        """`plan` without the count of tokens, which the contract keeps."""
+        return None
 
     # Anything may be handed in here: what does not fit meets a sentence, so the signature stays open.
     def forward(self, x: Any, mask: Any = None) -> Tensor:
@@ -153,6 +177,9 @@ class Pointwise(Mixer):
         """The equation at each position."""
         raise NotImplementedError
 
+    def plan(self, program: steps.Program, state: State) -> State | None:
+        return None
+
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         return hide(self.apply_to(hide(x, mask)), mask), ()
 
@@ -164,8 +191,8 @@ def hide(x: Tensor, mask: Tensor | None) -> Tensor:
 
 def positions(x: Tensor, seen: Tensor | None) -> Tensor:
     """Where the tokens of a piece stand: (b, t) after `seen` tokens, or (1, t) at the beginning."""
-    steps = torch.arange(x.shape[1], device=x.device)
-    return steps.unsqueeze(0) if seen is None else seen.unsqueeze(1) + steps
+    here = torch.arange(x.shape[1], device=x.device)
+    return here.unsqueeze(0) if seen is None else seen.unsqueeze(1) + here
 
 
 def lengths(mask: Tensor) -> Tensor:
@@ -281,18 +308,19 @@ def _fill(layout: Any, batch: int, dtype: torch.dtype, device: Any) -> Any:
 
 def fits(state: Any, layout: Any, batch: int) -> bool:
     """Whether a state is as its layout says; quick, because every step asks."""
-    if isinstance(layout, Slot):
-        sizes = layout.sizes
-        if not isinstance(state, Tensor) or state.dim() != len(sizes) + 1:
-            return False
-        had = state.shape
-        return had[0] == batch and (
-            had[1:] == sizes or all(a in (TIME, b) for a, b in zip(sizes, had[1:], strict=True))
-        )
     if not isinstance(state, tuple) or len(state) != len(layout):
         return False
-    for entry, expected in zip(state, layout, strict=True):  # noqa: SIM110 - a generator costs as much as the checks
-        if not fits(entry, expected, batch):
+    for entry, expected in zip(state, layout, strict=True):
+        # Tensors are looked at here and not in a call of their own, which would cost as much again.
+        if isinstance(expected, Slot):
+            if not isinstance(entry, Tensor):
+                return False
+            had, sizes = entry.shape, expected.sizes
+            if len(had) != len(sizes) + 1 or had[0] != batch:
+                return False
+            if had[1:] != sizes and not all(a in (TIME, b) for a, b in zip(sizes, had[1:], strict=True)):
+                return False
+        elif expected != entry and not fits(entry, expected, batch):
             return False
     return True
 

@@ -6,7 +6,8 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
-from wonderland.nn.mixer import Pointwise
+from wonderland.nn.mixer import Pointwise, State
+from wonderland.ops import steps
 
 
 @part
@@ -46,6 +47,16 @@ class MLP(Pointwise):
         if self.dropout:
             hidden = F.dropout(hidden, self.dropout, self.training)
         return self.outward(hidden)
+
+    def plan(self, program: steps.Program, state: State) -> State | None:
+        weights = program.weights(self, ("inward", "outward"))
+        kind = steps.ACTIVATIONS.index(name) if (name := self.activation.__name__) in steps.ACTIVATIONS else None
+        if weights is None or kind is None or (self.training and self.dropout):
+            return None
+        inward, outward = weights
+        biases = [self._modules[name]._parameters["bias"] for name in ("inward", "outward")]  # pyright: ignore[reportOptionalMemberAccess]
+        program.add(steps.HIDDEN, (outward.shape[1], kind, 0), (inward, biases[0], outward, biases[1]), ())
+        return ()
 
 
 def width_of(hidden: int | None, default: float | int, name: str) -> int:

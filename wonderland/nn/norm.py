@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.mixer import Pointwise
+from wonderland.ops import steps
 from wonderland.ops.rms_norm import rms_norm
 
 
@@ -22,6 +23,10 @@ class Norm(Pointwise):
             )
         self.dim, self.eps = dim, float(eps)
         self.weight = nn.Parameter(torch.ones(dim))
+
+    def branch(self, program: steps.Program) -> bool:
+        """Add to a program that its branch is the normed stream; False if there is no such instruction."""
+        return False
 
     def laws(self):
         from wonderland import laws
@@ -46,6 +51,11 @@ class LayerNorm(Norm):
         super().__init__(dim, eps=eps)
         self.bias = nn.Parameter(torch.zeros(dim)) if bias else None
 
+    def branch(self, program: steps.Program) -> bool:
+        weight, bias = self._parameters["weight"], self._parameters["bias"]
+        program.add(steps.LAYER_NORM, (), (weight, bias), (), self.eps)
+        return weight is not None and weight.dtype == program.dtype
+
     def apply_to(self, x: Tensor) -> Tensor:
         return F.layer_norm(x, (self.dim,), self.weight, self.bias, self.eps)
 
@@ -64,6 +74,11 @@ class RMSNorm(Norm):
 
     def __init__(self, dim: int, *, eps: float | int = 1e-6):
         super().__init__(dim, eps=eps)
+
+    def branch(self, program: steps.Program) -> bool:
+        weight = self._parameters["weight"]
+        program.add(steps.RMS_NORM, (), (weight,), (), self.eps)
+        return weight is not None and weight.dtype == program.dtype
 
     def apply_to(self, x: Tensor) -> Tensor:
         return rms_norm(x, self.weight, self.eps)

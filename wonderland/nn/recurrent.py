@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
 from wonderland.nn.mixer import Layout, Mixer, Slot, State, lengths
+from wonderland.ops import steps
 from wonderland.ops.recurrence import CELLS, recurrence
 
 
@@ -64,6 +65,27 @@ class Recurrent(Mixer):
             extra=extra,
             lengths=None if mask is None else lengths(mask),
         )
+
+    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
+        weights = program.weights(self, (), ("weight_input", "weight_state"))
+        project = self._modules["project"]
+        if weights is None or type(project) not in (nn.Linear, nn.Identity):
+            return None
+        back = [project._parameters.get(name) for name in ("weight", "bias")]  # pyright: ignore[reportOptionalMemberAccess]
+        mine = self._parameters
+        before = [part.contiguous() for part in state]
+        after = tuple(torch.empty_like(part) for part in before)
+        kind, _, activation = self.cell.partition("_")
+        kind = kind if kind in steps.CELLS else self.cell
+        sizes = (
+            self.state_size,
+            CELLS[self.cell].gates,
+            steps.ACTIVATIONS.index(activation) if activation in steps.ACTIVATIONS else 0,
+            steps.CELLS.index(kind),
+        )
+        read = *weights, mine["bias"], mine["bias_candidate"], *back, before[0], before[1] if len(before) > 1 else None
+        program.add(steps.RECURRENT, sizes, read, after)
+        return after
 
     def _rest(self, x: Tensor) -> State:
         return tuple(x.new_zeros(x.shape[0], self.state_size) for _ in range(CELLS[self.cell].states))

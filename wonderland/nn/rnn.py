@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from wonderland.core import part
 from wonderland.nn.mixer import State
 from wonderland.nn.recurrent import Recurrent, among
+from wonderland.ops import steps
 
 
 @part
@@ -48,6 +49,9 @@ class RNN(Recurrent):
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         y, last = super().mix(x, state, seen, mask)
         return (y if self.from_token is None else y + self.from_token(x)), last
+
+    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
+        return None if self.from_token is not None else super().plan_own(program, state, seen)
 
     @classmethod
     def _options(cls, module: Any) -> dict[str, Any]:

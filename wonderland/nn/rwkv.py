@@ -69,18 +69,20 @@ class RWKVChannel(Mixer):
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         last = None if state is None else state[0]
-        if (
-            last is not None
-            and mask is None
-            and steps.fits(x, last)
-            and (weights := steps.weights(self, ("receptance", "key", "value"), self.VECTORS))
-        ):
-            return steps.rwkv_channel_step(x, *weights, last), (x.clone(),)
         before = shifted(x, last)
         hidden = self.key(torch.lerp(before, x, self.mix_key)).relu().square()
         gate = torch.sigmoid(self.receptance(torch.lerp(before, x, self.mix_receptance)))
         y = gate * self.value(hidden)
         return y, (latest(x, last, mask, 1),)
+
+    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
+        weights = program.weights(self, ("receptance", "key", "value"), self.VECTORS)
+        if weights is None:
+            return None
+        last = state[0].contiguous()
+        after = torch.empty_like(last)
+        program.add(steps.RWKV_CHANNEL, (weights[1].shape[0],), (*weights, last), (after,))
+        return (after,)
 
 
 @part
@@ -143,15 +145,6 @@ class RWKV(Mixer):
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         last, average = (None, None) if state is None else (state[0], state[1:])
-        if (
-            last is not None
-            and average is not None
-            and mask is None
-            and steps.fits(x, last)
-            and (weights := steps.weights(self, ("receptance", "key", "value", "output"), self.VECTORS))
-        ):
-            y, *average = steps.rwkv_step(x, *weights, last, *average, self.count == "book")
-            return y, (x.clone(), *average)
         real = None if mask is None else lengths(mask)
         before = shifted(x, last)
         r = self.receptance(torch.lerp(before, x, self.mix_receptance))
@@ -162,3 +155,12 @@ class RWKV(Mixer):
         y, average = wkv(k, v, decay, bonus, state=average, lengths=real)
         y = self.output(torch.sigmoid(r) * y)
         return y, (latest(x, last, mask, 1), *average)
+
+    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
+        weights = program.weights(self, ("receptance", "key", "value", "output"), self.VECTORS)
+        if weights is None:
+            return None
+        before = [part.contiguous() for part in state]
+        after = tuple(torch.empty_like(part) for part in before)
+        program.add(steps.RWKV_TIME, (int(self.count == "book"),), (*weights, *before), after)
+        return after

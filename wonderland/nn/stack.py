@@ -6,9 +6,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
-from wonderland.nn.block import Block, Field, joint_field, shared_laws
+from wonderland.nn.block import Block, Field, joint_field, shared_laws, stream_step
 from wonderland.nn.mixer import Layout, Mixer, State, hide
 from wonderland.nn.norm import LayerNorm
+from wonderland.ops import steps
 
 DEEPEST = 10_000  # a saved description asks for as many blocks as it likes; each costs memory before any weight does
 
@@ -99,7 +100,28 @@ class Stack(Mixer):
             x = one.whole(x, mask) if context is None or context[index] is None else one.whole(x, mask, context[index])
         return x if self.norm is None else hide(self.norm.apply_to(x), mask)
 
+    @property
+    def normed(self) -> bool:
+        """Whether a norm ends the stack."""
+        return self._modules.get("norm") is not None
+
+    def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
+        return stream_step(self, x, state, mask)
+
+    def plan(self, program: steps.Program, state: State) -> State | None:
+        after = []
+        for block, own in zip(self._modules["blocks"]._modules.values(), state, strict=True):  # pyright: ignore
+            # Other mixers answer instead of adding to the stream.
+            found = block.plan(program, own) if isinstance(block, Block) else None
+            if found is None:
+                return None
+            after.append(found)
+        norm = self._modules.get("norm")
+        return tuple(after) if norm is None or norm.branch(program) else None  # pyright: ignore
+
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        if (found := self.step(x, state, mask)) is not None:
+            return found
         after: list[State] = []
         for index, one in enumerate(self.blocks):
             x, own = one.proceed(x, None if state is None else state[index], mask)

@@ -1,6 +1,8 @@
-"""Single steps of generation: one token through a whole mixer in one call, where dispatch would cost more than arithmetic."""
+"""Programs of single steps: one token through a whole model in one call, where dispatch would cost more than arithmetic."""
 
-from collections.abc import Callable
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -9,42 +11,14 @@ from torch import Tensor, nn
 from wonderland.ops import native
 
 MOST_ROWS = 8  # above this, matrix products over the whole batch win
+EMBED, LAYER_NORM, RMS_NORM, COPY, MAMBA, RWKV_TIME, RWKV_CHANNEL, ATTENTION, HIDDEN, RECURRENT, COUNT, FINISH, HEAD = (
+    range(13)
+)
+CELLS = ("rnn", "lstm", "gru_after", "gru_before", "ligru")
+ACTIVATIONS = ("identity", "relu", "squared_relu", "sigmoid", "silu", "tanh", "gelu", "gelu_tanh")
 
 # Plain dispatcher entries: a custom_op costs 15 microseconds a call, as much as the step itself.
 _LIBRARY = torch.library.Library("wonderland", "FRAGMENT")
-
-
-def fits(x: Tensor, weight: Tensor) -> bool:
-    """Whether a step kernel may take over: one token, few rows, no gradients, one type of number on the CPU."""
-    rows, t, _ = x.shape
-    return (
-        t == 1
-        and rows <= MOST_ROWS
-        and not torch.is_grad_enabled()
-        and not torch.compiler.is_compiling()
-        and x.dtype in (torch.float32, torch.float64)
-        and weight.dtype == x.dtype
-        and x.is_cpu
-        and native.available()
-    )
-
-
-def weights(module: nn.Module, linear: tuple[str, ...], own: tuple[str, ...]) -> list[Tensor] | None:
-    """Weights of a module's linear layers, then its own; None if one is something else by now, such as an adapter.
-
-    Read from the dictionaries of the module: its attributes go through Python, a microsecond each.
-    """
-    found, children, mine = [], module._modules, module._parameters
-    for name in linear:
-        child = children[name]
-        if type(child) is not nn.Linear or "weight" not in child._parameters:
-            return None
-        found.append(child._parameters["weight"])
-    for name in own:
-        if name not in mine:
-            return None
-        found.append(mine[name])
-    return found
 
 
 def entry(schema: str, run: Callable[..., Any], shapes: Callable[..., Any]) -> Any:
@@ -56,55 +30,112 @@ def entry(schema: str, run: Callable[..., Any], shapes: Callable[..., Any]) -> A
     return getattr(torch.ops.wonderland, name).default
 
 
-def _mamba(x, in_proj, x_proj, dt_proj, out_proj, conv, conv_bias, a_log, skip, dt_bias, tail, state):
-    y, after, s = torch.empty_like(x), torch.empty_like(tail), torch.empty_like(state)
-    weights = [w.contiguous() for w in (in_proj, conv, conv_bias, x_proj, dt_proj, dt_bias, a_log, skip, out_proj)]
-    native.function("mamba_step", "step", x.dtype)(
-        x.contiguous(), *weights, tail.contiguous(), state.contiguous(), y, after, s,
-        x.shape[0], x.shape[2], skip.shape[0], a_log.shape[1], dt_proj.shape[1], conv.shape[1], torch.get_num_threads(),
-    )  # fmt: skip
-    return y, after, s
+def fits(rows: int, t: int, like: Tensor) -> bool:
+    """Whether a program may take over: one token, few rows, no gradients, float32 or float64 on the CPU."""
+    return (
+        t == 1
+        and rows <= MOST_ROWS
+        and not torch.is_grad_enabled()
+        and not torch.compiler.is_compiling()
+        and like.dtype in (torch.float32, torch.float64)
+        and like.is_cpu
+        and native.available()
+    )
 
 
-mamba_step = entry(
-    "mamba_step(Tensor x, Tensor in_proj, Tensor x_proj, Tensor dt_proj, Tensor out_proj, Tensor conv, "
-    "Tensor conv_bias, Tensor a_log, Tensor skip, Tensor dt_bias, Tensor tail, Tensor state) -> (Tensor, Tensor, Tensor)",
-    _mamba,
-    lambda x, *rest: (torch.empty_like(x), torch.empty_like(rest[-2]), torch.empty_like(rest[-1])),
-)
+class Program:
+    """Instructions for one token of `rows` sequences: a stream of width `dim` that parts read through a branch and add to.
+
+    Parts write themselves down with `add`, and say with None that they have no such form; the whole is then done without.
+    """
+
+    __slots__ = ("_counts", "codes", "dim", "dtype", "numbers", "read", "rows", "write")
+
+    def __init__(self, dtype: torch.dtype, rows: int, dim: int):
+        self.dtype, self.rows, self.dim = dtype, rows, dim
+        self.codes: list[int] = []
+        self.numbers: list[float] = []
+        self.read: list[Tensor | None] = []
+        self.write: list[Tensor] = []
+        self._counts: dict[int, Tensor] = {}
+
+    def add(
+        self,
+        code: int,
+        sizes: Sequence[int],
+        read: Sequence[Tensor | None],
+        write: Sequence[Tensor],
+        number: float = 0.0,
+    ) -> None:
+        """One instruction, with the tensors it reads and those it writes."""
+        self.codes += (code, len(sizes), *sizes)
+        self.numbers.append(number)
+        self.read += read
+        self.write += write
+
+    def later(self, seen: Tensor) -> Tensor:
+        """One token more; states that share a count go on sharing it."""
+        found = self._counts.get(id(seen))
+        if found is None:
+            found = self._counts[id(seen)] = torch.empty_like(seen)
+            self.add(COUNT, (), (seen.contiguous(),), (found,))
+        return found
+
+    def weights(self, module: nn.Module, linear: tuple[str, ...], own: tuple[str, ...] = ()) -> list[Tensor] | None:
+        """Weights of a module's linear layers, then its own; None if one is something else by now, such as an adapter.
+
+        Read from the dictionaries of the module: its attributes go through Python, a microsecond each.
+        """
+        found, children, mine = [], module._modules, module._parameters
+        for name in linear:
+            child = children[name]
+            if type(child) is not nn.Linear:
+                return None
+            found.append(child._parameters.get("weight"))
+        for name in own:
+            found.append(mine.get(name))
+        for weight in found:
+            if weight is None or weight.dtype != self.dtype or not weight.is_contiguous():
+                return None
+        return found
+
+    def alone(self) -> None:
+        """Begin a program of one part: its input is the branch, and the stream is empty."""
+        self.add(COPY, (1,), (), ())
+
+    def run(self, x: Tensor | None, shape: tuple[int, ...]) -> Tensor:
+        """Do it: the last instruction writes what is returned."""
+        y = torch.empty(shape, dtype=self.dtype)
+        self.write.append(y)
+        _steps(x, self.read, self.write, self.codes, self.numbers, self.rows, self.dim)
+        return y
 
 
-def _rwkv(x, receptance, key, value, output, mix_r, mix_k, mix_v, decay, bonus, last, sums, top, book):
-    y, after, high = torch.empty_like(x), torch.empty_like(sums), torch.empty_like(top)
-    weights = (mix_r, mix_k, mix_v, receptance, key, value, output, decay, bonus, last, sums, top)
-    native.function("rwkv_step", "time", x.dtype)(
-        x.contiguous(), *(w.contiguous() for w in weights), y, after, high, x.shape[0], x.shape[2], int(book),
+def _run(x, read, write, codes, numbers, rows, dim) -> None:
+    x = None if x is None else x.contiguous()
+    _function(write[-1].dtype)(
+        None if x is None else x.data_ptr(),
+        (ctypes.c_long * len(codes))(*codes),
+        (ctypes.c_double * len(numbers))(*numbers),
+        (ctypes.c_void_p * len(read))(*[None if tensor is None else tensor.data_ptr() for tensor in read]),
+        (ctypes.c_void_p * len(write))(*[tensor.data_ptr() for tensor in write]),
+        len(numbers),
+        rows,
+        dim,
         torch.get_num_threads(),
-    )  # fmt: skip
-    return y, after, high
+    )
 
 
-rwkv_step = entry(
-    "rwkv_step(Tensor x, Tensor receptance, Tensor key, Tensor value, Tensor output, Tensor mix_r, Tensor mix_k, "
-    "Tensor mix_v, Tensor decay, Tensor bonus, Tensor last, Tensor sums, Tensor top, bool book) "
-    "-> (Tensor, Tensor, Tensor)",
-    _rwkv,
-    lambda x, *rest: (torch.empty_like(x), torch.empty_like(rest[-3]), torch.empty_like(rest[-2])),
-)
+@functools.cache
+def _function(dtype: torch.dtype) -> Any:
+    found = getattr(native.library("steps"), "run_f32" if dtype == torch.float32 else "run_f64")
+    found.restype = None
+    found.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_long] * 4
+    return found
 
 
-def _channel(x, receptance, key, value, mix_r, mix_k, last):
-    y = torch.empty_like(x)
-    native.function("rwkv_step", "channel", x.dtype)(
-        x.contiguous(), *(w.contiguous() for w in (mix_r, mix_k, receptance, key, value, last)), y,
-        x.shape[0], x.shape[2], key.shape[0], torch.get_num_threads(),
-    )  # fmt: skip
-    return y
-
-
-rwkv_channel_step = entry(
-    "rwkv_channel_step(Tensor x, Tensor receptance, Tensor key, Tensor value, Tensor mix_r, Tensor mix_k, Tensor last) "
-    "-> Tensor",
-    _channel,
-    lambda x, *rest: torch.empty_like(x),
+_steps = entry(
+    "steps(Tensor? x, Tensor?[] read, Tensor(a!)[] write, int[] codes, float[] numbers, int rows, int dim) -> ()",
+    _run,
+    lambda *arguments: None,
 )

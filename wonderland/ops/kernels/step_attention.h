@@ -1,4 +1,5 @@
 // One token through causal attention: projections, rotation, cache and softmax without leaving the cache.
+#pragma once
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -54,7 +55,7 @@ void look(const T *q, const T *keys, const T *values, T *y, T *p, T scale, T slo
 }
 
 template <class T>
-void step(const T *x, const T *project, const T *project_bias, const T *out, const T *out_bias, const T *from, T *to,
+void attention(const T *x, const T *project, const T *project_bias, const T *out, const T *out_bias, const T *from, T *to,
           const long *seen, const T *frequencies, const T *slopes, T *y, T scale, int threads, const Sizes &s) {
   constexpr long WORTH = 1 << 19;
   long width = s.kv * (s.kd + s.vd), queries = s.heads * s.kd, group = s.heads / s.kv;
@@ -75,15 +76,3 @@ void step(const T *x, const T *project, const T *project_bias, const T *out, con
 }
 
 } // namespace
-
-#define ENTRIES(T, name)                                                                                               \
-  extern "C" void step_##name(const T *x, const T *project, const T *project_bias, const T *out, const T *out_bias,    \
-                              const T *from, T *to, const long *seen, const T *frequencies, const T *slopes, T *y,     \
-                              const double *scale, long b, long dim, long heads, long kv, long kd, long vd, long n,    \
-                              long from_stride, long to_stride, long turned, long half, long copy, long threads) {     \
-    step<T>(x, project, project_bias, out, out_bias, from, to, seen, frequencies, slopes, y, T(*scale), (int)threads,  \
-            Sizes{b, dim, heads, kv, kd, vd, n, from_stride, to_stride, turned, half, copy});                          \
-  }
-
-ENTRIES(float, f32)
-ENTRIES(double, f64)

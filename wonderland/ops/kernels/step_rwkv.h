@@ -1,5 +1,7 @@
 // One token through the two mixers of RWKV.
+#pragma once
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "products.h"
@@ -11,7 +13,7 @@ template <class T> void blend(const T *x, const T *last, const T *mix, T *out, l
 }
 
 template <class T>
-void time(const T *x, const T *mix_r, const T *mix_k, const T *mix_v, const T *receptance, const T *key, const T *value,
+void rwkv_time(const T *x, const T *mix_r, const T *mix_k, const T *mix_v, const T *receptance, const T *key, const T *value,
           const T *output, const T *decay, const T *bonus, const T *last, const T *sums, const T *top, T *y, T *new_sums,
           T *new_top, long b, long d, long book, int threads) {
   constexpr int W = Lanes<T>::count;
@@ -37,7 +39,7 @@ void time(const T *x, const T *mix_r, const T *mix_k, const T *mix_v, const T *r
 }
 
 template <class T>
-void channel(const T *x, const T *mix_r, const T *mix_k, const T *receptance, const T *key, const T *value, const T *last,
+void rwkv_channel(const T *x, const T *mix_r, const T *mix_k, const T *receptance, const T *key, const T *value, const T *last,
              T *y, long b, long d, long hidden, int threads) {
   constexpr int W = Lanes<T>::count;
   std::vector<T> in(d), r(d), h(hidden);
@@ -55,19 +57,3 @@ void channel(const T *x, const T *mix_r, const T *mix_k, const T *receptance, co
 }
 
 } // namespace
-
-#define ENTRIES(T, name)                                                                                               \
-  extern "C" void time_##name(const T *x, const T *mix_r, const T *mix_k, const T *mix_v, const T *receptance,         \
-                              const T *key, const T *value, const T *output, const T *decay, const T *bonus,           \
-                              const T *last, const T *sums, const T *top, T *y, T *new_sums, T *new_top, long b,       \
-                              long d, long book, long threads) {                                                       \
-    time<T>(x, mix_r, mix_k, mix_v, receptance, key, value, output, decay, bonus, last, sums, top, y, new_sums,        \
-            new_top, b, d, book, (int)threads);                                                                        \
-  }                                                                                                                    \
-  extern "C" void channel_##name(const T *x, const T *mix_r, const T *mix_k, const T *receptance, const T *key,        \
-                                 const T *value, const T *last, T *y, long b, long d, long hidden, long threads) {     \
-    channel<T>(x, mix_r, mix_k, receptance, key, value, last, y, b, d, hidden, (int)threads);                          \
-  }
-
-ENTRIES(float, f32)
-ENTRIES(double, f64)

@@ -1,5 +1,7 @@
 // One token through a Mamba mixer: projections, convolution, steps, state and gate without leaving the cache.
+#pragma once
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "products.h"
@@ -7,7 +9,7 @@
 namespace {
 
 template <class T>
-void step(const T *x, const T *in_proj, const T *conv, const T *conv_bias, const T *x_proj, const T *dt_proj,
+void mamba(const T *x, const T *in_proj, const T *conv, const T *conv_bias, const T *x_proj, const T *dt_proj,
           const T *dt_bias, const T *a_log, const T *skip, const T *out_proj, const T *tail, const T *state, T *y,
           T *new_tail, T *new_state, long b, long dim, long inner, long n, long rank, long width, int threads) {
   constexpr int W = Lanes<T>::count;
@@ -50,15 +52,3 @@ void step(const T *x, const T *in_proj, const T *conv, const T *conv_bias, const
 }
 
 } // namespace
-
-#define ENTRIES(T, name)                                                                                               \
-  extern "C" void step_##name(const T *x, const T *in_proj, const T *conv, const T *conv_bias, const T *x_proj,        \
-                              const T *dt_proj, const T *dt_bias, const T *a_log, const T *skip, const T *out_proj,    \
-                              const T *tail, const T *state, T *y, T *new_tail, T *new_state, long b, long dim,        \
-                              long inner, long n, long rank, long width, long threads) {                               \
-    step<T>(x, in_proj, conv, conv_bias, x_proj, dt_proj, dt_bias, a_log, skip, out_proj, tail, state, y, new_tail,    \
-            new_state, b, dim, inner, n, rank, width, (int)threads);                                                   \
-  }
-
-ENTRIES(float, f32)
-ENTRIES(double, f64)

@@ -1,0 +1,71 @@
+// One token through a recurrent cell, and the way back to the width of the stream where its state has another.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "step_pointwise.h"
+
+namespace {
+
+enum Cell { ELMAN, LSTM, GRU_AFTER, GRU_BEFORE, LIGRU };
+
+struct Units {
+  long dim, size, gates, cell, activation;
+};
+
+template <class T>
+void recurrent(const T *x, const T *inward, const T *inner, const T *bias, const T *extra, const T *project,
+               const T *project_bias, const T *h, const T *c, T *new_h, T *new_c, T *y, long rows, Units n, int threads) {
+  constexpr int W = Lanes<T>::count;
+  long e = n.size;
+  std::vector<T> u(n.gates * e), v(n.gates * e), held(e);
+  for (long row = 0; row < rows; row++, h += e, new_h += e) {
+    product(inward, x + row * n.dim, bias, u.data(), n.gates * e, n.dim, threads);
+    // The candidate of a cell whose reset comes first waits for the gates.
+    long first = n.cell == GRU_BEFORE ? 2 : n.gates;
+    product(inner, h, (const T *)nullptr, v.data(), first * e, e, threads);
+    if (n.cell == GRU_BEFORE) {
+      for (long k = 0; k < e; k += W) {
+        int m = (int)std::min<long>(W, e - k);
+        put(&held[k], vsigmoid<T>(get(&u[k], m) + get(&v[k], m)) * get(h + k, m), m);
+      }
+      product(inner + 2 * e * e, held.data(), (const T *)nullptr, &v[2 * e], e, e, threads);
+    }
+    if (n.cell == ELMAN || n.cell == LIGRU) {
+      long at = (n.gates - 1) * e;
+      for (long k = 0; k < e; k++) u[at + k] += v[at + k];
+      activate(&u[at], e, n.activation);
+    }
+    for (long k = 0; k < e; k += W) {
+      int m = (int)std::min<long>(W, e - k);
+      auto part = [&](long gate) { return get(&u[gate * e + k], m) + get(&v[gate * e + k], m); };
+      V<T> old = get(h + k, m), next;
+      if (n.cell == ELMAN)
+        next = get(&u[k], m);
+      else if (n.cell == LIGRU) {
+        V<T> gate = vsigmoid<T>(part(0));
+        next = old + gate * (get(&u[e + k], m) - old);
+      } else if (n.cell == LSTM) {
+        V<T> cell = vsigmoid<T>(part(1)) * get(c + row * e + k, m) + vsigmoid<T>(part(0)) * vtanh<T>(part(2));
+        put(new_c + row * e + k, cell, m);
+        next = vsigmoid<T>(part(3)) * vtanh<T>(cell);
+      } else {
+        V<T> z = vsigmoid<T>(part(1)), proposal;
+        if (n.cell == GRU_AFTER) {
+          V<T> inside = get(&v[2 * e + k], m);
+          if (extra) inside += get(extra + k, m);
+          proposal = vtanh<T>(get(&u[2 * e + k], m) + vsigmoid<T>(part(0)) * inside);
+        } else
+          proposal = vtanh<T>(part(2));
+        next = proposal + z * (old - proposal);
+      }
+      put(new_h + k, next, m);
+    }
+    if (project)
+      product(project, new_h, project_bias, y + row * n.dim, n.dim, e, threads);
+    else
+      std::copy(new_h, new_h + e, y + row * n.dim);
+  }
+}
+
+} // namespace
