@@ -83,7 +83,7 @@ def fallback(rounds: int) -> None:
     import os
 
     if os.environ.get("WONDERLAND_NATIVE") != "0":
-        words = [sys.executable, "-m", "bench.mixers", "--only", "fallback", *sys.argv[1:]]
+        words = [sys.executable, "-m", "bench.mixers", *sys.argv[1:], "--only", "fallback"]
         subprocess.run(words, env={**os.environ, "WONDERLAND_NATIVE": "0"}, check=True)
         return
     ours, theirs = mamba_pair()

@@ -55,7 +55,7 @@ def test_the_causal_form_is_the_cross_form_on_each_prefix():
         ),
         (
             lambda: AdditiveSelfAttention(0),
-            "AdditiveSelfAttention cannot be built with dim=0, hidden=0: both are whole numbers from 1.",
+            "AdditiveSelfAttention needs a dim, the width of its tokens, of at least 1, not 0.",
         ),
     ],
 )

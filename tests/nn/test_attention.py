@@ -1,6 +1,7 @@
 """Self-attention: equal to its peers, to itself in pieces, and to its numbers in the books."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -425,7 +426,7 @@ def test_a_spec_builds_each_layer_its_own():
             lambda: Attention(8, heads=3),
             "Attention cannot be built with dim=8, heads=3: heads divides dim, unless key_dim and value_dim are given.",
         ),
-        (lambda: Attention(0), "Attention cannot be built with dim=0, heads=None: dim is a whole number from 1."),
+        (lambda: Attention(0), "Attention needs a dim, the width of its tokens, of at least 1, not 0."),
         (
             lambda: Attention(8, heads=4, kv_heads=3),
             "Attention cannot be built with dim=8, heads=4, kv_heads=3: kv_heads divides heads.",
@@ -467,3 +468,29 @@ def test_errors_say_what_to_do(build, sentence):
     with pytest.raises(WonderlandError) as error:
         build()
     assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_module_of_torch_becomes_a_mixer(causal, bias):
+    theirs = torch.nn.MultiheadAttention(12, 3, bias=bias, batch_first=True).double()
+    x = torch.randn(2, 5, 12, dtype=torch.float64)
+    hidden = torch.ones(5, 5, dtype=torch.bool).triu(1) if causal else None
+    expected, _ = theirs(x, x, x, attn_mask=hidden, need_weights=False)
+    assert torch.allclose(Attention.from_torch(theirs, causal=causal)(x), expected)
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (torch.nn.Linear(2, 2), "Attention.from_torch takes a torch.nn.MultiheadAttention, not a Linear."),
+        (
+            torch.nn.MultiheadAttention(4, 2, kdim=3),
+            "Attention.from_torch takes queries, keys and values of one width, without bias_k, bias_v and add_zero_attn.",
+        ),
+    ],
+    ids=["another module", "other widths"],
+)
+def test_what_is_not_self_attention_is_refused(module, message):
+    with pytest.raises(WonderlandError, match=re.escape(message)):
+        Attention.from_torch(module)

@@ -82,7 +82,12 @@ def test_without_a_step_nothing_is_remembered():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dim": 0}, "Mamba cannot be built with dim=0, state_size=16, expand=2, width=4, rank=0: each is at least 1."),
+        ({"dim": 0}, "Mamba needs a dim, the width of its tokens, of at least 1, not 0."),
+        ({"dim": 8.0}, "Mamba needs a dim, the width of its tokens, of at least 1, not 8.0."),
+        (
+            {"dim": 8, "width": 0},
+            "Mamba cannot be built with dim=8, state_size=16, expand=2, width=0, rank=1: each is at least 1.",
+        ),
         ({"dim": 8, "rule": "zoh"}, "Mamba has the rules euler, hold, bilinear, not 'zoh'."),
     ],
 )

@@ -34,6 +34,24 @@ X = torch.randn(2, 3, 8)
             "RWKV takes floating point features, not torch.int64: embed tokens first.",
         ),
         (
+            lambda m: m(torch.zeros(2, 3, 8, dtype=torch.complex64)),
+            "RWKV takes floating point features, not torch.complex64: embed tokens first.",
+        ),
+        (
+            lambda m: m(X.double()),
+            "RWKV has weights of torch.float32 and got features of torch.float64: convert one of them with .to().",
+        ),
+        (
+            lambda m: m.stream(X, m.start(2, dtype=torch.float64)),
+            "The state of this RWKV holds torch.float64 and the input torch.float32: "
+            "go on in the type that the state was made in.",
+        ),
+        (
+            lambda m: m.stream(X, (*m.start(2)[:-1], torch.zeros(2))),
+            "The state does not fit this RWKV: entry 3 holds torch.float32 where torch.int64 belongs. "
+            "A state belongs to the module and the batch that made it; state=None starts anew.",
+        ),
+        (
             lambda m: m(X, torch.ones(2, 3)),
             "RWKV takes a mask of booleans (2, 3), True where a token is real, not torch.float32 (2, 3).",
         ),

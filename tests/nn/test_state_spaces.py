@@ -114,7 +114,7 @@ def test_a_long_piece_is_streamed_in_parts(monkeypatch):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: S4D(0), "S4D cannot be built with dim=0, state_size=16: each is at least 1."),
+        (lambda: S4D(4, state_size=0), "S4D cannot be built with dim=4, state_size=0: each is at least 1."),
         (lambda: S5(8, state_size=0), "S5 cannot be built with dim=8, state_size=0: each is at least 1."),
         (lambda: S4D(8, rule="holds"), "S4D has the rules hold, bilinear, euler, not 'holds'. Did you mean 'hold'?"),
         (lambda: S4D(8, start="leg"), "A state space starts as legs, lin, inv, not 'leg'. Did you mean 'legs'?"),

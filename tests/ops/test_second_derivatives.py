@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from wonderland.ops.online_softmax import attention
 from wonderland.ops.rms_norm import rms_norm
 from wonderland.ops.scan import linear_scan
-from wonderland.ops.selective_scan import selective_scan
+from wonderland.ops.selective_scan import chunked, selective_scan
 from wonderland.ops.short_convolution import short_convolution
 from wonderland.ops.wkv import wkv
 
@@ -27,6 +28,14 @@ CASES = {
     "short_convolution": (
         lambda x, w, b: short_convolution(x, w, b, silu=True),
         lambda: (new(1, 4, 2), new(2, 3), new(2)),
+    ),
+    "selective_scan, plain": (
+        lambda u, d, a, b, c: chunked(u, d, -a.exp(), b, c),
+        lambda: (new(1, 3, 2), new(1, 3, 2), new(2, 2), new(1, 3, 2), new(1, 3, 2)),
+    ),
+    "attention": (
+        lambda q, k, v: attention(q, k, v, causal=True),
+        lambda: (new(1, 1, 3, 2), new(1, 1, 3, 2), new(1, 1, 3, 2)),
     ),
     "wkv": (lambda k, v, w, u: wkv(k, v, -w.exp(), u)[0], lambda: (new(1, 4, 2), new(1, 4, 2), new(2), new(2))),
     "rms_norm": (lambda x, gain: rms_norm(x, gain, 1e-3), lambda: (new(3, 4), new(4))),

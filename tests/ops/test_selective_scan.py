@@ -48,6 +48,17 @@ def test_chunks_longer_than_a_span_agree():
     agree([lambda form=form: form(*arrays, **options) for form in FORMS], leaves, 1e-8)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_beyond_a_length_is_read(form):
+    arrays, options, _ = inputs(6, 3, 2, torch.float64, state=False, ragged=False)
+    short = [x if x.dim() == 2 else torch.cat([x[:, :4], torch.full_like(x[:, 4:], torch.nan)], 1) for x in arrays]
+    gate = torch.cat([options["gate"][:, :4], torch.full_like(options["gate"][:, 4:], torch.nan)], 1)
+    y, state = form(*short, skip=options["skip"], gate=gate, lengths=torch.tensor([4, 4, 4]))
+    expected, last = form(*(x if x.dim() == 2 else x[:, :4] for x in arrays), skip=options["skip"], gate=gate[:, :4])
+    assert torch.allclose(y, torch.cat([expected, torch.zeros_like(y[:, 4:])], 1))
+    assert torch.allclose(state, last)
+
+
 def test_the_kernel_is_what_runs():
     assert native.available(), native.status()
 

@@ -18,12 +18,12 @@ from wonderland.nn import (
     S4D,
     Alibi,
     Attention,
+    Learned,
     LiGRU,
     Mamba,
     RMSNorm,
     Rotary,
     RWKVChannel,
-    Sinusoidal,
 )
 from wonderland.ops import steps
 
@@ -86,6 +86,7 @@ MODELS = {
     "RWKV": {"mixer": RWKV.spec(), "tie": False},
     "Attention": {"mixer": Attention.spec(heads=2, kv_heads=1, position=Rotary.spec()), "channel": GLU.spec()},
     "window": {"mixer": Attention.spec(heads=2, window=3, position=Alibi.spec()), "channel": MLP.spec(bias=True)},
+    "positions": {"mixer": Attention.spec(heads=2), "position": Learned.spec(length=9)},
     "tanh": {"mixer": Attention.spec(heads=2, bias=True), "channel": MLP.spec(activation="tanh")},
 }
 
@@ -124,7 +125,6 @@ def test_every_activation_of_a_program_is_that_of_torch(activation):
         {"mixer": Mamba.spec(rule="hold")},
         {"mixer": RWKV.spec(), "placement": "post"},
         {"mixer": RWKV.spec(), "layer_scale": 0.1},
-        {"mixer": RWKV.spec(), "position": Sinusoidal.spec()},
         {"mixer": RWKV.spec(), "channel": MLP.spec(activation="elu")},
     ],
     ids=str,
@@ -165,3 +165,39 @@ def test_an_adapter_around_a_linear_layer_is_heard():
         _, state = mixer.stream(x[:, :2])
         y, _ = mixer.stream(x[:, 2:], state)
     assert torch.allclose(y, mixer(x)[:, 2:], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", MIXERS)
+def test_a_state_of_other_numbers_never_reaches_a_kernel(name, kind):
+    mixer = MIXERS[name]()
+    state = mixer.start(2, dtype=kind)
+    with torch.no_grad():
+        assert mixer.step(torch.zeros(2, 1, mixer.dim), state, None) is None
+        with pytest.raises(WonderlandError, match="go on in the type that the state was made in"):
+            mixer.stream(torch.zeros(2, 1, mixer.dim), state)
+
+
+def test_a_model_refuses_a_state_of_other_numbers():
+    model = Decoder(11, 8, 2, mixer=RWKV.spec()).eval()
+    tokens = torch.zeros(1, 1, dtype=torch.int64)
+    with torch.no_grad():
+        _, state = model.stream(tokens)
+        message = (
+            "The state of this Decoder holds torch.float32 and its weights torch.float64: "
+            "go on in the type that the state was made in."
+        )
+        with pytest.raises(WonderlandError, match=re.escape(message)):
+            model.double().stream(tokens, state)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", MODELS)
+def test_under_autocast_a_model_streams_without_programs(name, kind):
+    model = Decoder(11, 8, 2, **MODELS[name]).eval()
+    tokens = torch.randint(11, (2, 4))
+    whole = model(tokens)
+    with torch.no_grad(), torch.autocast("cpu", dtype=kind):
+        _, state = model.stream(tokens[:, :3])
+        logits, _ = model.stream(tokens[:, 3:], state)
+    assert torch.allclose(logits.float(), whole[:, 3:], atol=0.05)

@@ -3,12 +3,15 @@
 import argparse
 import importlib
 import importlib.util
+import math
 import os
 import sys
 from types import ModuleType
 from typing import Any
 
 from wonderland.core.errors import WonderlandError, nearest
+
+LARGEST = 10_000_000
 
 
 def options(verb: argparse.ArgumentParser) -> None:
@@ -32,7 +35,7 @@ def run(found: argparse.Namespace) -> int:
     from wonderland.cli import show
     from wonderland.laws import check
 
-    names = [name.strip() for name in found.laws.split(",")] if found.laws else None
+    names = None if found.laws is None else [name.strip() for name in found.laws.split(",")]
     verdicts = check(module, _example(found), names)
     show.table(
         f"{found.target}: {show.counted(len(verdicts), 'law')}",
@@ -62,6 +65,8 @@ def _example(found: argparse.Namespace) -> Any:
         shape = []
     if not shape or min(shape) < 1:
         raise WonderlandError(f"{found.input!r} is not the shape of an input: write positive sizes such as 2,17,64.")
+    if math.prod(shape) > LARGEST or (found.integers or 0) > LARGEST:
+        raise WonderlandError(f"Laws are tried on inputs of at most {LARGEST:,} numbers: a small input shows the same.")
     output = int(found.output) if found.output and found.output.isdigit() else found.output
     how: dict[str, Any] = {"output": output, "mask": found.mask, "side": found.side}
     if found.integers is None:
@@ -90,7 +95,7 @@ def _built(target: str) -> Any:
     if not isinstance(thing, nn.Module) and callable(thing):
         try:
             thing = thing()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise WonderlandError(
                 f"{target} could not be called without arguments ({type(error).__name__}: {_line(error)}): "
                 "name a function that builds the module."

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-console = Console(soft_wrap=False)
+console = Console(soft_wrap=False, emoji=False)
 
 
 def table(title: str, rows: list[dict[str, Any]], *, limit: int = 60) -> None:

@@ -44,9 +44,14 @@ class Spec:
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    depth: int = field(default=1, init=False, repr=False, compare=False)
 
     def __post_init__(self):
         thing = find(self.name)
+        depth = 1 + max((value.depth for value in _inner(self.arguments)), default=0)
+        if depth > _DEEPEST:
+            raise WonderlandError(f"A spec is nested more than {_DEEPEST} levels deep: build it flatter.")
+        object.__setattr__(self, "depth", depth)
         known = inspect.signature(thing).parameters
         if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
             for key in self.arguments:
@@ -80,6 +85,8 @@ class Part:
     @classmethod
     def spec(cls, **arguments: Any) -> Spec:
         """An immutable description of an instance, to build later and as often as needed."""
+        if cls not in _NAMES:
+            admit([cls])
         return Spec(_NAMES[cls], arguments)
 
 
@@ -101,6 +108,15 @@ def admit(things: Iterable[Callable[..., Any]]) -> None:
 def name_of(thing: Any) -> str | None:
     """The public name of a part, if it has one."""
     return _NAMES.get(thing) if callable(thing) else None
+
+
+def _inner(value: Any) -> list[Spec]:
+    """The specs among arguments, not those inside them."""
+    if isinstance(value, Spec):
+        return [value]
+    if isinstance(value, Mapping):
+        return [spec for item in value.values() for spec in _inner(item)]
+    return [spec for item in value for spec in _inner(item)] if isinstance(value, list | tuple) else []
 
 
 def _built(value: Any) -> Any:

@@ -11,7 +11,19 @@ from torch.utils.flop_counter import FlopCounterMode
 from wonderland.core import Part, Spec, WonderlandError, find, part
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
-from wonderland.nn.mixer import COUNT, Layout, State, consuming, fits, hide, lengths, misfit, over, positions
+from wonderland.nn.mixer import (
+    COUNT,
+    Layout,
+    State,
+    consuming,
+    fits,
+    hide,
+    lengths,
+    misfit,
+    other_type,
+    over,
+    positions,
+)
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Position, Rotary
 from wonderland.nn.stack import Stack
@@ -128,7 +140,7 @@ class Decoder(Part, nn.Module):
             return None
         rows, t = tokens.shape
         # The check of a state is most of what is left to do, so a program is not planned where it would not be run.
-        if not steps.fits(rows, t, table) or self.position is not None or (self.training and self.dropout):
+        if not steps.fits(rows, t, table) or (self.training and self.dropout):
             return None
         self.check(tokens, mask)
         self.check_state(state, rows)
@@ -136,7 +148,8 @@ class Decoder(Part, nn.Module):
         if not table.is_contiguous() or not all(0 <= token < self.vocab for token in given):
             return None
         program = steps.Program(table.dtype, rows, self.dim)
-        program.add(steps.EMBED, given, (table,), ())
+        at = None if self.position is None else self.position.embed(state[0].unsqueeze(1)).to(table.dtype).contiguous()
+        program.add(steps.EMBED, given, (table, at), ())
         after = self.stack.plan(program, state[1])
         head = (table, None) if self.head is None else self._linear_head()
         if after is None or head is None:
@@ -156,6 +169,11 @@ class Decoder(Part, nn.Module):
         self.check(tokens, mask)
         if state is not None:
             self.check_state(state, tokens.shape[0])
+            if other := other_type(state, self.embedding.weight.dtype):
+                raise WonderlandError(
+                    f"The state of this Decoder holds {other} and its weights {self.embedding.weight.dtype}: "
+                    "go on in the type that the state was made in."
+                )
         back = None
         if mask is not None:
             tokens, mask, back = _to_the_left(tokens, mask)
@@ -239,7 +257,7 @@ class Decoder(Part, nn.Module):
         """What the model costs once t tokens are read: parameters, numbers in the state, multiply-adds of the next token.
 
         Multiply-adds are counted in the matrix products of one step; a mixer whose step runs in a kernel of its own adds
-        what its `kernel_multiply_adds(t)` says. Elementwise work is not counted.
+        what its `kernel_multiply_adds(t)` says. Other elementwise work is not counted.
         """
         if t < 1:
             raise WonderlandError(f"The cost of a step is counted after at least one token, not after {t}.")

@@ -27,6 +27,8 @@ def from_gpt2(model: nn.Module) -> Decoder:
 
     The weights are copied, so the two can be trained apart. Paper: Radford et al., 2019.
     """
+    if not hasattr(model, "config") or not hasattr(model, "lm_head") or not hasattr(model, "transformer"):
+        raise WonderlandError(f"from_gpt2 takes a GPT2LMHeadModel of transformers, not a {type(model).__name__}.")
     config: Any = model.config
     for option in ("scale_attn_by_inverse_layer_idx", "add_cross_attention"):
         if getattr(config, option, False):

@@ -11,7 +11,7 @@ from wonderland.core import WonderlandError, nearest, part
 from wonderland.nn.cache import cache_layout, forget, remember, standing, visible
 from wonderland.nn.mixer import Layout, Mixer, Slot, State, lengths
 from wonderland.nn.quarantine import quarantine, release, spoil
-from wonderland.ops.wkv import EMPTY, wkv
+from wonderland.ops.wkv import EMPTY, empty, wkv
 
 FORMS = ("simple", "local", "full")
 AT_ONCE = 1 << 22  # weights held at once: rows of queries are taken in pieces of this size
@@ -94,7 +94,7 @@ class AFT(Mixer):
             past = None if state is None else (state[0], state[1])
             average, state = wkv(k, v, still, still, state=past, lengths=None if mask is None else lengths(mask))
         else:
-            k = k if mask is None else k.masked_fill(~mask.unsqueeze(2), EMPTY)
+            k = k if mask is None else k.masked_fill(~mask.unsqueeze(2), empty(k.dtype))
             average, state = (torch.softmax(k, 1) * v).sum(1, keepdim=True), ()
         return release(self.out(torch.sigmoid(q) * average), broken), state
 
@@ -110,7 +110,7 @@ class AFT(Mixer):
                 "build it with a larger length."
             )
         shown = visible(queries, keys, self.causal, None).squeeze(1)
-        pair = self.pairs(queries, keys.clamp(min=0)).masked_fill(~shown, EMPTY)
+        pair = self.pairs(queries, keys.clamp(min=0)).masked_fill(~shown, -torch.inf)
         k, v = entries.chunk(2, 2)
         rows = max(1, AT_ONCE // max(1, k.numel()))
         pieces = [pair] if rows >= pair.shape[1] else pair.split(rows, 1)

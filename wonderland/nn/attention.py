@@ -2,19 +2,21 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.cache import cache_layout, forget, one_longer, remember, standing, visible
 from wonderland.nn.mixer import Layout, Mixer, State, hide, positions
 from wonderland.nn.positions import Alibi, Position, Rotary
 from wonderland.nn.quarantine import quarantine, release, spoil
-from wonderland.ops import steps
+from wonderland.ops import native, steps
 from wonderland.ops.softmax import masked_softmax
 
 
@@ -90,6 +92,28 @@ class Attention(Mixer):
         self.project = nn.Linear(dim, self._query_width + self._key_width + self._value_width, bias=bias)
         self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias)
 
+    @classmethod
+    def from_torch(cls, module: nn.MultiheadAttention, *, causal: bool = True) -> "Attention":
+        """Self-attention with the weights of a torch.nn.MultiheadAttention, and its outputs."""
+        if not isinstance(module, nn.MultiheadAttention):
+            raise WonderlandError(
+                f"Attention.from_torch takes a torch.nn.MultiheadAttention, not a {type(module).__name__}."
+            )
+        if module.in_proj_weight is None or module.bias_k is not None or module.add_zero_attn:
+            raise WonderlandError(
+                "Attention.from_torch takes queries, keys and values of one width, without bias_k, bias_v and add_zero_attn."
+            )
+        bias = module.in_proj_bias is not None
+        mixer = cls(module.embed_dim, heads=module.num_heads, causal=causal, dropout=module.dropout, bias=bias)
+        mixer.to(module.in_proj_weight)
+        pairs = [(mixer.project.weight, module.in_proj_weight), (mixer.out.weight, module.out_proj.weight)]
+        if bias:
+            pairs += [(mixer.project.bias, module.in_proj_bias), (mixer.out.bias, module.out_proj.bias)]
+        with torch.no_grad():
+            for own, given in pairs:
+                own.copy_(given)
+        return mixer.train(module.training)
+
     @property
     def receptive_field(self) -> tuple[int | None, int | None]:
         """How many tokens before and after itself a position sees; None for no limit."""
@@ -104,6 +128,7 @@ class Attention(Mixer):
             own += [laws.locality]
             # Without a window, the zeros put before a sequence are tokens that the others see.
             own += [laws.shift_equivariance] if self.position is None or self.position.relative else []
+            own += [laws.permutation_equivariance] if self.window == 1 else []
         elif not self.causal and self.position is None:
             own += [laws.permutation_equivariance]
         return (*super().laws(), *own)
@@ -121,7 +146,7 @@ class Attention(Mixer):
             return hide(release(self._whole(x, mask), broken, self.window), mask)
         y = self._whole(x, mask)
         # The last position sees all of its row, so a broken token anywhere shows there, and costs nothing to look for.
-        if self.causal and not math.isfinite(y.detach()[:, -1].sum().item()):
+        if self.causal and (native.transformed() or not math.isfinite(y.detach()[:, -1].sum().item())):
             x, broken = quarantine(x)
             y = release(self._whole(x, mask), broken)
         return hide(y, mask)
@@ -182,7 +207,8 @@ class Attention(Mixer):
     def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
         entries, places = state
         weights = program.weights(self, ("project", "out"))
-        if weights is None or not self._in_kernel or places.shape[1] or (self.training and self.dropout):
+        other = entries.dtype != program.dtype or not entries.is_cpu or not seen.is_cpu
+        if weights is None or not self._in_kernel or places.shape[1] or other or (self.training and self.dropout):
             return None
         # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
         children: dict[str, Any] = self._modules
@@ -200,7 +226,7 @@ class Attention(Mixer):
             self.heads, self.kv_heads, self.key_dim, self.value_dim, entries.shape[1], entries.stride(0), grown.stride(0),
             0 if frequencies is None else frequencies.shape[0], int(self._half), int(copy),
         )  # fmt: skip
-        read = weights[0], project, weights[1], out, entries, seen, frequencies, slopes
+        read = weights[0], project, weights[1], out, entries, seen.contiguous(), frequencies, slopes
         program.add(steps.ATTENTION, sizes, read, (grown,), self.scale)
         return forget(grown, places, self.window)
 
@@ -311,7 +337,10 @@ def attend(
     elif value_dim < key_dim:
         # The fused kernel wants one width; zeros cost less than the whole matrix of scores.
         v = F.pad(v, (0, key_dim - value_dim))
-    y = F.scaled_dot_product_attention(q, k, v, bias, dropout, causal, scale=scale, enable_gqa=k.shape[1] != q.shape[1])
+    grouped = k.shape[1] != q.shape[1]
+    # The fused kernel knows neither forward mode nor vmap; the plain one is made of operations that do.
+    with sdpa_kernel(SDPBackend.MATH) if native.transformed() else nullcontext():
+        y = F.scaled_dot_product_attention(q, k, v, bias, dropout, causal, scale=scale, enable_gqa=grouped)
     y = y if y.shape[3] == value_dim else y[..., :value_dim]
     return y.reshape(y.shape[0], 1, -1) if y.shape[2] == 1 else y.transpose(1, 2).flatten(2)
 

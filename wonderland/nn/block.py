@@ -93,7 +93,9 @@ class Block(Mixer):
         return [getattr(self, slot) for slot in self.slots]
 
     def laws(self) -> tuple[Callable[..., Any], ...]:
-        return shared_laws([*(one for one in self.parts() if isinstance(one, Mixer)), *self.norms])
+        return shared_laws(
+            [*(one for one in self.parts() if isinstance(one, Mixer)), *self.norms], self.receptive_field
+        )
 
     @property
     def receptive_field(self) -> Field | None:
@@ -133,6 +135,11 @@ class Block(Mixer):
         if self.cross is None and context is None:
             return super().forward(x, mask)
         self.check(x, mask)
+        self.check_rows(mask)
+        if context is not None and context.shape[0] != x.shape[0]:
+            raise WonderlandError(
+                f"The context has {context.shape[0]} rows and the input {x.shape[0]}: give one for each."
+            )
         return self.whole(x, mask, self.read(context, context_mask))
 
     def stream(self, x: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
@@ -242,12 +249,15 @@ def _kind(value: Any) -> str:
     return f"a built {type(value).__name__}" if isinstance(value, nn.Module) else f"a {type(value).__name__}"
 
 
-def shared_laws(parts: list[Any]) -> tuple[Callable[..., Any], ...]:
+def shared_laws(parts: list[Any], field: Field | None) -> tuple[Callable[..., Any], ...]:
     """The laws that hold for a chain because they hold for each of its parts and survive composition."""
     from wonderland import laws
 
     claims = [one.laws() for one in parts]
-    lost = (laws.scale_invariance, laws.permutation_invariance)
+    lost = [laws.scale_invariance, laws.permutation_invariance] if len(parts) > 1 else []
+    # A bias turns silence into sound; behind it, only what looks back a limited way can be told that nothing came before.
+    if len(parts) > 1 and (field is None or field[0] is None):
+        lost.append(laws.shift_equivariance)
     return tuple(law for law in claims[0] if law not in lost and all(law in claimed for claimed in claims[1:]))
 
 

@@ -39,9 +39,11 @@ class LinearAttention(Mixer):
 
     takes_specs = True
 
-    def __init__(self, dim: int, *, heads: int = 4, causal: bool = True, feature_map: Spec | None = None):
+    def __init__(self, dim: int, *, heads: int | None = None, causal: bool = True, feature_map: Spec | None = None):
         super().__init__()
-        if heads < 1 or dim < 1 or dim % heads:
+        if heads is None:
+            heads = next(count for count in (4, 3, 2, 1) if dim % count == 0)
+        if heads < 1 or dim % heads:
             raise WonderlandError(
                 f"LinearAttention shares dim={dim} between heads={heads}: choose heads that divide dim."
             )

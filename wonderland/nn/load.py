@@ -11,6 +11,8 @@ from wonderland.core import WonderlandError
 def load_published(module: nn.Module, names: Mapping[str, str], weights: Mapping[str, Tensor]) -> None:
     """Copy weights into a module; `names` gives our name for each published one. Axes of length 1 do not matter."""
     kind = type(module).__name__
+    if extra := sorted(set(weights) - set(names)):
+        raise WonderlandError(f"The published weights have {extra[0]!r}, for which this {kind} has no place.")
     found = []
     for published, ours in names.items():
         if published not in weights:

@@ -46,7 +46,8 @@ class LongConvolution(Mixer):
     def laws(self):
         from wonderland import laws
 
-        return (*super().laws(), laws.shift_equivariance, laws.locality)
+        alone = (laws.permutation_equivariance,) if self.length == 1 else ()
+        return (*super().laws(), *alone, laws.shift_equivariance, laws.locality)
 
     def layout(self) -> Layout:
         return (Slot((self.length - 1, self.dim)),)

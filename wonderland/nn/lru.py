@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.mixer import Layout, Mixer, Slot, State
-from wonderland.nn.state_space import scan_states
+from wonderland.nn.state_space import scan_states, wide
 
 
 @part
@@ -22,7 +22,7 @@ class LRU(Mixer):
         y_i = W\, \mathrm{gelu}(h_i)
 
     .. math::
-        \lambda = e^{-e^\nu + i e^\theta}, \qquad \gamma = \sqrt{1 - |\lambda|^2}
+        \lambda = e^{-e^\nu + i e^\theta}, \qquad \gamma = \sqrt{1 - |\lambda|^2} \text{ at the start}
 
     Eigenvalues begin between the radii `smallest` and `largest`; the scale :math:`\gamma` starts at the value that keeps
     the state's size and is trained.
@@ -65,7 +65,7 @@ class LRU(Mixer):
 
     def decay(self) -> Tensor:
         """The eigenvalues, complex (state_size,), inside the unit circle."""
-        return torch.exp(torch.complex(-torch.exp(self.nu), torch.exp(self.theta)))
+        return torch.exp(torch.complex(-torch.exp(wide(self.nu)), torch.exp(wide(self.theta))))
 
     def kernel(self, t: int) -> Tensor:
         """The response of h to an impulse, without the skip: (t, dim, dim), outputs before inputs."""
@@ -73,10 +73,14 @@ class LRU(Mixer):
         inward = torch.complex(*self.inward) * torch.exp(self.log_scale).unsqueeze(1)
         return torch.einsum("on,tn,ni->toi", torch.complex(*self.outward), powers, inward).real
 
+    def kernel_multiply_adds(self, t: int) -> int:
+        """Products of one step outside its projections: one complex turn of each state."""
+        return 4 * self.state_size
+
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         inward = (self.inward * torch.exp(self.log_scale).unsqueeze(1)).flatten(0, 1)
-        drive = torch.complex(*F.linear(x, inward).chunk(2, 2))
+        drive = torch.complex(*wide(F.linear(x, inward)).chunk(2, 2))
         states, last = scan_states(self.decay(), drive, None if state is None else state[0], mask)
-        parts = torch.cat([states.real, -states.imag], 2)
+        parts = torch.cat([states.real, -states.imag], 2).to(x.dtype)
         h = F.linear(parts, torch.cat([self.outward[0], self.outward[1]], 1)) + self.skip * x
-        return self.out(F.gelu(h)), (last,)
+        return self.out(F.gelu(h)), (last.to(x.dtype),)

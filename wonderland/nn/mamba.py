@@ -114,12 +114,16 @@ class Mamba(Mixer):
         y, s = selective_scan(u, delta, a, b, c, skip=self.D, gate=z, state=s, lengths=real, rule=self.rule)
         return self.out_proj(y), (latest(raw, tail, mask, self.width - 1), s)
 
+    def kernel_multiply_adds(self, t: int) -> int:
+        """Products of one step outside its projections: the convolution, the state and what is read of it."""
+        return self.inner * (self.width + 4 * self.state_size)
+
     def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
         weights = program.weights(self, ("in_proj", "x_proj", "dt_proj", "out_proj"), self.VECTORS)
-        if weights is None or self.rule != "euler":
+        before = program.state(state)
+        if weights is None or before is None or self.rule != "euler":
             return None
-        tail, s = state[0].contiguous(), state[1].contiguous()
-        after = torch.empty_like(tail), torch.empty_like(s)
+        after = tuple(torch.empty_like(part) for part in before)
         sizes = self.inner, self.state_size, self.rank, self.width
-        program.add(steps.MAMBA, sizes, (*weights, self.dt_proj.bias, tail, s), after)
+        program.add(steps.MAMBA, sizes, (*weights, self.dt_proj.bias, *before), after)
         return after

@@ -48,6 +48,12 @@ class Mixer(Part, nn.Module):
     causal: bool = True
     dim: int
 
+    def __new__(cls, *args: Any, **named: Any) -> "Mixer":
+        dim = named.get("dim", args[0] if args and isinstance(args[0], int | float) else 1)
+        if not isinstance(dim, int) or dim < 1:
+            raise WonderlandError(f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {dim!r}.")
+        return super().__new__(cls)
+
     def laws(self) -> tuple[Callable[..., Any], ...]:
         """What this instance promises; the suite checks it."""
         from wonderland import laws
@@ -94,7 +100,7 @@ class Mixer(Part, nn.Module):
 
     def plan(self, program: steps.Program, state: State) -> State | None:
         """Add this mixer's step to a program, and return the state after it; None if it has no such form."""
-        own = self.plan_own(program, state[:-1], state[-1])
+        own = self.plan_own(program, state[:-1], state[-1]) if state else None
         return None if own is None else (*own, program.later(state[-1]))
 
     def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
@@ -104,11 +110,7 @@ class Mixer(Part, nn.Module):
     # Anything may be handed in here: what does not fit meets a sentence, so the signature stays open.
     def forward(self, x: Any, mask: Any = None) -> Tensor:
         self.check(x, mask)
-        if mask is not None and not torch.compiler.is_compiling() and not mask[:, 0].all():
-            row = int((~mask[:, 0]).nonzero()[0])
-            raise WonderlandError(
-                f"{type(self).__name__} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
-            )
+        self.check_rows(mask)
         return self.whole(x, mask)
 
     def stream(self, x: Any, state: Any = None, mask: Any = None) -> tuple[Tensor, State]:
@@ -120,6 +122,11 @@ class Mixer(Part, nn.Module):
         self.check(x, mask)
         if state is not None:
             self.check_state(state, x.shape[0])
+            if other := other_type(state, x.dtype):
+                raise WonderlandError(
+                    f"The state of this {type(self).__name__} holds {other} and the input {x.dtype}: "
+                    "go on in the type that the state was made in."
+                )
         return self.proceed(x, state, mask)
 
     def start(self, batch: int, *, dtype: torch.dtype | None = None, device: Any = None) -> State:
@@ -143,9 +150,22 @@ class Mixer(Part, nn.Module):
             raise WonderlandError(
                 f"{name} takes a tensor (batch, time, {self.dim}) with at least one row and one position, not one {given}."
             )
-        if not (x.is_floating_point() or x.is_complex()):
+        if not x.is_floating_point():
             raise WonderlandError(f"{name} takes floating point features, not {x.dtype}: embed tokens first.")
+        like = next(self.parameters(), x)
+        if like.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise WonderlandError(
+                f"{name} has weights of {like.dtype} and got features of {x.dtype}: convert one of them with .to()."
+            )
         check_mask(mask, x.shape[0], x.shape[1], name)
+
+    def check_rows(self, mask: Tensor | None) -> None:
+        """Say which row of a whole sequence has nothing in it; pieces of a stream may have none."""
+        if mask is not None and not torch.compiler.is_compiling() and not mask[:, 0].all():
+            row = int((~mask[:, 0]).nonzero()[0])
+            raise WonderlandError(
+                f"{type(self).__name__} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
+            )
 
     def check_state(self, state: Any, batch: int) -> None:
         """Say what is wrong with a state that is not one of this module's."""
@@ -302,7 +322,9 @@ def _slots(layout: Any) -> list[Slot]:
 def _fill(layout: Any, batch: int, dtype: torch.dtype, device: Any) -> Any:
     if isinstance(layout, Slot):
         sizes = [0 if size == TIME else size for size in layout.sizes]
-        return torch.full((batch, *sizes), layout.fill, dtype=layout.dtype or dtype, device=device)
+        kind = layout.dtype or dtype
+        fill = max(layout.fill, torch.finfo(kind).min / 2) if kind.is_floating_point else layout.fill
+        return torch.full((batch, *sizes), fill, dtype=kind, device=device)
     return tuple(_fill(entry, batch, dtype, device) for entry in layout)
 
 
@@ -316,13 +338,24 @@ def fits(state: Any, layout: Any, batch: int) -> bool:
             if not isinstance(entry, Tensor):
                 return False
             had, sizes = entry.shape, expected.sizes
-            if len(had) != len(sizes) + 1 or had[0] != batch:
+            if len(had) != len(sizes) + 1 or had[0] != batch or entry.is_floating_point() != (expected.dtype is None):
                 return False
             if had[1:] != sizes and not all(a in (TIME, b) for a, b in zip(sizes, had[1:], strict=True)):
                 return False
         elif expected != entry and not fits(entry, expected, batch):
             return False
     return True
+
+
+def other_type(state: Any, dtype: torch.dtype) -> torch.dtype | None:
+    """The type of the first tensor in a state whose numbers are not of this one; autocast may mix them."""
+    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
+        return None
+    for entry in state:
+        found = other_type(entry, dtype) if isinstance(entry, tuple) else entry.dtype
+        if found is not None and found.is_floating_point and found != dtype:
+            return found
+    return None
 
 
 def misfit(state: Any, layout: Any, batch: int, where: str = "") -> str:
@@ -334,9 +367,11 @@ def misfit(state: Any, layout: Any, batch: int, where: str = "") -> str:
         if state.dim() == len(layout.sizes) + 1 and all(
             size in (TIME, had) for size, had in zip(layout.sizes, state.shape[1:], strict=True)
         ):
-            if state.shape[0] == batch:
+            if state.shape[0] != batch:
+                return f"{spot} is for {state.shape[0]} rows and the input has {batch}"
+            if state.is_floating_point() == (layout.dtype is None):
                 return ""
-            return f"{spot} is for {state.shape[0]} rows and the input has {batch}"
+            return f"{spot} holds {state.dtype} where {layout.dtype or 'floating point'} belongs"
         shape = ", ".join(str(size) for size in (batch, *("t" if size == TIME else size for size in layout.sizes)))
         return f"{spot} has shape {tuple(state.shape)} where ({shape}) belongs"
     if not isinstance(state, tuple) or len(state) != len(layout):

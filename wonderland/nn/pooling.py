@@ -39,7 +39,8 @@ class Pooling(Mixer):
         from wonderland import laws
 
         more = (laws.strict_causality,) if self.causal else ()
-        return (*super().laws(), *more, laws.shift_equivariance, laws.locality)
+        alone = (laws.permutation_equivariance,) if self.window == 1 else ()
+        return (*super().laws(), *more, *alone, laws.shift_equivariance, laws.locality)
 
     def layout(self) -> Layout:
         return (Slot((self.window - 1, self.dim)),)

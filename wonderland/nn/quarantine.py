@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from wonderland.ops import native
+
 
 def quarantine(x: Tensor) -> tuple[Tensor, Tensor | None]:
     """`x` (b, t, d) with 0 in its broken tokens, and where they are (b, t); None when all is well.
@@ -15,14 +17,15 @@ def quarantine(x: Tensor) -> tuple[Tensor, Tensor | None]:
     if x.shape[1] == 1:
         return x, None
     # One number tells whether to look closer; a compiled program cannot ask, and always looks.
-    if not torch.compiler.is_compiling() and math.isfinite(x.detach().sum().item()):
+    asks = not torch.compiler.is_compiling() and not native.transformed()
+    if asks and math.isfinite(x.detach().sum().item()):
         return x, None
     broken = ~x.detach().sum(-1).isfinite()
     return x.masked_fill(broken.unsqueeze(-1), 0), broken
 
 
 def release(y: Tensor, broken: Tensor | None, window: int | None = None) -> Tensor:
-    """`y` (b, t, d) with NaN at every position that saw a broken token: its own, and those `window` or less after it."""
+    """`y` (b, t, d) with NaN at every position that saw a broken token: its own, and those less than `window` after it."""
     if broken is None:
         return y
     count = broken.cumsum(1)

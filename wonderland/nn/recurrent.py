@@ -69,11 +69,11 @@ class Recurrent(Mixer):
     def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
         weights = program.weights(self, (), ("weight_input", "weight_state"))
         project = self._modules["project"]
-        if weights is None or type(project) not in (nn.Linear, nn.Identity):
+        before = program.state(state)
+        if weights is None or before is None or type(project) not in (nn.Linear, nn.Identity):
             return None
         back = [project._parameters.get(name) for name in ("weight", "bias")]  # pyright: ignore[reportOptionalMemberAccess]
         mine = self._parameters
-        before = [part.contiguous() for part in state]
         after = tuple(torch.empty_like(part) for part in before)
         kind, _, activation = self.cell.partition("_")
         kind = kind if kind in steps.CELLS else self.cell

@@ -77,11 +77,11 @@ class RWKVChannel(Mixer):
 
     def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
         weights = program.weights(self, ("receptance", "key", "value"), self.VECTORS)
-        if weights is None:
+        before = program.state(state)
+        if weights is None or before is None:
             return None
-        last = state[0].contiguous()
-        after = torch.empty_like(last)
-        program.add(steps.RWKV_CHANNEL, (weights[1].shape[0],), (*weights, last), (after,))
+        after = torch.empty_like(before[0])
+        program.add(steps.RWKV_CHANNEL, (weights[1].shape[0],), (*weights, *before), (after,))
         return (after,)
 
 
@@ -156,11 +156,15 @@ class RWKV(Mixer):
         y = self.output(torch.sigmoid(r) * y)
         return y, (latest(x, last, mask, 1), *average)
 
+    def kernel_multiply_adds(self, t: int) -> int:
+        """Products of one step outside its projections: two sums that fade, and two weights."""
+        return 8 * self.dim
+
     def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
         weights = program.weights(self, ("receptance", "key", "value", "output"), self.VECTORS)
-        if weights is None:
+        before = program.state(state)
+        if weights is None or before is None:
             return None
-        before = [part.contiguous() for part in state]
         after = tuple(torch.empty_like(part) for part in before)
         program.add(steps.RWKV_TIME, (int(self.count == "book"),), (*weights, *before), after)
         return after

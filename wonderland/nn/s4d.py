@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.mixer import Layout, Mixer, Slot, State, hide, lengths
-from wonderland.nn.state_space import AT_ONCE, check_rule, discretise, eigenvalues, log_steps
+from wonderland.nn.state_space import AT_ONCE, check_rule, discretise, eigenvalues, log_steps, wide
 from wonderland.ops.fft_convolution import fft_convolution
 from wonderland.ops.scan import linear_scan
 
@@ -60,9 +60,9 @@ class S4D(Mixer):
 
     def steps(self) -> tuple[Tensor, Tensor, Tensor]:
         """Decay, input weight and readout of one step, each complex (dim, state_size)."""
-        a = torch.complex(-torch.exp(self.log_damping), self.frequency)
-        decay, weight = discretise(torch.exp(self.log_step).unsqueeze(1), a, self.rule)
-        return decay, weight, torch.view_as_complex(self.readout)
+        a = torch.complex(-torch.exp(wide(self.log_damping)), wide(self.frequency))
+        decay, weight = discretise(torch.exp(wide(self.log_step)).unsqueeze(1), a, self.rule)
+        return decay, weight, torch.view_as_complex(wide(self.readout))
 
     def kernel(self, t: int) -> Tensor:
         """The response to an impulse, t steps long: (t, dim)."""
@@ -71,6 +71,10 @@ class S4D(Mixer):
         powers = torch.exp(torch.log(decay).unsqueeze(2) * time)
         return 2 * torch.einsum("dn,dnt->td", readout * weight, powers).real
 
+    def kernel_multiply_adds(self, t: int) -> int:
+        """Products of one step outside its projection: complex states, driven, turned and read."""
+        return 8 * self.dim * self.state_size
+
     def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
         x = hide(x, mask)
         h = fft_convolution(x, self.kernel(x.shape[1])) + self.skip * x
@@ -78,17 +82,18 @@ class S4D(Mixer):
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         decay, weight, readout = self.steps()
-        s = None if state is None else torch.view_as_complex(state[0].contiguous()).flatten(1)
+        s = None if state is None else torch.view_as_complex(wide(state[0]).contiguous()).flatten(1)
         real = None if mask is None else lengths(mask)
         pieces = []
         rows = max(16, AT_ONCE // (x.shape[0] * decay.numel()))
         for low in range(0, x.shape[1], rows):
             piece = x[:, low : low + rows]
-            drive = (piece.unsqueeze(3) * weight).flatten(2)
+            drive = (wide(piece).unsqueeze(3) * weight).flatten(2)
             left = None if real is None else (real - low).clamp(min=0)
             states = linear_scan(decay.flatten(), drive, s, lengths=left)
             s = states[:, -1]
             pieces.append(2 * (states.view(*piece.shape, -1) * readout).real.sum(3))
         assert s is not None
-        h = torch.cat(pieces, 1) + self.skip * x
-        return self.out(F.gelu(h)), (torch.view_as_real(s.view(x.shape[0], *decay.shape)),)
+        h = torch.cat(pieces, 1).to(x.dtype) + self.skip * x
+        last = torch.view_as_real(s.view(x.shape[0], *decay.shape)).to(x.dtype)
+        return self.out(F.gelu(h)), (last,)

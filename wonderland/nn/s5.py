@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.mixer import Layout, Mixer, Slot, State
-from wonderland.nn.state_space import check_rule, discretise, eigenvalues, log_steps, scan_states
+from wonderland.nn.state_space import check_rule, discretise, eigenvalues, log_steps, scan_states, wide
 
 
 @part
@@ -57,8 +57,8 @@ class S5(Mixer):
 
     def steps(self) -> tuple[Tensor, Tensor]:
         """Decay and input weight of one step, complex (state_size,)."""
-        a = torch.complex(-torch.exp(self.log_damping), self.frequency)
-        return discretise(torch.exp(self.log_step), a, self.rule)
+        a = torch.complex(-torch.exp(wide(self.log_damping)), wide(self.frequency))
+        return discretise(torch.exp(wide(self.log_step)), a, self.rule)
 
     def kernel(self, t: int) -> Tensor:
         """The response of h to an impulse, without the skip: (t, dim, dim), outputs before inputs."""
@@ -67,10 +67,14 @@ class S5(Mixer):
         inward = torch.complex(*self.inward) * weight.unsqueeze(1)
         return 2 * torch.einsum("on,tn,ni->toi", torch.complex(*self.outward), powers, inward).real
 
+    def kernel_multiply_adds(self, t: int) -> int:
+        """Products of one step outside its projections: one complex turn of each state."""
+        return 4 * self.state_size
+
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         decay, weight = self.steps()
-        drive = torch.complex(*F.linear(x, self.inward.flatten(0, 1)).chunk(2, 2)) * weight
+        drive = torch.complex(*wide(F.linear(x, self.inward.flatten(0, 1))).chunk(2, 2)) * weight
         states, last = scan_states(decay, drive, None if state is None else state[0], mask)
-        parts = torch.cat([states.real, -states.imag], 2)
+        parts = torch.cat([states.real, -states.imag], 2).to(x.dtype)
         h = 2 * F.linear(parts, torch.cat([self.outward[0], self.outward[1]], 1)) + self.skip * x
-        return self.out(F.gelu(h)), (last,)
+        return self.out(F.gelu(h)), (last.to(x.dtype),)

@@ -30,7 +30,9 @@ class SpatialGate(Mixer):
     causal = False
     alone = True
 
-    def __init__(self, dim: int, length: int, *, hidden: int | None = None, activation: str | Activation = "gelu"):
+    def __init__(
+        self, dim: int, length: int = 256, *, hidden: int | None = None, activation: str | Activation = "gelu"
+    ):
         super().__init__()
         width = width_of(hidden, 2 * dim, "SpatialGate")
         self.dim, self.length = dim, length

@@ -55,7 +55,7 @@ class Stack(Mixer):
         self.crossing = any(_crosses(one) for one in self.blocks)
 
     def laws(self) -> tuple[Callable[..., Any], ...]:
-        return shared_laws([*self.blocks, *([] if self.norm is None else [self.norm])])
+        return shared_laws([*self.blocks, *([] if self.norm is None else [self.norm])], self.receptive_field)
 
     @property
     def receptive_field(self) -> Field | None:
@@ -88,6 +88,11 @@ class Stack(Mixer):
         if not self.crossing and context is None:
             return super().forward(x, mask)
         self.check(x, mask)
+        self.check_rows(mask)
+        if context is not None and context.shape[0] != x.shape[0]:
+            raise WonderlandError(
+                f"The context has {context.shape[0]} rows and the input {x.shape[0]}: give one for each."
+            )
         return self.whole(x, mask, self.read(context, context_mask))
 
     def stream(self, x: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:

@@ -56,17 +56,28 @@ def check_rule(rule: str, name: str) -> None:
 
 
 def discretise(step: Tensor, a: Tensor, rule: str) -> tuple[Tensor, Tensor]:
-    """How one step changes the state, and how much of the input it takes in, for complex a with negative real part."""
+    r"""How one step changes the state, and how much of the input it takes in, for complex a with negative real part.
+
+    `hold`: :math:`e^{\Delta a}` and :math:`(e^{\Delta a} - 1) / a`; `bilinear`: :math:`(1 + \Delta a/2) q` and
+    :math:`\Delta q` with :math:`q = 1 / (1 - \Delta a/2)`; `euler`, as in Mamba: :math:`e^{\Delta a}` and :math:`\Delta`.
+    """
     if rule == "bilinear":
         q = 1 / (1 - step * a / 2)
         return (1 + step * a / 2) * q, step * q
     decay = torch.exp(step * a)
-    return decay, ((decay - 1) / a if rule == "hold" else step * torch.ones_like(a))
+    # e^z - 1 = 2 e^(z/2) sinh(z/2), which does not cancel for small steps.
+    half = step * a / 2
+    return decay, (2 * torch.exp(half) * torch.sinh(half) / a if rule == "hold" else step * torch.ones_like(a))
+
+
+def wide(x: Tensor) -> Tensor:
+    """At least single precision: there are no complex numbers below it."""
+    return x.float() if x.element_size() < 4 else x
 
 
 def scan_states(decay: Tensor, drive: Tensor, state: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """All states (b, t, p) of a complex diagonal recurrence, and the last as real pairs (b, p, 2)."""
-    first = None if state is None else torch.view_as_complex(state.contiguous())
+    first = None if state is None else torch.view_as_complex(wide(state).contiguous())
     states = linear_scan(decay, drive, first, lengths=None if mask is None else lengths(mask))
     return states, torch.view_as_real(states[:, -1])
 

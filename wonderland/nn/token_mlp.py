@@ -30,7 +30,7 @@ class TokenMLP(Mixer):
     def __init__(
         self,
         dim: int,
-        length: int,
+        length: int = 256,
         *,
         expansion: float | int = 2,
         hidden: int | None = None,

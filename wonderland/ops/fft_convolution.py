@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wonderland.ops import native
+
 Rows = Float[Tensor, "b t d"]
 
 
@@ -18,6 +20,11 @@ def fft_convolution(x: Rows, kernel: Float[Tensor, "k d"], tail: Float[Tensor, "
     >>> fft_convolution(torch.ones(1, 3, 1), torch.tensor([[1.0], [10.0]])).flatten()
     tensor([ 1., 11., 11.])
     """
+    if x.dtype in (torch.float16, torch.bfloat16) or kernel.dtype != x.dtype:
+        # Transforms have no half precision.
+        wide = [None if y is None else y.float() if y.element_size() < 4 else y for y in (x, kernel, tail)]
+        x_wide, kernel_wide, tail_wide = native.alike(*wide)
+        return fft_convolution(x_wide, kernel_wide, tail_wide).to(x.dtype)
     t, taps = x.shape[1], kernel.shape[0]
     if tail is not None:
         x = torch.cat([tail[:, max(0, tail.shape[1] - taps + 1) :], x], 1)

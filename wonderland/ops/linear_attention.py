@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from wonderland.ops import native
+
 STEPS = 64
 
 Keys = Float[Tensor, "b h t k"]
@@ -24,6 +26,9 @@ def linear_attention(q: Keys, k: Keys, v: Values, state: Matrix | None = None) -
     only the inputs are kept. Time is linear in t. Book: Alice 13.1. Paper: Katharopoulos et al., 2020.
     """
     state = q.new_zeros(*q.shape[:2], q.shape[3], v.shape[3]) if state is None else state
+    q, k, v, state = native.alike(q, k, v, state)
+    if native.transformed():
+        return reference(q, k, v, state)
     if q.shape[2] == 1:
         state = state + k.transpose(2, 3) * v
         return q @ state, state

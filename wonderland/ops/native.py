@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 HERE = Path(__file__).parent / "kernels"
 _ENTRY = {torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64", torch.complex128: "c128"}
@@ -44,8 +45,27 @@ def usable(*tensors: Tensor | None) -> bool:
     given = [tensor for tensor in tensors if tensor is not None]
     kind = given[0].dtype
     return (
-        kind in _ENTRY and all(tensor.dtype == kind and tensor.device.type == "cpu" for tensor in given) and available()
+        kind in _ENTRY
+        and all(tensor.dtype == kind and tensor.device.type == "cpu" for tensor in given)
+        and available()
+        and not transformed()
     )
+
+
+def transformed() -> bool:
+    """Whether torch.func or forward-mode differentiation is at work: tensors then carry more than kernels see."""
+    if torch.compiler.is_compiling():
+        return False
+    return forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def alike(*tensors: Tensor | None) -> list[Any]:
+    """Tensors in one type, the widest of theirs: autocast leaves some in half precision and others not."""
+    kinds = {tensor.dtype for tensor in tensors if tensor is not None}
+    if len(kinds) < 2:
+        return list(tensors)
+    widest = functools.reduce(torch.promote_types, kinds)
+    return [None if tensor is None else tensor.to(widest) for tensor in tensors]
 
 
 @functools.cache

@@ -122,9 +122,12 @@ def recurrence(
     """
     if cell not in CELLS:
         raise WonderlandError(f"There is no recurrence called {cell!r}.{nearest(cell, CELLS)}")
+    x, weight_input, weight_state, bias, extra, *held = native.alike(x, weight_input, weight_state, bias, extra, *state)
+    state = tuple(held)
     tensors = (x, weight_input, weight_state, bias, extra, *state)
     if x.shape[1] == 1 or x.is_complex() or not native.usable(*tensors):
-        return reference(cell, x, weight_input, weight_state, bias, state, extra=extra, lengths=lengths, leak=leak)
+        with torch.autocast("cpu", enabled=False):  # half of a recurrence in half precision is no recurrence
+            return reference(cell, x, weight_input, weight_state, bias, state, extra=extra, lengths=lengths, leak=leak)
     keep = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
     c = state[1] if len(state) == 2 else None
     y, h, c, _, _ = _forward(cell, x, weight_input, weight_state, bias, extra, state[0], c, lengths, leak, keep)

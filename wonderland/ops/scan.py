@@ -32,6 +32,9 @@ def linear_scan(
     >>> linear_scan(torch.tensor([0.5]), torch.ones(1, 3, 1)).flatten()
     tensor([1.0000, 1.5000, 1.7500])
     """
+    a, x, state = native.alike(a, x, state)
+    if native.transformed():
+        return reference(a, x, state, lengths=lengths)
     if native.usable(a, x, state):
         return _forward(a, x, state, lengths)
     return chunked(a, x, state, lengths=lengths)

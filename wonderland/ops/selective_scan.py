@@ -48,6 +48,9 @@ def selective_scan(
     """
     if rule not in RULES:
         raise WonderlandError(f"A selective scan has the rules {', '.join(RULES)}, not {rule!r}.")
+    u, delta, a, b, c, skip, gate, state = native.alike(u, delta, a, b, c, skip, gate, state)
+    if native.transformed():
+        return reference(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
     if a.shape[1] <= MOST_STATES and native.usable(u, delta, a, b, c, skip, gate, state):
         keep = torch.is_grad_enabled() and any(
             tensor is not None and tensor.requires_grad for tensor in (u, delta, a, b, c, skip, gate, state)
@@ -84,10 +87,17 @@ def reference(
     rule: str = "euler",
 ) -> tuple[Tensor, Tensor]:
     """The equation, one token after the other."""
-    s = u.new_zeros(u.shape[0], a.shape[1], u.shape[2]) if state is None else state
+    state = u.new_zeros(u.shape[0], a.shape[1], u.shape[2]) if state is None else state
+    return _walk(u, F.softplus(delta), a, b, c, state, rule, skip, gate, lengths)
+
+
+def _walk(
+    u: Tensor, steps: Tensor, a: Tensor, b: Tensor, c: Tensor, s: Tensor, rule: str,
+    skip: Tensor | None = None, gate: Tensor | None = None, lengths: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     outputs = []
     for i in range(u.shape[1]):
-        decay, weight = discretise(F.softplus(delta[:, i, None]), a.t(), rule)
+        decay, weight = discretise(steps[:, i, None], a.t(), rule)
         new = decay * s + weight * u[:, i, None] * b[:, i, :, None]
         y = (new * c[:, i, :, None]).sum(1)
         y = y if skip is None else y + skip * u[:, i]
@@ -120,9 +130,8 @@ def chunked(
     if lengths is not None:
         real = torch.arange(u.shape[1], device=u.device) < lengths.unsqueeze(1)
         # A step of length 0 leaves the state as it is, by every rule.
-        delta = delta.masked_fill(~real.unsqueeze(2), 0)
-        c = c.masked_fill(~real.unsqueeze(2), 0)
-        u = u.masked_fill(~real.unsqueeze(2), 0)
+        u, delta, b, c = (x.masked_fill(~real.unsqueeze(2), 0) for x in (u, delta, b, c))
+        gate = None if gate is None else gate.masked_fill(~real.unsqueeze(2), 0)
     y, last = cast("tuple[Tensor, Tensor]", _Chunked.apply(u, delta, a.t(), b, c, state, rule))
     y = y if skip is None else y + skip * u
     return (y if gate is None else y * F.silu(gate)), last
@@ -160,13 +169,19 @@ class _Chunked(torch.autograd.Function):
                 torch.matmul(cs[i].unsqueeze(-2), states, out=ys[i].unsqueeze(-2))
             outputs.append(_unfold(ys, u[:, piece].shape[1]))
             starts.append(first)
-        ctx.save_for_backward(u, delta, a, b, c, *starts)
+        ctx.save_for_backward(u, delta, a, b, c, state, *starts)
         ctx.rule = rule
         return torch.cat(outputs, 1), last
 
     @staticmethod
     def backward(ctx, dy, dlast):  # pyright: ignore[reportIncompatibleMethodOverride]
-        u, delta, a, b, c, *starts = ctx.saved_tensors
+        u, delta, a, b, c, state, *starts = ctx.saved_tensors
+        if torch.is_grad_enabled():
+
+            def equation(u, delta, a, b, c, state):
+                return _walk(u, delta, a.t(), b, c, state, ctx.rule)
+
+            return *native.again(equation, (u, delta, a, b, c, state), (dy, dlast)), None
         carry = dlast.clone()
         da = torch.zeros_like(a)
         pieces = []

@@ -31,6 +31,7 @@ def short_convolution(
     >>> short_convolution(torch.ones(1, 3, 1), torch.tensor([[1.0, 10.0]])).flatten()
     tensor([10., 11., 11.])
     """
+    x, weight, bias, tail = native.alike(x, weight, bias, tail)
     if weight.shape[1] <= WIDEST and native.usable(x, weight, bias, tail):
         return _forward(x, weight.t(), bias, tail, silu)
     return reference(x, weight, bias, tail=tail, silu=silu)

@@ -40,6 +40,8 @@ def fits(rows: int, t: int, like: Tensor) -> bool:
         and like.dtype in (torch.float32, torch.float64)
         and like.is_cpu
         and native.available()
+        and not native.transformed()
+        and not torch.is_autocast_enabled("cpu")
     )
 
 
@@ -98,6 +100,13 @@ class Program:
             if weight is None or weight.dtype != self.dtype or not weight.is_contiguous():
                 return None
         return found
+
+    def state(self, state: Sequence[Tensor]) -> list[Tensor] | None:
+        """A state as kernels read it; None where it holds other numbers, or lies elsewhere."""
+        for part in state:
+            if part.dtype != self.dtype or not part.is_cpu:
+                return None
+        return [part.contiguous() for part in state]
 
     def alone(self) -> None:
         """Begin a program of one part: its input is the branch, and the stream is empty."""

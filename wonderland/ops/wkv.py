@@ -10,6 +10,12 @@ from wonderland.ops import native
 SEGMENT = 16
 EMPTY = -1e38
 
+
+def empty(dtype: torch.dtype) -> float:
+    """The exponent of a sum of nothing: far below all others, and still a number of this type."""
+    return max(EMPTY, torch.finfo(dtype).min / 2)
+
+
 Row = Float[Tensor, "b t d"]
 Channels = Float[Tensor, " d"]
 Sums = Float[Tensor, "b 2 d"]
@@ -36,7 +42,10 @@ def wkv(
 
     Book: Alice 13.4.2. Paper: Peng et al., 2023.
     """
-    sums, top = (None, None) if state is None else state
+    k, v, decay, bonus, sums, top = native.alike(k, v, decay, bonus, *((None, None) if state is None else state))
+    state = None if state is None else (sums, top)
+    if native.transformed():
+        return reference(k, v, decay, bonus, state=state, lengths=lengths)
     if native.usable(k, v, decay, bonus, sums, top):
         keep = torch.is_grad_enabled() and any(
             tensor is not None and tensor.requires_grad for tensor in (k, v, decay, bonus, sums)
@@ -76,7 +85,7 @@ def reference(
 
 def _begin(k: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
     zero = torch.zeros_like(k[:, 0])
-    return (zero, zero), torch.full_like(zero, EMPTY)
+    return (zero, zero), torch.full_like(zero, empty(k.dtype))
 
 
 def chunked(
@@ -103,14 +112,14 @@ def chunked(
         return F.pad(x, (0, 0, 0, chunks * steps - t), value=value).view(batch, chunks, steps, d)
 
     # Tokens that are not real weigh nothing, and time stands still for them: distances count real steps only.
-    keys, values = fold(k, EMPTY), fold(v, 0.0)
+    keys, values = fold(k, empty(k.dtype)), fold(v, 0.0)
     live = fold(torch.ones_like(k[..., :1]).expand_as(k), 0.0)
     clock = live.cumsum(2)
     total = clock[:, :, -1] * decay
     order = torch.arange(steps, device=k.device)
     earlier = (order.unsqueeze(1) > order).unsqueeze(2)
     pair = keys.unsqueeze(2) + (clock.unsqueeze(3) - 1 - clock.unsqueeze(2)) * decay
-    pair = torch.where(earlier, pair, pair.new_tensor(EMPTY))
+    pair = torch.where(earlier, pair, pair.new_tensor(empty(k.dtype)))
     present = keys + bonus
     ahead = keys + (clock[:, :, -1:] - clock) * decay
     # What each chunk adds to the sums after it, below its own maximum.

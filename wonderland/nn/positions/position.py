@@ -1,6 +1,6 @@
 """The contract of positions: one of embed, rotate and bias, given where the tokens stand."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -23,6 +23,16 @@ class Position(Part, nn.Module):
 
     kind: Literal["embed", "rotate", "bias"]
     relative: bool = False
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        # In half precision far positions would share an angle: tables stay in single precision, only results are cast.
+        before = dict(self._buffers)
+        super()._apply(fn, recurse)
+        for name, table in self._buffers.items():
+            old = before[name]
+            if table is not None and old is not None and table.is_floating_point() and table.element_size() < 4:
+                self._buffers[name] = old.to(table.device)
+        return self
 
     def embed(self, positions: Tensor) -> Tensor:
         """What is added to the embeddings at these positions: (b, t) -> (b, t, dim)."""

@@ -34,8 +34,10 @@ template <class T> struct Machine {
   void step(long code, const long *n, double number) {
     switch (code) {
     case EMBED: {
-      const T *table = in();
+      const T *table = in(), *places = in();
       for (long row = 0; row < rows; row++) std::copy(table + n[row] * dim, table + (n[row] + 1) * dim, &x[row * dim]);
+      if (places)
+        for (long c = 0; c < rows * dim; c++) x[c] += places[c];
       break;
     }
     case LAYER_NORM: {
