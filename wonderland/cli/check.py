@@ -126,5 +126,5 @@ def _imported(place: str) -> ModuleType:
         raise WonderlandError(f"{place} could not be imported ({type(error).__name__}: {_line(error)}).") from error
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     return (str(error).splitlines() or ["no message"])[0]

@@ -93,7 +93,7 @@ class Attention(Mixer):
         self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias)
 
     @classmethod
-    def from_torch(cls, module: nn.MultiheadAttention, *, causal: bool = True) -> "Attention":
+    def from_torch(cls, module: Any, *, causal: bool = True) -> "Attention":
         """Self-attention with the weights of a torch.nn.MultiheadAttention, and its outputs."""
         if not isinstance(module, nn.MultiheadAttention):
             raise WonderlandError(

@@ -48,7 +48,7 @@ class Mixer(Part, nn.Module):
     causal: bool = True
     dim: int
 
-    def __new__(cls, *args: Any, **named: Any) -> "Mixer":
+    def __new__(cls, *args: Any, **named: Any):
         dim = named.get("dim", args[0] if args and isinstance(args[0], int | float) else 1)
         if not isinstance(dim, int) or dim < 1:
             raise WonderlandError(f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {dim!r}.")

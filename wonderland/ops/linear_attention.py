@@ -25,14 +25,14 @@ def linear_attention(q: Keys, k: Keys, v: Values, state: Matrix | None = None) -
     Nothing is normalised: a column of ones in v brings the denominator along. The backward pass is three such sums again, so
     only the inputs are kept. Time is linear in t. Book: Alice 13.1. Paper: Katharopoulos et al., 2020.
     """
-    state = q.new_zeros(*q.shape[:2], q.shape[3], v.shape[3]) if state is None else state
-    q, k, v, state = native.alike(q, k, v, state)
+    first = q.new_zeros(*q.shape[:2], q.shape[3], v.shape[3]) if state is None else state
+    q, k, v, first = native.alike(q, k, v, first)
     if native.transformed():
-        return reference(q, k, v, state)
+        return reference(q, k, v, first)
     if q.shape[2] == 1:
-        state = state + k.transpose(2, 3) * v
-        return q @ state, state
-    return cast("tuple[Tensor, Tensor]", _Sums.apply(q, k, v, state))
+        first = first + k.transpose(2, 3) * v
+        return q @ first, first
+    return cast("tuple[Tensor, Tensor]", _Sums.apply(q, k, v, first))
 
 
 def reference(q: Tensor, k: Tensor, v: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:

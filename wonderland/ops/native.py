@@ -56,7 +56,7 @@ def transformed() -> bool:
     """Whether torch.func or forward-mode differentiation is at work: tensors then carry more than kernels see."""
     if torch.compiler.is_compiling():
         return False
-    return forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack() is not None
+    return forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
 
 
 def alike(*tensors: Tensor | None) -> list[Any]:
