@@ -19,6 +19,7 @@ from examples.proving_ground.copying import copying, shortened
 from examples.proving_ground.copying import shorter_first as shorter_copies
 from examples.proving_ground.examples import SILENT, Examples
 from examples.proving_ground.induction import induction
+from examples.proving_ground.induction import shorter_first as shorter_rows
 from examples.proving_ground.memory import memory
 from examples.proving_ground.mixers import entries
 from examples.proving_ground.recall import beginnings_first, recall
@@ -88,6 +89,15 @@ def test_copying_made_easier_is_never_longer(seed, done):
     assert (easier.target != SILENT).any(1).all()
     assert easier.inputs.shape == easier.target.shape
     assert easier.inputs.shape[1] <= 60
+
+
+@few
+@given(seeds, st.floats(0, 1))
+def test_induction_made_easier_is_still_induction(seed, done):
+    easier = shorter_rows(induction(seed, 8, length=30), done, torch.Generator().manual_seed(seed % 1000))
+    for row, target in zip(easier.inputs.tolist(), easier.target.tolist(), strict=True):
+        assert [place for place, token in enumerate(row) if token == 15] == [row.index(15), len(row) - 1]
+        assert target == [SILENT] * (len(row) - 1) + [row[row.index(15) + 1]]
 
 
 @few

@@ -342,7 +342,7 @@ def fits(state: Any, layout: Any, batch: int) -> bool:
                 return False
             if had[1:] != sizes and not all(a in (TIME, b) for a, b in zip(sizes, had[1:], strict=True)):
                 return False
-        elif expected != entry and not fits(entry, expected, batch):
+        elif not fits(entry, expected, batch):
             return False
     return True
 

@@ -124,7 +124,7 @@ def chunked(
     lengths: Tensor | None = None,
     rule: str = "euler",
 ) -> tuple[Tensor, Tensor]:
-    """The same in plain PyTorch, for any device: chunks advance side by side, and states are recomputed in the backward pass."""
+    """The same in plain PyTorch, for any device: by segments, whose states are recomputed in the backward pass."""
     state = u.new_zeros(u.shape[0], a.shape[1], u.shape[2]) if state is None else state
     delta = F.softplus(delta)
     if lengths is not None:
@@ -148,137 +148,109 @@ def _slopes(
 
 
 class _Chunked(torch.autograd.Function):
-    """Chunks of 32 steps advance side by side: a first round finds the state at the start of each, a second the outputs."""
-
-    STEPS = 32
-    SPAN = 512  # tokens whose states are held at once in the backward pass
+    """Segments of 16 steps: all that does not wait for the state is done for a segment at once, in buffers used again."""
 
     @staticmethod
     def forward(ctx, u, delta, a, b, c, state, rule):  # pyright: ignore[reportIncompatibleMethodOverride]
-        t = u.shape[1]
-        outputs, starts = [], []
-        last = state
-        for low in range(0, t, _Chunked.SPAN):
-            piece = slice(low, low + _Chunked.SPAN)
-            us, ds, bs, cs = (_fold(x[:, piece]) for x in (u, delta, b, c))
-            first, last = _starts(us, ds, a, bs, last, rule)
-            states = first.clone()
-            ys = torch.empty_like(us)
-            for i in range(us.shape[0]):
-                _advance(states, us[i], ds[i], a, bs[i], rule)
-                torch.matmul(cs[i].unsqueeze(-2), states, out=ys[i].unsqueeze(-2))
-            outputs.append(_unfold(ys, u[:, piece].shape[1]))
-            starts.append(first)
-        ctx.save_for_backward(u, delta, a, b, c, state, *starts)
+        segment = _Segment(u, a, rule)
+        us, ds, bs, cs = (_steps_first(x) for x in (u, delta, b, c))
+        outputs, starts, last = torch.empty_like(us), [], state
+        for low in range(0, len(us), SEGMENT):
+            piece = slice(low, low + SEGMENT)
+            starts.append(last)
+            states = segment.run(us[piece], ds[piece], bs[piece], last)
+            torch.matmul(cs[piece].unsqueeze(-2), states[1:], out=outputs[piece].unsqueeze(-2))
+            last = states[-1].clone()
+        ctx.save_for_backward(u, delta, a, b, c, *starts)
         ctx.rule = rule
-        return torch.cat(outputs, 1), last
+        return _steps_first(outputs), last
 
     @staticmethod
     def backward(ctx, dy, dlast):  # pyright: ignore[reportIncompatibleMethodOverride]
-        u, delta, a, b, c, state, *starts = ctx.saved_tensors
+        u, delta, a, b, c, *starts = ctx.saved_tensors
         if torch.is_grad_enabled():
 
             def equation(u, delta, a, b, c, state):
                 return _walk(u, delta, a.t(), b, c, state, ctx.rule)
 
-            return *native.again(equation, (u, delta, a, b, c, state), (dy, dlast)), None
-        carry = dlast.clone()
-        da = torch.zeros_like(a)
-        pieces = []
+            return *native.again(equation, (u, delta, a, b, c, starts[0]), (dy, dlast)), None
+        segment, carry, da = _Segment(u, a, ctx.rule), dlast, torch.zeros_like(a)
+        rows = [_steps_first(x) for x in (u, delta, b, c, dy)]
+        grads = [torch.empty_like(x) for x in rows[:4]]
         for index in reversed(range(len(starts))):
-            piece = slice(index * _Chunked.SPAN, (index + 1) * _Chunked.SPAN)
-            length = u[:, piece].shape[1]
-            rows = [_fold(x[:, piece]) for x in (u, delta, b, c, dy)]
-            grads, carry = _reverse(rows, a, starts[index], carry, da, ctx.rule)
-            pieces.append([_unfold(grad, length) for grad in grads])
-        du, ddelta, db, dc = (torch.cat(grads[::-1], 1) for grads in zip(*pieces, strict=True))
+            piece = slice(index * SEGMENT, (index + 1) * SEGMENT)
+            carry = segment.reverse([x[piece] for x in rows], starts[index], carry, [x[piece] for x in grads], da)
+        du, ddelta, db, dc = (_steps_first(grad) for grad in grads)
         return du, ddelta, da, db, dc, carry, None
 
 
-def _fold(x: Tensor) -> Tensor:
-    """(b, t, d) as steps within chunks, steps first: (32, b, chunks, d). What is added at the end is 0 and does nothing."""
-    steps = min(_Chunked.STEPS, x.shape[1])
-    chunks = -(-x.shape[1] // steps)
-    x = F.pad(x, (0, 0, 0, chunks * steps - x.shape[1])) if chunks * steps != x.shape[1] else x
-    return x.reshape(x.shape[0], chunks, steps, x.shape[2]).permute(2, 0, 1, 3).contiguous()
+def _steps_first(x: Tensor) -> Tensor:
+    """(b, t, d) as (t, b, d) and back, laid out so: a segment is then one piece of memory."""
+    return x.transpose(0, 1).contiguous()
 
 
-def _unfold(x: Tensor, length: int) -> Tensor:
-    return x.permute(1, 2, 0, 3).reshape(x.shape[1], -1, x.shape[3])[:, :length]
+class _Segment:
+    """The buffers of a segment, steps first (16, b, n, d), and what is computed in them."""
 
+    def __init__(self, u: Tensor, a: Tensor, rule: str):
+        shape = (min(SEGMENT, u.shape[1]), u.shape[0], *a.shape)
+        self.a, self.rule = a, rule
+        self.states = u.new_empty((shape[0] + 1, *shape[1:]))
+        self.decays, self.drives, self.work = u.new_empty(shape), u.new_empty(shape), u.new_empty(shape)
+        self.weights = None
+        # Views of single steps are made once: made anew they would cost half as much as what is done with them.
+        self.each = [list(buffer.unbind(0)) for buffer in (self.states, self.decays, self.drives)]
 
-def _advance(states: Tensor, u: Tensor, delta: Tensor, a: Tensor, b: Tensor, rule: str) -> tuple[Tensor, Tensor]:
-    """One step of all chunks, in place; returns the decay and the weight of the step."""
-    decay, weight = discretise(delta.unsqueeze(-2), a, rule)
-    states.mul_(decay)
-    if rule == "euler":
-        states.addcmul_((delta * u).unsqueeze(-2), b.unsqueeze(-1))
-    else:
-        states.addcmul_(weight * u.unsqueeze(-2), b.unsqueeze(-1))
-    return decay, weight
-
-
-def _starts(u: Tensor, delta: Tensor, a: Tensor, b: Tensor, state: Tensor, rule: str) -> tuple[Tensor, Tensor]:
-    """The state at the start of each chunk (b, chunks, n, d), and the one after the last."""
-    shape = (*u.shape[1:3], *a.shape)
-    ends, whole = u.new_zeros(shape), None
-    for i in range(u.shape[0]):
-        decay, _ = _advance(ends, u[i], delta[i], a, b[i], rule)
-        if rule == "bilinear":
-            whole = decay if whole is None else whole.mul_(decay)
-    if whole is None:
-        whole = torch.exp(delta.sum(0).unsqueeze(-2) * a)
-    first = u.new_empty(shape)
-    for k in range(shape[1]):
-        first[:, k] = state
-        state = whole[:, k] * state + ends[:, k]
-    return first, state
-
-
-def _reverse(rows: list[Tensor], a: Tensor, first: Tensor, carry: Tensor, da: Tensor, rule: str):
-    """Gradients of u, delta, b, c over one span, and of the state before it; adds to da."""
-    u, delta, b, c, dy = rows
-    steps = u.shape[0]
-    states = u.new_empty((steps + 1, *first.shape))
-    decays = u.new_empty((steps, *first.shape))
-    states[0] = first
-    for i in range(steps):
-        states[i + 1] = states[i]
-        decays[i] = _advance(states[i + 1], u[i], delta[i], a, b[i], rule)[0]
-    # The adjoint state runs backwards with the same two rounds.
-    ends, whole = torch.zeros_like(first), None
-    for i in reversed(range(steps)):
-        ends.addcmul_(c[i].unsqueeze(-1), dy[i].unsqueeze(-2)).mul_(decays[i])
-        whole = decays[i].clone() if whole is None else whole.mul_(decays[i])
-    assert whole is not None
-    g = torch.empty_like(first)
-    for k in reversed(range(first.shape[1])):
-        g[:, k] = carry
-        carry = whole[:, k] * carry + ends[:, k]
-    du, ddelta, db, dc = (torch.empty_like(x) for x in (u, delta, b, c))
-    for i in reversed(range(steps)):
-        g.addcmul_(c[i].unsqueeze(-1), dy[i].unsqueeze(-2))
-        torch.matmul(states[i + 1], dy[i].unsqueeze(-1), out=dc[i].unsqueeze(-1))
-        if rule == "euler":
-            q = torch.matmul(b[i].unsqueeze(-2), g).squeeze(-2)
-            torch.mul(q, delta[i], out=du[i])
-            torch.matmul(g, (delta[i] * u[i]).unsqueeze(-1), out=db[i].unsqueeze(-1))
-            g.mul_(decays[i])
-            moved = g * states[i]
-            torch.sum(moved * a, -2, out=ddelta[i]).addcmul_(q, u[i])
-            da += torch.einsum("bknd,bkd->nd", moved, delta[i])
+    def run(self, u: Tensor, delta: Tensor, b: Tensor, state: Tensor) -> Tensor:
+        """The states of a segment, the one before it first: (steps + 1, b, n, d)."""
+        steps = len(u)
+        decays, drives = self.decays[:steps], self.drives[:steps]
+        if self.rule == "euler":
+            torch.mul(delta.unsqueeze(-2), self.a, out=decays).exp_()
+            torch.mul((delta * u).unsqueeze(-2), b.unsqueeze(-1), out=drives)
         else:
-            step = delta[i].unsqueeze(-2)
-            weight = discretise(step, a, rule)[1]
-            decay_delta, decay_a, weight_delta, weight_a = _slopes(step, a, decays[i], weight, rule)
-            taken = g * weight
-            torch.matmul(b[i].unsqueeze(-2), taken, out=du[i].unsqueeze(-2))
-            torch.matmul(taken, u[i].unsqueeze(-1), out=db[i].unsqueeze(-1))
-            ddecay, dweight = g * states[i], g * u[i].unsqueeze(-2) * b[i].unsqueeze(-1)
-            torch.sum(ddecay * decay_delta + dweight * weight_delta, -2, out=ddelta[i])
-            da += (ddecay * decay_a + dweight * weight_a).sum((0, 1))
-            g.mul_(decays[i])
-    return (du, ddelta, db, dc), carry
+            decay, self.weights = discretise(delta.unsqueeze(-2), self.a, self.rule)
+            decays.copy_(decay)
+            torch.mul(self.weights * u.unsqueeze(-2), b.unsqueeze(-1), out=drives)
+        states, each_decay, each_drive = self.each
+        states[0].copy_(state)
+        for i in range(steps):
+            torch.addcmul(each_drive[i], each_decay[i], states[i], out=states[i + 1])
+        return self.states[: steps + 1]
+
+    def reverse(self, rows: list[Tensor], state: Tensor, carry: Tensor, grads: list[Tensor], da: Tensor) -> Tensor:
+        """Write the gradients of u, delta, b, c of a segment, add to da, and return that of the state before it."""
+        u, delta, b, c, dy = rows
+        du, ddelta, db, dc = grads
+        states, steps = self.run(u, delta, b, state), len(u)
+        # The adjoint of each state: what its own output asks for, and what the state after it does.
+        adjoints, work, decays = self.drives[:steps], self.work[:steps], self.decays[:steps]
+        torch.mul(c.unsqueeze(-1), dy.unsqueeze(-2), out=adjoints)
+        _, each_decay, each = self.each
+        each[steps - 1].add_(carry)
+        for i in range(steps - 1, 0, -1):
+            each[i - 1].addcmul_(each_decay[i], each[i])
+        torch.matmul(states[1:], dy.unsqueeze(-1), out=dc.unsqueeze(-1))
+        if self.rule == "euler":
+            torch.matmul(adjoints, (delta * u).unsqueeze(-1), out=db.unsqueeze(-1))
+            taken = torch.matmul(b.unsqueeze(-2), adjoints).squeeze(-2)
+            torch.mul(taken, delta, out=du)
+            adjoints.mul_(decays)
+            before = each[0].clone()
+            torch.mul(adjoints, states[:-1], out=work)
+            da += torch.mul(work, delta.unsqueeze(-2), out=adjoints).sum((0, 1))
+            torch.sum(work.mul_(self.a), -2, out=ddelta).addcmul_(taken, u)
+            return before
+        assert self.weights is not None
+        step = delta.unsqueeze(-2)
+        decay_delta, decay_a, weight_delta, weight_a = _slopes(step, self.a, decays, self.weights, self.rule)
+        taken = adjoints * self.weights
+        torch.matmul(b.unsqueeze(-2), taken, out=du.unsqueeze(-2))
+        torch.matmul(taken, u.unsqueeze(-1), out=db.unsqueeze(-1))
+        by_decay, by_weight = adjoints * states[:-1], adjoints * u.unsqueeze(-2) * b.unsqueeze(-1)
+        torch.sum(by_decay * decay_delta + by_weight * weight_delta, -2, out=ddelta)
+        da += (by_decay * decay_a + by_weight * weight_a).sum((0, 1))
+        return adjoints[0] * decays[0]
 
 
 @torch.library.custom_op("wonderland::selective_scan", mutates_args=(), device_types="cpu")

@@ -43,10 +43,13 @@ template <class T> static INLINE V<T> load_part(const T *p, int n) {
 }
 template <class T> static INLINE void store_part(T *p, V<T> v, int n) { memcpy(p, &v, n * sizeof(T)); }
 
+// By halves: lane after lane would wait for each addition.
 template <class T> static INLINE T sum(V<T> v) {
-  T total = 0;
-  for (int i = 0; i < Lanes<T>::count; i++) total += v[i];
-  return total;
+  T lanes[Lanes<T>::count];
+  memcpy(lanes, &v, sizeof v);
+  for (int half = Lanes<T>::count / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+  return lanes[0];
 }
 
 // As the processor's own instructions have it: b where either is NaN.
