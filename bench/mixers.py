@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from bench.race import HEADER, both, forward, race, setting
 from wonderland import ops
-from wonderland.models import Decoder
+from wonderland.models import Decoder, from_gpt2
 from wonderland.nn.block import Block
 from wonderland.nn.mamba import Mamba
+from wonderland.nn.mixer import consuming
 from wonderland.nn.norm import RMSNorm
 from wonderland.nn.rwkv import RWKV, RWKVChannel
 from wonderland.nn.stack import Stack
@@ -129,12 +130,25 @@ def wkv(rounds: int) -> None:
         )
 
 
+STEPS = 32
+
+
+def chain(step, state):
+    """So many tokens one after the other, each from the state the last one left, as generation does."""
+
+    def run() -> None:
+        own = state() if callable(state) else state
+        for _ in range(STEPS):
+            own = step(own)
+
+    return run
+
+
 @torch.no_grad()
 def steps(rounds: int) -> None:
-    """One token at batch 1, continued from a state of 16 tokens."""
-    from transformers import MambaConfig, MambaForCausalLM
+    """32 single tokens at batch 1, continued from a state of 16 tokens; times are of all 32."""
+    from transformers import GPT2Config, GPT2LMHeadModel, MambaConfig, MambaForCausalLM
 
-    rounds = 20 * rounds
     prompt, token = torch.randint(65, (1, 16)), torch.tensor([[3]])
     config = MambaConfig(vocab_size=65, hidden_size=DIM, num_hidden_layers=DEPTH, state_size=STATES)
     theirs = MambaForCausalLM(config).eval()
@@ -146,12 +160,15 @@ def steps(rounds: int) -> None:
         mine.norms[0].weight.copy_(other.norm.weight)
     ours.stack.norm.weight.copy_(theirs.backbone.norm_f.weight)
     past = theirs(prompt, use_cache=True)
-    logits, state = ours.stream(prompt)
+    logits, begin = ours.stream(prompt)
     same(logits, past.logits)
     race(
-        "Mamba, one step",
-        lambda: ours.stream(token, state),
-        lambda: theirs(token, cache_params=past.cache_params, use_cache=True),
+        f"Mamba, {STEPS} steps",
+        chain(lambda state, ours=ours: ours.stream(token, state)[1], begin),
+        chain(
+            lambda cache, theirs=theirs: theirs(token, cache_params=cache, use_cache=True).cache_params,
+            past.cache_params,
+        ),
         rounds,
         peer="transformers",
     )
@@ -161,9 +178,9 @@ def steps(rounds: int) -> None:
     begin = stack.start(1)
     same(stack.stream(x, begin)[0][:, 0], peer.step(x[:, 0], list(caches))[0])
     race(
-        "Mamba, one step without embedding and head",
-        lambda: stack.stream(x, begin),
-        lambda: peer.step(x[:, 0], list(caches)),
+        f"Mamba, {STEPS} steps without embedding and head",
+        chain(lambda state: stack.stream(x, state)[1], begin),
+        chain(lambda state: peer.step(x[:, 0], state)[1], lambda: list(caches)),
         rounds,
         peer="mambapy",
     )
@@ -172,9 +189,30 @@ def steps(rounds: int) -> None:
     logits, begin = ours.stream(prompt)
     same(logits, past.logits)
     race(
-        "RWKV, one step",
-        lambda: ours.stream(token, begin),
-        lambda: theirs(token, state=[part.clone() for part in past.state], use_cache=True),
+        f"RWKV, {STEPS} steps",
+        chain(lambda state, ours=ours: ours.stream(token, state)[1], begin),
+        chain(lambda state, theirs=theirs: theirs(token, state=state, use_cache=True).state, past.state),
+        rounds,
+        peer="transformers",
+    )
+    theirs = GPT2LMHeadModel(GPT2Config(vocab_size=65, n_positions=256, n_embd=DIM, n_layer=DEPTH, n_head=4)).eval()
+    ours = from_gpt2(theirs)
+    logits, begin = ours.stream(prompt)
+    same(logits, theirs(prompt).logits)
+
+    def run() -> None:
+        with consuming():
+            state = begin
+            for _ in range(STEPS):
+                _, state = ours.stream(token, state)
+
+    race(
+        f"GPT-2, {STEPS} steps",
+        run,
+        chain(
+            lambda cache, theirs=theirs: theirs(token, past_key_values=cache, use_cache=True).past_key_values,
+            lambda: theirs(prompt, use_cache=True).past_key_values,
+        ),
         rounds,
         peer="transformers",
     )
