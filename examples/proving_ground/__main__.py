@@ -1,0 +1,138 @@
+"""Run the proving ground: train mixers on the tasks, print one table, fail below a stated number."""
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+
+from examples.proving_ground.contest import Result, compete, settings
+from examples.proving_ground.mixers import entries
+from examples.proving_ground.table import lines, text, verdicts
+from examples.proving_ground.tasks import TASKS, Task, quick
+from wonderland.core import WonderlandError, nearest, write_text
+from wonderland.core.memory import keep_freed_memory
+
+
+def main(given: list[str] | None = None) -> int:
+    """0 when every stated number that was tried is reached, 1 when one is missed, 2 when the options do not fit."""
+    options = read(given)
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    try:
+        tasks, mixers = chosen(options)
+    except WonderlandError as error:
+        print(error, file=sys.stderr)
+        return 2
+    kept, began, results = Path(options.kept), time.monotonic(), []
+    known = {} if options.fresh else remembered(kept)
+    for task in tasks:
+        for mixer in mixers or task.only or entries(task.length):
+            key = settings(task, mixer, options.seed)
+            result = known.get(key)
+            if result is None:
+                result = compete(task, mixer, options.seed, say)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                with kept.open("a") as file:
+                    file.write(json.dumps({"key": key, "result": asdict(result)}) + "\n")
+            say(f"{task.name}, {mixer}: score {result.scores['']:.4f} after {result.steps} steps")
+            results.append(result)
+    table, claims = text(lines(tasks, results)), verdicts(tasks, results)
+    told = "\n".join(sentence for _, sentence in claims)
+    print(f"\n{table}\n\n{told}\n\n{time.monotonic() - began:.0f} seconds in all")
+    Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+    write_text(options.out, page(tasks, table, claims, options))
+    return 0 if all(met for met, _ in claims) else 1
+
+
+def read(given: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m examples.proving_ground", description=__doc__)
+    parser.add_argument("--tasks", nargs="+", metavar="TASK", help=f"of {', '.join(map(repr, TASKS))}")
+    parser.add_argument("--mixers", nargs="+", metavar="MIXER", help=f"of {', '.join(map(repr, entries(4)))}")
+    parser.add_argument("--steps", type=int, help="at most so many steps for each mixer and task")
+    parser.add_argument(
+        "--length", type=int, help="another length for adding (600), another silence for copy memory (1000)"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--quick", action="store_true", help="small models and a few steps, to see that all runs; states nothing"
+    )
+    parser.add_argument("--fresh", action="store_true", help="train again what is kept")
+    parser.add_argument("--out", default="runs/proving_ground.md", help="where the table goes")
+    parser.add_argument("--kept", default="runs/proving_ground.jsonl", help="where results are kept for the next run")
+    return parser.parse_args(given)
+
+
+def chosen(options: argparse.Namespace) -> tuple[list[Task], list[str]]:
+    """The tasks and mixers that were asked for; no mixers means each task's own."""
+    for name, names, known in (("task", options.tasks, list(TASKS)), ("mixer", options.mixers, list(entries(4)))):
+        for one in names or ():
+            if one not in known:
+                raise WonderlandError(f"There is no {name} {one!r}; there are {', '.join(known)}.{nearest(one, known)}")
+    tasks = [TASKS[name] for name in options.tasks or TASKS]
+    if options.length:
+        tasks = [task.stretched(options.length) for task in tasks]
+    if options.quick:
+        tasks = [quick(task) for task in tasks]
+    if options.steps:
+        tasks = [replace(task, steps=options.steps) for task in tasks]
+    return tasks, options.mixers or []
+
+
+def remembered(path: Path) -> dict[str, Result]:
+    """What earlier runs kept; a line that was cut off is left out."""
+    found = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            entry = json.loads(line)
+            found[entry["key"]] = Result(**entry["result"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def say(sentence: str) -> None:
+    print(sentence, flush=True)
+
+
+def page(tasks: list[Task], table: str, claims: list[tuple[bool, str]], options: argparse.Namespace) -> str:
+    """The table as a page of Markdown, with what it needs to be understood."""
+    command = "python -m examples.proving_ground" + ("" if options.seed == 0 else f" --seed {options.seed}")
+    told = "\n".join(f"- {sentence}" for _, sentence in claims) or "- none of the mixers with a stated number took part"
+    about = "\n".join(f"- **{task.name}**: {task.words()}" for task in tasks)
+    return f"""# The proving ground
+
+Printed by `{command}`; what an earlier run with the same settings has measured is kept in
+`{options.kept}` and not trained again. One seed ({options.seed}), one run of each; one thread (`torch.set_num_threads(1)`),
+float32, torch {torch.__version__}.
+
+Every mixer stands in the same stack: blocks with the norm before each slot, the mixer, then an MLP of expansion 2 (RWKV has
+its own channel mixer), no dropout; AdamW, warm-up and cosine, gradients clipped at 1. Attention has
+one head and learned positions added to the embedding unless it is called rotary; linear attention and AFT have learned
+positions too, the others none. The convolution has a
+short dense filter in the first layer and a depthwise one of the whole length in the second; the gated convolution has two
+filters, the second dilated, just long enough together to reach the beginning.
+
+- score: share of right answers at the places that are asked, on examples never seen in training; for adding the mean
+  squared error. Training stops when 200 further examples reach the task's number ("solved") twice in a row, of twenty looks (of
+  the last ten where training begins with shorter rows), or when its steps are used up.
+- seconds: processor time of training. batch MB: the tensors that a whole training batch keeps between its forward and
+  its backward pass, counted by storage; weights, their gradients and the optimizer's numbers are not in it.
+- state: numbers in the state of the whole stack after a sequence of the training length.
+- A mixer that did not solve a task did not solve it within these steps with this learning rate; nothing was tuned for it.
+
+{about}
+
+{table}
+
+Stated numbers:
+
+{told}
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
