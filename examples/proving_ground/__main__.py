@@ -110,19 +110,19 @@ Printed by `{command}`; what an earlier run with the same settings has measured 
 float32, torch {torch.__version__}.
 
 Every mixer stands in the same stack: blocks with the norm before each slot, the mixer, then an MLP of expansion 2 (RWKV has
-its own channel mixer), no dropout; AdamW, warm-up and cosine, gradients clipped at 1. Attention has
-one head and learned positions added to the embedding unless it is called rotary; linear attention and AFT have learned
-positions too, the others none. The convolution has a
-short dense filter in the first layer and a depthwise one of the whole length in the second; the gated convolution has two
-filters, the second dilated, just long enough together to reach the beginning.
+its own channel mixer), no dropout; AdamW, warm-up and cosine, gradients clipped at 1. Attention has one
+head and learned positions added to the embedding unless it is called rotary; linear attention and AFT have learned positions
+too, the others none. The convolution has a short dense filter in the first layer and a depthwise one of the whole length in
+the second; the gated convolution has two filters, the second dilated, that together just reach the beginning.
 
 - score: share of right answers at the places that are asked, on examples never seen in training; for adding the mean
-  squared error. Training stops when 200 further examples reach the task's number ("solved") twice in a row, of twenty looks (of
-  the last ten where training begins with shorter rows), or when its steps are used up.
+  squared error. Training stops when 200 further examples reach the task's number ("solved") twice in a row, of twenty
+  looks (of the last ten where training begins with shorter rows), or when its steps are used up.
 - seconds: processor time of training. batch MB: the tensors that a whole training batch keeps between its forward and
   its backward pass, counted by storage; weights, their gradients and the optimizer's numbers are not in it.
 - state: numbers in the state of the whole stack after a sequence of the training length.
-- A mixer that did not solve a task did not solve it within these steps with this learning rate; nothing was tuned for it.
+- Learning rates, steps and the easier beginnings were chosen on this seed, while looking at the mixers with a stated number;
+  the others were given the same and tuned no further. "Not solved" means: not within these steps, with these settings.
 
 {about}
 
