@@ -33,6 +33,8 @@ def main(given: list[str] | None = None) -> int:
         for mixer in mixers or task.only or entries(task.length):
             key = settings(task, mixer, options.seed)
             result = known.get(key)
+            if result is None and options.show:
+                continue
             if result is None:
                 result = compete(task, mixer, options.seed, say)
                 kept.parent.mkdir(parents=True, exist_ok=True)
@@ -60,6 +62,7 @@ def read(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="small models and a few steps, to see that all runs; states nothing"
     )
+    parser.add_argument("--show", action="store_true", help="train nothing: the table of what is kept")
     parser.add_argument("--fresh", action="store_true", help="train again what is kept")
     parser.add_argument("--out", default="runs/proving_ground.md", help="where the table goes")
     parser.add_argument("--kept", default="runs/proving_ground.jsonl", help="where results are kept for the next run")
@@ -100,14 +103,14 @@ def say(sentence: str) -> None:
 
 def page(tasks: list[Task], table: str, claims: list[tuple[bool, str]], options: argparse.Namespace) -> str:
     """The table as a page of Markdown, with what it needs to be understood."""
-    command = "python -m examples.proving_ground" + ("" if options.seed == 0 else f" --seed {options.seed}")
+    command = "python -m examples.proving_ground" + " --show" * options.show
     told = "\n".join(f"- {sentence}" for _, sentence in claims) or "- none of the mixers with a stated number took part"
-    about = "\n".join(f"- **{task.name}**: {task.words()}" for task in tasks)
+    about = "\n".join(f"- **{task.name}**: {task.words().strip()}" for task in tasks)
     return f"""# The proving ground
 
-Printed by `{command}`; what an earlier run with the same settings has measured is kept in
-`{options.kept}` and not trained again. One seed ({options.seed}), one run of each; one thread (`torch.set_num_threads(1)`),
-float32, torch {torch.__version__}.
+Printed by `{command}`. What an earlier run with the same settings has measured is kept in
+`{options.kept}` and not trained again; with `--show` what was never measured is left out. One seed ({options.seed}), one
+run of each; one thread (`torch.set_num_threads(1)`), float32, torch {torch.__version__}.
 
 Every mixer stands in the same stack: blocks with the norm before each slot, the mixer, then an MLP of expansion 2 (RWKV has
 its own channel mixer), no dropout; AdamW, warm-up and cosine, gradients clipped at 1. Attention has one

@@ -134,8 +134,8 @@ TASKS = {
             batch=32,
             ease=shorter_rows,
             eased=("attention", "attention, rotary"),
-            note="Attention begins with shorter rows: from whole ones it finds nothing in these steps. The others do, and those "
-            "that begin with short rows learn to remember no longer than they had to.",
+            note="Only attention begins with shorter rows, which helps S4D as much at the training length: in a trial of "
+            "1,500 steps it had 1.000 there and 0.216 at x4. It harms Mamba, which had 1.000, and 0.832 at x4.",
             also={"x4": {"length": 256}, "x16": {"length": 1024}},
             only=("attention", "Mamba", "S4D", "GRU"),
             claims=(

@@ -227,6 +227,13 @@ def test_the_command_prints_and_keeps_one_table(tmp_path, capsys):
     assert (tmp_path / "kept.jsonl").read_text() == kept
 
 
+def test_showing_trains_nothing(tmp_path, capsys):
+    places = ["--out", str(tmp_path / "table.md"), "--kept", str(tmp_path / "kept.jsonl")]
+    assert main(["--show", *places]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")][1:] == []
+    assert not (tmp_path / "kept.jsonl").exists()
+
+
 def test_a_line_that_was_cut_off_is_left_out(tmp_path):
     path = tmp_path / "kept.jsonl"
     path.write_text(json.dumps({"key": "a"}) + '\n{"key\n')
@@ -254,7 +261,11 @@ def test_every_claim_names_a_mixer_and_a_test_that_exist():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mixer"),
-    [("associative recall", "attention"), ("selective copying", "Mamba"), ("selective copying", "S4D")],
+    [
+        ("associative recall", "attention"),
+        ("selective copying", "Mamba"),
+        ("selective copying", "S4D"),
+    ],
 )
 def test_a_stated_number_is_reached(name, mixer):
     task: Task = TASKS[name]
