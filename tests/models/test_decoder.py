@@ -11,7 +11,8 @@ from torch import nn
 import wonderland.nn
 from wonderland.core import Spec, WonderlandError, find, load_tensors, parts, save_tensors
 from wonderland.laws import Example, compiles
-from wonderland.models.decoder import Decoder, cost_table
+from wonderland.models.costs import cost_table
+from wonderland.models.decoder import Decoder
 from wonderland.nn.attention import Attention
 from wonderland.nn.glu import GLU
 from wonderland.nn.mamba import Mamba

@@ -1,7 +1,8 @@
 """Named architectures, each a short file built from nn."""
 
 from wonderland.models.convnet import ConvNet
-from wonderland.models.decoder import Decoder, cost_table
+from wonderland.models.costs import cost_table
+from wonderland.models.decoder import Decoder
 from wonderland.models.gpt2 import from_gpt2
 from wonderland.models.tablenet import TableNet
 

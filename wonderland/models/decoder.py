@@ -1,14 +1,13 @@
 """The decoder: tokens in, the next token's logits out, with any causal mixer inside."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from wonderland.core import Part, Spec, WonderlandError, find, part
+from wonderland.models.costs import costs, resting
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
 from wonderland.nn.mixer import (
@@ -21,7 +20,6 @@ from wonderland.nn.mixer import (
     lengths,
     misfit,
     other_type,
-    over,
     positions,
 )
 from wonderland.nn.mlp import MLP, chance
@@ -221,23 +219,17 @@ class Decoder(Part, nn.Module):
             raise WonderlandError(
                 f"Sampling takes at least one step and a temperature of at least 0, not {count} and {temperature}."
             )
-        modes = {module: module.training for module in self.modules()}
-        self.eval()
-        try:
-            with torch.no_grad(), consuming():
-                written, state, given = [], None, tokens
-                for _ in range(count):
-                    found = self.step(given, state, None)
-                    if found is None:
-                        h, state = self.proceed(given, state, None)
-                        found = self.logits(h[:, -1:]), state
-                    logits, state = found
-                    given = _draw(logits[:, -1], temperature, generator).to(tokens.dtype)
-                    written.append(given)
-            return torch.cat(written, 1)
-        finally:
-            for module, mode in modes.items():
-                module.training = mode
+        with resting(self), torch.no_grad(), consuming():
+            written, state, given = [], None, tokens
+            for _ in range(count):
+                found = self.step(given, state, None)
+                if found is None:
+                    h, state = self.proceed(given, state, None)
+                    found = self.logits(h[:, -1:]), state
+                logits, state = found
+                given = _draw(logits[:, -1], temperature, generator).to(tokens.dtype)
+                written.append(given)
+        return torch.cat(written, 1)
 
     def start(self, batch: int) -> State:
         """The state before the first token, written out (`stream` takes None for it)."""
@@ -259,29 +251,7 @@ class Decoder(Part, nn.Module):
         Multiply-adds are counted in the matrix products of one step; a mixer whose step runs in a kernel of its own adds
         what its `kernel_multiply_adds(t)` says. Other elementwise work is not counted.
         """
-        if t < 1:
-            raise WonderlandError(f"The cost of a step is counted after at least one token, not after {t}.")
-        device = self.embedding.weight.device
-        modes = {module: module.training for module in self.modules()}
-        self.eval()
-        try:
-            with torch.no_grad():
-                _, state = self.proceed(torch.zeros(1, t, dtype=torch.int64, device=device), None, None)
-            # Where gradients are wanted a step is made of operations, which can be counted, and not of one kernel.
-            with torch.enable_grad(), FlopCounterMode(display=False, custom_mapping=_FUSED) as counter:
-                self.stream(torch.zeros(1, 1, dtype=torch.int64, device=device), state)
-        finally:
-            for module, mode in modes.items():
-                module.training = mode
-        numbers = [0]
-        over(state, lambda held: numbers.append(held.numel() if held.is_floating_point() else 0) or held)
-        modules: list[Any] = list(self.modules())
-        kernels = sum(one.kernel_multiply_adds(t) for one in modules if hasattr(one, "kernel_multiply_adds"))
-        return {
-            "parameters": sum(parameter.numel() for parameter in self.parameters()),
-            "state": sum(numbers),
-            "multiply_adds": counter.get_total_flops() // 2 + kernels,
-        }
+        return costs(self, t)
 
     def check(self, tokens: Any, mask: Tensor | None) -> None:
         """Say what is wrong with tokens or a mask that do not fit."""
@@ -329,29 +299,6 @@ class Decoder(Part, nn.Module):
                 f"The state does not fit this Decoder: {wrong}. "
                 "A state belongs to the model and the batch that made it; state=None starts anew."
             )
-
-
-def _attention_flops(q: Any, k: Any, v: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    return 2 * q[0] * q[1] * q[2] * k[2] * (q[3] + v[3])
-
-
-# The counter knows no formula for attention on a CPU.
-_FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops}
-
-
-def cost_table(models: Mapping[str, Decoder], t: int = 1024) -> str:
-    """The costs of several decoders as lines of text, one a model."""
-    rows: list[tuple[str, ...]] = [("", "parameters", f"state after {t:,} tokens", "multiply-adds a token")]
-    for name, model in models.items():
-        rows.append((name, *(f"{number:,}" for number in model.costs(t).values())))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
 
 
 def _door(spec: Spec, dim: int) -> Position:
