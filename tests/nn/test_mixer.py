@@ -155,3 +155,14 @@ def test_a_cache_is_copied_unless_it_may_be_consumed():
 def test_the_size_of_a_state_is_told_for_any_length():
     assert Attention(8, heads=2).state_numbers(100) == 100 * 16
     assert RWKV(8).state_numbers(100) == 32
+
+
+def test_sizes_that_are_no_whole_numbers_are_told():
+    with pytest.raises(WonderlandError, match=re.escape("Attention needs heads to be a whole number, not 2.0.")):
+        Attention(8, heads=2.0)
+
+
+def test_what_the_builder_gives_is_left_out_of_a_spec():
+    message = "nn.RWKV is given dim where it is built: leave it out of its spec."
+    with pytest.raises(WonderlandError, match=re.escape(message)):
+        RWKV.spec(dim=8).build(dim=8)

@@ -61,6 +61,8 @@ class Spec:
 
     def build(self, **more: Any) -> Any:
         """Call the part, building the specs among its arguments first; `more` adds what only the caller knows."""
+        if twice := sorted(set(self.arguments) & set(more)):
+            raise WonderlandError(f"{self.name} is given {twice[0]} where it is built: leave it out of its spec.")
         own = find(self.name)
         lazy = getattr(own, "takes_specs", False)
         arguments = {key: value if lazy else _built(value) for key, value in self.arguments.items()}

@@ -1,5 +1,6 @@
 """The contract of sequence mixers: the whole sequence at once, or piece after piece from a state, with one result."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -52,6 +53,10 @@ class Mixer(Part, nn.Module):
         dim = named.get("dim", args[0] if args and isinstance(args[0], int | float) else 1)
         if not isinstance(dim, int) or dim < 1:
             raise WonderlandError(f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {dim!r}.")
+        for name, parameter in inspect.signature(cls.__init__).parameters.items():
+            value, kinds = named.get(name), parameter.annotation
+            if kinds in (int, int | None) and value is not None and not isinstance(value, int):
+                raise WonderlandError(f"{cls.__name__} needs {name} to be a whole number, not {value!r}.")
         return super().__new__(cls)
 
     def laws(self) -> tuple[Callable[..., Any], ...]:
