@@ -22,10 +22,10 @@ from wonderland import ops
 from wonderland.models import Decoder, from_gpt2
 from wonderland.nn.block import Block
 from wonderland.nn.mamba import Mamba
-from wonderland.nn.mixer import consuming
 from wonderland.nn.norm import RMSNorm
 from wonderland.nn.rwkv import RWKV, RWKVChannel
 from wonderland.nn.stack import Stack
+from wonderland.nn.state import consuming
 
 warnings.filterwarnings("ignore")
 DIM, DEPTH, STATES = 128, 2, 16

@@ -20,6 +20,7 @@ STRUCTURAL = (
     "batch_independence",
     "padding_invariance",
     "permutation_equivariance",
+    "permutation_invariance",
     "shift_equivariance",
     "scale_invariance",
 )
@@ -113,6 +114,12 @@ def judged(case: Case, law: str, lengths: tuple[int, ...], **options) -> list[Ve
         replace(verdict, witness=f"{verdict.witness} (length {length})")
         for verdict, length in zip(verdicts, lengths, strict=True)
     ]
+
+
+def unproven(case: Case) -> list[str]:
+    """Claims that say nothing about the block: not applicable at lengths where they could be."""
+    cheap = [law for law in claims(case) if law not in ("compiles", "gradients", "finiteness")]
+    return [law for law in cheap if all(verdict.outcome != "holds" for verdict in judged(case, law, (7, 40)))]
 
 
 def unclaimed(case: Case) -> list[str]:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.laws.battery import LONG, SHORT, Case, cases, claims, first_of_their_class, judged, unclaimed
+from tests.laws.battery import LONG, SHORT, Case, cases, claims, first_of_their_class, judged, unclaimed, unproven
 from wonderland.laws import LAWS
 from wonderland.laws.subject import Subject
 
@@ -59,6 +59,11 @@ def test_a_block_compiles_to_machine_code(case):
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_no_law_is_kept_without_a_claim(case):
     assert unclaimed(case) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_a_claim_says_something_about_the_block(case):
+    assert unproven(case) == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)

@@ -65,6 +65,22 @@ def test_a_foreign_mask_is_named_and_padding_is_finite():
     assert padding_invariance(Foreign(), Example.floats(3, 7, 4, mask="attention_mask")).outcome == "holds"
 
 
+@pytest.mark.parametrize("length", [1, 2, 4, 7])
+def test_an_output_without_positions_counts_whole(length):
+    class Latents(Mean):
+        def forward(self, x, mask=None):
+            return torch.outer(torch.arange(4.0).to(x), super().forward(x, mask)[:, 0].sum(1)).T
+
+    class Four(Latents):
+        def forward(self, x, mask=None):
+            return super().forward(x, mask).unsqueeze(-1)
+
+    for pooled in (Latents, Four):
+        assert padding_invariance(pooled(), Example.floats(3, length, 4)).outcome == "holds"
+    verdict = padding_invariance(Latents("counts"), Example.floats(3, 7, 4))
+    assert verdict.witness.startswith("the output (row 1) moved by")
+
+
 def test_padding_can_come_first():
     class Positions(Mean):
         def forward(self, x, mask=None):

@@ -16,13 +16,14 @@ from wonderland.models.decoder import Decoder
 from wonderland.nn.attention import Attention
 from wonderland.nn.glu import GLU
 from wonderland.nn.mamba import Mamba
-from wonderland.nn.mixer import Mixer, rows
+from wonderland.nn.mixer import Mixer
 from wonderland.nn.mlp import MLP
 from wonderland.nn.norm import LayerNorm, RMSNorm
 from wonderland.nn.pooling import Pooling
 from wonderland.nn.positions import Alibi, Learned, Rotary, Sinusoidal
 from wonderland.nn.rwkv import RWKV, RWKVChannel
 from wonderland.nn.shift import Shift
+from wonderland.nn.state import rows
 from wonderland.ship.store import load_model, save_model
 
 for module in pkgutil.walk_packages(wonderland.nn.__path__, "wonderland.nn."):

@@ -9,8 +9,8 @@ from torch import nn
 
 from wonderland.core import WonderlandError
 from wonderland.nn.attention import Attention
-from wonderland.nn.mixer import consuming, detach, rows
 from wonderland.nn.positions import Alibi, Learned, RelativeBias, Rotary, Sinusoidal
+from wonderland.nn.state import consuming, detach, rows
 
 SCHEMES = {
     "none": None,

@@ -3,7 +3,7 @@
 import torch
 
 from wonderland.nn.cache import forget, one_longer, remember, standing, visible
-from wonderland.nn.mixer import consuming
+from wonderland.nn.state import consuming
 
 
 def entries(*numbers):

@@ -7,9 +7,11 @@ import torch
 
 from wonderland.core import WonderlandError
 from wonderland.nn.attention import Attention
+from wonderland.nn.gru import GRU
 from wonderland.nn.mamba import Mamba
-from wonderland.nn.mixer import consuming, detach, grow, rows
+from wonderland.nn.rnn import RNN
 from wonderland.nn.rwkv import RWKV
+from wonderland.nn.state import consuming, detach, grow, rows
 
 X = torch.randn(2, 3, 8)
 
@@ -166,3 +168,15 @@ def test_what_the_builder_gives_is_left_out_of_a_spec():
     message = "nn.RWKV is given dim where it is built: leave it out of its spec."
     with pytest.raises(WonderlandError, match=re.escape(message)):
         RWKV.spec(dim=8).build(dim=8)
+
+
+def test_a_state_of_another_kind_of_module_is_refused_though_it_would_fit():
+    _, state = RNN(8).stream(torch.zeros(2, 3, 8))
+    message = (
+        "The state does not fit this GRU: entry 1 comes from a module of the kind RNN. "
+        "A state belongs to the module and the batch that made it; state=None starts anew."
+    )
+    for kept in (state, rows(state, torch.tensor([1, 0])), detach(state)):
+        with pytest.raises(WonderlandError, match=re.escape(message)):
+            GRU(8).stream(torch.zeros(2, 1, 8), kept)
+    RNN(8).stream(torch.zeros(2, 1, 8), state)

@@ -9,8 +9,8 @@ from wonderland.core import WonderlandError
 from wonderland.nn.gru import GRU
 from wonderland.nn.ligru import LiGRU
 from wonderland.nn.lstm import LSTM
-from wonderland.nn.mixer import detach
 from wonderland.nn.rnn import RNN
+from wonderland.nn.state import detach
 
 KINDS = [(RNN, nn.RNN), (GRU, nn.GRU), (LSTM, nn.LSTM)]
 NEAR = {torch.float32: 1e-5, torch.float64: 1e-10}

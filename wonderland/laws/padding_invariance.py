@@ -16,22 +16,23 @@ def padding_invariance(subject: Subject) -> Verdict:
 
     Padding holds NaN (other tokens, where the inputs are integers). Blocks with a `stream` also answer 0 at padding. Where
     the example names the mask, as foreign modules need it, padding holds other finite values and the answer there is free.
+    An output that has no positions, because the block pools them, counts whole.
     """
     name = subject.example.mask or "mask"
     if not (subject.takes(name) or (subject.example.mask and subject.takes("kwargs"))):
         raise Unfit(f"its forward takes no {name}")
-    axis, out, t = subject.positions()
+    pooled = subject.pools()
+    axis, out = (subject.sequence(), 1) if pooled else subject.positions()[:2]
     if (axis, out) != (1, 1) or subject.example.axis("batch") != 0:
         raise Unfit("padding is checked where the batch comes first and time second")
-    x, mask = padded(subject, t)
+    x, mask = padded(subject, subject.x.shape[1])
     leaves = [value for _, value in subject.parameters()]
     flags = mask.long() if subject.example.mask else mask
     x = x.requires_grad_() if x.is_floating_point() else x
     y = subject.run(x, when="with padding", more={name: flags})
-    weights = subject.noise(y.detach()) * _spread(mask, y)
-    slope = slopes(
-        torch.where(_spread(mask, y), y, torch.zeros_like(y)), weights, [x, *leaves] if x.requires_grad else leaves
-    )
+    counts = torch.ones_like(y, dtype=torch.bool) if pooled else _spread(mask, y).expand_as(y)
+    weights = subject.noise(y.detach()) * counts
+    slope = slopes(torch.where(counts, y, torch.zeros_like(y)), weights, [x, *leaves] if x.requires_grad else leaves)
     inputs, slope = (slope[:1], slope[1:]) if x.requires_grad else ([], slope)
     tolerance = TOLERANCE * subject.coarse
     total = [torch.zeros_like(value) for value in leaves]
@@ -39,19 +40,22 @@ def padding_invariance(subject: Subject) -> Verdict:
     worst = 0.0
     for row in range(len(x)):
         real = mask[row]
+        shown = slice(None) if pooled else real
         alone = x.detach()[row : row + 1, real].requires_grad_(x.requires_grad)
         example = subject.example.rows(torch.tensor([row], device=x.device))
         found = subject.run(alone, example=example, when=f"when row {row} was alone, without its padding")
-        _, amount, place = gap(y[row : row + 1, real], found)
+        _, amount, place = gap(y[row : row + 1][:, shown], found)
         worst = max(worst, amount / size)
         if not amount / size <= tolerance:
-            spot = subject.place((row, int(real.nonzero()[place[1], 0]), *place[2:]) if place else ())
+            if place and not pooled:
+                place = (row, int(real.nonzero()[place[1], 0]), *place[2:])
+            spot = subject.place((row, *place[1:]) if place else ())
             return subject.verdict(
                 amount / size,
                 tolerance,
                 f"{spot} moved by {amount:.2g} when {int((~real).sum())} padded positions came beside it",
             )
-        step = slopes(found, weights[row : row + 1, real], [alone, *leaves] if x.requires_grad else leaves)
+        step = slopes(found, weights[row : row + 1][:, shown], [alone, *leaves] if x.requires_grad else leaves)
         if x.requires_grad:
             apart_by, _ = apart([inputs[0][row, real]], [step[0][0]])
             if not apart_by <= SLOPES * subject.coarse:
@@ -72,7 +76,7 @@ def padding_invariance(subject: Subject) -> Verdict:
         what = subject.parameters()[index][0]
         return subject.verdict(far, SLOPES * subject.coarse, f"the gradient by {what} moved when padding was there")
     if hasattr(subject.block, "stream") and not subject.example.mask:
-        rest = torch.where(_spread(mask, y), torch.zeros_like(y), y.detach())
+        rest = torch.where(counts, torch.zeros_like(y), y.detach())
         error, amount, place = gap(rest, torch.zeros_like(rest))
         if error:
             return subject.verdict(

@@ -156,6 +156,17 @@ class Subject:
             raise Unfit(f"the output of shape {shape} does not have the {t} positions of the input")
         return axis, out, t
 
+    def pools(self) -> bool:
+        """Whether the output has no positions of its own: it is as long for a shorter or longer input."""
+        axis, out = self.sequence(), self.example.axis("time", "output")
+        t, base = self.x.shape[axis], self.base
+        if out is None or base.dim() < self.x.dim() or base.dim() <= out:
+            return True
+        other = self.x.narrow(axis, 0, t - 1) if t > 1 else torch.cat([self.x, self.x], axis)
+        with torch.no_grad():
+            found = self.run(other, when=f"with {other.shape[axis]} positions")
+        return found.shape == base.shape
+
     def sequence(self) -> int:
         """The axis of the input along which tokens or nodes stand, or why there is none."""
         for name in ("time", "node"):

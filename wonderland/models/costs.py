@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from wonderland.core import WonderlandError
-from wonderland.nn.mixer import over
+from wonderland.nn.state import over
 
 
 @contextmanager

@@ -10,21 +10,11 @@ from wonderland.core import Part, Spec, WonderlandError, find, part
 from wonderland.models.costs import costs, resting
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
-from wonderland.nn.mixer import (
-    COUNT,
-    Layout,
-    State,
-    consuming,
-    fits,
-    hide,
-    lengths,
-    misfit,
-    other_type,
-    positions,
-)
+from wonderland.nn.mixer import hide, lengths, positions
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Position, Rotary
 from wonderland.nn.stack import Stack
+from wonderland.nn.state import COUNT, Layout, State, consuming, fits, misfit, other_type
 from wonderland.ops import steps
 
 
@@ -293,8 +283,7 @@ class Decoder(Part, nn.Module):
         """Say what is wrong with a state that is not one of this model's."""
         if fits(state, self.layout, batch):
             return
-        wrong = misfit(state, self.state_layout(), batch, "")
-        if wrong:
+        if wrong := misfit(state, self.layout, batch):
             raise WonderlandError(
                 f"The state does not fit this Decoder: {wrong}. "
                 "A state belongs to the model and the batch that made it; state=None starts anew."

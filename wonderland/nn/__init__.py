@@ -45,7 +45,7 @@ from wonderland.nn.mamba import Mamba
 from wonderland.nn.maxout import Maxout
 from wonderland.nn.members import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
 from wonderland.nn.memory_attention import MemoryAttention
-from wonderland.nn.mixer import COUNT, TIME, Mixer, Pointwise, Slot, consuming, detach, rows
+from wonderland.nn.mixer import Mixer, Pointwise
 from wonderland.nn.mlp import MLP
 from wonderland.nn.monet import MONet
 from wonderland.nn.norm import LayerNorm, RMSNorm
@@ -58,6 +58,7 @@ from wonderland.nn.s5 import S5
 from wonderland.nn.shift import Shift
 from wonderland.nn.spatial_gate import SpatialGate
 from wonderland.nn.stack import Stack
+from wonderland.nn.state import COUNT, TIME, Slot, consuming, detach, rows
 from wonderland.nn.token_mlp import TokenMLP
 from wonderland.nn.tokens import ClassToken, Registers
 

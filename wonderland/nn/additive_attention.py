@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.cache import cache_layout, forget, remember, standing, visible
 from wonderland.nn.cross_mixer import CrossMixer
-from wonderland.nn.mixer import TIME, Layout, Mixer, Slot, State
+from wonderland.nn.mixer import Mixer
 from wonderland.nn.quarantine import quarantine, release, spoil
+from wonderland.nn.state import TIME, Layout, Slot, State
 from wonderland.ops.softmax import masked_softmax
 
 

@@ -9,8 +9,9 @@ from torch.utils.checkpoint import checkpoint
 
 from wonderland.core import WonderlandError, nearest, part
 from wonderland.nn.cache import cache_layout, forget, remember, standing, visible
-from wonderland.nn.mixer import Layout, Mixer, Slot, State, lengths
+from wonderland.nn.mixer import Mixer, lengths
 from wonderland.nn.quarantine import quarantine, release, spoil
+from wonderland.nn.state import Layout, Slot, State
 from wonderland.ops.wkv import EMPTY, empty, wkv
 
 FORMS = ("simple", "local", "full")

@@ -13,9 +13,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.cache import cache_layout, forget, one_longer, remember, standing, visible
-from wonderland.nn.mixer import Layout, Mixer, State, hide, positions
+from wonderland.nn.mixer import Mixer, hide, positions
 from wonderland.nn.positions import Alibi, Position, Rotary
 from wonderland.nn.quarantine import quarantine, release, spoil
+from wonderland.nn.state import Layout, State
 from wonderland.ops import native, steps
 from wonderland.ops.softmax import masked_softmax
 

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, nearest, part
 from wonderland.nn.cross_mixer import CrossMixer
-from wonderland.nn.mixer import Layout, Mixer, State, hide
+from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.mlp import chance
 from wonderland.nn.norm import LayerNorm
+from wonderland.nn.state import Layout, State
 from wonderland.ops import steps
 
 PLACEMENTS = ("pre", "post", "parallel")

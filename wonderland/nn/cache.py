@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from wonderland.nn.mixer import TIME, Layout, Slot, State, grow, may_consume
+from wonderland.nn.state import TIME, Layout, Slot, State, grow, may_consume
 
 
 def cache_layout(width: int) -> Layout:

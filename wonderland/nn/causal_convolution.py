@@ -3,8 +3,8 @@
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.mixer import State
 from wonderland.nn.past import latest
+from wonderland.nn.state import State
 from wonderland.nn.windowed import Windowed, convolve
 from wonderland.ops.short_convolution import WIDEST, short_convolution
 

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.attention import attend, head_sizes
 from wonderland.nn.cross_mixer import CrossMixer
-from wonderland.nn.mixer import TIME, Layout, Slot, State, hide
+from wonderland.nn.mixer import hide
+from wonderland.nn.state import TIME, Layout, Slot, State
 from wonderland.ops.softmax import masked_softmax
 
 

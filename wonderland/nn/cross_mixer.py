@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import Part, WonderlandError
-from wonderland.nn.mixer import Layout, State, check_mask, hide, misfit
+from wonderland.nn.mixer import check_mask, hide
+from wonderland.nn.state import Layout, State, misfit
 
 
 class CrossMixer(Part, nn.Module):

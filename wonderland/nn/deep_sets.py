@@ -3,7 +3,8 @@
 from torch import Tensor, nn
 
 from wonderland.core import part
-from wonderland.nn.mixer import Layout, Mixer, Slot, State, positions
+from wonderland.nn.mixer import Mixer, positions
+from wonderland.nn.state import Layout, Slot, State
 
 
 @part

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.mixer import Layout, Mixer, Slot, State, hide, lengths
+from wonderland.nn.mixer import Mixer, hide, lengths
+from wonderland.nn.state import Layout, Slot, State
 from wonderland.ops.recurrence import recurrence
 
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from wonderland.core import part
-from wonderland.nn.mixer import Mixer, State, lengths
+from wonderland.nn.mixer import Mixer, lengths
+from wonderland.nn.state import State
 
 
 @part

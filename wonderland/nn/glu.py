@@ -5,8 +5,9 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.activations import Activation, activation
-from wonderland.nn.mixer import Pointwise, State
+from wonderland.nn.mixer import Pointwise
 from wonderland.nn.mlp import chance, width_of
+from wonderland.nn.state import State
 from wonderland.ops import steps
 
 

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from wonderland.core import part
 from wonderland.nn.attention import head_sizes
 from wonderland.nn.cache import cache_layout, forget, remember, standing, visible
-from wonderland.nn.mixer import Layout, Mixer, State
+from wonderland.nn.mixer import Mixer
 from wonderland.nn.quarantine import quarantine, release, spoil
+from wonderland.nn.state import Layout, State
 
 
 @part

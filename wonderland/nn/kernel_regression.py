@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -81,6 +82,13 @@ class KernelRegression(Part, nn.Module):
             self.log_width = nn.Parameter(log_width)
         else:
             self.register_buffer("log_width", log_width)
+
+    def laws(self) -> tuple[Callable[..., Any], ...]:
+        """What this instance promises of the queries, each of which is answered alone; the suite checks it."""
+        from wonderland import laws
+
+        alike = (laws.batch_independence, laws.gradients, laws.determinism, laws.save_load)
+        return (*alike, laws.finiteness, laws.compiles)
 
     @property
     def width(self) -> Tensor:

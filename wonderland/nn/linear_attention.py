@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.feature_maps import EluPlusOne, ReluFeatures
-from wonderland.nn.mixer import Layout, Mixer, Slot, State
+from wonderland.nn.mixer import Mixer
 from wonderland.nn.quarantine import quarantine, release
+from wonderland.nn.state import Layout, Slot, State
 from wonderland.ops.linear_attention import linear_attention
 
 SMALLEST = 1e-6

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.mixer import Layout, Mixer, Slot, State
+from wonderland.nn.mixer import Mixer
+from wonderland.nn.state import Layout, Slot, State
 from wonderland.nn.state_space import scan_states, wide
 
 

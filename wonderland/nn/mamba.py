@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.load import load_published
-from wonderland.nn.mixer import Layout, Mixer, Slot, State, lengths
+from wonderland.nn.mixer import Mixer, lengths
 from wonderland.nn.past import latest
+from wonderland.nn.state import Layout, Slot, State
 from wonderland.ops import steps
 from wonderland.ops.selective_scan import RULES, selective_scan
 from wonderland.ops.short_convolution import short_convolution

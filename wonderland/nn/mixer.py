@@ -1,35 +1,15 @@
 """The contract of sequence mixers: the whole sequence at once, or piece after piece from a state, with one result."""
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from wonderland.core import Part, WonderlandError
+from wonderland.nn.state import Layout, State, count_of, fill, fits, misfit, other_type, product, signed, slots
 from wonderland.ops import steps
-
-State = tuple[Any, ...]
-Layout = tuple[Any, ...]
-TIME = -1
-
-_consuming: ContextVar[bool] = ContextVar("consuming", default=False)
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One tensor of a state: its sizes after the batch (`TIME` where it grows with the sequence) and how it starts."""
-
-    sizes: tuple[int, ...] = ()
-    fill: float = 0.0
-    dtype: torch.dtype | None = None
-
-
-COUNT = Slot(dtype=torch.int64)
 
 
 class Mixer(Part, nn.Module):
@@ -89,7 +69,7 @@ class Mixer(Part, nn.Module):
         x = hide(x, mask)
         own, seen = (None, None) if state is None else (state[:-1], state[-1])
         y, own = self.mix(x, own, seen, mask)
-        return hide(y, mask), (*own, _count(x, seen, mask)) if self.causal else ()
+        return hide(y, mask), (*own, signed(_count(x, seen, mask), type(self).__name__)) if self.causal else ()
 
     def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
         """One token by a program of kernels; None where there is no such form, and plain torch does it."""
@@ -106,7 +86,7 @@ class Mixer(Part, nn.Module):
     def plan(self, program: steps.Program, state: State) -> State | None:
         """Add this mixer's step to a program, and return the state after it; None if it has no such form."""
         own = self.plan_own(program, state[:-1], state[-1]) if state else None
-        return None if own is None else (*own, program.later(state[-1]))
+        return None if own is None else (*own, signed(program.later(state[-1]), type(self).__name__))
 
     def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
         """`plan` without the count of tokens, which the contract keeps."""
@@ -137,15 +117,15 @@ class Mixer(Part, nn.Module):
     def start(self, batch: int, *, dtype: torch.dtype | None = None, device: Any = None) -> State:
         """The state before the first token, written out (`stream` takes None for it)."""
         like = next(self.parameters(), torch.empty(0))
-        return _fill(self.state_layout(), batch, dtype or like.dtype, device or like.device)
+        return fill(self.state_layout(), batch, dtype or like.dtype, device or like.device)
 
     def state_layout(self) -> Layout:
         """The whole state's layout: that of `layout`, with the count of tokens."""
-        return (*self.layout(), COUNT)
+        return (*self.layout(), count_of(type(self).__name__))
 
     def state_numbers(self, t: int) -> int:
         """How many numbers the state holds for one sequence after t tokens, the count not included."""
-        return sum(_product(slot.sizes, t) for slot in _slots(self.state_layout()) if slot.dtype is None)
+        return sum(product(slot.sizes, t) for slot in slots(self.state_layout()) if slot.dtype is None)
 
     def check(self, x: Any, mask: Any) -> None:
         """Say what is wrong with an input that does not fit."""
@@ -244,145 +224,7 @@ def check_mask(mask: Any, batch: int, length: int, name: str) -> None:
         )
 
 
-def rows(state: Any, index: Tensor) -> Any:
-    """A copy of a state with the chosen rows of the batch, in the order given; beams go through here.
-
-    >>> rows((torch.arange(3), ()), torch.tensor([2, 2]))
-    (tensor([2, 2]), ())
-    """
-    return over(state, lambda tensor: tensor.index_select(0, index))
-
-
-def detach(state: Any) -> Any:
-    """The same state cut off from what came before: truncated backpropagation through time."""
-    return over(state, Tensor.detach)
-
-
-def over(state: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """A state with a function applied to each of its tensors."""
-    return tuple(over(entry, function) for entry in state) if isinstance(state, tuple) else function(state)
-
-
-@contextmanager
-def consuming() -> Iterator[None]:
-    """Let `stream` write into the states it is given: caches grow by doubling, in place, instead of being copied.
-
-    For generation: only without gradients, and only when each state is continued once.
-    """
-    token = _consuming.set(True)
-    try:
-        yield
-    finally:
-        _consuming.reset(token)
-
-
-def may_consume() -> bool:
-    """Whether a state may be written to now."""
-    return not torch.compiler.is_compiling() and not torch.is_grad_enabled() and _consuming.get()
-
-
-def grow(cache: Tensor, new: Tensor) -> Tensor:
-    """A cache (b, n, ...) followed by new entries (b, t, ...): a copy, or in place where that is allowed.
-
-    Consumed caches keep room for as many entries again; how much is read off the stride of the batch, so that a cache is
-    always a plain tensor of the entries it has.
-    """
-    if not may_consume():
-        return torch.cat([cache, new], 1)
-    n, total = cache.shape[1], cache.shape[1] + new.shape[1]
-    entry = _product(tuple(cache.shape[2:]), 0)
-    room = cache.stride(0) // max(entry, 1)
-    fits = cache.stride(1) == entry and cache.storage_offset() + cache.shape[0] * cache.stride(0) <= _held(cache)
-    if not fits or room < total:
-        longer = cache.new_empty((cache.shape[0], max(2 * total, 16), *cache.shape[2:]))
-        longer[:, :n] = cache
-        cache = longer
-    else:
-        cache = cache.as_strided((cache.shape[0], room, *cache.shape[2:]), cache.stride())
-    cache[:, n:total] = new
-    return cache[:, :total]
-
-
-def _held(tensor: Tensor) -> int:
-    return tensor.untyped_storage().nbytes() // tensor.element_size()
-
-
 def _count(x: Tensor, seen: Tensor | None, mask: Tensor | None) -> Tensor:
     if mask is None:
         return seen + x.shape[1] if seen is not None else torch.full((x.shape[0],), x.shape[1], device=x.device)
     return lengths(mask) if seen is None else seen + lengths(mask)
-
-
-def _product(sizes: tuple[int, ...], t: int) -> int:
-    total = 1
-    for size in sizes:
-        total *= t if size == TIME else size
-    return total
-
-
-def _slots(layout: Any) -> list[Slot]:
-    return [layout] if isinstance(layout, Slot) else [slot for entry in layout for slot in _slots(entry)]
-
-
-def _fill(layout: Any, batch: int, dtype: torch.dtype, device: Any) -> Any:
-    if isinstance(layout, Slot):
-        sizes = [0 if size == TIME else size for size in layout.sizes]
-        kind = layout.dtype or dtype
-        fill = max(layout.fill, torch.finfo(kind).min / 2) if kind.is_floating_point else layout.fill
-        return torch.full((batch, *sizes), fill, dtype=kind, device=device)
-    return tuple(_fill(entry, batch, dtype, device) for entry in layout)
-
-
-def fits(state: Any, layout: Any, batch: int) -> bool:
-    """Whether a state is as its layout says; quick, because every step asks."""
-    if not isinstance(state, tuple) or len(state) != len(layout):
-        return False
-    for entry, expected in zip(state, layout, strict=True):
-        # Tensors are looked at here and not in a call of their own, which would cost as much again.
-        if isinstance(expected, Slot):
-            if not isinstance(entry, Tensor):
-                return False
-            had, sizes = entry.shape, expected.sizes
-            if len(had) != len(sizes) + 1 or had[0] != batch or entry.is_floating_point() != (expected.dtype is None):
-                return False
-            if had[1:] != sizes and not all(a in (TIME, b) for a, b in zip(sizes, had[1:], strict=True)):
-                return False
-        elif not fits(entry, expected, batch):
-            return False
-    return True
-
-
-def other_type(state: Any, dtype: torch.dtype) -> torch.dtype | None:
-    """The type of the first tensor in a state whose numbers are not of this one; autocast may mix them."""
-    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
-        return None
-    for entry in state:
-        found = other_type(entry, dtype) if isinstance(entry, tuple) else entry.dtype
-        if found is not None and found.is_floating_point and found != dtype:
-            return found
-    return None
-
-
-def misfit(state: Any, layout: Any, batch: int, where: str = "") -> str:
-    """What is wrong with a state, in words, or nothing."""
-    spot = f"entry {where.lstrip('.')}" if where else "it"
-    if isinstance(layout, Slot):
-        if not isinstance(state, Tensor):
-            return f"{spot} is a {type(state).__name__} where a tensor belongs"
-        if state.dim() == len(layout.sizes) + 1 and all(
-            size in (TIME, had) for size, had in zip(layout.sizes, state.shape[1:], strict=True)
-        ):
-            if state.shape[0] != batch:
-                return f"{spot} is for {state.shape[0]} rows and the input has {batch}"
-            if state.is_floating_point() == (layout.dtype is None):
-                return ""
-            return f"{spot} holds {state.dtype} where {layout.dtype or 'floating point'} belongs"
-        shape = ", ".join(str(size) for size in (batch, *("t" if size == TIME else size for size in layout.sizes)))
-        return f"{spot} has shape {tuple(state.shape)} where ({shape}) belongs"
-    if not isinstance(state, tuple) or len(state) != len(layout):
-        had = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
-        return f"{spot} is {had} where a tuple of {len(layout)} belongs"
-    for index, (entry, expected) in enumerate(zip(state, layout, strict=True)):
-        if wrong := misfit(entry, expected, batch, f"{where}.{index}"):
-            return wrong
-    return ""

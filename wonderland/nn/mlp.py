@@ -6,7 +6,8 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
-from wonderland.nn.mixer import Pointwise, State
+from wonderland.nn.mixer import Pointwise
+from wonderland.nn.state import State
 from wonderland.ops import steps
 
 

@@ -4,9 +4,10 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.mixer import Layout, Mixer, Slot, State, hide
+from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.mlp import width_of
 from wonderland.nn.past import precede, recent
+from wonderland.nn.state import Layout, Slot, State
 
 
 @part

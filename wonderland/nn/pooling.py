@@ -4,8 +4,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.mixer import Layout, Mixer, Slot, State, positions
+from wonderland.nn.mixer import Mixer, positions
 from wonderland.nn.past import precede, recent
+from wonderland.nn.state import Layout, Slot, State
 
 
 @part

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
-from wonderland.nn.mixer import Layout, Mixer, Slot, State, lengths
+from wonderland.nn.mixer import Mixer, lengths
+from wonderland.nn.state import Layout, Slot, State
 from wonderland.ops import steps
 from wonderland.ops.recurrence import CELLS, recurrence
 

@@ -5,8 +5,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from wonderland.core import part
-from wonderland.nn.mixer import State
 from wonderland.nn.recurrent import Recurrent, among
+from wonderland.nn.state import State
 from wonderland.ops import steps
 
 

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.mixer import Layout, Mixer, Slot, State, hide, lengths
+from wonderland.nn.mixer import Mixer, hide, lengths
+from wonderland.nn.state import Layout, Slot, State
 from wonderland.nn.state_space import AT_ONCE, check_rule, discretise, eigenvalues, log_steps, wide
 from wonderland.ops.fft_convolution import fft_convolution
 from wonderland.ops.scan import linear_scan

@@ -5,8 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.mixer import Layout, Mixer, Slot, State
+from wonderland.nn.mixer import Mixer
 from wonderland.nn.past import precede, recent
+from wonderland.nn.state import Layout, Slot, State
 
 
 @part

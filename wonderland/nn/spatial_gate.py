@@ -6,9 +6,10 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
-from wonderland.nn.mixer import Mixer, State, hide
+from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.mlp import width_of
 from wonderland.nn.norm import LayerNorm
+from wonderland.nn.state import State
 
 
 @part

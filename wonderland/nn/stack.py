@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.block import Block, Field, joint_field, shared_laws, stream_step
-from wonderland.nn.mixer import Layout, Mixer, State, hide
+from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.norm import LayerNorm
+from wonderland.nn.state import Layout, State
 from wonderland.ops import steps
 
 DEEPEST = 10_000  # a saved description asks for as many blocks as it likes; each costs memory before any weight does

@@ -6,8 +6,9 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
-from wonderland.nn.mixer import Mixer, State
+from wonderland.nn.mixer import Mixer
 from wonderland.nn.mlp import width_of
+from wonderland.nn.state import State
 
 
 @part

@@ -1,5 +1,8 @@
 """Extra tokens: a class token that the head reads, registers that it does not; both are trained, not given."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -25,6 +28,13 @@ class ExtraTokens(Part, nn.Module):
             raise WonderlandError(f"{name} puts its tokens 'first' or 'last', not {position!r}.")
         self.dim, self.count, self.position = dim, count, position
         self.tokens = nn.Parameter(torch.empty(count, dim).normal_(std=0.02))
+
+    def laws(self) -> tuple[Callable[..., Any], ...]:
+        """What this instance promises; the suite checks it."""
+        from wonderland import laws
+
+        always = (laws.batch_independence, laws.gradients, laws.determinism, laws.save_load)
+        return (*always, laws.finiteness, laws.compiles)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         b, t = self.check(x, x.shape[1] if x.dim() == 3 else 0, mask)

@@ -76,10 +76,11 @@ def _chunked(q: Tensor, k: Tensor, v: Tensor, state: Tensor, reverse: bool = Fal
     if chunks == 1:
         return (y + q @ state.unsqueeze(2)).squeeze(2), state + (k.transpose(3, 4) @ v).squeeze(2)
     adds = k.transpose(3, 4) @ v
-    total = state + adds.sum(2)
+    # Sums over the other chunks, never one's own added and taken away again: what comes later must not even round.
     if reverse:
-        before = total.unsqueeze(2) - adds.cumsum(2)
+        others = F.pad(adds[:, :, 1:].flip(2).cumsum(2).flip(2), (0, 0, 0, 0, 0, 1))
     else:
-        before = state.unsqueeze(2) + adds.cumsum(2) - adds
-    y = y + q @ before
+        others = F.pad(adds[:, :, :-1].cumsum(2), (0, 0, 0, 0, 1, 0))
+    total = state + adds.sum(2)
+    y = y + q @ (state.unsqueeze(2) + others)
     return y.reshape(*y.shape[:2], chunks * steps, -1)[:, :, :t], total

@@ -17,7 +17,7 @@ CASES = {
     ),
     "gated convolution": lambda: GatedConvolution(8, dilation=2),
     "gated convolution, centred": lambda: GatedConvolution(8, width=3, causal=False),
-    "long convolution": lambda: LongConvolution(8, length=200, bands=2, hidden=6),
+    "long convolution": lambda: LongConvolution(8, length=30, bands=2, hidden=6),
     "long convolution, short kernel": lambda: LongConvolution(8, length=5, bands=2, hidden=6),
     "long convolution, centred": lambda: LongConvolution(8, length=6, bands=2, hidden=6, causal=False),
 }

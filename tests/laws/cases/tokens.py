@@ -1,12 +1,17 @@
-"""Token mixers that are neither attention, recurrence nor convolution; heads that read a sequence."""
+"""Token mixers that are neither attention, recurrence nor convolution; heads that read a sequence; extra tokens."""
 
+import torch
+
+from wonderland.laws import Example
 from wonderland.nn.deep_sets import DeepSets
 from wonderland.nn.fourier import Fourier
 from wonderland.nn.heads import Pool, SequenceHead, TokenHead
+from wonderland.nn.kernel_regression import KernelRegression
 from wonderland.nn.pooling import Pooling
 from wonderland.nn.shift import Shift
 from wonderland.nn.spatial_gate import SpatialGate
 from wonderland.nn.token_mlp import TokenMLP
+from wonderland.nn.tokens import ClassToken, Registers
 
 CASES = {
     "token mlp": lambda: TokenMLP(8, length=160, hidden=6),
@@ -26,4 +31,27 @@ CASES = {
     "attention pool": lambda: Pool(8, how="attention"),
     "sequence head": lambda: SequenceHead(8, outputs=3, hidden=5),
     "token head": lambda: TokenHead(8, outputs=3),
+    "class token": lambda: ClassToken(8),
+    "registers": lambda: Registers(8, count=3),
+    "kernel regression": lambda: KernelRegression(trainable=True),
+    "kernel regression, epanechnikov": lambda: KernelRegression(kernel="epanechnikov", width=4.0),
+}
+
+
+def _with_pairs(t: int) -> Example:
+    """Queries as the rows of a batch, and known keys and values beside them."""
+    keys, values = (Example.floats(5, width, seed=width).input for width in (2, 3))
+    axes = {0: ("batch",), 1: (None,), 2: (None,), "output": ("batch",)}
+    return Example((torch.cat([Example.floats(t, 2, seed=t).input, keys + 0.1]), keys, values), axes=axes)
+
+
+def _longer(t: int) -> Example:
+    return Example.floats(3, t, 8, seed=t, axes={0: ("batch", "time"), "output": ("batch",)})
+
+
+EXAMPLES = {
+    "class token": _longer,
+    "registers": _longer,
+    "kernel regression": _with_pairs,
+    "kernel regression, epanechnikov": _with_pairs,
 }
