@@ -8,7 +8,9 @@ import platform
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+_recording: ContextVar[str] = ContextVar("recording", default="")
 HERE = Path(__file__).parent / "kernels"
 _ENTRY = {torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64", torch.complex128: "c128"}
 _KIND = {int: ctypes.c_long, bool: ctypes.c_long, float: ctypes.c_double}
@@ -52,10 +55,38 @@ def usable(*tensors: Tensor | None) -> bool:
     )
 
 
+@contextmanager
+def recording(how: str) -> Iterator[None]:
+    """Tell the ops that what runs is being recorded: "kernels" stand as steps of the record, or "equations" do."""
+    token = _recording.set(how)
+    try:
+        yield
+    finally:
+        _recording.reset(token)
+
+
+def recorded() -> bool:
+    """Whether a program is being recorded, to be differentiated by rules."""
+    return not torch.compiler.is_compiling() and bool(_recording.get())
+
+
+def learns(*tensors: Tensor | None) -> bool:
+    """Whether a backward pass may come, so that kernels keep what it needs."""
+    wanted = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    return wanted or recorded()
+
+
+def graphed() -> bool:
+    """In a backward pass: whether torch differentiates what it gives once more."""
+    return torch.is_grad_enabled() and not recorded()
+
+
 def transformed() -> bool:
-    """Whether torch.func or forward-mode differentiation is at work: tensors then carry more than kernels see."""
+    """Whether tensors carry more than kernels see: torch.func or forward mode at work, or a record made of equations."""
     if torch.compiler.is_compiling():
         return False
+    if _recording.get() == "equations":
+        return True
     return forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
 
 

@@ -130,7 +130,7 @@ class _Attention(torch.autograd.Function):
         (grad,) = grads
         q, k, v, bias, mask, y, log_total = ctx.saved_tensors
         causal, scale, chunk = ctx.options
-        if torch.is_grad_enabled():
+        if native.graphed():
 
             def equation(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
                 scores, _ = _scores(q, k, bias, mask, causal, scale, 0, k.shape[2])

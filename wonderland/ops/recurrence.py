@@ -128,7 +128,7 @@ def recurrence(
     if x.shape[1] == 1 or x.is_complex() or not native.usable(*tensors):
         with torch.autocast("cpu", enabled=False):  # half of a recurrence in half precision is no recurrence
             return reference(cell, x, weight_input, weight_state, bias, state, extra=extra, lengths=lengths, leak=leak)
-    keep = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    keep = native.learns(*tensors)
     c = state[1] if len(state) == 2 else None
     y, h, c, _, _ = _forward(cell, x, weight_input, weight_state, bias, extra, state[0], c, lengths, leak, keep)
     return y, (h, c)[: len(state)]
@@ -303,7 +303,7 @@ _INPUTS = ("cell", "x", "weight_input", "weight_state", "bias", "extra", "h", "c
 
 
 def _differentiate(ctx, dy, dh, dc, *_):
-    if torch.is_grad_enabled():
+    if native.graphed():
         return _differentiate_twice(ctx, dy, dh, dc)
     x, weight_input, weight_state, _, _, h, c, lengths, y, gates, kept = ctx.saved_tensors
     need = dict(zip(_INPUTS, ctx.needs_input_grad, strict=True))

@@ -20,7 +20,7 @@ def rms_norm(x: Float[Tensor, "*rows d"], gain: Float[Tensor, " d"], eps: float)
     """
     if not native.usable(x, gain):
         return reference(x, gain, eps)
-    if torch.is_grad_enabled() and (x.requires_grad or gain.requires_grad):
+    if native.learns(x, gain):
         return _forward(x, gain, eps)[0]
     return _plain(x, gain, eps)
 
@@ -81,7 +81,7 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, dy, _):
     x, gain, scales = ctx.saved_tensors
-    if torch.is_grad_enabled():
+    if native.graphed():
         return *native.again(lambda x, gain: reference(x, gain, ctx.eps), (x, gain), dy), None
     return *_backward(x, gain, scales, dy), None
 

@@ -187,7 +187,7 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, grad):
     a, state, lengths, out = ctx.saved_tensors
-    backward = _adjoint if torch.is_grad_enabled() else _backward
+    backward = _adjoint if native.graphed() else _backward
     da, dx, dstate = backward(a, state, lengths, out, grad)
     return da, dx, None if state is None else dstate, None
 

@@ -52,9 +52,7 @@ def selective_scan(
     if native.transformed():
         return reference(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
     if a.shape[1] <= MOST_STATES and native.usable(u, delta, a, b, c, skip, gate, state):
-        keep = torch.is_grad_enabled() and any(
-            tensor is not None and tensor.requires_grad for tensor in (u, delta, a, b, c, skip, gate, state)
-        )
+        keep = native.learns(u, delta, a, b, c, skip, gate, state)
         y, last, _ = _forward(u, delta, a.t(), b, c, skip, gate, state, lengths, RULES.index(rule), keep)
         return y, last
     return chunked(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
@@ -168,7 +166,7 @@ class _Chunked(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy, dlast):  # pyright: ignore[reportIncompatibleMethodOverride]
         u, delta, a, b, c, *starts = ctx.saved_tensors
-        if torch.is_grad_enabled():
+        if native.graphed():
 
             def equation(u, delta, a, b, c, state):
                 return _walk(u, delta, a.t(), b, c, state, ctx.rule)
@@ -338,7 +336,7 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, dy, dlast, dsaved):
     *tensors, state, lengths, saved = ctx.saved_tensors
-    if torch.is_grad_enabled():
+    if native.graphed():
 
         def equation(u, delta, a, b, c, skip, gate, state):
             more = {"skip": skip, "gate": gate, "state": state, "lengths": lengths, "rule": RULES[ctx.rule]}

@@ -96,7 +96,7 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, dy):
     x, weight, bias, tail = ctx.saved_tensors
-    if torch.is_grad_enabled():
+    if native.graphed():
 
         def equation(x, weight, bias, tail):
             return reference(x, weight.t(), bias, tail=tail, silu=ctx.silu)

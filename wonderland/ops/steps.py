@@ -40,6 +40,7 @@ def fits(rows: int, t: int, like: Tensor) -> bool:
         and like.dtype in (torch.float32, torch.float64)
         and like.is_cpu
         and native.available()
+        and not native.recorded()
         and not native.transformed()
         and not torch.is_autocast_enabled("cpu")
     )

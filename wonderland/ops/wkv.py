@@ -47,9 +47,7 @@ def wkv(
     if native.transformed():
         return reference(k, v, decay, bonus, state=state, lengths=lengths)
     if native.usable(k, v, decay, bonus, sums, top):
-        keep = torch.is_grad_enabled() and any(
-            tensor is not None and tensor.requires_grad for tensor in (k, v, decay, bonus, sums)
-        )
+        keep = native.learns(k, v, decay, bonus, sums)
         y, sums, top, _ = _forward(k, v, decay, bonus, sums, None if top is None else top.detach(), lengths, keep)
         return y, (sums, top)
     return chunked(k, v, decay, bonus, state=state, lengths=lengths)
@@ -207,7 +205,7 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, dy, dlast, dtop, dsaved):
     k, v, decay, bonus, sums, top, lengths, saved = ctx.saved_tensors
-    if torch.is_grad_enabled():
+    if native.graphed():
 
         def equation(k, v, decay, bonus, sums):
             y, (last, _) = reference(k, v, decay, bonus, state=None if sums is None else (sums, top), lengths=lengths)
