@@ -1,0 +1,62 @@
+"""The kernels of the house are primitives: models made of any mixer are differentiated once and twice."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from wonderland import autodiff, nn
+from wonderland.models.decoder import Decoder
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+MIXERS = ["Attention", "Mamba", "RWKV", "S4D", "S5", "LRU", "GRU", "LSTM", "LiGRU", "LinearAttention", "AFT",
+          "CausalConvolution", "GatedConvolution", "LongConvolution"]  # fmt: skip
+KERNELS = {"Mamba": "wonderland.selective_scan", "RWKV": "wonderland.wkv", "S5": "wonderland.linear_scan",
+           "GRU": "wonderland.recurrence"}  # fmt: skip
+
+
+def setting(mixer):
+    torch.manual_seed(0)
+    model = Decoder(vocab=11, dim=8, depth=2, mixer=getattr(nn, mixer).spec()).double()
+    tokens = torch.randint(11, (2, 12))
+
+    def loss(own, tokens):
+        return F.cross_entropy(autodiff.call(model, own, tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+
+    return model, tokens, loss, autodiff.parameters(model)
+
+
+def slopes_of(model, tokens):
+    model.zero_grad()
+    F.cross_entropy(model(tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).backward()
+    return {name: value.grad for name, value in model.named_parameters()}
+
+
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_gradients_through_kernels(mixer):
+    model, tokens, loss, own = setting(mixer)
+    torch.testing.assert_close(autodiff.grad(loss)(own, tokens), slopes_of(model, tokens))
+    program = autodiff.trace(autodiff.value_and_grad(loss), own, tokens)
+    if mixer in KERNELS:
+        names = [step.name for step in program.steps]
+        assert f"{KERNELS[mixer]}.default" in names
+        assert f"{KERNELS[mixer]}_backward.default" in names
+    other = torch.randint(11, (2, 12))
+    torch.testing.assert_close(program(own, other)[1], slopes_of(model, other))
+
+
+@pytest.mark.parametrize("mixer", ["Attention", "Mamba", "RWKV", "LSTM", "LinearAttention"])
+def test_second_derivatives_go_through_the_equations(mixer):
+    model, tokens, loss, own = setting(mixer)
+    moves = {name: torch.randn_like(value) for name, value in own.items()}
+    _, found = autodiff.hvp(lambda own: loss(own, tokens), (own,), (moves,))
+
+    def theirs(own):
+        logits = torch.func.functional_call(model, own, (tokens,))
+        return F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+
+    if mixer == "Attention":  # torch has no forward mode for its fused attention
+        slope = torch.func.vjp(lambda own: torch.func.grad(theirs)(own), own)[1](moves)[0]
+    else:
+        slope = torch.func.jvp(torch.func.grad(theirs), (own,), (moves,))[1]
+    for name, value in slope.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-8, atol=1e-10)

@@ -1,0 +1,59 @@
+"""Models of the transformers package, untouched, have the gradients that torch gives them."""
+
+import pytest
+import torch
+import transformers as hub
+
+from wonderland import autodiff
+
+IDS = torch.randint(0, 50, (2, 9), generator=torch.Generator().manual_seed(0))
+IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+TEXT = {"input_ids": IDS, "labels": IDS}
+PICTURES = {"pixel_values": IMAGES, "labels": torch.tensor([0, 2])}
+SMALL = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2}
+HEADS = {"num_attention_heads": 2, "intermediate_size": 32}
+GPT2 = {
+    "vocab_size": 50,
+    "n_embd": 16,
+    "n_layer": 2,
+    "n_head": 2,
+    "n_positions": 32,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+}
+T5 = {
+    "vocab_size": 50,
+    "d_model": 16,
+    "d_kv": 8,
+    "d_ff": 32,
+    "num_layers": 2,
+    "num_heads": 2,
+    "decoder_start_token_id": 0,
+}
+VIT = {"hidden_size": 16, "num_hidden_layers": 2, **HEADS, "image_size": 32, "patch_size": 8, "num_labels": 3}
+RESNET = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1], "num_labels": 3}
+MODELS = {
+    "GPT-2": lambda: (hub.GPT2LMHeadModel(hub.GPT2Config(**GPT2)), TEXT),
+    "BERT": lambda: (hub.BertForMaskedLM(hub.BertConfig(**SMALL, **HEADS)), TEXT),
+    "Mamba": lambda: (hub.MambaForCausalLM(hub.MambaConfig(**SMALL, state_size=4)), TEXT),
+    "T5": lambda: (hub.T5ForConditionalGeneration(hub.T5Config(**T5)), TEXT),
+    "LLaMA": lambda: (hub.LlamaForCausalLM(hub.LlamaConfig(**SMALL, **HEADS, num_key_value_heads=1)), TEXT),
+    "ResNet": lambda: (hub.ResNetForImageClassification(hub.ResNetConfig(**RESNET)), PICTURES),
+    "ViT": lambda: (hub.ViTForImageClassification(hub.ViTConfig(**VIT)), PICTURES),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_are_those_of_torch(name):
+    torch.manual_seed(0)
+    model, given = MODELS[name]()
+    model = model.double().eval()
+    own = autodiff.parameters(model)
+    value, slopes = autodiff.value_and_grad(lambda own: autodiff.call(model, own, **given).loss)(own)
+    loss = model(**given).loss
+    loss.backward()
+    torch.testing.assert_close(value, loss.detach())
+    for part, parameter in model.named_parameters():
+        expected = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        assert (slopes[part] - expected).abs().max() < 1e-8, part

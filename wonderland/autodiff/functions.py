@@ -1,0 +1,194 @@
+"""Programs inside programs: primitives of one's own, and torch's autograd functions, which bring a backward pass along."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+from wonderland.autodiff.rules.table import RULES, Rule
+from wonderland.core import WonderlandError
+
+
+class Primitive:
+    """A function that a trace takes as one step, with its rules; made by `primitive`."""
+
+    def __init__(self, function: Callable[..., Any], name: str):
+        self.function, self.name_ = function, name
+        self.__doc__, self.__name__ = function.__doc__, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from wonderland.autodiff.record import ACTIVE
+
+        if not ACTIVE:
+            return self.function(*args, **kwargs)
+        with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad():
+            result = self.function(*args, **kwargs)
+        for recorder in ACTIVE:
+            recorder.note(self, args, kwargs, result)
+        return result
+
+    def __repr__(self) -> str:
+        return self.name_
+
+
+def primitive(
+    *, vjp: Callable[..., Any], jvp: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], Primitive]:
+    """Make a function a primitive with rules of its own, whatever it does inside: NumPy, C++, a solver.
+
+    `vjp(g, y, *args)` takes the cotangent of the output, the output and the arguments, and gives a cotangent (or None) for
+    each argument. `jvp(tangents, y, *args)` takes a tangent or None for each argument; without it, forward mode transposes
+    the reverse rule, which then has to be made of torch operations.
+
+    >>> @primitive(vjp=lambda g, y, x: (g * 3 * x**2,))
+    ... def cube(x):
+    ...     return torch.from_numpy(x.numpy() ** 3)
+    >>> from wonderland import autodiff
+    >>> autodiff.grad(lambda x: cube(x).sum())(torch.tensor([2.0]))
+    tensor([12.])
+    """
+
+    def wrap(function: Callable[..., Any]) -> Primitive:
+        made = Primitive(function, getattr(function, "__qualname__", "primitive"))
+
+        def reverse(needs: Any, g: Any, n: Any) -> Any:
+            found = vjp(g, n.y, *n.args)
+            found = found if isinstance(found, tuple | list) else (found,)
+            if len(found) != len(n.args):
+                raise WonderlandError(
+                    f"The vjp rule of {made.name_} gave {len(found)} cotangents for {len(n.args)} arguments: "
+                    "give one for each, None where there is none."
+                )
+            return dict(enumerate(found))
+
+        RULES[made] = Rule(joint=reverse, tangent=None if jvp is None else partial(_pushed, jvp))
+        return made
+
+    return wrap
+
+
+def _pushed(jvp: Callable[..., Any], t: dict[int, Any], n: Any) -> Any:
+    return jvp(tuple(t.get(number) for number in range(len(n.args))), n.y, *n.args)
+
+
+class Context:
+    """What an autograd function's forward pass leaves for its backward pass."""
+
+    def __init__(self, needs: tuple[bool, ...]):
+        self.needs_input_grad = needs
+        self.saved_tensors: tuple[Any, ...] = ()
+        self.single, self.fills = True, True
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        pass
+
+    def mark_non_differentiable(self, *_: Tensor) -> None:
+        pass
+
+    def mark_dirty(self, *_: Tensor) -> None:
+        raise WonderlandError("An autograd function that writes into its inputs cannot be traced: return a new tensor.")
+
+    def set_materialize_grads(self, value: bool) -> None:
+        self.fills = value
+
+
+class Applied:
+    """The forward pass of an autograd function as a primitive: its outputs, then what else it saved for its backward pass."""
+
+    def __init__(self, function: Any):
+        self.function, self.name_ = function, f"{function.__module__}.{function.__qualname__}"
+
+    def __call__(self, *args: Any) -> Any:
+        outputs, own, _ = run_forward(self.function, args)
+        return (*outputs, *own)
+
+    def __repr__(self) -> str:
+        return self.name_
+
+
+def run_forward(function: Any, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Tensor], "Context"]:
+    """Outputs of an autograd function, tensors it saved that are neither inputs nor outputs, and its context."""
+    context = Context(tuple(isinstance(entry, Tensor) and _smooth(entry) for entry in args))
+    inputs = tuple(entry.detach() if isinstance(entry, Tensor) else entry for entry in args)
+    same = {id(new): old for new, old in zip(inputs, args, strict=True) if isinstance(new, Tensor)}
+    if function.setup_context is not torch.autograd.Function.setup_context:
+        result = function.forward(*inputs)
+        function.setup_context(context, inputs, result)
+    else:
+        result = function.forward(context, *inputs)
+    context.single = not isinstance(result, tuple)
+    outputs = (result,) if context.single else result
+    outputs = tuple(one.view_as(one) if isinstance(one, Tensor) and id(one) in same else one for one in outputs)
+    # What was saved is named by the tensors that recorders know: inputs as they were given.
+    context.saved_tensors = tuple(same.get(id(entry), entry) for entry in context.saved_tensors)
+    for name, entry in list(vars(context).items()):
+        if isinstance(entry, Tensor) and id(entry) in same:
+            setattr(context, name, same[id(entry)])
+    known = {id(entry) for entry in (*args, *outputs)}
+    kept = [*context.saved_tensors, *(entry for entry in vars(context).values() if isinstance(entry, Tensor))]
+    own = {id(entry): entry for entry in kept if isinstance(entry, Tensor) and id(entry) not in known}
+    return outputs, list(own.values()), context
+
+
+def _smooth(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _applied(function: Any, *args: Any) -> Any:
+    from wonderland.autodiff.record import ACTIVE
+
+    with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad():
+        outputs, own, context = run_forward(function, args)
+    made = Applied(function)
+    RULES[made] = Rule(joint=_backward(made, context, len(outputs)))
+    for recorder in ACTIVE:
+        recorder.note(made, args, {}, (*outputs, *own))
+    return outputs[0] if context.single else outputs
+
+
+def _backward(made: Applied, context: Context, count: int) -> Callable[..., Any]:
+    """The reverse rule of one call: the function's own backward pass, on what its forward pass saved."""
+
+    def reverse(needs: Any, g: Any, n: Any) -> Any:
+        slopes = g if isinstance(g, tuple) else (g,)
+        if any(slope is not None for slope in slopes[count:]):
+            raise WonderlandError(
+                f"{made.name_} saves what is neither an input nor an output of it, so its backward pass cannot be "
+                "differentiated again: save inputs and outputs only, or write it with torch operations."
+            )
+        outputs = n.y if isinstance(n.y, tuple) else (n.y,)
+        slopes = tuple(
+            torch.zeros_like(y) if slope is None and context.fills and isinstance(y, Tensor) else slope
+            for slope, y in zip(slopes[:count], outputs[:count], strict=True)
+        )
+        found = made.function.backward(context, *slopes)
+        found = found if isinstance(found, tuple) else (found,)
+        return dict(enumerate(found))
+
+    return reverse
+
+
+@contextmanager
+def functions_as_primitives() -> Iterator[None]:
+    """While a program is recorded, calls of autograd functions are single steps."""
+    kept = torch.autograd.Function.__dict__["apply"]
+    if getattr(kept, "_traced", False):
+        yield
+        return
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        return _applied(cls, *args, **kwargs)
+
+    patched = classmethod(apply)
+    torch.autograd.Function.apply = patched  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        torch.autograd.Function.apply = kept  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,0 +1,401 @@
+"""Recording: what a function does to tensors, noted while it runs, with writes in place turned into new values."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from wonderland.autodiff.node import Step, Value, over
+from wonderland.autodiff.rules.table import RULES, Rule, bound, decomposition, known, nothing
+from wonderland.core import WonderlandError
+from wonderland.ops import native
+
+aten = torch.ops.aten
+ACTIVE: list["Recorder"] = []
+_STANDING: list[Step] = []
+_OWN = (str(torch.__path__[0]), *(str(Path(__file__).parents[1] / name) for name in ("autodiff", "cli")), "<")
+_LEAVING = {
+    Tensor.numpy: "numpy()",
+    Tensor.__array__: "numpy()",
+    Tensor.data_ptr: "its address, for a kernel that is not PyTorch's",
+    Tensor.__dlpack__: "DLPack",
+}
+
+
+class _TooFar(Exception):
+    """An operator was taken apart into what is no simpler, torch's own inner primitives: it is a primitive itself."""
+
+
+class Recorder(TorchDispatchMode):
+    """Notes each primitive that runs while it is active, in the order of running.
+
+    Numbers are computed as always, so Python decides by them as it likes. `inputs` are the tensors that the program is a
+    function of; tensors from elsewhere become constants.
+    """
+
+    def __init__(self, inputs: list[Tensor], differentiates: bool = False):
+        super().__init__()
+        self.differentiates = differentiates
+        self.steps: list[Step] = []
+        self.constants: list[Value] = []
+        self._held: dict[int, tuple[Tensor, Value, int]] = {}
+        self._storages: dict[int, list[int]] = {}
+        self._version: dict[int, int] = {}
+        self._modules: list[str] = []
+        self._lowering = 0
+        self.inputs = [self._hold(tensor, Value.of(tensor, True)) for tensor in inputs]
+        self._given = {_storage(tensor) for tensor in inputs}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.ops.prim.device.default:  # tensors without numbers are asked for their device in this way
+            return args[0].fake_device
+        if func._schema.is_mutable and (written := _written(func, args, kwargs)):
+            return self._write(func, args, kwargs, written)
+        if not known(func):
+            if func.namespace == "prims" and self._lowering:
+                raise _TooFar
+            if (lower := decomposition(func)) is not None:
+                self._lowering += 1
+                try:
+                    with self:
+                        return lower(*args, **kwargs)
+                except _TooFar:
+                    pass
+                finally:
+                    self._lowering -= 1
+            if func._can_decompose() and func.namespace == "aten":
+                with self:
+                    found = func.decompose(*args, **kwargs)
+                if found is not NotImplemented:
+                    return found
+        result = run(func, args, kwargs)
+        self.note(func, args, kwargs, result)
+        return result
+
+    def note(self, target: Any, args: Any, kwargs: dict[str, Any], result: Any) -> Step:
+        """Add a step: tensors among the arguments become values, tensors in the result get new ones."""
+        step = Step(
+            target,
+            over(tuple(args), Tensor, self.value),
+            over(kwargs, Tensor, self.value),
+            line=where(),
+            module=self._module(),
+            smooth=torch.is_grad_enabled(),
+        )
+        depends = any(value.depends for value in step.inputs)
+        step.result = over(result, Tensor, lambda tensor: self._hold(tensor, Value.of(tensor, depends, step)))
+        self.steps.append(step)
+        return step
+
+    def _module(self) -> str:
+        return _STANDING[-1].module if _STANDING else self._modules[-1] if self._modules else ""
+
+    def value(self, tensor: Tensor) -> Value:
+        """The value that a tensor has now; one never seen before is a constant."""
+        held = self._held.get(id(tensor))
+        if held is None:
+            value = self._hold(tensor, Value.of(tensor, False))
+            self.constants.append(value)
+            return value
+        _, value, version = held
+        place = _storage(tensor)
+        if version == self._version.get(place, 0):
+            return value
+        root = self._root(place)
+        step = self._append(aten.as_strided.default, (self.value(root), *_layout(tensor)), tensor)
+        return self._hold(tensor, step.result)
+
+    def _append(self, target: Any, args: tuple[Any, ...], tensor: Tensor) -> Step:
+        depends = any(entry.depends for entry in args if isinstance(entry, Value))
+        step = Step(target, args, {}, line=where(), smooth=torch.is_grad_enabled())
+        step.result = Value.of(tensor, depends, step)
+        self.steps.append(step)
+        return step
+
+    def _hold(self, tensor: Tensor, value: Value) -> Value:
+        place = _storage(tensor)
+        self._held[id(tensor)] = (tensor, value, self._version.get(place, 0))
+        self._storages.setdefault(place, []).append(id(tensor))
+        return value
+
+    def _root(self, place: int) -> Tensor:
+        """The tensor that owns a storage: the first that was seen with it."""
+        return self._held[self._storages[place][0]][0]
+
+    def _write(self, func: Any, args: Any, kwargs: Any, written: list[Tensor]) -> Any:
+        """A write in place: the memory is written, and noted are a new value for the tensor and for what shares it."""
+        for tensor in written:
+            if _storage(tensor) in self._given:
+                raise WonderlandError(
+                    f"The program writes into one of its inputs ({spelled_op(func)}, {where()}): "
+                    "work on a copy, x.clone(), or without the underscore."
+                )
+        pure = functional(func)
+        if not known(pure) and (lower := decomposition(pure)) is not None:
+            return self._write_lowered(func, lower, args, kwargs, written)
+        before = (over(tuple(args), Tensor, self.value), over(kwargs, Tensor, self.value))
+        held = {id(tensor): self.value(tensor) for tensor in written}
+        for tensor in written:
+            self._keep(tensor)
+        result = run(func, args, kwargs)
+        step = Step(pure, *_arguments(func, *before), line=where(), smooth=torch.is_grad_enabled())
+        step.module = self._module()
+        depends = any(value.depends for value in step.inputs)
+        fresh = [Value.of(tensor, depends, step) for tensor in written]
+        given = result if isinstance(result, tuple | list) else [result]
+        others = [entry for entry in given if isinstance(entry, Tensor) and not any(entry is one for one in written)]
+        more = [self._hold(tensor, Value.of(tensor, depends, step)) for tensor in others]
+        step.result = fresh[0] if len(fresh) + len(more) == 1 else (*more, *fresh)
+        self.steps.append(step)
+        for tensor, value in zip(written, fresh, strict=True):
+            self._now(tensor, value if torch.is_grad_enabled() else self._replaced(held[id(tensor)], value, tensor))
+        return result
+
+    def _write_lowered(self, func: Any, lower: Any, args: Any, kwargs: Any, written: list[Tensor]) -> Any:
+        """A write whose functional form is made of simpler operators: these are noted, and what they give is written."""
+        plain, named = _arguments(func, args, kwargs)
+        with self:
+            found = lower(*plain, **named)
+            found = found if isinstance(found, tuple | list) else (found,)
+        for tensor, new in zip(written, found[len(found) - len(written) :], strict=True):
+            value = self.value(new)
+            self._keep(tensor)
+            run(aten.copy_.default, (tensor, new), {})
+            self._now(tensor, value)
+        others = found[: len(found) - len(written)]
+        return written[0] if not others else others[0] if len(others) == 1 else tuple(others)
+
+    def _replaced(self, before: Value, after: Value, tensor: Tensor) -> Value:
+        """Without gradients a write changes numbers and no derivative: those of the old value still hold."""
+        if not before.depends or not before.smooth:
+            return after
+        step = Step(replaced, (before, after), {}, line=where(), module=self._module())
+        step.result = Value.of(tensor, True, step)
+        self.steps.append(step)
+        return step.result
+
+    def _keep(self, tensor: Tensor) -> None:
+        """Copy the numbers of every value that shares a tensor's memory, before they are overwritten."""
+        place = _storage(tensor)
+        for one in self._storages.get(place, ()):
+            held, value, _ = self._held[one]
+            if value.now is held:
+                value.now = held.clone()
+
+    def _now(self, tensor: Tensor, value: Value) -> None:
+        """From here on a tensor has a new value, and what shares its memory reads from the owner's new value."""
+        place = _storage(tensor)
+        ids = self._storages.setdefault(place, [])
+        if len(ids) < 2:
+            self._hold_again(tensor, value, place)
+            return
+        root = self._root(place)
+        if root is not tensor:
+            owner = self.value(root)
+            value = self._append(aten.as_strided_scatter.default, (owner, value, *_layout(tensor)), root).result
+        self._version[place] = self._version.get(place, 0) + 1
+        self._hold_again(root, value, place)
+
+    def _hold_again(self, tensor: Tensor, value: Value, place: int) -> None:
+        if id(tensor) not in self._held:
+            self._storages.setdefault(place, []).append(id(tensor))
+        self._held[id(tensor)] = (tensor, value, self._version.get(place, 0))
+
+    def seen(self, tensor: Tensor) -> Value | None:
+        """The value of a tensor, None if the program has not met it."""
+        return self.value(tensor) if id(tensor) in self._held else None
+
+
+class _Leaving(TorchFunctionMode):
+    """Stops tensors that depend on the inputs from leaving PyTorch: what came back would look like a constant."""
+
+    def __init__(self, recorder: Recorder):
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        way = _LEAVING.get(func)
+        if way and args and isinstance(args[0], Tensor) and self.recorder.value(args[0]).depends:
+            raise WonderlandError(
+                f"A tensor leaves the program through {way} ({where()}), so its derivative would be lost: "
+                "stay in torch operations, or make the function a primitive with autodiff.primitive."
+            )
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def recording(
+    inputs: list[Tensor], module: nn.Module | None = None, *, differentiates: bool = False, equations: bool = False
+) -> Iterator[Recorder]:
+    """Note what runs in this context as a function of the inputs.
+
+    `differentiates` says that derivatives of the record will be taken, `equations` that no kernel may stand in it for which
+    there is only one derivative, as is so within another derivative.
+    """
+    from wonderland.autodiff.functions import functions_as_primitives
+
+    twice = equations or any(one.differentiates for one in ACTIVE)
+    recorder = Recorder(inputs, differentiates)
+    with ExitStack() as stack:
+        stack.enter_context(native.recording("equations" if twice else "kernels"))
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(functions_as_primitives())
+        stack.enter_context(_plain_kernels())
+        stack.enter_context(_Leaving(recorder))
+        stack.enter_context(recorder)
+        if module is not None:
+            stack.enter_context(named(module, recorder))
+        ACTIVE.append(recorder)
+        try:
+            yield recorder
+        finally:
+            ACTIVE.remove(recorder)
+
+
+@contextmanager
+def _plain_kernels() -> Iterator[None]:
+    """Keep recurrent layers from taking one kernel for all of their steps, which no rule could see into."""
+    had = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(had)
+
+
+@contextmanager
+def named(module: nn.Module, recorder: Recorder) -> Iterator[None]:
+    """Let steps know in which submodule they ran."""
+    names = {id(one): name for name, one in module.named_modules()}
+
+    def enter(one: nn.Module, _: Any) -> None:
+        recorder._modules.append(names.get(id(one), ""))
+
+    def leave(one: nn.Module, *_: Any) -> None:
+        recorder._modules.pop()
+
+    hooks = []
+    for one in module.modules():
+        hooks += [one.register_forward_pre_hook(enter), one.register_forward_hook(leave, always_call=True)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without torch's own graph, unless somebody records: then the mode belongs to the program that is recorded."""
+    with torch.set_grad_enabled(torch.is_grad_enabled() and bool(ACTIVE)):
+        yield
+
+
+@contextmanager
+def standing_for(step: Step) -> Iterator[None]:
+    """What is recorded here belongs to a step of another record: its line and its module are told."""
+    if not ACTIVE:
+        yield
+        return
+    _STANDING.append(step)
+    try:
+        yield
+    finally:
+        _STANDING.pop()
+
+
+def where() -> str:
+    """The line of the user's program that is running: the innermost one outside of torch and of this package."""
+    if _STANDING:
+        return _STANDING[-1].line
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_OWN):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def run(func: Any, args: Any, kwargs: Any) -> Any:
+    """An operator as it runs outside of a record: within one, numbers that are lazily conjugated would be taken as they lie."""
+    keys = torch._C.DispatchKey
+    with (
+        torch._C._SetExcludeDispatchKeyGuard(keys.Conjugate, False),
+        torch._C._SetExcludeDispatchKeyGuard(keys.Negative, False),
+    ):
+        return func(*args, **kwargs)
+
+
+def replaced(before: Tensor, after: Tensor) -> Tensor:
+    """The second's numbers with the first's derivative."""
+    return after.view_as(after)
+
+
+replaced.name_ = "replaced"  # pyright: ignore[reportFunctionMemberAccess]
+RULES[replaced] = Rule({0: lambda g, n: g, 1: nothing}, tangent=lambda t, n: t.get(0))
+
+
+def spelled_op(func: Any) -> str:
+    """An operator as users know it: "add_"."""
+    return func._schema.name.removeprefix("aten::")
+
+
+def _storage(tensor: Tensor) -> int:
+    try:
+        return tensor.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):
+        return id(tensor)
+
+
+def _layout(tensor: Tensor) -> tuple[list[int], list[int], Any]:
+    return list(tensor.shape), list(tensor.stride()), tensor.storage_offset()
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
+    """The tensors that an operator writes to."""
+    found = []
+    for index, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            given = args[index] if index < len(args) else kwargs.get(argument.name)
+            found += [given] if isinstance(given, Tensor) else list(given or ())
+    return found
+
+
+@cache
+def functional(func: Any) -> Any:
+    """The operator that gives what another one writes."""
+    name = func._schema.name.removeprefix("aten::")
+    packets = []
+    if func.namespace == "aten":
+        base = name.removesuffix("_") if func._schema.name.endswith("_") else name
+        packets = [getattr(aten, one) for one in (base, f"{base}_functional") if hasattr(aten, one)]
+    wanted = [(argument.name, str(argument.type)) for argument in func._schema.arguments if not argument.is_out]
+    for packet in packets:
+        for overload in packet.overloads():
+            one = getattr(packet, overload)
+            given = [(argument.name, str(argument.type)) for argument in one._schema.arguments]
+            if not one._schema.is_mutable and given == wanted:
+                return one
+    raise WonderlandError(
+        f"{spelled_op(func)} writes into memory in a way that has no functional form, so it cannot be traced: "
+        "compute a new tensor instead."
+    )
+
+
+def _arguments(func: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of the functional form: the same, defaults written out, without what was only there to be written."""
+    named = bound(func, args, kwargs)
+    kept = [argument for argument in func._schema.arguments if not argument.is_out]
+    return (
+        tuple(named[argument.name] for argument in kept if not argument.kwarg_only),
+        {argument.name: named[argument.name] for argument in kept if argument.kwarg_only},
+    )

@@ -1,0 +1,1 @@
+"""Derivative rules, one family of primitives a file."""

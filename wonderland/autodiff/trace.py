@@ -1,0 +1,303 @@
+"""Traces: a function of tensors as the list of primitives that it ran, to read, to run again and to differentiate."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from wonderland.autodiff import code, cost, memory
+from wonderland.autodiff.node import Step, Value, over
+from wonderland.autodiff.program import Program
+from wonderland.autodiff.record import ACTIVE, named, quiet
+from wonderland.autodiff.tape import pull
+from wonderland.autodiff.transforms import Recorded, _name
+from wonderland.core import WonderlandError
+
+
+class Trace:
+    """The evaluation trace of a function: its primitives in order, with shapes, costs and source lines.
+
+    Print it for Python that runs; call it with tensors of the same shapes to run it; `reverse()` is the program that computes
+    its gradients, again a trace. Where the function decided by its numbers, the trace has the branch that was taken.
+    """
+
+    def __init__(self, run: Recorded, name: str, labels: list[str] | None = None):
+        self.name = name
+        self.nesting, self.out_nesting = run.nesting, run.out_nesting
+        self.inputs = list(run.inputs)
+        self.outputs: list[Any] = [
+            value if value is not None else entry for value, entry in zip(run.outputs, run.flat, strict=True)
+        ]
+        steps, same = _tidy(run.steps)
+        self.outputs = [same.get(id(value), value) for value in self.outputs]
+        self.steps = _needed(steps, [value for value in self.outputs if isinstance(value, Value)])
+        used = {id(value) for step in self.steps for value in step.inputs} | {id(value) for value in self.outputs}
+        self.constants = [
+            (value, value.now) for value in run.recorder.constants if id(value) in used and value.now is not None
+        ]
+        self.plain = [None if isinstance(entry, Tensor) else entry for entry in run.given]
+        self.labels = labels or [f"x{number}" if number else "x" for number in range(len(self.inputs))]
+        held = {id(value) for value, _ in self.constants}
+        for step in self.steps:
+            for value in (*step.inputs, *step.outputs):
+                if id(value) not in held:
+                    value.now = None
+        for value in self.inputs:
+            value.now = None
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """A name for every value."""
+        found: dict[int, str] = {}
+        taken: set[str] = set()
+
+        def name(value: Value, wanted: str) -> None:
+            text, number = wanted, 2
+            while text in taken:
+                text, number = f"{wanted}_{number}", number + 1
+            taken.add(text)
+            found[id(value)] = text
+
+        for value, label in zip(self.inputs, self.labels, strict=True):
+            name(value, code.identifier(label))
+        for number, (value, _) in enumerate(self.constants):
+            name(value, f"c{number}")
+        count = 0
+        for step in self.steps:
+            for value in step.outputs:
+                if id(value) not in found:
+                    name(value, f"v{count}")
+                    count += 1
+        return found
+
+    @cached_property
+    def program(self) -> Program:
+        """The trace as closures, made at the first run."""
+        return Program(self.inputs, self.constants, self.steps, self.outputs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        flat, nesting = tree_flatten((args, kwargs))
+        if nesting != self.nesting:
+            raise WonderlandError(f"This trace takes its arguments as it was made with: {self.nesting}, not {nesting}.")
+        tensors = [entry for entry in flat if isinstance(entry, Tensor)]
+        for label, value, tensor in zip(self.labels, self.inputs, tensors, strict=True):
+            if tuple(tensor.shape) != value.shape or tensor.dtype != value.dtype:
+                had = Value.of(tensor, True).words()
+                raise WonderlandError(f"This trace was made for {label} of {value.words()}, not of {had}: trace again.")
+        with quiet():
+            found = self.program(tensors)
+        flat_out = [
+            entry if isinstance(value, Value) else value for entry, value in zip(found, self.outputs, strict=True)
+        ]
+        return tree_unflatten(flat_out, self.out_nesting)
+
+    def reverse(self) -> "Trace":
+        """The program that gives the output and the gradients by all inputs of floating point numbers.
+
+        It takes the inputs of this trace, then, unless the output is one number, a cotangent for each output.
+        """
+        outputs = [value for value in self.outputs if isinstance(value, Value)]
+        smooth = [value for value in outputs if value.smooth]
+        if not smooth:
+            raise WonderlandError(f"{self.name} gives nothing that has a derivative.")
+        single = len(outputs) == 1 and outputs[0].numel == 1 and not outputs[0].dtype.is_complex
+
+        def joint(*flat: Tensor) -> Any:
+            tensors, slopes = list(flat[: len(self.inputs)]), list(flat[len(self.inputs) :])
+            inner = Recorded(lambda *x: self.program(x), tuple(tensors))
+            if single:
+                like = inner.flat[0]
+                slopes = [torch.ones(like.shape, dtype=like.dtype, device=like.device)]
+            sources = [value for value in inner.inputs if value.smooth]
+            ends = [value for value in inner.outputs if value is not None and value.smooth]
+            found = pull(inner.steps, sources, ends, slopes)
+            named = iter(found)
+            pairs = [(tensor, next(named)) for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
+            gradients = [torch.zeros_like(tensor) if slope is None else slope for tensor, slope in pairs]
+            return [*inner.flat, *gradients]
+
+        def example(value: Value) -> Tensor:
+            return torch.zeros(value.shape, dtype=value.dtype, device=value.device)
+
+        flat = [example(value) for value in self.inputs]
+        extra = [] if single else [example(value) for value in smooth]
+        labels = self.labels + [f"g{number}" if number else "g" for number in range(len(extra))]
+        return Trace(Recorded(joint, (*flat, *extra), differentiates=False), f"{self.name}_reverse", labels)
+
+    @cached_property
+    def flops(self) -> int:
+        """Floating point operations of one run."""
+        return sum(cost.flops(step) for step in self.steps)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes that the steps read and write."""
+        return sum(cost.moved(step) for step in self.steps)
+
+    def timeline(self) -> list[memory.Moment]:
+        """Bytes of intermediate values alive at each step."""
+        return memory.timeline(self.inputs, self.steps, self.outputs, [value for value, _ in self.constants])
+
+    @cached_property
+    def peak(self) -> int:
+        """The most bytes of intermediate values alive at once."""
+        return max((moment.live for moment in self.timeline()), default=0)
+
+    def graph(self) -> Any:
+        """The trace as a torch.fx module, for `torch.compile` and other tools; it takes the inputs as a flat list."""
+        from wonderland.autodiff.graph import graph
+
+        return graph(self)
+
+    def code(self) -> str:
+        """The trace as Python."""
+        return code.written(self)
+
+    def __str__(self) -> str:
+        return self.code()
+
+    def __repr__(self) -> str:
+        return f"Trace of {self.name}: {len(self.steps)} steps, {self.flops:,} operations"
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def table(self) -> str:
+        """One line a step: what it is, what it gives, what it costs, where it came from."""
+        from wonderland.autodiff.show import table
+
+        return table(self)
+
+    def html(self) -> str:
+        """A page to look at."""
+        from wonderland.autodiff.show import page
+
+        return page(self)
+
+    def _repr_html_(self) -> str:
+        from wonderland.autodiff.show import fragment
+
+        return fragment(self)
+
+
+def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Trace:
+    """Run a function, or a module with its parameters, and keep what it did.
+
+    A module's parameters become inputs before the others: the trace is called as trace(parameters(module), *args).
+
+    >>> found = trace(lambda x: (x.exp() + 1).sum(), torch.zeros(3))
+    >>> [step.name for step in found.steps]
+    ['aten.exp.default', 'aten.add.Tensor', 'aten.sum.default']
+    >>> found(torch.ones(3))
+    tensor(11.1548)
+    """
+    if isinstance(f, nn.Module):
+        own = parameters(f)
+        run = Recorded(partial(call, f), (own, *args), kwargs, differentiates=False)
+        return Trace(run, type(f).__name__, [*own, *_labels((args, kwargs))])
+    return Trace(
+        Recorded(f, args, kwargs, differentiates=False),
+        _name(f) if _name(f) != "<lambda>" else "program",
+        _labels((args, kwargs)),
+    )
+
+
+def parameters(module: nn.Module) -> dict[str, Tensor]:
+    """The parameters of a module by name, each once though it may be used twice."""
+    return {name: value.detach() for name, value in module.named_parameters()}
+
+
+def call(module: nn.Module, own: dict[str, Tensor], *args: Any, **kwargs: Any) -> Any:
+    """A module called with other tensors in the place of its parameters: a function of them, to differentiate.
+
+    >>> layer = nn.Linear(2, 1)
+    >>> call(layer, {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}, torch.ones(2))
+    tensor([2.])
+    """
+    with swapped(module, own), ExitStack() as stack:
+        for recorder in ACTIVE:
+            stack.enter_context(named(module, recorder))
+        return module(*args, **kwargs)
+
+
+@contextmanager
+def swapped(module: nn.Module, own: dict[str, Tensor]) -> Iterator[None]:
+    """Put tensors in the place of parameters, tied ones everywhere, and the parameters back at the end."""
+    known = dict(module.named_parameters())
+    for name in own:
+        if name not in known:
+            raise WonderlandError(f"{type(module).__name__} has no parameter {name!r}.")
+    new = {id(known[name]): tensor for name, tensor in own.items()}
+    kept: list[tuple[nn.Module, str, Any]] = []
+    try:
+        for one in module.modules():
+            for name, value in one._parameters.items():
+                if value is not None and id(value) in new:
+                    kept.append((one, name, value))
+        for one, name, value in kept:
+            one._parameters[name] = new[id(value)]  # pyright: ignore[reportArgumentType]
+        yield
+    finally:
+        for one, name, value in kept:
+            one._parameters[name] = value
+
+
+def _labels(tree: Any) -> list[str]:
+    """Names for the tensors among arguments: keywords as they are, others by their place."""
+    args, kwargs = tree
+    found: list[str] = []
+
+    def walk(entry: Any, label: str) -> None:
+        if isinstance(entry, Tensor):
+            found.append(label)
+        elif isinstance(entry, dict):
+            for key, one in entry.items():
+                walk(one, str(key))
+        elif isinstance(entry, list | tuple):
+            for number, one in enumerate(entry):
+                walk(one, f"{label}_{number}")
+
+    for number, entry in enumerate(args):
+        walk(entry, f"x{number}" if len(args) > 1 else "x")
+    for key, entry in kwargs.items():
+        walk(entry, key)
+    return found
+
+
+def _tidy(steps: list[Step]) -> tuple[list[Step], dict[int, Value]]:
+    """The steps without those that give what they were given: views of the same shape, detaching what is constant."""
+    same: dict[int, Value] = {}
+    kept = []
+    for step in steps:
+        if same and any(id(value) in same for value in step.inputs):
+            change = lambda value: same.get(id(value), value)  # noqa: E731
+            step = replace(step, args=over(step.args, Value, change), kwargs=over(step.kwargs, Value, change))
+            for value in step.outputs:
+                value.origin = step
+        name, value = cost.packet(step.target), step.result
+        idle = (
+            name in ("view", "alias", "expand", "_unsafe_view")
+            and isinstance(value, Value)
+            and value.shape == step.inputs[0].shape
+        )
+        if idle or (name == "detach" and not step.inputs[0].depends):
+            same[id(value)] = step.inputs[0]
+        else:
+            kept.append(step)
+    return kept, same
+
+
+def _needed(steps: list[Step], outputs: list[Value]) -> list[Step]:
+    """The steps that the outputs depend on, in their order."""
+    wanted = {id(value) for value in outputs}
+    kept = []
+    for step in reversed(steps):
+        if any(id(value) in wanted for value in step.outputs):
+            kept.append(step)
+            wanted.update(id(value) for value in step.inputs)
+    return kept[::-1]
