@@ -7,12 +7,14 @@ from wonderland.core.lazy import door
 from wonderland.version import __version__
 
 if TYPE_CHECKING:
+    from wonderland.autodiff.trace import trace
     from wonderland.laws.check import check
     from wonderland.recipes.fit import fit
     from wonderland.ship.run import Run, load
 
 # Importing torch takes seconds, so each name is fetched at its first use.
-_FOLDERS = ("data", "laws", "models", "nn", "ops", "optim", "recipes", "ship", "tasks", "train", "trust", "understand")
+_FOLDERS = ("autodiff", "data", "laws", "models", "nn", "ops", "optim", "recipes", "ship", "tasks", "train", "trust",
+            "understand")  # fmt: skip
 __getattr__, __dir__ = door(
     __name__,
     {
@@ -20,8 +22,9 @@ __getattr__, __dir__ = door(
         "fit": "wonderland.recipes.fit",
         "load": "wonderland.ship.run",
         "Run": "wonderland.ship.run",
+        "trace": "wonderland.autodiff.trace",
     }
     | {folder: f"wonderland.{folder}" for folder in _FOLDERS},
 )
 
-__all__ = ["Run", "WonderlandError", "__version__", "check", "fit", "load"]
+__all__ = ["Run", "WonderlandError", "__version__", "check", "fit", "load", "trace"]

@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 FOLDERS = [
     "core",
     "ops",
+    "autodiff",
     "laws",
     "nn",
     "optim",

@@ -1,15 +1,11 @@
 """check: try laws such as causality on a module of yours or of any library, and say where one is broken."""
 
 import argparse
-import importlib
-import importlib.util
 import math
-import os
-import sys
-from types import ModuleType
 from typing import Any
 
-from wonderland.core.errors import WonderlandError, nearest
+from wonderland.cli.target import line, named
+from wonderland.core.errors import WonderlandError
 
 LARGEST = 10_000_000
 
@@ -80,16 +76,7 @@ def _example(found: argparse.Namespace) -> Any:
 
 def _built(target: str) -> Any:
     """The module behind package.module:Name or path/to/file.py:Name."""
-    place, _, name = target.rpartition(":")
-    if not place or not name:
-        raise WonderlandError(
-            f"{target!r} names no factory: write package.module:Name or path/to/file.py:Name, with what builds the module."
-        )
-    thing: Any = _imported(place)
-    for step in name.split("."):
-        if not hasattr(thing, step):
-            raise WonderlandError(f"There is no {step!r} in {place}.{nearest(step, vars(thing))}")
-        thing = getattr(thing, step)
+    thing = named(target, "what builds the module")
     from torch import nn
 
     if not isinstance(thing, nn.Module) and callable(thing):
@@ -97,34 +84,9 @@ def _built(target: str) -> Any:
             thing = thing()
         except (Exception, SystemExit) as error:
             raise WonderlandError(
-                f"{target} could not be called without arguments ({type(error).__name__}: {_line(error)}): "
+                f"{target} could not be called without arguments ({type(error).__name__}: {line(error)}): "
                 "name a function that builds the module."
             ) from error
     if not isinstance(thing, nn.Module):
         raise WonderlandError(f"{target} gives a {type(thing).__name__}, and laws are checked on a torch module.")
     return thing
-
-
-def _imported(place: str) -> ModuleType:
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        if not place.endswith(".py"):
-            return importlib.import_module(place)
-        if not os.path.isfile(place):
-            raise WonderlandError(f"There is no file {place}.")
-        spec = importlib.util.spec_from_file_location(os.path.basename(place)[:-3], place)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(spec.name, module)
-        spec.loader.exec_module(module)
-        return module
-    except WonderlandError:
-        raise
-    except Exception as error:
-        raise WonderlandError(f"{place} could not be imported ({type(error).__name__}: {_line(error)}).") from error
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).splitlines() or ["no message"])[0]

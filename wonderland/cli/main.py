@@ -5,11 +5,11 @@ import os
 import sys
 from typing import NoReturn
 
-from wonderland.cli import check, evaluate, fit, inspect, predict
+from wonderland.cli import check, doctor, evaluate, fit, inspect, predict, trace
 from wonderland.core.errors import WonderlandError, nearest
 from wonderland.version import __version__
 
-VERBS = (fit, predict, evaluate, inspect, check)
+VERBS = (fit, predict, evaluate, inspect, check, trace, doctor)
 
 
 class Parser(argparse.ArgumentParser):
@@ -55,7 +55,7 @@ def parse(words: list[str]) -> argparse.Namespace:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; returns its exit code: 0 well, 1 a law is broken, 2 bad input, 130 or 143 stopped."""
+    """Run one command; returns its exit code: 0 well, 1 a law is broken or a model sick, 2 bad input, 130 or 143 stopped."""
     try:
         found = parse(sys.argv[1:] if words is None else words)
         if not hasattr(found, "run"):
