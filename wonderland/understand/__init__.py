@@ -1,16 +1,21 @@
-"""Look inside: charts, the report of a run, what a model costs, and what it looks at."""
+"""Look inside: charts, the report of a run, what a model costs, what it looks at, and what makes it sick."""
 
 from wonderland.understand import charts
 from wonderland.understand.cost import Cost, Layer, cost
+from wonderland.understand.doctor import Diagnosis, Finding, Vitals, doctor
 from wonderland.understand.importance import Importance, permutation_importance, saliency
 from wonderland.understand.report import render, verdict
 
 __all__ = [
     "Cost",
+    "Diagnosis",
+    "Finding",
     "Importance",
     "Layer",
+    "Vitals",
     "charts",
     "cost",
+    "doctor",
     "permutation_importance",
     "render",
     "saliency",
