@@ -46,16 +46,18 @@ def shorter_first(examples: Examples, done: float, draw: torch.Generator) -> Exa
     """A batch shortened at random: few words at first, up to all of them after a fifth of training; blanks grow later.
 
     From whole rows alone a network finds no first step within thousands: sixteen words are a plateau, two are not. How the
-    words are counted is learned among few blanks, where a step costs little, and stretched after three fifths of training,
-    more often a little than far.
+    words are counted is learned among few blanks, where a step costs little, and stretched from half of training on, more
+    often a little than far; the last quarter has whole rows, scattered anew each time.
     """
     words = _most(examples)
     blanks = examples.inputs.shape[1] - 2 * words - 1
+    if done > 0.75:
+        return shortened(examples, words, blanks, draw)
     most = round(min(words, 2 + (words - 2) * done / 0.2))
     said = int(torch.randint(max(1, most // 2), most + 1, (1,), generator=draw))
     near = min(2 * said, blanks)
-    far = round(near + (blanks - near) * min(1.0, max(0.0, (done - 0.6) / 0.2)))
-    share = float(torch.rand(1, generator=draw)) ** (2 if done > 0.6 else 1)
+    far = round(near + (blanks - near) * min(1.0, max(0.0, (done - 0.5) / 0.2)))
+    share = float(torch.rand(1, generator=draw)) ** (2 if done > 0.5 else 1)
     return shortened(examples, said, round(far * share), draw)
 
 
