@@ -8,7 +8,6 @@ Needs the extra `bench` (transformers, mambapy). Outputs are compared before any
 """
 
 import argparse
-import resource
 import subprocess
 import sys
 import time
@@ -231,6 +230,12 @@ def growth(rounds: int) -> None:
         print(f"{name} 1k to 16k: time {last[0] / first[0]:.1f}x, memory {last[1] / first[1]:.1f}x")
 
 
+def _highest() -> int:
+    """The most memory this process has had, in KiB; getrusage would also count that of its parent."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
+
+
 def measure(what: str) -> None:
     name, t = what.split(",")
     mixer = {"Mamba": Mamba, "RWKV": RWKV}[name].spec()
@@ -238,10 +243,10 @@ def measure(what: str) -> None:
     x = torch.randn(1, int(t), DIM)
     small = torch.randn(1, 16, DIM)
     both(model, lambda: model(small))()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _highest()
     run = both(model, lambda: model(x))
     run()
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    peak = (_highest() - before) / 1024
     times = []
     for _ in range(5):
         began = time.perf_counter()

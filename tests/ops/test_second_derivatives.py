@@ -8,6 +8,7 @@ from wonderland.ops.rms_norm import rms_norm
 from wonderland.ops.scan import linear_scan
 from wonderland.ops.selective_scan import chunked, selective_scan
 from wonderland.ops.short_convolution import short_convolution
+from wonderland.ops.squared_relu import squared_relu
 from wonderland.ops.wkv import wkv
 
 
@@ -38,6 +39,7 @@ CASES = {
         lambda: (new(1, 1, 3, 2), new(1, 1, 3, 2), new(1, 1, 3, 2)),
     ),
     "wkv": (lambda k, v, w, u: wkv(k, v, -w.exp(), u)[0], lambda: (new(1, 4, 2), new(1, 4, 2), new(2), new(2))),
+    "squared_relu": (squared_relu, lambda: (new(3, 4),)),
     "rms_norm": (lambda x, gain: rms_norm(x, gain, 1e-3), lambda: (new(3, 4), new(4))),
 }
 

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest, part
+from wonderland.ops.squared_relu import squared_relu as _squared_relu
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -32,7 +33,7 @@ def leaky_relu(x: Tensor) -> Tensor:
 @part
 def squared_relu(x: Tensor) -> Tensor:
     """max(x, 0) squared. Paper: So et al., 2021; RWKV's channel mixer."""
-    return F.relu(x).square()
+    return _squared_relu(x)
 
 
 @part

@@ -12,6 +12,7 @@ from wonderland.nn.mixer import Mixer, lengths
 from wonderland.nn.past import latest
 from wonderland.nn.state import Layout, Slot, State
 from wonderland.ops import steps
+from wonderland.ops.squared_relu import squared_relu
 from wonderland.ops.wkv import EMPTY, wkv
 
 
@@ -71,7 +72,7 @@ class RWKVChannel(Mixer):
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         last = None if state is None else state[0]
         before = shifted(x, last)
-        hidden = self.key(torch.lerp(before, x, self.mix_key)).relu().square()
+        hidden = squared_relu(self.key(torch.lerp(before, x, self.mix_key)))
         gate = torch.sigmoid(self.receptance(torch.lerp(before, x, self.mix_receptance)))
         y = gate * self.value(hidden)
         return y, (latest(x, last, mask, 1),)

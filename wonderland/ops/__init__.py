@@ -9,6 +9,7 @@ from wonderland.ops.scan import associative_scan, linear_scan
 from wonderland.ops.selective_scan import selective_scan
 from wonderland.ops.short_convolution import short_convolution
 from wonderland.ops.softmax import masked_softmax
+from wonderland.ops.squared_relu import squared_relu
 from wonderland.ops.wkv import wkv
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "recurrence",
     "selective_scan",
     "short_convolution",
+    "squared_relu",
     "wkv",
 ]

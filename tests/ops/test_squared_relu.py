@@ -1,0 +1,24 @@
+"""The squared rectifier: the short form equals the equation."""
+
+import pytest
+import torch
+
+from tests.ops.compare import PRECISION, agree
+from wonderland.ops.squared_relu import reference, squared_relu
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 7, 19)])
+def test_both_forms_agree(shape, dtype):
+    x = torch.randn(shape, dtype=dtype, requires_grad=True)
+    agree([lambda form=form: (form(x),) for form in (reference, squared_relu)], [x], PRECISION[dtype])
+
+
+def test_the_input_stays_as_it_was():
+    x = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)
+    y = squared_relu(x)
+    y.sum().backward()
+    assert x.tolist() == [-1, 0, 2]
+    assert y.tolist() == [0, 0, 4]
+    assert x.grad is not None
+    assert x.grad.tolist() == [0, 0, 4]
