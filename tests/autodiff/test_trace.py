@@ -101,6 +101,16 @@ def test_other_numbers_run_through_the_same_program():
         program(x)
 
 
+def test_what_is_no_tensor_stays_as_it_was():
+    program = autodiff.trace(lambda x, power: x**power, torch.ones(2), 3)
+    assert program(torch.full((2,), 2.0), 3).tolist() == [8, 8]
+    message = "This trace was made with 3 where 4 is given now: trace again."
+    with pytest.raises(WonderlandError, match=re.escape(message)):
+        program(torch.ones(2), 4)
+    with pytest.raises(WonderlandError, match="was made with a tensor where 1 is given now"):
+        program(1, 3)
+
+
 def test_an_output_of_many_numbers_takes_a_cotangent():
     x = torch.randn(3, dtype=D)
     program = autodiff.trace(torch.sin, x).reverse()
@@ -120,8 +130,8 @@ def test_the_reverse_program_can_be_reversed_and_compiled():
     torch.testing.assert_close(
         autodiff.grad(lambda x: program(x)[1].sum())(x), autodiff.grad(lambda x: slope(x).sum())(x)
     )
-    compiled = torch.compile(program.graph(), backend="aot_eager", fullgraph=True)
-    torch.testing.assert_close(list(compiled(x)), list(program(x)))
+    compiled = program.compile(backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), program(x))
 
 
 def test_random_numbers_are_drawn_again_at_each_run():

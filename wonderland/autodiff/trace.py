@@ -1,6 +1,6 @@
 """Traces: a function of tensors as the list of primitives that it ran, to read, to run again and to differentiate."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -17,6 +17,9 @@ from wonderland.autodiff.record import ACTIVE, named, quiet
 from wonderland.autodiff.tape import pull
 from wonderland.autodiff.transforms import Recorded, _name
 from wonderland.core import WonderlandError
+
+
+_MOVES = object()  # stands for a tensor among arguments that stay as they were
 
 
 class Trace:
@@ -40,7 +43,7 @@ class Trace:
         self.constants = [
             (value, value.now) for value in run.recorder.constants if id(value) in used and value.now is not None
         ]
-        self.plain = [None if isinstance(entry, Tensor) else entry for entry in run.given]
+        self.plain = [_MOVES if isinstance(entry, Tensor) else entry for entry in run.given]
         self.labels = labels or [f"x{number}" if number else "x" for number in range(len(self.inputs))]
         held = {id(value) for value, _ in self.constants}
         for step in self.steps:
@@ -81,20 +84,41 @@ class Trace:
         return Program(self.inputs, self.constants, self.steps, self.outputs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tensors = self._flat(args, kwargs)
+        with quiet():
+            return self._nested(self.program(tensors))
+
+    def compile(self, **options: Any) -> Callable[..., Any]:
+        """The trace as machine code, by `torch.compile` with its options; called as the trace is."""
+        compiled = torch.compile(self.graph(), **options)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            tensors = self._flat(args, kwargs)
+            with torch.no_grad():
+                return self._nested(compiled(*tensors))
+
+        return run
+
+    def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+        """The tensors among the arguments, if they are such as the trace was made with."""
         flat, nesting = tree_flatten((args, kwargs))
         if nesting != self.nesting:
             raise WonderlandError(f"This trace takes its arguments as it was made with: {self.nesting}, not {nesting}.")
+        for entry, fixed in zip(flat, self.plain, strict=True):
+            if isinstance(entry, Tensor) != (fixed is _MOVES) or (fixed is not _MOVES and entry != fixed):
+                had = "a tensor" if fixed is _MOVES else repr(fixed)
+                raise WonderlandError(f"This trace was made with {had} where {_told(entry)} is given now: trace again.")
         tensors = [entry for entry in flat if isinstance(entry, Tensor)]
         for label, value, tensor in zip(self.labels, self.inputs, tensors, strict=True):
             if tuple(tensor.shape) != value.shape or tensor.dtype != value.dtype:
                 had = Value.of(tensor, True).words()
                 raise WonderlandError(f"This trace was made for {label} of {value.words()}, not of {had}: trace again.")
-        with quiet():
-            found = self.program(tensors)
-        flat_out = [
-            entry if isinstance(value, Value) else value for entry, value in zip(found, self.outputs, strict=True)
-        ]
-        return tree_unflatten(flat_out, self.out_nesting)
+        return tensors
+
+    def _nested(self, found: Sequence[Any]) -> Any:
+        """Outputs in the nesting that the function gave them."""
+        flat = [entry if isinstance(value, Value) else value for entry, value in zip(found, self.outputs, strict=True)]
+        return tree_unflatten(flat, self.out_nesting)
 
     def reverse(self) -> "Trace":
         """The program that gives the output and the gradients by all inputs of floating point numbers.
@@ -245,6 +269,10 @@ def swapped(module: nn.Module, own: dict[str, Tensor]) -> Iterator[None]:
     finally:
         for one, name, value in kept:
             one._parameters[name] = value
+
+
+def _told(entry: Any) -> str:
+    return "a tensor" if isinstance(entry, Tensor) else repr(entry)
 
 
 def _labels(tree: Any) -> list[str]:
