@@ -18,7 +18,6 @@ from wonderland.autodiff.tape import pull
 from wonderland.autodiff.transforms import Recorded, _name
 from wonderland.core import WonderlandError
 
-
 _MOVES = object()  # stands for a tensor among arguments that stay as they were
 
 
