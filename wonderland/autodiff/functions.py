@@ -1,7 +1,6 @@
 """Programs inside programs: primitives of one's own, and torch's autograd functions, which bring a backward pass along."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from wonderland.autodiff.local import Shared
 from wonderland.autodiff.rules.table import RULES, Rule
 from wonderland.core import WonderlandError
 
@@ -102,6 +102,8 @@ class Context:
 class Applied:
     """The forward pass of an autograd function as a primitive: its outputs, then what else it saved for its backward pass."""
 
+    own_rule: Rule | None = None  # of this call: held here, so that it goes when the record goes
+
     def __init__(self, function: Any):
         self.function, self.name_ = function, f"{function.__module__}.{function.__qualname__}"
 
@@ -147,7 +149,7 @@ def _applied(function: Any, *args: Any) -> Any:
     with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad():
         outputs, own, context = run_forward(function, args)
     made = Applied(function)
-    RULES[made] = Rule(joint=_backward(made, context, len(outputs)))
+    made.own_rule = Rule(joint=_backward(made, context, len(outputs)))
     for recorder in ACTIVE:
         recorder.note(made, args, {}, (*outputs, *own))
     return outputs[0] if context.single else outputs
@@ -175,20 +177,21 @@ def _backward(made: Applied, context: Context, count: int) -> Callable[..., Any]
     return reverse
 
 
-@contextmanager
-def functions_as_primitives() -> Iterator[None]:
-    """While a program is recorded, calls of autograd functions are single steps."""
+def _patched() -> Any:
+    """Calls of autograd functions become single steps, in threads that record."""
     kept = torch.autograd.Function.__dict__["apply"]
-    if getattr(kept, "_traced", False):
-        yield
-        return
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        return _applied(cls, *args, **kwargs)
+        from wonderland.autodiff.record import ACTIVE
 
-    patched = classmethod(apply)
-    torch.autograd.Function.apply = patched  # pyright: ignore[reportAttributeAccessIssue]
-    try:
-        yield
-    finally:
-        torch.autograd.Function.apply = kept  # pyright: ignore[reportAttributeAccessIssue]
+        return _applied(cls, *args, **kwargs) if ACTIVE else kept.__get__(None, cls)(*args, **kwargs)
+
+    torch.autograd.Function.apply = classmethod(apply)  # pyright: ignore[reportAttributeAccessIssue]
+    return kept
+
+
+def _unpatched(kept: Any) -> None:
+    torch.autograd.Function.apply = kept
+
+
+FUNCTIONS_AS_PRIMITIVES = Shared(_patched, _unpatched)

@@ -12,14 +12,15 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from wonderland.autodiff.local import Pile, Shared
 from wonderland.autodiff.node import Step, Value, over
 from wonderland.autodiff.rules.table import RULES, Rule, bound, decomposition, known, nothing
 from wonderland.core import WonderlandError
 from wonderland.ops import native
 
 aten = torch.ops.aten
-ACTIVE: list["Recorder"] = []
-_STANDING: list[Step] = []
+ACTIVE: Pile["Recorder"] = Pile()
+_STANDING: Pile[Step] = Pile()
 _OWN = (str(torch.__path__[0]), *(str(Path(__file__).parents[1] / name) for name in ("autodiff", "cli")), "<")
 _LEAVING = {
     Tensor.numpy: "numpy()",
@@ -96,7 +97,7 @@ class Recorder(TorchDispatchMode):
         return step
 
     def _module(self) -> str:
-        return _STANDING[-1].module if _STANDING else self._modules[-1] if self._modules else ""
+        return _STANDING.last.module if _STANDING else self._modules[-1] if self._modules else ""
 
     def value(self, tensor: Tensor) -> Value:
         """The value that a tensor has now; one never seen before is a constant."""
@@ -240,35 +241,31 @@ def recording(
     `differentiates` says that derivatives of the record will be taken, `equations` that no kernel may stand in it for which
     there is only one derivative, as is so within another derivative.
     """
-    from wonderland.autodiff.functions import functions_as_primitives
+    from wonderland.autodiff.functions import FUNCTIONS_AS_PRIMITIVES
 
     twice = equations or any(one.differentiates for one in ACTIVE)
     recorder = Recorder(inputs, differentiates)
     with ExitStack() as stack:
         stack.enter_context(native.recording("equations" if twice else "kernels"))
         stack.enter_context(torch.enable_grad())
-        stack.enter_context(functions_as_primitives())
-        stack.enter_context(_plain_kernels())
+        stack.enter_context(FUNCTIONS_AS_PRIMITIVES.held())
+        stack.enter_context(_PLAIN_KERNELS.held())
         stack.enter_context(_Leaving(recorder))
         stack.enter_context(recorder)
         if module is not None:
             stack.enter_context(named(module, recorder))
-        ACTIVE.append(recorder)
-        try:
-            yield recorder
-        finally:
-            ACTIVE.remove(recorder)
+        stack.enter_context(ACTIVE.holding(recorder))
+        yield recorder
 
 
-@contextmanager
-def _plain_kernels() -> Iterator[None]:
-    """Keep recurrent layers from taking one kernel for all of their steps, which no rule could see into."""
+def _without_mkldnn() -> bool:
     had = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
-    try:
-        yield
-    finally:
-        torch._C._set_mkldnn_enabled(had)
+    return had
+
+
+# Keeps recurrent layers from taking one kernel for all of their steps, which no rule could see into.
+_PLAIN_KERNELS = Shared(_without_mkldnn, torch._C._set_mkldnn_enabled)
 
 
 @contextmanager
@@ -305,17 +302,14 @@ def standing_for(step: Step) -> Iterator[None]:
     if not ACTIVE:
         yield
         return
-    _STANDING.append(step)
-    try:
+    with _STANDING.holding(step):
         yield
-    finally:
-        _STANDING.pop()
 
 
 def where() -> str:
     """The line of the user's program that is running: the innermost one outside of torch and of this package."""
     if _STANDING:
-        return _STANDING[-1].line
+        return _STANDING.last.line
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename

@@ -156,7 +156,7 @@ def conj(x: Any) -> Any:
 def find(target: Any) -> Rule | None:
     """The rule of a primitive: its own, or that of all forms of the operator."""
     _load()
-    if (own := RULES.get(target)) is not None:
+    if (own := getattr(target, "own_rule", None) or RULES.get(target)) is not None:
         return own
     packet = getattr(target, "overloadpacket", None)
     if packet is None:
