@@ -104,7 +104,7 @@ TASKS = {
             batch=64,
             ease=beginnings_first,
             claims=(Claim("attention", 0.99),),
-            only=("attention", "Mamba", "S4D", "GRU"),
+            only=("attention", "Mamba", "RWKV", "S4D", "GRU"),
             note="Training begins with the beginnings of rows.",
         ),
         Task(
@@ -114,15 +114,14 @@ TASKS = {
             vocab=16,
             train=12_800,
             solved=0.97,
-            dim=128,
-            lr=2e-3,
+            lr=4e-3,
             steps=12_000,
             batch=32,
             ease=shorter_copies,
             claims=(Claim("Mamba", 0.95), Claim("S4D", 0.5, below=True)),
             only=("Mamba", "S4D"),
             note="Training begins with fewer words and blanks, made of the same examples; in its last quarter rows are whole, their "
-            "words scattered anew; tests are whole.",
+            "words scattered anew; tests are whole. At width 128 and rate 0.002, one run each, Mamba had 0.997 and S4D 0.533.",
         ),
         Task(
             "induction heads",
@@ -159,7 +158,6 @@ TASKS = {
             steps=1500,
             batch=32,
             claims=tuple(Claim(name, 0.01, below=True) for name in ("GRU", "LSTM", "Mamba", "convolution")),
-            only=("attention", "Mamba", "S4D", "LRU", "GRU", "LSTM", "convolution", "long convolution"),
             note=f"Always saying 1 gives {BASELINE}.",
         ),
         Task(
@@ -172,7 +170,6 @@ TASKS = {
             lr=3e-3,
             steps=1500,
             batch=32,
-            only=("attention", "Mamba", "S4D", "LRU", "GRU", "LSTM", "convolution"),
         ),
     )
 }
