@@ -1,5 +1,6 @@
 """Checkpointing: gradients under a memory budget, by forgetting values of the forward pass and computing them again."""
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,22 +13,6 @@ from wonderland.autodiff.node import Step, Value, over
 from wonderland.autodiff.trace import Trace, trace
 from wonderland.autodiff.transforms import value_and_grad
 from wonderland.core import WonderlandError
-
-_RANDOM = frozenset(
-    [
-        "bernoulli",
-        "rand",
-        "randn",
-        "randint",
-        "randperm",
-        "rand_like",
-        "randn_like",
-        "native_dropout",
-        "multinomial",
-        "normal_functional",
-        "uniform",
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -68,14 +53,12 @@ class Checkpointed:
     def _ready(self, args: tuple[Any, ...]) -> tuple[Trace, Plan]:
         flat, nesting = tree_flatten(args)
         key = (str(nesting), tuple((tuple(x.shape), x.dtype) if isinstance(x, torch.Tensor) else x for x in flat))
-        if key not in self._made:
-            self._made[key] = self._planned(args)
-        return self._made[key]
-
-    def _planned(self, args: tuple[Any, ...]) -> tuple[Trace, Plan]:
-        joint = imagined(value_and_grad(self.f, self.argnums), args)
-        steps, plan = fitted(joint, self.budget)
-        joint.steps = steps
+        if key in self._made:
+            return self._made[key]
+        joint, lasting = imagined(value_and_grad(self.f, self.argnums), args)
+        joint.steps, plan = fitted(joint, self.budget)
+        if lasting:
+            self._made[key] = joint, plan
         return joint, plan
 
 
@@ -84,7 +67,8 @@ def checkpoint(f: Callable[..., Any], budget: int | str, argnums: int | tuple[in
 
     `checkpoint(f, "200MB").plan(*args)` says what it will do. What is kept is chosen for the whole graph: the forward pass
     is cut where little memory crosses, and pieces are computed again in the backward pass, those first that free the most
-    memory for the least work. Random numbers are never drawn again. Book: Alice 6.3.
+    memory for the least work. Random numbers are never drawn again. The function is traced once for each kind of arguments:
+    what else it reads is taken as it was then, so batches are arguments, and buffers are not updated. Book: Alice 6.3.
 
     >>> loss = lambda x: x.exp().sin().exp().sum()
     >>> value, slope = checkpoint(loss, budget="1MB")(torch.zeros(3))
@@ -94,15 +78,21 @@ def checkpoint(f: Callable[..., Any], budget: int | str, argnums: int | tuple[in
     return Checkpointed(f, budget, argnums)
 
 
-def imagined(f: Callable[..., Any], args: tuple[Any, ...]) -> Trace:
-    """The trace of a function from shapes alone, so that tracing keeps the budget too; where it decides by numbers, it runs."""
-    from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+def imagined(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Trace, bool]:
+    """The trace of a function from shapes alone, so that tracing keeps the budget too; and whether that was enough.
+
+    Where the function decides by its numbers it is run, and the trace is good for these numbers only.
+    """
+    from torch._subclasses import fake_tensor as fake
 
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-            return trace(f, *tree_map(lambda x: mode.from_tensor(x) if isinstance(x, torch.Tensor) else x, args))
-    except DataDependentOutputException:
-        return trace(f, *args)
+        with fake.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            made = trace(f, *tree_map(lambda x: mode.from_tensor(x) if isinstance(x, torch.Tensor) else x, args))
+        if not any(isinstance(tensor, fake.FakeTensor) for _, tensor in made.constants):
+            return made, True
+    except (fake.DataDependentOutputException, fake.DynamicOutputShapeException):
+        pass
+    return trace(f, *args), False
 
 
 def fitted(joint: Trace, budget: int) -> tuple[list[Step], Plan]:
@@ -165,7 +155,7 @@ def _saved(joint: Trace, split: int) -> list[Value]:
 def _candidates(joint: Trace, split: int) -> list[list[set[int]]]:
     """Ways to forget, each a list of sets of values, forgotten one set after the other until the budget is kept."""
     steps = joint.steps[:split]
-    fixed = {id(value) for step in steps if cost.packet(step.target) in _RANDOM for value in step.outputs}
+    fixed = {id(value) for step in steps if _random(step) for value in step.outputs}
     saved = {id(value) for value in _saved(joint, split)}
     weight = {id(value): cost.flops(step) for step in steps for value in step.outputs}
     cheap = {
@@ -185,6 +175,11 @@ def _candidates(joint: Trace, split: int) -> list[list[set[int]]]:
         ways.append([pieces[k] for k in order if pieces[k]])
         ways.append([pieces[k] for k in range(len(pieces)) if pieces[k]])
     return ways
+
+
+def _random(step: Step) -> bool:
+    """Whether a step draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(step.target, "tags", ())
 
 
 def _counts(split: int) -> list[int]:
@@ -296,5 +291,5 @@ def _copied(step: Step, again: dict[int, Value], gone: set[int]) -> Step:
     new = replace(step, args=args, kwargs=kwargs)
     new.result = over(step.result, Value, fresh)
     for value in new.outputs:
-        value.origin = new
+        value.made_by = weakref.ref(new)
     return new

@@ -1,5 +1,6 @@
 """A trace as Python that reads well and runs to the same values."""
 
+import keyword
 import math
 import re
 from typing import Any
@@ -161,6 +162,8 @@ def short(line: str) -> str:
 def identifier(text: str) -> str:
     """A name that Python accepts."""
     found = re.sub(r"\W", "_", text).strip("_") or "program"
+    if keyword.iskeyword(found) or found in ("torch", "aten", "float"):
+        return f"{found}_"
     return f"p_{found}" if found[0].isdigit() else found
 
 

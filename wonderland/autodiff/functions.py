@@ -6,7 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import CheckpointFunction
 
 from wonderland.autodiff.local import Shared
 from wonderland.autodiff.rules.table import RULES, Rule
@@ -82,6 +84,7 @@ class Context:
         self.needs_input_grad = needs
         self.saved_tensors: tuple[Any, ...] = ()
         self.single, self.fills = True, True
+        self.blind: set[int] = set()
 
     def save_for_backward(self, *tensors: Any) -> None:
         self.saved_tensors = tensors
@@ -89,8 +92,8 @@ class Context:
     def save_for_forward(self, *tensors: Any) -> None:
         pass
 
-    def mark_non_differentiable(self, *_: Tensor) -> None:
-        pass
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        self.blind = {id(tensor) for tensor in tensors}
 
     def mark_dirty(self, *_: Tensor) -> None:
         raise WonderlandError("An autograd function that writes into its inputs cannot be traced: return a new tensor.")
@@ -108,6 +111,10 @@ class Applied:
         self.function, self.name_ = function, f"{function.__module__}.{function.__qualname__}"
 
     def __call__(self, *args: Any) -> Any:
+        from wonderland.autodiff.record import ACTIVE
+
+        if ACTIVE:
+            return _noted(self.function, args)[0]
         outputs, own, _ = run_forward(self.function, args)
         return (*outputs, *own)
 
@@ -144,15 +151,44 @@ def _smooth(tensor: Tensor) -> bool:
 
 
 def _applied(function: Any, *args: Any) -> Any:
+    if (
+        function is CheckpointFunction
+    ):  # torch's own checkpointing: what it runs is recorded, memory is planned elsewhere
+        return args[0](*args[2:])
+    results, context, count = _noted(function, args)
+    return results[0] if context.single else results[:count]
+
+
+def _noted(function: Any, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], "Context", int]:
+    """An autograd function run and noted by every recorder: what it gave, its context, how many outputs there are."""
     from wonderland.autodiff.record import ACTIVE
 
-    with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad():
+    known = [recorder.knows for recorder in ACTIVE]
+    with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad(), _Closed(function, args, known):
         outputs, own, context = run_forward(function, args)
     made = Applied(function)
-    made.own_rule = Rule(joint=_backward(made, context, len(outputs)))
+    blind = tuple(number for number, one in enumerate(outputs) if id(one) in context.blind)
+    made.own_rule = Rule(joint=_backward(made, context, len(outputs)), blind=blind)
     for recorder in ACTIVE:
         recorder.note(made, args, {}, (*outputs, *own))
-    return outputs[0] if context.single else outputs
+    return (*outputs, *own), context, len(outputs)
+
+
+class _Closed(TorchDispatchMode):
+    """Watches a forward pass for tensors of the program that are no arguments: their derivative would be lost."""
+
+    def __init__(self, function: Any, given: tuple[Any, ...], known: list[Callable[[Tensor], bool]]):
+        super().__init__()
+        self.function, self.known, self.given = function, known, {id(entry) for entry in given}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for entry in tree_leaves((args, kwargs)):
+            if isinstance(entry, Tensor) and id(entry) not in self.given and any(one(entry) for one in self.known):
+                raise WonderlandError(
+                    f"{self.function.__name__} reads a tensor of the program that is not among its arguments, "
+                    "so its derivative would be lost: pass it to apply()."
+                )
+        return func(*args, **(kwargs or {}))
 
 
 def _backward(made: Applied, context: Context, count: int) -> Callable[..., Any]:

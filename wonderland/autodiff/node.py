@@ -1,5 +1,6 @@
 """What a trace is made of: values with their shapes, and the steps that compute them."""
 
+import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,22 +11,28 @@ from torch import Tensor
 
 @dataclass(eq=False)
 class Value:
-    """One tensor of a trace. While it is recorded it also holds the numbers it had; `origin` is its step, None for inputs."""
+    """One tensor of a trace. While it is recorded it also holds the numbers it had; `origin` is None for inputs."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     stride: tuple[int, ...]
     device: torch.device
     depends: bool
-    origin: "Step | None" = None
     name: str = ""
     now: Tensor | None = field(default=None, repr=False)
+    made_by: Any = field(default=None, repr=False)
+
+    @property
+    def origin(self) -> "Step | None":
+        """The step that made it. Held weakly: steps hold their values, and a circle would keep numbers until it is found."""
+        return None if self.made_by is None else self.made_by()
 
     @staticmethod
     def of(tensor: Tensor, depends: bool, origin: "Step | None" = None) -> "Value":
         """The value that a tensor has at this moment."""
         stride = tuple(tensor.stride()) if tensor.layout == torch.strided else ()
-        return Value(tuple(tensor.shape), tensor.dtype, stride, tensor.device, depends, origin, now=tensor)
+        made_by = None if origin is None else weakref.ref(origin)
+        return Value(tuple(tensor.shape), tensor.dtype, stride, tensor.device, depends, now=tensor, made_by=made_by)
 
     @property
     def numel(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from wonderland.autodiff.node import Step, Value
@@ -51,7 +52,7 @@ class Program:
             env[slot] = tensor
         if ACTIVE:  # the program is recorded in its turn: new steps stand for these
             for step, told in zip(self.steps, self.told, strict=True):
-                with standing_for(told):
+                with standing_for(told), torch.set_grad_enabled(told.smooth and torch.is_grad_enabled()):
                     step(env)
         else:
             for step in self.steps:

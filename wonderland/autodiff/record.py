@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from wonderland.autodiff.cost import VIEWS, packet
+from wonderland.autodiff.functions import FUNCTIONS_AS_PRIMITIVES, Primitive
 from wonderland.autodiff.local import Pile, Shared
 from wonderland.autodiff.node import Step, Value, over
 from wonderland.autodiff.rules.table import RULES, Rule, bound, decomposition, known, nothing
@@ -22,7 +24,9 @@ aten = torch.ops.aten
 ACTIVE: Pile["Recorder"] = Pile()
 _STANDING: Pile[Step] = Pile()
 _OWN = (str(torch.__path__[0]), *(str(Path(__file__).parents[1] / name) for name in ("autodiff", "cli")), "<")
+_EMPTY = frozenset(["empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"])
 _LEAVING = {
+    Tensor.__deepcopy__: "a deep copy",
     Tensor.numpy: "numpy()",
     Tensor.__array__: "numpy()",
     Tensor.data_ptr: "its address, for a kernel that is not PyTorch's",
@@ -85,8 +89,8 @@ class Recorder(TorchDispatchMode):
         """Add a step: tensors among the arguments become values, tensors in the result get new ones."""
         step = Step(
             target,
-            over(tuple(args), Tensor, self.value),
-            over(kwargs, Tensor, self.value),
+            over(tuple(args), Tensor, self._read),
+            over(kwargs, Tensor, self._read),
             line=where(),
             module=self._module(),
             smooth=torch.is_grad_enabled(),
@@ -103,6 +107,8 @@ class Recorder(TorchDispatchMode):
         """The value that a tensor has now; one never seen before is a constant."""
         held = self._held.get(id(tensor))
         if held is None:
+            if (alias := self._alias(tensor)) is not None:
+                return alias
             value = self._hold(tensor, Value.of(tensor, False))
             self.constants.append(value)
             return value
@@ -113,6 +119,25 @@ class Recorder(TorchDispatchMode):
         root = self._root(place)
         step = self._append(aten.as_strided.default, (self.value(root), *_layout(tensor)), tensor)
         return self._hold(tensor, step.result)
+
+    def _alias(self, tensor: Tensor) -> Value | None:
+        """A tensor made of a value's memory past the dispatcher, as nn.Parameter(y) is: the same numbers, no derivative."""
+        place = _storage(tensor)
+        if not self._storages.get(place) or place in self._given:
+            return None
+        root = self._root(place)
+        if not self.value(root).depends or root.dtype != tensor.dtype or root.storage_offset():
+            return None
+        seen = self._append(aten.as_strided.default, (self.value(root), *_layout(tensor)), tensor)
+        return self._hold(tensor, self._append(aten.detach.default, (seen.result,), tensor).result)
+
+    def _read(self, tensor: Tensor) -> Value:
+        """The value of a tensor that is read: memory that nobody was seen to fill is a constant as it lies there."""
+        value = self.value(tensor)
+        if value.origin is not None and packet(value.origin.target) in _EMPTY and value.numel:
+            value = self._hold(tensor, Value.of(tensor, False))
+            self.constants.append(value)
+        return value
 
     def _append(self, target: Any, args: tuple[Any, ...], tensor: Tensor) -> Step:
         depends = any(entry.depends for entry in args if isinstance(entry, Value))
@@ -157,7 +182,7 @@ class Recorder(TorchDispatchMode):
         step.result = fresh[0] if len(fresh) + len(more) == 1 else (*more, *fresh)
         self.steps.append(step)
         for tensor, value in zip(written, fresh, strict=True):
-            self._now(tensor, value if torch.is_grad_enabled() else self._replaced(held[id(tensor)], value, tensor))
+            self._now(tensor, value, not torch.is_grad_enabled() or _cut(held[id(tensor)]))
         return result
 
     def _write_lowered(self, func: Any, lower: Any, args: Any, kwargs: Any, written: list[Tensor]) -> Any:
@@ -170,7 +195,7 @@ class Recorder(TorchDispatchMode):
             value = self.value(new)
             self._keep(tensor)
             run(aten.copy_.default, (tensor, new), {})
-            self._now(tensor, value)
+            self._now(tensor, value, not torch.is_grad_enabled())
         others = found[: len(found) - len(written)]
         return written[0] if not others else others[0] if len(others) == 1 else tuple(others)
 
@@ -191,24 +216,41 @@ class Recorder(TorchDispatchMode):
             if value.now is held:
                 value.now = held.clone()
 
-    def _now(self, tensor: Tensor, value: Value) -> None:
-        """From here on a tensor has a new value, and what shares its memory reads from the owner's new value."""
+    def _now(self, tensor: Tensor, value: Value, silent: bool) -> None:
+        """From here on a tensor has a new value, and what shares its memory reads from the owner's new value.
+
+        A silent write, without gradients or through `detach`, changes numbers and leaves derivatives as they were.
+        """
         place = _storage(tensor)
         ids = self._storages.setdefault(place, [])
-        if len(ids) < 2:
-            self._hold_again(tensor, value, place)
-            return
-        root = self._root(place)
+        root = self._root(place) if ids else tensor
+        if root.dtype != tensor.dtype:
+            raise WonderlandError(
+                f"The program writes through a view of other numbers, {tensor.dtype} of {root.dtype} ({where()}): "
+                "compute a new tensor instead."
+            )
+        owner = self.value(root)
+        if root is not tensor and root.storage_offset():
+            raise WonderlandError(
+                f"The program writes into part of a larger tensor through a view ({where()}): work on a copy of it."
+            )
         if root is not tensor:
-            owner = self.value(root)
             value = self._append(aten.as_strided_scatter.default, (owner, value, *_layout(tensor)), root).result
-        self._version[place] = self._version.get(place, 0) + 1
+        if silent:
+            value = self._replaced(owner, value, root)
+        if len(ids) > 1:
+            self._version[place] = self._version.get(place, 0) + 1
         self._hold_again(root, value, place)
 
     def _hold_again(self, tensor: Tensor, value: Value, place: int) -> None:
         if id(tensor) not in self._held:
             self._storages.setdefault(place, []).append(id(tensor))
         self._held[id(tensor)] = (tensor, value, self._version.get(place, 0))
+
+    def knows(self, tensor: Tensor) -> bool:
+        """Whether a tensor depends on the inputs."""
+        held = self._held.get(id(tensor))
+        return held is not None and held[0] is tensor and held[1].depends
 
     def seen(self, tensor: Tensor) -> Value | None:
         """The value of a tensor, None if the program has not met it."""
@@ -241,8 +283,11 @@ def recording(
     `differentiates` says that derivatives of the record will be taken, `equations` that no kernel may stand in it for which
     there is only one derivative, as is so within another derivative.
     """
-    from wonderland.autodiff.functions import FUNCTIONS_AS_PRIMITIVES
-
+    if torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore[reportAttributeAccessIssue]
+        raise WonderlandError(
+            "torch.func or torch.vmap is at work around this transform, and its tensors are not what they seem: "
+            "use the transforms of autodiff throughout."
+        )
     twice = equations or any(one.differentiates for one in ACTIVE)
     recorder = Recorder(inputs, differentiates)
     with ExitStack() as stack:
@@ -329,13 +374,23 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
         return func(*args, **kwargs)
 
 
-def replaced(before: Tensor, after: Tensor) -> Tensor:
-    """The second's numbers with the first's derivative."""
+def _second(before: Tensor, after: Tensor) -> Tensor:
+    """The second's numbers, with the first's derivative."""
     return after.view_as(after)
 
 
-replaced.name_ = "replaced"  # pyright: ignore[reportFunctionMemberAccess]
+replaced = Primitive(_second, "replaced")
 RULES[replaced] = Rule({0: lambda g, n: g, 1: nothing}, tangent=lambda t, n: t.get(0))
+
+
+def _cut(value: Value) -> bool:
+    """Whether a value looks at memory through `detach`."""
+    step = value.origin
+    while step is not None and packet(step.target) in VIEWS:
+        if packet(step.target) == "detach":
+            return True
+        step = step.inputs[0].origin
+    return False
 
 
 def spelled_op(func: Any) -> str:
@@ -373,9 +428,9 @@ def functional(func: Any) -> Any:
         base = name.removesuffix("_") if func._schema.name.endswith("_") else name
         packets = [getattr(aten, one) for one in (base, f"{base}_functional") if hasattr(aten, one)]
     wanted = [(argument.name, str(argument.type)) for argument in func._schema.arguments if not argument.is_out]
-    for packet in packets:
-        for overload in packet.overloads():
-            one = getattr(packet, overload)
+    for several in packets:
+        for overload in several.overloads():
+            one = getattr(several, overload)
             given = [(argument.name, str(argument.type)) for argument in one._schema.arguments]
             if not one._schema.is_mutable and given == wanted:
                 return one

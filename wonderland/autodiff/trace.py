@@ -1,5 +1,6 @@
 """Traces: a function of tensors as the list of primitives that it ran, to read, to run again and to differentiate."""
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -43,6 +44,8 @@ class Trace:
             (value, value.now) for value in run.recorder.constants if id(value) in used and value.now is not None
         ]
         self.plain = [_MOVES if isinstance(entry, Tensor) else entry for entry in run.given]
+        self.given = [entry.detach() for entry in run.given if isinstance(entry, Tensor)]
+        self.laid_out = any(cost.packet(step.target).startswith("as_strided") for step in self.steps)
         self.labels = labels or [f"x{number}" if number else "x" for number in range(len(self.inputs))]
         held = {id(value) for value, _ in self.constants}
         for step in self.steps:
@@ -112,7 +115,10 @@ class Trace:
             if tuple(tensor.shape) != value.shape or tensor.dtype != value.dtype:
                 had = Value.of(tensor, True).words()
                 raise WonderlandError(f"This trace was made for {label} of {value.words()}, not of {had}: trace again.")
-        return tensors
+        if not self.laid_out:
+            return tensors
+        # Steps look at memory by its layout, so inputs get the layout that was traced.
+        return [laid(tensor, value.stride) for tensor, value in zip(tensors, self.inputs, strict=True)]
 
     def _nested(self, found: Sequence[Any]) -> Any:
         """Outputs in the nesting that the function gave them."""
@@ -144,11 +150,8 @@ class Trace:
             gradients = [torch.zeros_like(tensor) if slope is None else slope for tensor, slope in pairs]
             return [*inner.flat, *gradients]
 
-        def example(value: Value) -> Tensor:
-            return torch.zeros(value.shape, dtype=value.dtype, device=value.device)
-
-        flat = [example(value) for value in self.inputs]
-        extra = [] if single else [example(value) for value in smooth]
+        flat = self.given
+        extra = [] if single else [torch.ones(one.shape, dtype=one.dtype, device=one.device) for one in smooth]
         labels = self.labels + [f"g{number}" if number else "g" for number in range(len(extra))]
         return Trace(Recorded(joint, (*flat, *extra), differentiates=False), f"{self.name}_reverse", labels)
 
@@ -270,6 +273,13 @@ def swapped(module: nn.Module, own: dict[str, Tensor]) -> Iterator[None]:
             one._parameters[name] = value
 
 
+def laid(tensor: Tensor, stride: tuple[int, ...]) -> Tensor:
+    """A tensor with these strides, copied if it has others."""
+    if tensor.stride() == stride and not tensor.storage_offset():
+        return tensor
+    return torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+
+
 def _told(entry: Any) -> str:
     return "a tensor" if isinstance(entry, Tensor) else repr(entry)
 
@@ -305,12 +315,13 @@ def _tidy(steps: list[Step]) -> tuple[list[Step], dict[int, Value]]:
             change = lambda value: same.get(id(value), value)  # noqa: E731
             step = replace(step, args=over(step.args, Value, change), kwargs=over(step.kwargs, Value, change))
             for value in step.outputs:
-                value.origin = step
+                value.made_by = weakref.ref(step)
         name, value = cost.packet(step.target), step.result
         idle = (
             name in ("view", "alias", "expand", "_unsafe_view")
             and isinstance(value, Value)
             and value.shape == step.inputs[0].shape
+            and value.dtype == step.inputs[0].dtype
         )
         if idle or (name == "detach" and not step.inputs[0].depends):
             same[id(value)] = step.inputs[0]

@@ -39,15 +39,30 @@ class Recorded:
             if has_aux:
                 out, self.aux = _pair(out)
             self.flat, self.out_nesting = tree_flatten(out)
+            for entry in (*flat, *self.flat):
+                _opened(entry)
             self.outputs: list[Any] = [recorder.value(one) if isinstance(one, Tensor) else None for one in self.flat]
         self.recorder, self.steps, self.inputs = recorder, recorder.steps, recorder.inputs
-        self.out = out
+        # Parameters that the function closes over may have given its results a graph of torch's.
+        self.out = out if ACTIVE else tree_map(lambda one: one.detach() if isinstance(one, Tensor) else one, out)
+        self.flat = self.flat if ACTIVE else tree_flatten(self.out)[0]
         named = iter(self.inputs)
         self.places: list[Value | None] = [next(named) if isinstance(entry, Tensor) else None for entry in tensors]
 
     def nest(self, flat: list[Any]) -> Any:
         """A flat list in the nesting of the arguments."""
         return tree_unflatten(flat, self.nesting)[0]
+
+
+def _opened(entry: Any) -> None:
+    """Refuse what holds tensors where nobody looks for them: they would stay as they were."""
+    if not isinstance(entry, Tensor) and any(
+        isinstance(one, Tensor) for one in getattr(entry, "__dict__", {}).values()
+    ):
+        raise WonderlandError(
+            f"Tensors are held by a {type(entry).__name__}, which is not known as a container: "
+            "use tuples, lists, dictionaries or named tuples."
+        )
 
 
 def _own(tensor: Tensor) -> Tensor:
@@ -144,6 +159,8 @@ def jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ..
 
 def _chosen(argnums: int | tuple[int, ...], args: tuple[Any, ...]) -> tuple[int, ...]:
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not all(isinstance(number, int) for number in numbers):
+        raise WonderlandError(f"argnums is a number or a tuple of numbers, not {argnums!r}.")
     for number in numbers:
         if not -len(args) <= number < len(args):
             raise WonderlandError(f"argnums names argument {number}, and the function was called with {len(args)}.")
@@ -226,6 +243,10 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         moves, nesting = tree_flatten((tangents, {}))
         if nesting != run.nesting:
             raise WonderlandError("Give as many tangents as there were primals, nested alike.")
+        for primal, move in zip(run.given, moves, strict=True):
+            if not isinstance(move, Tensor) or move.shape != primal.shape:
+                had = tuple(move.shape) if isinstance(move, Tensor) else type(move).__name__
+                raise WonderlandError(f"A tangent has shape {had} where the primal has {tuple(primal.shape)}.")
         found = push(run.steps, run.inputs, moves, run.outputs)
         return tree_unflatten(_filled(found, run.flat), run.out_nesting)
 
@@ -250,6 +271,8 @@ def jacobian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, mode:
         chosen = tuple(args[number] for number in numbers)
         flat, _ = tree_flatten(chosen)
         _smooth(_tensors(flat, "The arguments of jacobian"), "The arguments of jacobian")
+        if any(tensor.is_complex() for tensor in flat):
+            raise WonderlandError("jacobian is for real arguments: take real and imaginary parts, or use vjp and jvp.")
         run = Recorded(_partial(f, numbers, args, kwargs), chosen, equations=mode != "reverse")
         _tensors(run.flat, f"The outputs of {_name(f)}")
         sizes = sum(tensor.numel() for tensor in flat), sum(tensor.numel() for tensor in run.flat)

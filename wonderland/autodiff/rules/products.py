@@ -3,6 +3,7 @@
 import torch
 
 from wonderland.autodiff.rules.table import bilinear, conj, plain, rule, total, written
+from wonderland.core import WonderlandError
 
 aten = torch.ops.aten
 
@@ -182,6 +183,8 @@ def _unfused(g, n, needs):
 
 def attended(query, key, value, mask, causal, scale):
     """Attention written out, for what no kernel gives: forward mode and second derivatives."""
+    if key.shape[1] != query.shape[1]:
+        raise WonderlandError("autodiff has no forward rule for attention with fewer key heads: repeat the keys first.")
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     scores = query @ key.mT * scale
     if causal:
@@ -189,7 +192,11 @@ def attended(query, key, value, mask, causal, scale):
         scores = scores.masked_fill(ones.triu(1), float("-inf"))
     if mask is not None:
         scores = scores + mask if mask.dtype != torch.bool else scores.masked_fill(~mask, float("-inf"))
-    return torch.softmax(scores, -1)
+    weights = torch.softmax(scores, -1)
+    if mask is None:
+        return weights
+    # A query that may see nothing has no weights, as in the fused kernel.
+    return weights.masked_fill((scores == float("-inf")).all(-1, keepdim=True), 0)
 
 
 def _flash_tangent(t, n):

@@ -2,9 +2,15 @@
 
 import torch
 
-from wonderland.autodiff.rules.table import conj, linear, nothing, rule, zeros
+from wonderland.autodiff.rules.table import conj, linear, nothing, rule, still, zeros
 
-linear("view _unsafe_view reshape view.dtype _reshape_alias", self=lambda g, n: g.reshape(n.self.shape))
+# Tangents may lie otherwise in memory than what they belong to, so they are reshaped, which copies where it must.
+rule(
+    "view.default _unsafe_view reshape _reshape_alias",
+    self=lambda g, n: g.reshape(n.self.shape),
+    tangent=lambda t, n: t["self"].reshape(n.y.shape),
+)
+still("view.dtype")
 linear("expand", self=lambda g, n: g)
 linear("permute", self=lambda g, n: g.permute(_inverse(n.dims)))
 linear("transpose", self=lambda g, n: g.transpose(n.dim0, n.dim1))
@@ -16,7 +22,7 @@ linear("roll", self=lambda g, n: g.roll([-shift for shift in n.shifts], n.dims))
 linear("slice", self=lambda g, n: _new_zeros(g, n).slice_scatter(g, n.dim, n.start, n.end, n.step))
 linear("select", self=lambda g, n: _new_zeros(g, n).select_scatter(g, n.dim, n.index))
 linear("diagonal", self=lambda g, n: _new_zeros(g, n).diagonal_scatter(g, n.offset, n.dim1, n.dim2))
-linear("as_strided", self=lambda g, n: _as_strided(g, n))
+rule("as_strided", self=lambda g, n: _as_strided(g, n), tangent=lambda t, n: _window(t["self"], n))
 linear("split_with_sizes", self=lambda g, n: torch.cat(_whole(g, n), n.dim))
 linear("split.Tensor", self=lambda g, n: torch.cat(_whole(g, n), n.dim))
 linear("unbind", self=lambda g, n: torch.stack(_whole(g, n), n.dim))
@@ -41,10 +47,11 @@ linear(
     self=lambda g, n: g.diagonal_scatter(zeros(n.src), n.offset, n.dim1, n.dim2),
     src=lambda g, n: g.diagonal(n.offset, n.dim1, n.dim2),
 )
-linear(
+rule(
     "as_strided_scatter",
-    self=lambda g, n: g.contiguous().as_strided_scatter(zeros(n.src), n.size, n.stride, n.storage_offset),
-    src=lambda g, n: g.contiguous().as_strided(n.size, n.stride, n.storage_offset),
+    self=lambda g, n: _windowed(g, n, zeros(n.src)),
+    src=lambda g, n: _window(g, n),
+    tangent=lambda t, n: _windowed(_moved(t, n, "self"), n, _moved(t, n, "src")),
 )
 linear("copy", self=nothing, src=lambda g, n: g)
 rule(
@@ -176,6 +183,34 @@ def _unrepeat(g, n):
     if 0 in n.repeats:
         return torch.zeros(n.self.shape, dtype=g.dtype)
     return g.reshape(split).sum(list(range(0, len(split), 2))).reshape(n.self.shape) if split else g
+
+
+def _moved(t, n, name):
+    return zeros(getattr(n, name)) if t.get(name) is None else t[name]
+
+
+def _numbers(n):
+    """Where each number of a window on memory stands in the tensor that owns the memory, counted row by row."""
+    x = n.self
+    offset = x.storage_offset() if n.storage_offset is None else n.storage_offset
+    ends = [
+        start + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
+        for start, sizes, steps in ((offset, n.size, n.stride), (x.storage_offset(), x.shape, x.stride()))
+    ]
+    places = torch.arange(max(ends) + 1)
+    owned = places.as_strided(x.shape, x.stride(), x.storage_offset()).reshape(-1)
+    number = torch.zeros_like(places).index_put((owned,), torch.arange(x.numel()))
+    return number[places.as_strided(n.size, n.stride, offset).reshape(-1)]
+
+
+def _window(x, n):
+    """The numbers of a window, whatever the memory of x looks like."""
+    return x.reshape(-1)[_numbers(n)].reshape(n.size)
+
+
+def _windowed(x, n, source):
+    """x with other numbers in a window."""
+    return x.reshape(-1).index_put((_numbers(n),), source.reshape(-1)).reshape(x.shape)
 
 
 def _as_strided(g, n):
