@@ -1,7 +1,12 @@
 """Averages of weights: a calmer copy of the model that follows it at a distance."""
 
+import copy
+from typing import Any
+
 import torch
 from torch import nn
+
+from wonderland.optim.limits import check
 
 
 @torch.no_grad()
@@ -22,3 +27,75 @@ def follow(average: nn.Module, model: nn.Module, decay: float, step: int) -> Non
     torch._foreach_lerp_(list(average.parameters()), list(model.parameters()), weight)
     for mine, theirs in zip(average.buffers(), model.buffers(), strict=True):
         mine.copy_(theirs)
+
+
+class EMA:
+    """An exponential moving average of a model's weights, in `module`: call `update(model)` after each step.
+
+    >>> model = nn.Linear(1, 1)
+    >>> average = EMA(model, decay=0.9)
+    >>> average.update(model)
+    >>> torch.equal(average.module.weight, model.weight)
+    True
+    """
+
+    def __init__(self, model: nn.Module, *, decay: float = 0.999):
+        check("EMA", {"decay": decay})
+        self.module, self.decay, self.count = copy.deepcopy(model).requires_grad_(False), decay, 0
+
+    def update(self, model: nn.Module) -> None:
+        """Follow the model by one step."""
+        follow(self.module, model, self.decay, self.count)
+        self.count += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights of the average and how many steps it followed."""
+        return {"module": self.module.state_dict(), "count": self.count}
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.module.load_state_dict(saved["module"])
+        self.count = saved["count"]
+
+
+class SWA:
+    r"""Stochastic weight averaging: the plain mean of weights along the path, in `module`.
+
+    .. math:: \bar\theta_{n+1} = \bar\theta_n + \frac{\theta - \bar\theta_n}{n + 1}
+
+    Weights count from call `start` of `update` on, every `every` calls. Batch norm needs its statistics anew afterwards:
+    `torch.optim.swa_utils.update_bn`. Paper: Izmailov et al., 2018.
+
+    >>> model = nn.Linear(1, 1)
+    >>> average = SWA(model)
+    >>> for value in (1.0, 2.0, 6.0):
+    ...     _ = nn.init.constant_(model.weight, value)
+    ...     average.update(model)
+    >>> average.module.weight.item()
+    3.0
+    """
+
+    def __init__(self, model: nn.Module, *, start: int = 0, every: int = 1):
+        check("SWA", {"start": start, "every": every})
+        self.module, self.start, self.every = copy.deepcopy(model).requires_grad_(False), start, every
+        self.calls, self.count = 0, 0
+
+    @torch.no_grad()
+    def update(self, model: nn.Module) -> None:
+        """One step was made: take its weights in, if it is their turn."""
+        due = self.calls >= self.start and (self.calls - self.start) % self.every == 0
+        self.calls += 1
+        if due:
+            torch._foreach_lerp_(list(self.module.parameters()), list(model.parameters()), 1 / (self.count + 1))
+            self.count += 1
+            for mine, theirs in zip(self.module.buffers(), model.buffers(), strict=True):
+                mine.copy_(theirs)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights of the average and how many it is made of."""
+        return {"module": self.module.state_dict(), "calls": self.calls, "count": self.count}
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.module.load_state_dict(saved["module"])
+        self.calls, self.count = saved["calls"], saved["count"]

@@ -1,9 +1,10 @@
 r"""Schedules: the learning rate as a pure function of the step, as a factor of its peak."""
 
 import math
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 
-from wonderland.core import part
+from wonderland.core import WonderlandError, part
 
 Schedule = Callable[[int, int], float]
 
@@ -32,3 +33,182 @@ def warmup_cosine(step: int, steps: int, *, warmup: float = 0.05, floor: float =
         return (step + 1) / rise
     done = (step - rise) / max(1, steps - rise)
     return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+
+
+@part
+def piecewise(
+    step: int, steps: int, *, at: Sequence[float] = (0.5, 0.75), factors: Sequence[float] = (0.1, 0.01)
+) -> float:
+    r"""Constant pieces: from each share `at` of the steps on, the factor of the same place. Book: D2L 12.4.
+
+    >>> [piecewise(step, 8) for step in (0, 4, 6)]
+    [1.0, 0.1, 0.01]
+    """
+    if len(at) != len(factors) or list(at) != sorted(at):
+        raise WonderlandError(f"piecewise: at must rise and be as long as factors, not {at!r} and {factors!r}.")
+    return [1.0, *factors][bisect_right([share * steps for share in at], step)]
+
+
+@part
+def exponential(step: int, steps: int, *, rate: float = 0.01) -> float:
+    r""":math:`f(s) = e^{-\lambda s}`. Book: D2L 12.4.
+
+    >>> round(exponential(100, 1000), 4)
+    0.3679
+    """
+    _at_least("exponential", "rate", rate)
+    return math.exp(-rate * step)
+
+
+@part
+def polynomial(step: int, steps: int, *, power: float = 0.5, beta: float = 0.1) -> float:
+    r""":math:`f(s) = (\beta s + 1)^{-\alpha}`, with `power` for alpha. Book: D2L 12.4.
+
+    >>> round(polynomial(30, 100), 3)
+    0.5
+    """
+    _at_least("polynomial", "power", power)
+    _at_least("polynomial", "beta", beta)
+    return (beta * step + 1) ** -power
+
+
+@part
+def square_root(step: int, steps: int) -> float:
+    r""":math:`f(s) = (s + 1)^{-1/2}`. Book: D2L 12.11.
+
+    >>> square_root(3, 100)
+    0.5
+    """
+    return (step + 1) ** -0.5
+
+
+@part
+def factor(step: int, steps: int, *, alpha: float = 0.99, floor: float = 0.0) -> float:
+    r"""A share of the last rate each step: :math:`f(s) = \max(f_0, \alpha^s)`. Book: D2L 12.11.
+
+    >>> factor(2, 100, alpha=0.5), factor(9, 100, alpha=0.5, floor=0.1)
+    (0.25, 0.1)
+    """
+    _share("factor", "alpha", alpha)
+    _share("factor", "floor", floor)
+    return max(floor, alpha**step)
+
+
+@part
+def multi_step(step: int, steps: int, *, at: Sequence[int] = (), alpha: float = 0.1) -> float:
+    r"""Lower by `alpha` at each of the steps `at`: :math:`f(s) = \alpha^{|\{m \le s\}|}`. Book: D2L 12.11.
+
+    >>> [multi_step(step, 40, at=(15, 30), alpha=0.5) for step in (14, 15, 30)]
+    [1.0, 0.5, 0.25]
+    """
+    _share("multi_step", "alpha", alpha)
+    return float(alpha ** sum(mark <= step for mark in at))
+
+
+@part
+def cosine(step: int, steps: int, *, floor: float = 0.0) -> float:
+    r"""Half a cosine: :math:`f(s) = f_0 + \frac{1 - f_0}{2}(1 + \cos \pi s / S)`, then the floor. Book: D2L 12.11.
+
+    >>> [round(cosine(step, 10, floor=0.1), 3) for step in (0, 5, 10, 20)]
+    [1.0, 0.55, 0.1, 0.1]
+    """
+    _share("cosine", "floor", floor)
+    return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, step / max(1, steps))))
+
+
+@part
+def one_cycle(step: int, steps: int, *, rise: float = 0.3, start: float = 1 / 25, end: float = 1 / 25e4) -> float:
+    r"""Up and down once, by half cosines: from `start` to 1 over the share `rise` of the steps, then down to `end`.
+
+    Paper: Smith and Topin, 2018; the phases are those of torch's OneCycleLR.
+
+    >>> [round(one_cycle(step, 11, rise=0.5, start=0.1, end=0.0), 3) for step in (0, 5, 10)]
+    [0.1, 0.98, 0.0]
+    """
+    for name, value in (("rise", rise), ("start", start), ("end", end)):
+        _share("one_cycle", name, value)
+    top, last = rise * steps - 1, steps - 1
+    if step <= top and top > 0:
+        low, high, done = start, 1.0, step / top
+    else:
+        low, high, done = 1.0, end, min(1.0, (step - max(top, 0)) / max(1e-9, last - max(top, 0)))
+    return high + (low - high) * 0.5 * (1 + math.cos(math.pi * done))
+
+
+class Plateau:
+    """Lower the rate when a measure stops falling: a schedule that is told the measure.
+
+    Args:
+        alpha: factor of the rate each time.
+        patience: how many reports without a fall are borne.
+        threshold: the share by which the best must be beaten to count as a fall.
+        floor: smallest factor.
+
+    >>> schedule = Plateau(alpha=0.5, patience=1)
+    >>> for loss in (1.0, 0.9, 0.9, 0.9):
+    ...     schedule.report(loss)
+    >>> schedule(4, 10)
+    0.5
+    """
+
+    def __init__(self, *, alpha: float = 0.1, patience: int = 10, threshold: float = 1e-4, floor: float = 0.0):
+        for name, value in (("alpha", alpha), ("threshold", threshold), ("floor", floor)):
+            _share("Plateau", name, value)
+        _at_least("Plateau", "patience", patience)
+        self.alpha, self.patience, self.threshold, self.floor = alpha, patience, threshold, floor
+        self.best, self.bad, self.factor = math.inf, 0, 1.0
+
+    def report(self, measure: float) -> None:
+        """Say how it went: smaller is better."""
+        better = measure < self.best - abs(self.best) * self.threshold if math.isfinite(self.best) else True
+        self.best, self.bad = (measure, 0) if better else (self.best, self.bad + 1)
+        if self.bad > self.patience:
+            self.factor, self.bad = max(self.floor, self.factor * self.alpha), 0
+
+    def __call__(self, step: int, steps: int) -> float:
+        return self.factor
+
+    def state_dict(self) -> dict[str, float]:
+        """What it remembers."""
+        return {"best": self.best, "bad": self.bad, "factor": self.factor}
+
+    def load_state_dict(self, saved: dict[str, float]) -> None:
+        """Go on from there."""
+        self.best, self.bad, self.factor = saved["best"], int(saved["bad"]), saved["factor"]
+
+
+def plot(schedule: Schedule, steps: int, *, width: int = 420, height: int = 160) -> str:
+    """A schedule as a line, in SVG.
+
+    >>> plot(cosine, 100).startswith("<svg")
+    True
+    """
+    if steps < 1:
+        raise WonderlandError(f"plot: steps must be a whole number of at least 1, not {steps!r}.")
+    marks = sorted({round(i * (steps - 1) / 400) for i in range(401)})
+    values = [schedule(step, steps) for step in marks]
+    top = max(*values, 1e-12) if len(values) > 1 else max(values[0], 1e-12)
+    points = " ".join(
+        f"{40 + (width - 50) * step / max(1, steps - 1):.1f},{10 + (height - 35) * (1 - value / top):.1f}"
+        for step, value in zip(marks, values, strict=True)
+    )
+    text = 'font-family="sans-serif" font-size="11" fill="#59636e"'
+    base = height - 25
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">'
+        f"<title>factor of the learning rate over {steps} steps</title>"
+        f'<path d="M40 10V{base}H{width - 10}" fill="none" stroke="#59636e"/>'
+        f'<polyline points="{points}" fill="none" stroke="#1f5fa8" stroke-width="1.8"/>'
+        f'<text x="34" y="14" text-anchor="end" {text}>{top:.3g}</text><text x="34" y="{base}" text-anchor="end" {text}>0</text>'
+        f'<text x="{width - 10}" y="{height - 8}" text-anchor="end" {text}>step {steps - 1}</text></svg>'
+    )
+
+
+def _share(owner: str, name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise WonderlandError(f"{owner}: {name} must be between 0 and 1, not {value!r}.")
+
+
+def _at_least(owner: str, name: str, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise WonderlandError(f"{owner}: {name} must be a finite number of at least 0, not {value!r}.")

@@ -1,0 +1,123 @@
+"""What goes around a step, around our optimizers and torch's, alone and together, saved in the middle."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from wonderland import optim
+from wonderland.core import WonderlandError, flatten, unflatten
+
+
+def setup(kind, **options):
+    torch.manual_seed(0)
+    params = [nn.Parameter(torch.randn(4, 3)), nn.Parameter(torch.randn(3))]
+    return params, kind(params, **options)
+
+
+def train(params, optimizer, steps, start=0):
+    for step in range(start, start + steps):
+        generator = torch.Generator().manual_seed(step)
+        for p in params:
+            p.grad = p.detach() + torch.randn(p.shape, generator=generator)
+        optimizer.step()
+
+
+def everything(optimizer):
+    return optim.lookahead(
+        optim.scheduled(optim.decayed(optim.clipped(optimizer, norm=1.0), 0.1), optim.cosine, steps=40), every=3
+    )
+
+
+@pytest.mark.parametrize("kind", [optim.AdamW, optim.Lion, torch.optim.AdamW])
+def test_all_together_go_on_the_same_after_saving(kind):
+    params, optimizer = setup(kind, lr=0.05)
+    everything(optimizer)
+    train(params, optimizer, 10)
+    tensors, skeleton = flatten(copy.deepcopy(optimizer.state_dict()))
+    halves = [nn.Parameter(p.detach().clone()) for p in params]
+    train(params, optimizer, 10, 10)
+    again = everything(kind(halves, lr=0.05))
+    again.load_state_dict(unflatten(tensors, skeleton))
+    train(halves, again, 10, 10)
+    assert all(torch.equal(a, b) for a, b in zip(params, halves, strict=True))
+
+
+def test_decay_around_adam_is_adamw():
+    mine, first = setup(optim.Adam, lr=0.05)
+    other, second = setup(optim.AdamW, lr=0.05, weight_decay=0.1)
+    train(mine, optim.decayed(first, 0.1), 20)
+    train(other, second, 20)
+    torch.testing.assert_close(mine, other)
+
+
+def test_a_schedule_is_that_of_torch():
+    mine, first = setup(optim.SGD, lr=0.1)
+    other, second = setup(torch.optim.SGD, lr=0.1)
+    train(mine, optim.scheduled(first, optim.cosine, steps=20), 20)
+    theirs = torch.optim.lr_scheduler.CosineAnnealingLR(second, 20)
+    for step in range(20):
+        train(other, second, 1, step)
+        theirs.step()
+    torch.testing.assert_close(mine, other)
+
+
+def test_clipping_by_value():
+    (p, _), optimizer = setup(optim.SGD, lr=1.0)
+    optim.clipped(optimizer, value=0.5)
+    before = p.detach().clone()
+    p.grad = torch.full_like(p, 3.0)
+    optimizer.step()
+    torch.testing.assert_close(p.detach(), before - 0.5)
+
+
+def test_lookahead_is_the_two_sequences_of_the_paper():
+    params, optimizer = setup(optim.SGD, lr=0.1)
+    slow = params[0].detach().clone()
+    fast = slow.clone()
+    optim.lookahead(optimizer, every=4, pull=0.3)
+    for step in range(1, 13):
+        params[0].grad = params[0].detach().clone()
+        optimizer.step()
+        fast = 0.9 * fast
+        if step % 4 == 0:
+            slow = slow + 0.3 * (fast - slow)
+            fast = slow
+        torch.testing.assert_close(params[0].detach(), fast)
+
+
+def test_averages_are_saved_and_go_on():
+    for make in (lambda m: optim.EMA(m, decay=0.9), lambda m: optim.SWA(m, start=2, every=2)):
+        model = nn.Linear(2, 2)
+        first = make(model)
+        for step in range(10):
+            nn.init.constant_(model.weight, float(step))
+            first.update(model)
+            second = make(model)
+            second.load_state_dict(copy.deepcopy(first.state_dict()))
+            first = second
+        if isinstance(first, optim.SWA):
+            assert first.module.weight[0, 0].item() == pytest.approx((2 + 4 + 6 + 8) / 4)
+        else:
+            assert 5 < first.module.weight[0, 0].item() < 9
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda o: optim.clipped(o), "clipped: give either norm or value"),
+        (lambda o: optim.clipped(o, norm=-1.0), "clipped: norm must be"),
+        (lambda o: optim.clipped(o, value=-1.0), "clipped: value must be"),
+        (lambda o: optim.decayed(o, -0.1), "decayed: weight_decay must be"),
+        (lambda o: optim.scheduled(o, optim.cosine, steps=0), "scheduled: steps must be"),
+        (lambda o: optim.lookahead(o, every=0), "lookahead: every must be"),
+        (lambda o: optim.lookahead(o, pull=1.5), "lookahead: pull must be"),
+        (lambda o: optim.EMA(nn.Linear(1, 1), decay=1.5), "EMA: decay must be"),
+        (lambda o: optim.SWA(nn.Linear(1, 1), every=0), "SWA: every must be"),
+        (lambda o: optim.lookahead(o).load_state_dict(setup(optim.SGD)[1].state_dict()), "nothing for lookahead"),
+    ],
+)
+def test_wrong_options_are_named(call, sentence):
+    with pytest.raises(WonderlandError, match=sentence):
+        call(setup(optim.SGD)[1])

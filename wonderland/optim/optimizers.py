@@ -1,0 +1,241 @@
+"""The optimizers under their own names: each a rule with its arguments written out."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from wonderland.core import WonderlandError
+from wonderland.optim import rules
+from wonderland.optim.optimizer import Optimizer
+
+Betas = tuple[float, float]
+
+
+class SGD(Optimizer):
+    r"""Gradient descent: :math:`x_t = x_{t-1} - \eta (g_t + \lambda x_{t-1})`. Book: Alice 2.3, D2L 12.4.
+
+    >>> SGD([torch.nn.Parameter(torch.zeros(2))], lr=-0.1)
+    Traceback (most recent call last):
+    wonderland.core.errors.WonderlandError: SGD: lr must be a finite number of at least 0, not -0.1: a negative rate climbs.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, weight_decay: float = 0.0):
+        super().__init__(params, rules.sgd, lr=lr, weight_decay=weight_decay)
+
+
+class Momentum(Optimizer):
+    r"""Momentum as PyTorch has it: :math:`v_t = \beta v_{t-1} + g_t`, :math:`x_t = x_{t-1} - \eta_t v_t`. Book: D2L 12.6."""
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, momentum: float = 0.9, weight_decay: float = 0.0):
+        super().__init__(params, rules.momentum, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+
+class HeavyBall(Optimizer):
+    r"""Momentum as Alice has it, the rate inside the sum: :math:`v_t = \lambda v_{t-1} - \eta_t g_t`. Book: Alice 2.3.2."""
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, momentum: float = 0.9, weight_decay: float = 0.0):
+        super().__init__(params, rules.heavy_ball, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+
+class Nesterov(Optimizer):
+    r"""Momentum that looks ahead: :math:`x_t = x_{t-1} - \eta_t (g_t + \beta v_t)`."""
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, momentum: float = 0.9, weight_decay: float = 0.0):
+        super().__init__(params, rules.nesterov, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+
+class AdaGrad(Optimizer):
+    r"""A rate by all squared gradients so far: :math:`\eta / (\sqrt{s_t + \epsilon_0} + \epsilon)`. Book: D2L 12.7."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        *,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        eps_root: float = 0.0,
+    ):
+        more = {"lr_decay": lr_decay, "initial_accumulator_value": initial_accumulator_value}
+        super().__init__(params, rules.adagrad, lr=lr, weight_decay=weight_decay, eps=eps, eps_root=eps_root, **more)
+
+
+class RMSProp(Optimizer):
+    r"""AdaGrad that forgets: :math:`s_t = \gamma s_{t-1} + (1 - \gamma) g_t^2`, with `alpha` for gamma. Book: D2L 12.8."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        *,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        eps_root: float = 0.0,
+        weight_decay: float = 0.0,
+    ):
+        more = {"eps": eps, "eps_root": eps_root}
+        super().__init__(params, rules.rmsprop, lr=lr, alpha=alpha, weight_decay=weight_decay, **more)
+
+
+class Adadelta(Optimizer):
+    r"""Steps of the size of past steps: :math:`g'_t = \sqrt{\Delta x_{t-1} + \epsilon} / \sqrt{s_t + \epsilon}\,g_t`. Book: D2L 12.9."""
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1.0, *, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0
+    ):
+        super().__init__(params, rules.adadelta, lr=lr, rho=rho, eps=eps, weight_decay=weight_decay)
+
+
+class Adam(Optimizer):
+    r"""Adam, its `weight_decay` an L2 penalty in the gradient: :math:`\hat v_t / (\sqrt{\hat s_t} + \epsilon)`. Book: D2L 12.10."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        *,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ):
+        super().__init__(params, rules.adam, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+
+class AdamW(Optimizer):
+    r"""Adam with decay beside the moments, :math:`-\eta \lambda x_{t-1}`. Book: D2L 12.10.
+
+    >>> x = torch.nn.Parameter(torch.ones(3))
+    >>> optimizer = AdamW([x], lr=0.1)
+    >>> x.sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([0.8990, 0.8990, 0.8990])
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        *,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ):
+        super().__init__(params, rules.adamw, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+
+class Yogi(Optimizer):
+    r"""Adam that forgets slowly: :math:`s_t = s_{t-1} + (1 - \beta_2) g_t^2 \operatorname{sign}(g_t^2 - s_{t-1})`. Book: D2L 12.10."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        *,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-3,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 1e-6,
+    ):
+        more = {"initial_accumulator_value": initial_accumulator_value}
+        super().__init__(params, rules.yogi, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, **more)
+
+
+class Lion(Optimizer):
+    r"""The sign of a momentum: :math:`-\eta (\operatorname{sign}(\beta_1 m_{t-1} + (1 - \beta_1) g_t) + \lambda x_{t-1})`."""
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-4, *, betas: Betas = (0.9, 0.99), weight_decay: float = 0.0
+    ):
+        super().__init__(params, rules.lion, lr=lr, betas=betas, weight_decay=weight_decay)
+
+
+class Muon(Optimizer):
+    r"""Orthogonal steps for the matrices inside a network; give the rest to AdamW.
+
+    >>> Muon([torch.nn.Parameter(torch.zeros(3))])
+    Traceback (most recent call last):
+    wonderland.core.errors.WonderlandError: Muon: params holds a tensor of shape (3,), and the rule is for real matrices: give the others to AdamW.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        *,
+        momentum: float = 0.95,
+        weight_decay: float = 0.1,
+        ns_steps: int = 5,
+        eps: float = 1e-7,
+        precision: str = "bfloat16",
+    ):
+        more = {"ns_steps": ns_steps, "eps": eps, "precision": precision}
+        super().__init__(params, rules.muon, lr=lr, momentum=momentum, weight_decay=weight_decay, **more)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Further matrices."""
+        super().add_param_group(param_group)
+        for parameter in self.param_groups[-1]["params"]:
+            if parameter.ndim != 2 or parameter.is_complex():
+                raise WonderlandError(
+                    f"Muon: params holds a tensor of shape {tuple(parameter.shape)}, and the rule is for real matrices: "
+                    "give the others to AdamW."
+                )
+
+
+class ScheduleFree(Optimizer):
+    r"""AdamW whose average stands in for a schedule; measure and save the model inside `averaged()`.
+
+    >>> x = torch.nn.Parameter(torch.ones(1))
+    >>> optimizer = ScheduleFree([x], lr=0.1)
+    >>> for _ in range(2):
+    ...     optimizer.zero_grad()
+    ...     (x**2).sum().backward()
+    ...     optimizer.step()
+    >>> with optimizer.averaged():
+    ...     round(x.item(), 4)
+    0.8527
+    >>> round(x.item(), 4)
+    0.848
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2.5e-3,
+        *,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        warmup_steps: int = 0,
+    ):
+        more = {"eps": eps, "weight_decay": weight_decay, "warmup_steps": warmup_steps}
+        super().__init__(params, rules.schedule_free, lr=lr, betas=betas, **more)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Further parameters; the first beta must not be 0, since the average is found from it."""
+        super().add_param_group(param_group)
+        if self.param_groups[-1]["betas"][0] == 0:
+            raise WonderlandError("ScheduleFree: betas[0] must be above 0: the average is found by dividing by it.")
+
+    @contextmanager
+    @torch.no_grad()
+    def averaged(self) -> Iterator[None]:
+        """Inside, parameters hold the average x; after, the y that training goes on from, bit for bit."""
+        kept = []
+        for group in self.param_groups:
+            first = group["betas"][0]
+            for parameter in group["params"]:
+                if "z" in self.state.get(parameter, {}):
+                    kept.append((parameter, parameter.detach().clone()))
+                    held = torch.view_as_real(parameter) if parameter.is_complex() else parameter
+                    held.lerp_(self.state[parameter]["z"], 1 - 1 / first)
+        try:
+            yield
+        finally:
+            for parameter, before in kept:
+                parameter.copy_(before)

@@ -1,0 +1,34 @@
+"""Update rules as pure functions: one idea a file, each with its equation and its section of the books."""
+
+from wonderland.optim.rules.adadelta import adadelta
+from wonderland.optim.rules.adagrad import adagrad
+from wonderland.optim.rules.adam import adam, adamw, yogi
+from wonderland.optim.rules.descent import sgd
+from wonderland.optim.rules.lion import lion
+from wonderland.optim.rules.momentum import heavy_ball, momentum, nesterov
+from wonderland.optim.rules.muon import muon, orthogonalise
+from wonderland.optim.rules.newton import newton, preconditioned
+from wonderland.optim.rules.rmsprop import rmsprop
+from wonderland.optim.rules.rule import Kernel, Rule
+from wonderland.optim.rules.schedule_free import schedule_free
+
+__all__ = [
+    "Kernel",
+    "Rule",
+    "adadelta",
+    "adagrad",
+    "adam",
+    "adamw",
+    "heavy_ball",
+    "lion",
+    "momentum",
+    "muon",
+    "nesterov",
+    "newton",
+    "orthogonalise",
+    "preconditioned",
+    "rmsprop",
+    "schedule_free",
+    "sgd",
+    "yogi",
+]

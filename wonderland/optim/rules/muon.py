@@ -1,0 +1,59 @@
+"""Muon: the momentum of a matrix, with all its singular values brought near one."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from wonderland.optim.rules.rule import Options, Rule, State
+
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # the steepest quintic at 0 that keeps values between about 0.7 and 1.2
+
+
+def orthogonalise(matrix: Tensor, steps: int = 5, *, precision: str = "bfloat16", eps: float = 1e-7) -> Tensor:
+    r"""A matrix with the same singular vectors and singular values near 1, by Newton-Schulz iterations.
+
+    .. math:: X \leftarrow a X + (b A + c A^2) X, \qquad A = X X^\top, \qquad X_0 = G / \lVert G \rVert_F
+
+    >>> values = torch.linalg.svdvals(orthogonalise(torch.randn(8, 4), precision="float32"))
+    >>> bool(values.min() > 0.3), bool(values.max() < 1.3)
+    (True, True)
+    """
+    a, b, c = COEFFICIENTS
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.to(getattr(torch, precision))
+    x = x.T if tall else x
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.T
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.T if tall else x
+
+
+def _init(parameter: Tensor, options: Options) -> State:
+    return {"momentum_buffer": torch.zeros_like(parameter)}
+
+
+def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
+    r"""Momentum, a look ahead, and the nearest orthogonal matrix for a step; decay beside it.
+
+    .. math::
+        B_t = \mu B_{t-1} + (1 - \mu) G_t, \qquad O_t = \mathrm{NS}((1 - \mu) G_t + \mu B_t), \qquad
+        X_t = X_{t-1} - \eta\,\Bigl(\sqrt{\max(1, \tfrac{m}{n})}\,O_t + \lambda X_{t-1}\Bigr)
+
+    For the matrices inside a network; embeddings, heads, biases and norms are left to AdamW. Paper: Jordan et al., 2024.
+    """
+    momentum, lr = options["momentum"], options["lr"]
+    buffer = torch.lerp(state["momentum_buffer"], gradient, 1 - momentum)
+    ahead = torch.lerp(gradient, buffer, momentum)
+    rows, columns = parameter.shape
+    near = orthogonalise(ahead, options["ns_steps"], precision=options["precision"], eps=options["eps"])
+    step = math.sqrt(max(1, rows / columns)) * near.to(parameter.dtype) + options["weight_decay"] * parameter
+    return -lr * step, {"momentum_buffer": buffer}
+
+
+muon = Rule(
+    _init,
+    _update,
+    {"lr": 1e-3, "momentum": 0.95, "weight_decay": 0.1, "ns_steps": 5, "eps": 1e-7, "precision": "bfloat16"},
+)
