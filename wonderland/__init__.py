@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wonderland.ship.run import Run, load
 
 # Importing torch takes seconds, so each name is fetched at its first use.
-_FOLDERS = ("autodiff", "data", "laws", "models", "nn", "ops", "optim", "recipes", "ship", "tasks", "train", "trust",
+_FOLDERS = ("autodiff", "data", "laws", "models", "nn", "ops", "optim", "probability", "recipes", "ship", "tasks", "train", "trust",
             "understand")  # fmt: skip
 __getattr__, __dir__ = door(
     __name__,

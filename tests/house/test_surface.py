@@ -15,6 +15,7 @@ FOLDERS = [
     "laws",
     "nn",
     "optim",
+    "probability",
     "models",
     "data",
     "tasks",

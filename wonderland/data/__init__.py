@@ -8,6 +8,7 @@ from wonderland.data.dataset import Dataset, Encoder, Finding
 from wonderland.data.encoders import encoder_from_json
 from wonderland.data.image_encoder import ImageEncoder
 from wonderland.data.images import Images
+from wonderland.data.mixing import cutmix, mixup, soft_labels
 from wonderland.data.open import open
 from wonderland.data.split import Split, split
 from wonderland.data.table import Table
@@ -26,7 +27,10 @@ __all__ = [
     "Split",
     "Table",
     "TableEncoder",
+    "cutmix",
     "encoder_from_json",
+    "mixup",
     "open",
+    "soft_labels",
     "split",
 ]

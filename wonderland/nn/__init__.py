@@ -1,5 +1,6 @@
 """Blocks: one idea a file."""
 
+from wonderland.nn import initialise
 from wonderland.nn.activations import (
     activation,
     elu,
@@ -18,6 +19,7 @@ from wonderland.nn.activations import (
 from wonderland.nn.additive_attention import AdditiveAttention, AdditiveSelfAttention
 from wonderland.nn.aft import AFT
 from wonderland.nn.attention import Attention
+from wonderland.nn.batch_norm import BatchNorm, precise_statistics
 from wonderland.nn.bidirectional import Bidirectional
 from wonderland.nn.block import Block
 from wonderland.nn.causal_convolution import CausalConvolution
@@ -25,6 +27,8 @@ from wonderland.nn.convolution import ResidualConvolution
 from wonderland.nn.cross_attention import CrossAttention
 from wonderland.nn.cross_mixer import CrossMixer
 from wonderland.nn.deep_sets import DeepSets
+from wonderland.nn.drop_connect import DropConnect
+from wonderland.nn.dropout import ChannelDropout, Dropout, drop
 from wonderland.nn.echo_state import EchoState
 from wonderland.nn.feature_maps import EluPlusOne, ExpFeatures, RandomFeatures, ReluFeatures
 from wonderland.nn.fourier import Fourier
@@ -48,9 +52,12 @@ from wonderland.nn.memory_attention import MemoryAttention
 from wonderland.nn.mixer import Mixer, Pointwise
 from wonderland.nn.mlp import MLP
 from wonderland.nn.monet import MONet
+from wonderland.nn.monte_carlo import Drawn, monte_carlo
 from wonderland.nn.norm import LayerNorm, RMSNorm
+from wonderland.nn.normalise import GroupNorm, InstanceNorm, normalise
 from wonderland.nn.pooling import Pooling
 from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, Rotary, Sinusoidal
+from wonderland.nn.residual import Residual
 from wonderland.nn.rnn import RNN
 from wonderland.nn.rwkv import RWKV, RWKVChannel
 from wonderland.nn.s4d import S4D
@@ -61,6 +68,7 @@ from wonderland.nn.stack import Stack
 from wonderland.nn.state import COUNT, TIME, Slot, consuming, detach, rows
 from wonderland.nn.token_mlp import TokenMLP
 from wonderland.nn.tokens import ClassToken, Registers
+from wonderland.nn.weight_norm import WeightNormLinear, weight_norm
 
 __all__ = [
     "AFT",
@@ -80,19 +88,26 @@ __all__ = [
     "AdditiveSelfAttention",
     "Alibi",
     "Attention",
+    "BatchNorm",
     "Bidirectional",
     "Block",
     "CausalConvolution",
+    "ChannelDropout",
     "ClassToken",
     "CrossAttention",
     "CrossMixer",
     "DeepSets",
+    "Drawn",
+    "DropConnect",
+    "Dropout",
     "EchoState",
     "EluPlusOne",
     "ExpFeatures",
     "Fourier",
     "GatedConvolution",
+    "GroupNorm",
     "HardAttention",
+    "InstanceNorm",
     "KernelRegression",
     "LatentAttention",
     "LayerNorm",
@@ -119,6 +134,7 @@ __all__ = [
     "Registers",
     "RelativeBias",
     "ReluFeatures",
+    "Residual",
     "ResidualConvolution",
     "Rotary",
     "SequenceHead",
@@ -129,12 +145,14 @@ __all__ = [
     "Stack",
     "TokenHead",
     "TokenMLP",
+    "WeightNormLinear",
     "activation",
     "binarity",
     "boxcar",
     "constant",
     "consuming",
     "detach",
+    "drop",
     "elu",
     "elu_plus_one",
     "epanechnikov",
@@ -142,7 +160,11 @@ __all__ = [
     "gelu",
     "gelu_tanh",
     "identity",
+    "initialise",
     "leaky_relu",
+    "monte_carlo",
+    "normalise",
+    "precise_statistics",
     "relu",
     "rows",
     "sigmoid",
@@ -151,4 +173,5 @@ __all__ = [
     "squared_relu",
     "tanh",
     "triangular",
+    "weight_norm",
 ]

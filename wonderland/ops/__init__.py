@@ -1,6 +1,6 @@
 """The equations, each with its fast form."""
 
-from wonderland.ops import native
+from wonderland.ops import algebra, native
 from wonderland.ops.fft_convolution import fft_convolution
 from wonderland.ops.linear_attention import linear_attention
 from wonderland.ops.online_softmax import attention
@@ -13,6 +13,7 @@ from wonderland.ops.squared_relu import squared_relu
 from wonderland.ops.wkv import wkv
 
 __all__ = [
+    "algebra",
     "associative_scan",
     "attention",
     "fft_convolution",

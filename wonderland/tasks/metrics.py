@@ -1,7 +1,14 @@
 """Metrics on numpy arrays: labels first, predictions second, one number back."""
 
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy import ndarray
+
+from wonderland.core import WonderlandError
 
 
 def accuracy(y: ndarray, predicted: ndarray) -> float:
@@ -78,3 +85,167 @@ def confusion(y: ndarray, predicted: ndarray, classes: int) -> ndarray:
     [[1, 0], [1, 1]]
     """
     return np.bincount(y * classes + predicted, minlength=classes * classes).reshape(classes, classes)
+
+
+def zero_one(y: ndarray, scores: ndarray) -> float:
+    """Share of wrong signs, for classes -1 and +1; a score of 0 decides nothing, and is wrong. Book: Alice 3.2.
+
+    >>> zero_one(np.array([1, -1, 1]), np.array([0.3, 2.0, 0.0]))
+    0.6666666666666666
+    """
+    _alike(y, scores, "scores")
+    return float(np.mean(np.sign(scores) != y))
+
+
+def top_k_error(y: ndarray, scores: ndarray, k: int = 5) -> float:
+    """Share of rows whose class is not among the k with the highest scores; of equal scores the lower class comes first.
+
+    Shapes: y (n,), scores (n, c). Book: Alice 9.1.
+
+    >>> top_k_error(np.array([2, 0]), np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]), k=2)
+    1.0
+    """
+    _labels(y, scores)
+    if not 1 <= k <= scores.shape[1]:
+        raise WonderlandError(f"top_k_error takes a k from 1 to the {scores.shape[1]} classes, not {k}.")
+    own = scores[np.arange(len(y)), y][:, None]
+    before = np.arange(scores.shape[1]) < np.asarray(y)[:, None]
+    rank = ((scores > own) | ((scores == own) & before)).sum(1)
+    return float(np.mean(rank >= k))
+
+
+def precision_recall_f1(y: ndarray, predicted: ndarray, positive: Any = 1) -> tuple[float, float, float]:
+    r"""Precision, recall and their harmonic mean for one class against the rest; 0 where one has nothing to count.
+
+    .. math:: P = \frac{TP}{TP + FP}, \qquad R = \frac{TP}{TP + FN}, \qquad F_1 = \frac{2 TP}{2 TP + FP + FN}
+
+    >>> precision_recall_f1(np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0]))
+    (0.5, 0.5, 0.5)
+    """
+    _alike(y, predicted, "predicted")
+    true, found = y == positive, predicted == positive
+    hits, named, wanted = int((true & found).sum()), int(found.sum()), int(true.sum())
+    return (
+        hits / named if named else 0.0,
+        hits / wanted if wanted else 0.0,
+        2 * hits / (named + wanted) if named + wanted else 0.0,
+    )
+
+
+def macro_f1(y: ndarray, predicted: ndarray) -> float:
+    """Mean of F1 over the classes that occur, in the truth or in the predictions.
+
+    >>> macro_f1(np.array([0, 0, 1]), np.array([0, 0, 0]))
+    0.4
+    """
+    classes = np.union1d(y, predicted)
+    return float(np.mean([precision_recall_f1(y, predicted, label)[2] for label in classes]))
+
+
+def average_precision(y: ndarray, scores: ndarray) -> float | None:
+    r"""Precision at each positive, read down the scores, on average; rows of one score are read together.
+
+    .. math:: \sum_k (R_k - R_{k-1}) P_k
+
+    None without a positive.
+
+    >>> average_precision(np.array([1, 0, 1]), np.array([0.9, 0.8, 0.7]))
+    0.8333333333333333
+    """
+    _alike(y, scores, "scores")
+    positive = np.asarray(y, bool)
+    if not positive.any():
+        return None
+    order = np.argsort(-scores, kind="stable")
+    hits = np.cumsum(positive[order])
+    last = np.append(np.diff(scores[order]) != 0, True)
+    hits, rows = hits[last], np.flatnonzero(last) + 1
+    return float(np.sum(np.diff(hits, prepend=0) / hits[-1] * hits / rows))
+
+
+def brier(y: ndarray, probabilities: ndarray) -> float:
+    """Squared distance of the probabilities (n, c) from the truth, summed over classes, the mean over rows.
+
+    >>> brier(np.array([0]), np.array([[0.5, 0.5]]))
+    0.5
+    """
+    _labels(y, probabilities)
+    return float(np.mean(np.sum(np.square(probabilities - np.eye(probabilities.shape[1])[y]), 1)))
+
+
+def perplexity(y: ndarray, log_probabilities: ndarray, mask: ndarray | None = None) -> float:
+    r"""How many equally likely tokens the model hesitates between.
+
+    .. math:: \exp\Bigl(-\frac1n \sum_t \log p(y_t)\Bigr)
+
+    A uniform model has its number of tokens, a perfect one 1. Shapes: y (...), log-probabilities (..., c), mask (...) True
+    where a token is real. Book: D2L 9.3.
+
+    >>> round(perplexity(np.array([0, 1]), np.log(np.full((2, 4), 0.25))), 12)
+    4.0
+    """
+    shown = np.ones(np.shape(y), bool) if mask is None else np.asarray(mask, bool)
+    if not shown.any():
+        raise WonderlandError("perplexity got no token to look at: the mask hides them all, or there are none.")
+    own, rows = np.asarray(y)[shown], log_probabilities[shown]
+    _labels(own, rows)
+    return math.exp(log_loss(own, rows))
+
+
+def bleu(reference: Sequence[Any], predicted: Sequence[Any], longest: int = 4) -> float:
+    r"""BLEU of one sentence: geometric mean of n-gram precisions, less for an answer that is too short.
+
+    .. math:: \exp(\min(0, 1 - r / l)) \prod_{n=1}^{N} p_n^{1/N}
+
+    Without smoothing: 0 as soon as one length has no match. Paper: Papineni et al., 2002. See `d2l_bleu` for D2L's.
+
+    >>> bleu("the cat is on the mat".split(), "the cat is on a mat".split())
+    0.537284965911771
+    """
+    precisions = [_precision(reference, predicted, n) for n in range(1, longest + 1)]
+    if not all(precisions):
+        return 0.0
+    return _brevity(reference, predicted) * math.exp(sum(map(math.log, precisions)) / longest)
+
+
+def d2l_bleu(reference: Sequence[Any], predicted: Sequence[Any], longest: int = 2) -> float:
+    r"""D2L's own weights, which trust long matches more; not comparable with `bleu`.
+
+    .. math:: \exp(\min(0, 1 - r / l)) \prod_{n=1}^{\min(N, l)} p_n^{1/2^n}
+
+    Book: D2L 10.7.
+
+    >>> d2l_bleu("il est calme .".split(), "il est calme .".split())
+    1.0
+    """
+    found = _brevity(reference, predicted)
+    for n in range(1, min(longest, len(predicted)) + 1):
+        found *= _precision(reference, predicted, n) ** 0.5**n
+    return found
+
+
+def _precision(reference: Sequence[Any], predicted: Sequence[Any], n: int) -> float:
+    """Share of the n-grams of an answer that the reference has as well, each as often as it has it."""
+    wanted, found = (
+        Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)) for words in (reference, predicted)
+    )
+    return (wanted & found).total() / found.total() if found else 0.0
+
+
+def _brevity(reference: Sequence[Any], predicted: Sequence[Any]) -> float:
+    return math.exp(min(0.0, 1 - len(reference) / len(predicted))) if len(predicted) else 0.0
+
+
+def _alike(y: ndarray, predicted: ndarray, name: str) -> None:
+    if np.shape(y) != np.shape(predicted):
+        raise WonderlandError(
+            f"y has shape {np.shape(y)} and {name} {np.shape(predicted)}: give both one shape, for nothing is broadcast."
+        )
+
+
+def _labels(y: ndarray, scores: ndarray) -> None:
+    if np.ndim(y) != 1 or np.ndim(scores) != 2 or len(y) != len(scores):
+        raise WonderlandError(f"Labels (n,) meet scores (n, c), not {np.shape(y)} and {np.shape(scores)}.")
+    wrong = np.asarray(y)[(np.asarray(y) < 0) | (np.asarray(y) >= scores.shape[1])]
+    if len(wrong):
+        raise WonderlandError(f"y holds the label {wrong[0]}, and the scores have classes 0 to {scores.shape[1] - 1}.")

@@ -3,22 +3,30 @@
 from wonderland.train.budget import seconds, steps_within
 from wonderland.train.checkpoint import Checkpoints
 from wonderland.train.finder import Found, find_lr
+from wonderland.train.folds import Validated, cross_validate, k_fold
 from wonderland.train.guard import NonFinite
 from wonderland.train.loop import Outcome, run
 from wonderland.train.signals import Stopped
 from wonderland.train.state import State
+from wonderland.train.stopping import BookRule, Flat, Patience
 from wonderland.train.supervised import Supervised, adamw
 
 __all__ = [
+    "BookRule",
     "Checkpoints",
+    "Flat",
     "Found",
     "NonFinite",
     "Outcome",
+    "Patience",
     "State",
     "Stopped",
     "Supervised",
+    "Validated",
     "adamw",
+    "cross_validate",
     "find_lr",
+    "k_fold",
     "run",
     "seconds",
     "steps_within",

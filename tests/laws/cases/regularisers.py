@@ -1,0 +1,43 @@
+"""Dropout, batch norm and their kin, as they are in evaluation; norms of images; a residual connection with a scale."""
+
+import torch
+
+from wonderland.laws import Example
+from wonderland.nn.attention import Attention
+from wonderland.nn.batch_norm import BatchNorm
+from wonderland.nn.drop_connect import DropConnect
+from wonderland.nn.dropout import ChannelDropout, Dropout
+from wonderland.nn.mlp import MLP
+from wonderland.nn.normalise import GroupNorm, InstanceNorm
+from wonderland.nn.pooling import Pooling
+from wonderland.nn.residual import Residual
+from wonderland.nn.weight_norm import WeightNormLinear
+
+
+def _trained() -> BatchNorm:
+    norm = BatchNorm(8)
+    norm(torch.randn(4, 9, 8) * 3 + 1)
+    return norm
+
+
+CASES = {
+    "dropout": lambda: Dropout(8, dropout=0.5),
+    "channel dropout": lambda: ChannelDropout(8, dropout=0.5),
+    "drop connect": lambda: DropConnect(8, 3),
+    "drop connect, a mask a row": lambda: DropConnect(8, 3, each=True, bias=False),
+    "batch norm": _trained,
+    "weight norm": lambda: WeightNormLinear(8),
+    "group norm": lambda: GroupNorm(4, groups=2),
+    "group norm of one group": lambda: GroupNorm(4, groups=1),
+    "instance norm": lambda: InstanceNorm(4),
+    "residual mlp": lambda: Residual(8, MLP.spec()),
+    "residual attention": lambda: Residual(8, Attention.spec(heads=2)),
+    "residual pooling, both ways": lambda: Residual(8, Pooling.spec(causal=False), scale=0.5),
+}
+
+
+def _images(t: int) -> Example:
+    return Example.floats(3, 4, t + 1, 3, seed=t, axes=("batch", None, "height", "width"))
+
+
+EXAMPLES = dict.fromkeys(("group norm", "group norm of one group", "instance norm"), _images)

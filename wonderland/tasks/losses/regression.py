@@ -1,0 +1,90 @@
+"""Losses of a number: squared, absolute, Huber, quantile. They differ in what they forgive."""
+
+from typing import Any
+
+from torch import Tensor
+
+from wonderland.tasks.losses.convention import meet, settle, strength
+
+
+def squared(prediction: Any, target: Any, *, mask: Any = None, weight: Any = None, reduction: Any = "mean") -> Tensor:
+    r"""Squared error, least for the mean of the target.
+
+    .. math:: l = (\hat y - y)^2
+
+    Without the half that some books put before it. Shapes: both (...). Book: Alice 4.1.1; D2L 3.1.
+
+    >>> import torch
+    >>> squared(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 2.0]))
+    tensor(2.)
+    """
+    prediction, target = meet("squared", prediction, target, mask)
+    return settle("squared", (prediction - target).square(), mask, weight, reduction)
+
+
+def absolute(prediction: Any, target: Any, *, mask: Any = None, weight: Any = None, reduction: Any = "mean") -> Tensor:
+    r"""Absolute error, least for the median of the target: outliers pull with the same force as everything else.
+
+    .. math:: l = |\hat y - y|
+
+    Shapes: both (...). Book: Alice 4.1.1.
+
+    >>> import torch
+    >>> absolute(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 2.0]))
+    tensor(1.)
+    """
+    prediction, target = meet("absolute", prediction, target, mask)
+    return settle("absolute", (prediction - target).abs(), mask, weight, reduction)
+
+
+def huber(
+    prediction: Any,
+    target: Any,
+    *,
+    delta: float | int = 1.0,
+    mask: Any = None,
+    weight: Any = None,
+    reduction: Any = "mean",
+) -> Tensor:
+    r"""Squared for small errors, absolute for large ones, smooth where they join.
+
+    .. math:: l = \begin{cases} e^2 / 2 & |e| \le \delta \\ \delta (|e| - \delta / 2) & \text{otherwise} \end{cases},
+        \qquad e = \hat y - y
+
+    Shapes: both (...). Book: Alice 4.1.1, with delta 1.
+
+    >>> import torch
+    >>> huber(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none")
+    tensor([0.1250, 2.5000])
+    """
+    delta = strength("huber", "delta", delta, open=True)
+    prediction, target = meet("huber", prediction, target, mask)
+    error = (prediction - target).abs()
+    near = error.clamp(max=delta)
+    # With n = min(|e|, delta) both cases are n (|e| - n / 2): no branch is taken that overflows.
+    return settle("huber", near * (error - near / 2), mask, weight, reduction)
+
+
+def quantile(
+    prediction: Any,
+    target: Any,
+    *,
+    level: float | int,
+    mask: Any = None,
+    weight: Any = None,
+    reduction: Any = "mean",
+) -> Tensor:
+    r"""The pinball loss, least for the `level` quantile of the target.
+
+    .. math:: l = \max(\alpha (y - \hat y),\; (\alpha - 1)(y - \hat y))
+
+    At level 0.5 it is half the absolute error. Shapes: both (...). Paper: Koenker and Bassett, 1978.
+
+    >>> import torch
+    >>> quantile(torch.tensor([0.0, 0.0]), torch.tensor([1.0, -1.0]), level=0.9, reduction="none")
+    tensor([0.9000, 0.1000])
+    """
+    level = strength("quantile", "level", level, high=1.0, open=True)
+    prediction, target = meet("quantile", prediction, target, mask)
+    short = target - prediction
+    return settle("quantile", short.clamp(min=0) * level + (-short).clamp(min=0) * (1 - level), mask, weight, reduction)

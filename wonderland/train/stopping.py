@@ -1,0 +1,123 @@
+"""Early stopping: rules that look at the scores so far and say when to stop. They keep nothing, so they resume exactly."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from wonderland.core import WonderlandError
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of stopping: `stops(scores)` after each evaluation. Higher scores are better unless `mode` is "min".
+
+    An evaluation that gives NaN counts as worse than all others.
+    """
+
+    patience: int
+    mode: str = "max"
+
+    def __post_init__(self):
+        if isinstance(self.patience, bool) or not isinstance(self.patience, int) or self.patience < 1:
+            raise WonderlandError(
+                f"{type(self).__name__} takes a patience of at least 1 evaluation, not {self.patience!r}."
+            )
+        if self.mode not in ("max", "min"):
+            raise WonderlandError(
+                f"{type(self).__name__} takes a mode of 'max' (scores) or 'min' (losses), not {self.mode!r}."
+            )
+
+    def stops(self, scores: Sequence[float]) -> bool:
+        """Whether to stop after the last of these scores."""
+        raise NotImplementedError
+
+    def first(self, scores: Sequence[float]) -> int | None:
+        """The evaluation, counted from 0, after which the rule stops; None if it never does."""
+        return next((t for t in range(len(scores)) if self.stops(scores[: t + 1])), None)
+
+    def best(self, scores: Sequence[float]) -> int:
+        """The evaluation whose weights to go back to: the first of the best scores, whatever the rule."""
+        if not scores:
+            raise WonderlandError("There is no best evaluation before the first: give at least one score.")
+        values = self._values(scores)
+        return values.index(max(values))
+
+    def _values(self, scores: Sequence[float]) -> list[float]:
+        sign = 1 if self.mode == "max" else -1
+        return [float("-inf") if isnan(score) else sign * float(score) for score in scores]
+
+
+@dataclass(frozen=True)
+class Patience(Rule):
+    r"""Stop after `patience` evaluations without a new best, one that is better by more than `least`.
+
+    .. math:: t - \arg\max_{i \le t} a_i \ge k
+
+    Book: Alice 9.2.2, as it is usually done.
+
+    >>> Patience(2).first([0.5, 0.9, 0.8, 0.85, 0.86, 0.87])
+    3
+    """
+
+    least: float = 0.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.least >= 0:
+            raise WonderlandError(f"Patience takes a least improvement of at least 0, not {self.least!r}.")
+
+    def stops(self, scores: Sequence[float]) -> bool:
+        top, worse = float("-inf"), 0
+        for value in self._values(scores):
+            if value > top + self.least:
+                top, worse = value, 0
+            else:
+                worse += 1
+        return worse >= self.patience
+
+
+@dataclass(frozen=True)
+class BookRule(Rule):
+    r"""Stop when a score is no better than each of the `patience` scores before it.
+
+    .. math:: a_t \le a_i \quad \text{for all } i = t - k, \dots, t - 1
+
+    To the letter of the book, and another rule than `Patience`: a score that creeps up below its best goes on for ever.
+    Book: Alice 9.2.2.
+
+    >>> print(BookRule(2).first([0.5, 0.9, 0.8, 0.85, 0.86, 0.87]))
+    None
+    """
+
+    def stops(self, scores: Sequence[float]) -> bool:
+        values = self._values(scores)
+        if len(values) <= self.patience:
+            return False
+        return all(values[-1] <= earlier for earlier in values[-1 - self.patience : -1])
+
+
+@dataclass(frozen=True)
+class Flat:
+    r"""Stop when the loss moves no more.
+
+    .. math:: |L_t - L_{t-1}|^2 \le \epsilon
+
+    Book: Alice 9.2.2.
+
+    >>> Flat(1e-4).first([1.0, 0.5, 0.499])
+    2
+    """
+
+    epsilon: float
+
+    def __post_init__(self):
+        if not self.epsilon > 0:
+            raise WonderlandError(f"Flat takes an epsilon above 0, not {self.epsilon!r}.")
+
+    def stops(self, scores: Sequence[float]) -> bool:
+        """Whether to stop after the last of these losses."""
+        return len(scores) > 1 and (scores[-1] - scores[-2]) ** 2 <= self.epsilon
+
+    def first(self, scores: Sequence[float]) -> int | None:
+        """The evaluation, counted from 0, after which the rule stops; None if it never does."""
+        return next((t for t in range(len(scores)) if self.stops(scores[: t + 1])), None)
