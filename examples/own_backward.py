@@ -52,7 +52,7 @@ def main() -> int:
             rule.step()
         if number % 20 == 19:
             print(
-                f"step {number + 1}: loss {float(value):.6f} and {float(expected):.6f}, {time.monotonic() - began:.0f} s",
+                f"step {number + 1}: loss {float(value):.6f} and {float(expected.detach()):.6f}, {time.monotonic() - began:.0f} s",
                 flush=True,
             )
     pairs = zip(ours.parameters(), theirs.parameters(), strict=True)
