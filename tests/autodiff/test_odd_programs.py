@@ -186,6 +186,10 @@ class Box:
 
 BAD = [
     (
+        lambda: autodiff.trace(3, X),
+        "A function of tensors or a module is differentiated and traced, not a int.",
+    ),
+    (
         lambda: torch.vmap(autodiff.grad(lambda x: x**3))(X),
         "torch.func or torch.vmap is at work around this transform, and its tensors are not what they seem: "
         "use the transforms of autodiff throughout.",

@@ -514,3 +514,19 @@ def test_the_guide_prints_what_its_code_prints(tmp_path, monkeypatch, capsys):
     importlib.import_module("tower")
     monkeypatch.delitem(sys.modules, "tower")
     assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize(
+    ("more", "rows", "message"),
+    [
+        ({}, 0, "The batch has a tensor without rows: the doctor needs examples to look at."),
+        (
+            {"optimizer": torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1)},
+            4,
+            "The optimizer holds no parameter of this Linear: build it on the model's own.",
+        ),
+    ],
+)
+def test_a_batch_or_an_optimizer_that_tells_nothing_is_refused(more, rows, message):
+    with pytest.raises(WonderlandError, match=re.escape(message)):
+        doctor(nn.Linear(3, 2), (torch.zeros(rows, 3), torch.zeros(rows, 2)), **more)

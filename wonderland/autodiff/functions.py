@@ -90,7 +90,7 @@ class Context:
         self.saved_tensors = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        pass
+        """Not kept: forward mode transposes the backward pass."""
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         self.blind = {id(tensor) for tensor in tensors}

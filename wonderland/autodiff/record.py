@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from wonderland.autodiff.cost import VIEWS, packet
 from wonderland.autodiff.functions import FUNCTIONS_AS_PRIMITIVES, Primitive
 from wonderland.autodiff.local import Pile, Shared
 from wonderland.autodiff.node import Step, Value, over
-from wonderland.autodiff.rules.table import RULES, Rule, bound, decomposition, known, nothing
+from wonderland.autodiff.rules.table import RULES, Rule, decomposition, known, nothing
+from wonderland.autodiff.writes import functional, pure_arguments, spelled_op, written_by
 from wonderland.core import WonderlandError
 from wonderland.ops import native
 
@@ -62,7 +62,7 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if func is torch.ops.prim.device.default:  # tensors without numbers are asked for their device in this way
             return args[0].fake_device
-        if func._schema.is_mutable and (written := _written(func, args, kwargs)):
+        if func._schema.is_mutable and (written := written_by(func, args, kwargs)):
             return self._write(func, args, kwargs, written)
         if not known(func):
             if func.namespace == "prims" and self._lowering:
@@ -172,7 +172,7 @@ class Recorder(TorchDispatchMode):
         for tensor in written:
             self._keep(tensor)
         result = run(func, args, kwargs)
-        step = Step(pure, *_arguments(func, *before), line=where(), smooth=torch.is_grad_enabled())
+        step = Step(pure, *pure_arguments(func, *before), line=where(), smooth=torch.is_grad_enabled())
         step.module = self._module()
         depends = any(value.depends for value in step.inputs)
         fresh = [Value.of(tensor, depends, step) for tensor in written]
@@ -187,7 +187,7 @@ class Recorder(TorchDispatchMode):
 
     def _write_lowered(self, func: Any, lower: Any, args: Any, kwargs: Any, written: list[Tensor]) -> Any:
         """A write whose functional form is made of simpler operators: these are noted, and what they give is written."""
-        plain, named = _arguments(func, args, kwargs)
+        plain, named = pure_arguments(func, args, kwargs)
         with self:
             found = lower(*plain, **named)
             found = found if isinstance(found, tuple | list) else (found,)
@@ -393,11 +393,6 @@ def _cut(value: Value) -> bool:
     return False
 
 
-def spelled_op(func: Any) -> str:
-    """An operator as users know it: "add_"."""
-    return func._schema.name.removeprefix("aten::")
-
-
 def _storage(tensor: Tensor) -> int:
     try:
         return tensor.untyped_storage()._cdata
@@ -407,44 +402,3 @@ def _storage(tensor: Tensor) -> int:
 
 def _layout(tensor: Tensor) -> tuple[list[int], list[int], Any]:
     return list(tensor.shape), list(tensor.stride()), tensor.storage_offset()
-
-
-def _written(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
-    """The tensors that an operator writes to."""
-    found = []
-    for index, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            given = args[index] if index < len(args) else kwargs.get(argument.name)
-            found += [given] if isinstance(given, Tensor) else list(given or ())
-    return found
-
-
-@cache
-def functional(func: Any) -> Any:
-    """The operator that gives what another one writes."""
-    name = func._schema.name.removeprefix("aten::")
-    packets = []
-    if func.namespace == "aten":
-        base = name.removesuffix("_") if func._schema.name.endswith("_") else name
-        packets = [getattr(aten, one) for one in (base, f"{base}_functional") if hasattr(aten, one)]
-    wanted = [(argument.name, str(argument.type)) for argument in func._schema.arguments if not argument.is_out]
-    for several in packets:
-        for overload in several.overloads():
-            one = getattr(several, overload)
-            given = [(argument.name, str(argument.type)) for argument in one._schema.arguments]
-            if not one._schema.is_mutable and given == wanted:
-                return one
-    raise WonderlandError(
-        f"{spelled_op(func)} writes into memory in a way that has no functional form, so it cannot be traced: "
-        "compute a new tensor instead."
-    )
-
-
-def _arguments(func: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of the functional form: the same, defaults written out, without what was only there to be written."""
-    named = bound(func, args, kwargs)
-    kept = [argument for argument in func._schema.arguments if not argument.is_out]
-    return (
-        tuple(named[argument.name] for argument in kept if not argument.kwarg_only),
-        {argument.name: named[argument.name] for argument in kept if argument.kwarg_only},
-    )

@@ -27,6 +27,10 @@ class Recorded:
         differentiates: bool = True,
         equations: bool = False,
     ):
+        if not callable(f):
+            raise WonderlandError(
+                f"A function of tensors or a module is differentiated and traced, not a {type(f).__name__}."
+            )
         flat, self.nesting = tree_flatten((args, kwargs or {}))
         tensors = [_own(entry) if isinstance(entry, Tensor) else entry for entry in flat]
         self.given = tensors

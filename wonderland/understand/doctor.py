@@ -5,8 +5,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
+from torch.utils._pytree import tree_leaves
 
 from wonderland.core import WonderlandError
 from wonderland.understand.doctoring.dead import dead
@@ -66,6 +67,12 @@ def doctor(
         )
     if steps < 2:
         raise WonderlandError(f"A learning rate shows itself in at least 2 steps, not {steps}.")
+    if any(isinstance(one, Tensor) and one.dim() and not len(one) for one in tree_leaves(batch)):
+        raise WonderlandError("The batch has a tensor without rows: the doctor needs examples to look at.")
+    if _held(model, optimizer) == set():
+        raise WonderlandError(
+            f"The optimizer holds no parameter of this {type(model).__name__}: build it on the model's own."
+        )
     home = _caller() if line is None else line
     with untouched():
         return _examined(

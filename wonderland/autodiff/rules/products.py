@@ -25,7 +25,7 @@ bilinear(
 )
 
 
-def _added(name, first, second, product):
+def _added(first, second, product):
     """beta * self + alpha * (first product second), with a way to write the product."""
 
     def tangent(t, n):
@@ -43,39 +43,39 @@ def _added(name, first, second, product):
 
 
 rule(
-    "addmm baddbmm",
+    "addmm",
     self=lambda g, n: _scaled(g, n.beta),
     mat1=lambda g, n: _scaled(g @ _h(n.mat2), n.alpha),
-    mat2=lambda g, n: _scaled(_h(getattr(n, "mat1", None) if hasattr(n, "mat1") else n.batch1) @ g, n.alpha),
-    tangent=_added("addmm", "mat1", "mat2", torch.matmul),
+    mat2=lambda g, n: _scaled(_h(n.mat1) @ g, n.alpha),
+    tangent=_added("mat1", "mat2", torch.matmul),
 )
 rule(
     "baddbmm",
     self=lambda g, n: _scaled(g, n.beta),
     batch1=lambda g, n: _scaled(g @ _h(n.batch2), n.alpha),
     batch2=lambda g, n: _scaled(_h(n.batch1) @ g, n.alpha),
-    tangent=_added("baddbmm", "batch1", "batch2", torch.matmul),
+    tangent=_added("batch1", "batch2", torch.matmul),
 )
 rule(
     "addbmm",
     self=lambda g, n: _scaled(g, n.beta),
     batch1=lambda g, n: _scaled(g @ _h(n.batch2), n.alpha),
     batch2=lambda g, n: _scaled(_h(n.batch1) @ g, n.alpha),
-    tangent=_added("addbmm", "batch1", "batch2", lambda a, b: (a @ b).sum(0)),
+    tangent=_added("batch1", "batch2", lambda a, b: (a @ b).sum(0)),
 )
 rule(
     "addmv",
     self=lambda g, n: _scaled(g, n.beta),
     mat=lambda g, n: _scaled(g.outer(conj(n.vec)), n.alpha),
     vec=lambda g, n: _scaled(_h(n.mat) @ g, n.alpha),
-    tangent=_added("addmv", "mat", "vec", torch.matmul),
+    tangent=_added("mat", "vec", torch.matmul),
 )
 rule(
     "addr",
     self=lambda g, n: _scaled(g, n.beta),
     vec1=lambda g, n: _scaled(g @ conj(n.vec2), n.alpha),
     vec2=lambda g, n: _scaled(g.mT @ conj(n.vec1), n.alpha),
-    tangent=_added("addr", "vec1", "vec2", torch.outer),
+    tangent=_added("vec1", "vec2", torch.outer),
 )
 
 
