@@ -6,8 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, find, part
+from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.models.costs import costs, resting
+from wonderland.nn.arguments import Checked, check_specs
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
 from wonderland.nn.mixer import hide, lengths, positions
@@ -19,7 +20,7 @@ from wonderland.ops import steps
 
 
 @part
-class Decoder(Part, nn.Module):
+class Decoder(Checked, nn.Module):
     r"""A language model: an embedding, a stack of blocks with any causal mixer, a head over the vocabulary.
 
     .. math:: h = E_{x} + s, \qquad h \leftarrow \mathrm{stack}(h), \qquad y = h\, W^\top
@@ -49,8 +50,8 @@ class Decoder(Part, nn.Module):
         dim: int = 128,
         depth: int = 4,
         *,
-        mixer: Spec | list[Spec] | None = None,
-        channel: Spec | bool | None = None,
+        mixer: Any = None,
+        channel: Any = None,
         position: Spec | None = None,
         placement: str = "pre",
         norm: Spec | None = None,
@@ -63,6 +64,12 @@ class Decoder(Part, nn.Module):
         if min(vocab, dim) < 1:
             raise WonderlandError(f"A Decoder needs at least one token and one feature, not vocab={vocab}, dim={dim}.")
         mixers = mixer if isinstance(mixer, list | tuple) else [_attention(dim) if mixer is None else mixer]
+        rule = "The mixer of a Decoder is a spec such as nn.Mamba.spec(), or a list of specs"
+        if not mixers:
+            raise WonderlandError(f"{rule}, not an empty list.")
+        check_specs(mixers, rule)
+        if channel is not None and not isinstance(channel, bool):
+            check_specs([channel], "The channel of a Decoder is a spec such as nn.MLP.spec(), None or False")
         self.vocab, self.dim, self.dropout = vocab, dim, chance(dropout, "Decoder")
         self.embedding = nn.Embedding(vocab, dim)
         nn.init.normal_(self.embedding.weight, std=0.02)
@@ -291,8 +298,14 @@ class Decoder(Part, nn.Module):
 
 
 def _door(spec: Spec, dim: int) -> Position:
+    kind = find(spec.name)
+    if not (isinstance(kind, type) and issubclass(kind, Position)):
+        raise WonderlandError(
+            f"{spec.name} is no position that can be added to an embedding: "
+            "take nn.Learned.spec() or nn.Sinusoidal.spec()."
+        )
     position = spec.build(dim=dim)
-    if not isinstance(position, Position) or position.kind != "embed":
+    if position.kind != "embed":
         raise WonderlandError(
             f"{spec.name} cannot be added to an embedding: put it into the mixer's spec, "
             f"as in nn.Attention.spec(position={spec.name}.spec())."

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from wonderland.core import Spec, WonderlandError, part
+from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.nn.cache import cache_layout, forget, one_longer, remember, standing, visible
 from wonderland.nn.mixer import Mixer, hide, positions
 from wonderland.nn.positions import Alibi, Position, Rotary
@@ -100,9 +100,15 @@ class Attention(Mixer):
             raise WonderlandError(
                 f"Attention.from_torch takes a torch.nn.MultiheadAttention, not a {type(module).__name__}."
             )
-        if module.in_proj_weight is None or module.bias_k is not None or module.add_zero_attn:
+        if module.in_proj_weight is None:
             raise WonderlandError(
-                "Attention.from_torch takes queries, keys and values of one width, without bias_k, bias_v and add_zero_attn."
+                f"This torch.nn.MultiheadAttention reads keys of width {module.kdim} and values of width {module.vdim} into "
+                f"{module.embed_dim}, so it is no self-attention: take CrossAttention.from_torch."
+            )
+        if module.bias_k is not None or module.add_zero_attn:
+            raise WonderlandError(
+                "Attention.from_torch takes attention without bias_k, bias_v and add_zero_attn: "
+                "a key that is no token has no place in a stream."
             )
         bias = module.in_proj_bias is not None
         mixer = cls(module.embed_dim, heads=module.num_heads, causal=causal, dropout=module.dropout, bias=bias)
@@ -338,6 +344,9 @@ def attend(
     elif value_dim < key_dim:
         # The fused kernel wants one width; zeros cost less than the whole matrix of scores.
         v = F.pad(v, (0, key_dim - value_dim))
+    if scale <= 0:
+        # The fused kernel scales what a mask has hidden too, and -inf times such a number is no longer -inf.
+        q, scale = q * scale, 1.0
     grouped = k.shape[1] != q.shape[1]
     # The fused kernel knows neither forward mode nor vmap; the plain one is made of operations that do.
     with sdpa_kernel(SDPBackend.MATH) if native.transformed() else nullcontext():
@@ -375,14 +384,15 @@ def head_sizes(
     return heads, kv_heads, key_dim, value_dim
 
 
+def _is_position(spec: Spec) -> bool:
+    kind = find(spec.name)
+    return isinstance(kind, type) and issubclass(kind, Position)
+
+
 def _built(position: Spec | None, key_dim: int, heads: int) -> Position | None:
     if position is None:
         return None
-    if not isinstance(position, Spec):
-        raise WonderlandError(
-            f"Attention takes a position as a spec, not as {type(position).__name__}: write Rotary.spec() or the like."
-        )
-    built = position.build(dim=key_dim, heads=heads)
+    built = position.build(dim=key_dim, heads=heads) if _is_position(position) else None
     if not isinstance(built, Position) or built.kind == "embed":
         raise WonderlandError(
             f"Attention cannot use {position.name} as its position: it takes one that rotates or biases "

@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, nearest, part
+from wonderland.nn.arguments import described
 from wonderland.nn.cross_mixer import CrossMixer
-from wonderland.nn.mixer import Mixer, hide
+from wonderland.nn.mixer import Mixer, Pointwise, hide
 from wonderland.nn.mlp import chance
 from wonderland.nn.norm import LayerNorm
 from wonderland.nn.state import Layout, State
@@ -83,7 +84,7 @@ class Block(Mixer):
             slots = [slots[-1], *slots[:-1]]
         self.slots = tuple(slots)
         normed = slots[:1] if placement == "parallel" else slots
-        self.norms: Any = nn.ModuleList(norm.build(dim=dim) for _ in normed)
+        self.norms: Any = nn.ModuleList(build_norm(norm, dim) for _ in normed)
         self.scales = None
         if layer_scale is not None:
             self.scales = Scales(nn.Parameter(torch.full((dim,), float(layer_scale))) for _ in slots)
@@ -189,15 +190,15 @@ class Block(Mixer):
         # Mixers answer 0 at masked positions, so a stream that enters with 0 there keeps it.
         x = hide(x, mask)
         if self.placement == "parallel":
-            h = self.norms[0].apply_to(x)
+            h = self.norms[0].among(x, mask)
             for index, one in enumerate(self.parts()):
                 x = x + self.branch(step(one, index, h), index)
         elif self.placement == "pre":
             for index, one in enumerate(self.parts()):
-                x = x + self.branch(step(one, index, self.norms[index].apply_to(x)), index)
+                x = x + self.branch(step(one, index, self.norms[index].among(x, mask)), index)
         else:
             for index, one in enumerate(self.parts()):
-                x = self.norms[index].apply_to(x + self.branch(step(one, index, x), index))
+                x = self.norms[index].among(x + self.branch(step(one, index, x), index), mask)
             x = hide(x, mask)
         return x
 
@@ -238,7 +239,7 @@ def build_slot(spec: Any, dim: int, name: str, kind: type[Any]) -> Any:
     """What a slot holds, built from its spec."""
     if not isinstance(spec, Spec):
         raise WonderlandError(
-            f"The {name} of a block is a spec such as nn.MLP.spec(), which is built once a layer, not {_kind(spec)}."
+            f"The {name} of a block is a spec such as nn.MLP.spec(), which is built once a layer, not {described(spec)}."
         )
     built = spec.build(dim=dim)
     if not isinstance(built, kind):
@@ -246,8 +247,15 @@ def build_slot(spec: Any, dim: int, name: str, kind: type[Any]) -> Any:
     return built
 
 
-def _kind(value: Any) -> str:
-    return f"a built {type(value).__name__}" if isinstance(value, nn.Module) else f"a {type(value).__name__}"
+def build_norm(spec: Spec, dim: int) -> Any:
+    """A norm, or whatever else looks at each token alone, built from its spec."""
+    built = spec.build(dim=dim)
+    if not isinstance(built, Pointwise):
+        raise WonderlandError(
+            f"{spec.name} looks at more than one token or keeps no width, so it cannot be a norm: "
+            "take nn.LayerNorm.spec(), nn.RMSNorm.spec() or the like."
+        )
+    return built
 
 
 def shared_laws(parts: list[Any], field: Field | None) -> tuple[Callable[..., Any], ...]:

@@ -1,6 +1,7 @@
 """Cross-attention: the tokens of one sequence ask those of another."""
 
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -59,6 +60,37 @@ class CrossAttention(CrossMixer):
         self.query = nn.Linear(dim, self.heads * self.key_dim, bias=bias)
         self.project = nn.Linear(self.context_dim, self.kv_heads * (self.key_dim + self.value_dim), bias=bias)
         self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias)
+
+    @classmethod
+    def from_torch(cls, module: Any) -> "CrossAttention":
+        """Cross-attention with the weights of a torch.nn.MultiheadAttention, and its outputs where key and value are one."""
+        if not isinstance(module, nn.MultiheadAttention):
+            raise WonderlandError(
+                f"CrossAttention.from_torch takes a torch.nn.MultiheadAttention, not a {type(module).__name__}."
+            )
+        if module.kdim != module.vdim or module.bias_k is not None or module.add_zero_attn:
+            raise WonderlandError(
+                "CrossAttention.from_torch takes keys and values of one context, so kdim is vdim, "
+                "without bias_k, bias_v and add_zero_attn."
+            )
+        given, dim = module.in_proj_bias, module.embed_dim
+        mixer = cls(
+            dim, context_dim=module.kdim, heads=module.num_heads, dropout=module.dropout, bias=given is not None
+        )
+        if module.in_proj_weight is not None:
+            query, rest = module.in_proj_weight.split((dim, 2 * dim))
+        else:
+            query, rest = module.q_proj_weight, torch.cat([module.k_proj_weight, module.v_proj_weight])
+        mixer.to(query)
+        pairs = [(mixer.query.weight, query), (mixer.project.weight, rest), (mixer.out.weight, module.out_proj.weight)]
+        if given is not None:
+            pairs += [
+                (mixer.query.bias, given[:dim]), (mixer.project.bias, given[dim:]), (mixer.out.bias, module.out_proj.bias)
+            ]  # fmt: skip
+        with torch.no_grad():
+            for own, theirs in pairs:
+                own.copy_(theirs)
+        return mixer.train(module.training)
 
     def state_layout(self) -> Layout:
         return (Slot((TIME, self.project.out_features)), Slot((TIME,), dtype=torch.bool))

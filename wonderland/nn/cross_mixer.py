@@ -6,12 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError
+from wonderland.core import WonderlandError
+from wonderland.nn.arguments import Checked
 from wonderland.nn.mixer import check_mask, hide
 from wonderland.nn.state import Layout, State, misfit
 
 
-class CrossMixer(Part, nn.Module):
+class CrossMixer(Checked, nn.Module):
     """What lets the tokens of x read a context: (b, t, dim) and (b, m, context_dim) -> (b, t, dim).
 
     A cross mixer writes two methods: `read` turns the context into a state, `answer` lets x look into it, each position

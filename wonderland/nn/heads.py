@@ -3,16 +3,17 @@
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, nearest, part
+from wonderland.core import WonderlandError, nearest, part
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
+from wonderland.nn.arguments import Checked, at_least_one
 from wonderland.nn.mixer import check_mask, hide, lengths
 
 POOLS = ("mean", "max", "first", "last", "attention")
 
 
 @part
-class Pool(Part, nn.Module):
+class Pool(Checked, nn.Module):
     r"""A sequence to one vector.
 
     "mean" and "max" over the real tokens, the "first" or the "last" real token, or "attention": a trained query weighs
@@ -35,6 +36,7 @@ class Pool(Part, nn.Module):
             raise WonderlandError(
                 f"There is no way to pool called {how!r}.{nearest(how, POOLS)} The choices are {', '.join(POOLS)}."
             )
+        at_least_one("Pool", dim=dim)
         self.dim, self.how = dim, how
         if how == "attention":
             self.query = nn.Parameter(torch.randn(dim) * dim**-0.5)
@@ -64,7 +66,7 @@ class Pool(Part, nn.Module):
 
 
 @part
-class SequenceHead(Part, nn.Module):
+class SequenceHead(Checked, nn.Module):
     """One answer for a sequence: pooled, then a linear layer, after a hidden one where `hidden` is given.
 
     Shapes: x (b, t, dim) -> (b, outputs); logits, not probabilities. Book: Alice 10.3.1.
@@ -83,6 +85,7 @@ class SequenceHead(Part, nn.Module):
         activation: str | Activation = "gelu",
     ):
         super().__init__()
+        at_least_one("SequenceHead", dim=dim, outputs=outputs, hidden=hidden)
         self.dim, self.pool = dim, Pool(dim, how=pool)
         self.hidden = None if hidden is None else nn.Linear(dim, hidden)
         self.activation = resolve(activation)
@@ -98,7 +101,7 @@ class SequenceHead(Part, nn.Module):
 
 
 @part
-class TokenHead(Part, nn.Module):
+class TokenHead(Checked, nn.Module):
     """One answer for each token: a linear layer; 0 where the mask hides.
 
     Shapes: x (b, t, dim) -> (b, t, outputs).
@@ -111,6 +114,7 @@ class TokenHead(Part, nn.Module):
 
     def __init__(self, dim: int, outputs: int, *, bias: bool = True):
         super().__init__()
+        at_least_one("TokenHead", dim=dim, outputs=outputs)
         self.dim = dim
         self.outward = nn.Linear(dim, outputs, bias=bias)
 

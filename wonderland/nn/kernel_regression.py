@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import Checked
 from wonderland.ops.softmax import masked_softmax
 
 
@@ -48,7 +49,7 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @part
-class KernelRegression(Part, nn.Module):
+class KernelRegression(Checked, nn.Module):
     r"""The estimator of Nadaraya and Watson.
 
     .. math::

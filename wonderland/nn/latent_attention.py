@@ -7,14 +7,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import Checked
 from wonderland.nn.cross_attention import CrossAttention
 from wonderland.nn.cross_mixer import check_features
 from wonderland.nn.mixer import check_mask, hide
 
 
 @part
-class LatentAttention(Part, nn.Module):
+class LatentAttention(Checked, nn.Module):
     r"""Cross-attention whose queries are parameters: t tokens become `latents` tokens, at a cost linear in t.
 
     .. math::

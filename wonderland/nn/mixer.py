@@ -1,18 +1,18 @@
 """The contract of sequence mixers: the whole sequence at once, or piece after piece from a state, with one result."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError
+from wonderland.core import WonderlandError
+from wonderland.nn.arguments import Checked, described
 from wonderland.nn.state import Layout, State, count_of, fill, fits, misfit, other_type, product, signed, slots
 from wonderland.ops import steps
 
 
-class Mixer(Part, nn.Module):
+class Mixer(Checked, nn.Module):
     """What mixes tokens and keeps their number: (b, t, dim) -> (b, t, dim).
 
     A mixer writes one method, `mix`, and describes its state with `layout`; a pointwise one derives from `Pointwise`, one
@@ -30,14 +30,12 @@ class Mixer(Part, nn.Module):
     dim: int
 
     def __new__(cls, *args: Any, **named: Any):
-        dim = named.get("dim", args[0] if args and isinstance(args[0], int | float) else 1)
-        if not isinstance(dim, int) or dim < 1:
-            raise WonderlandError(f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {dim!r}.")
-        for name, parameter in inspect.signature(cls.__init__).parameters.items():
-            value, kinds = named.get(name), parameter.annotation
-            if kinds in (int, int | None) and value is not None and not isinstance(value, int):
-                raise WonderlandError(f"{cls.__name__} needs {name} to be a whole number, not {value!r}.")
-        return super().__new__(cls)
+        dim = named.get("dim", args[0] if args else 1)
+        if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1:
+            raise WonderlandError(
+                f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {described(dim)}."
+            )
+        return super().__new__(cls, *args, **named)
 
     def laws(self) -> tuple[Callable[..., Any], ...]:
         """What this instance promises; the suite checks it."""
@@ -181,6 +179,10 @@ class Pointwise(Mixer):
     def apply_to(self, x: Tensor) -> Tensor:
         """The equation at each position."""
         raise NotImplementedError
+
+    def among(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """`apply_to` where masked positions hold 0; overridden where the others must know which these are."""
+        return self.apply_to(x)
 
     def plan(self, program: steps.Program, state: State) -> State | None:
         return None

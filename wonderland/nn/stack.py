@@ -6,7 +6,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
-from wonderland.nn.block import Block, Field, joint_field, shared_laws, stream_step
+from wonderland.nn.arguments import check_specs, described
+from wonderland.nn.block import Block, Field, build_norm, joint_field, shared_laws, stream_step
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.norm import LayerNorm
 from wonderland.nn.state import Layout, State
@@ -36,13 +37,14 @@ class Stack(Mixer):
 
     takes_specs = True
 
-    def __init__(self, dim: int, depth: int, block: Spec | list[Spec], *, norm: Spec | bool = True):
+    def __init__(self, dim: int, depth: int, block: Any, *, norm: Any = True):
         super().__init__()
         pattern = list(block) if isinstance(block, list | tuple) else [block]
         if depth > DEEPEST:
             raise WonderlandError(f"A stack has at most {DEEPEST:,} blocks, not {depth:,}.")
-        if depth < 1 or not pattern or not all(isinstance(one, Spec) for one in pattern):
+        if depth < 1 or not pattern:
             raise WonderlandError("A stack needs a depth of at least 1 and the spec of a block, or a list of specs.")
+        check_specs(pattern, "The blocks of a stack are a spec such as nn.MLP.spec(), or a list of specs")
         self.dim = dim
         self.blocks: Any = nn.ModuleList(pattern[index % len(pattern)].build(dim=dim) for index in range(depth))
         for spec, built in zip(pattern, self.blocks, strict=False):
@@ -51,7 +53,11 @@ class Stack(Mixer):
         last = self.blocks[-1]
         if norm is True:
             norm = LayerNorm.spec() if isinstance(last, Block) and last.placement != "post" else False
-        self.norm = norm.build(dim=dim) if isinstance(norm, Spec) else None
+        if not isinstance(norm, Spec | bool):
+            raise WonderlandError(
+                f"The norm of a stack is True, False or a spec such as nn.RMSNorm.spec(), not {described(norm)}."
+            )
+        self.norm = build_norm(norm, dim) if isinstance(norm, Spec) else None
         self.causal = all(one.causal for one in self.blocks)
         self.crossing = any(_crosses(one) for one in self.blocks)
 
@@ -104,7 +110,7 @@ class Stack(Mixer):
     def whole(self, x: Tensor, mask: Tensor | None, context: State | None = None) -> Tensor:
         for index, one in enumerate(self.blocks):
             x = one.whole(x, mask) if context is None or context[index] is None else one.whole(x, mask, context[index])
-        return x if self.norm is None else hide(self.norm.apply_to(x), mask)
+        return x if self.norm is None else hide(self.norm.among(x, mask), mask)
 
     @property
     def normed(self) -> bool:
@@ -132,7 +138,7 @@ class Stack(Mixer):
         for index, one in enumerate(self.blocks):
             x, own = one.proceed(x, None if state is None else state[index], mask)
             after.append(own)
-        return (x if self.norm is None else hide(self.norm.apply_to(x), mask)), tuple(after)
+        return (x if self.norm is None else hide(self.norm.among(x, mask), mask)), tuple(after)
 
 
 def _crosses(block: Any) -> bool:

@@ -6,11 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import Checked, at_least_one
 from wonderland.nn.mixer import check_mask, lengths
 
 
-class ExtraTokens(Part, nn.Module):
+class ExtraTokens(Checked, nn.Module):
     """`count` trained tokens, the same for every row, added before or after each row's own.
 
     `forward(x, mask)` gives the longer sequence and its mask; `split(y, mask)` takes the mixed sequence apart again, into
@@ -24,6 +25,7 @@ class ExtraTokens(Part, nn.Module):
         name = type(self).__name__
         if count < 0:
             raise WonderlandError(f"{name} adds 0 or more tokens, not {count}.")
+        at_least_one(name, dim=dim)
         if position not in ("first", "last"):
             raise WonderlandError(f"{name} puts its tokens 'first' or 'last', not {position!r}.")
         self.dim, self.count, self.position = dim, count, position

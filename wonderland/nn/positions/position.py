@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from wonderland.core import Part
+from wonderland.nn.arguments import Checked
 
 
-class Position(Part, nn.Module):
+class Position(Checked, nn.Module):
     """How a model is told where its tokens stand. `kind` says which of the three methods this one has.
 
     - "embed": `embed(positions)` is added to the embeddings, once, at the model's door;
