@@ -99,8 +99,9 @@ def activation(choice: Any) -> Activation:
     >>> activation("relu")(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    if callable(choice) and not isinstance(choice, type):
-        return choice
+    found: Any = choice
+    if callable(found) and not isinstance(found, type):
+        return found  # pyright: ignore[reportReturnType]
     if not isinstance(choice, str) or choice not in ACTIVATIONS:
         raise WonderlandError(
             f"There is no activation {choice!r}.{nearest(str(choice), ACTIVATIONS)} "

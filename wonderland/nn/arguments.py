@@ -11,6 +11,7 @@ from wonderland.core import Part, Spec, WonderlandError, nearest
 from wonderland.nn.activations import Activation, activation
 
 NUMBERS = (float, float | int, float | None, float | int | None)
+FUNCTIONS: Any = (str | Activation, str | Activation | None)  # pyright: ignore[reportOperatorIssue]
 
 
 class Checked(Part):
@@ -34,7 +35,7 @@ def check_arguments(cls: type, args: tuple[Any, ...], named: dict[str, Any]) -> 
     for name, value in [*zip(known, args, strict=False), *named.items()]:
         if name not in known:
             continue
-        if known[name].annotation in (str | Activation, str | Activation | None) and value is not None:
+        if known[name].annotation in FUNCTIONS and value is not None:
             activation(value)
         if kind := _other_kind(known[name].annotation, value):
             raise WonderlandError(f"{cls.__name__} needs {name} to be {kind}, not {described(value)}.")
