@@ -6,9 +6,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
+from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field, joint_field, shared_laws, stream_step
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.norm import LayerNorm
+from wonderland.nn.positions import Position
 from wonderland.nn.state import Layout, State
 from wonderland.ops import steps
 
@@ -21,7 +23,7 @@ class Stack(Mixer):
 
     Blocks may be any mixers, so a deep recurrent network is a stack too. Blocks with the norm before each slot leave the
     stream unnormed at the end, so a final `norm` follows: True means a LayerNorm exactly there, False none, a spec that
-    one in any case.
+    one in any case. `position` is one bias for all blocks that have an attention (T5), kept by the stack.
 
     Where blocks have a cross mixer, `forward` takes a context and its mask, and `prepare(context)` gives the state to
     stream from. Shapes: x (b, t, dim) -> (b, t, dim); state: a tuple of the blocks' states. Book: Alice 10.3.
@@ -36,7 +38,9 @@ class Stack(Mixer):
 
     takes_specs = True
 
-    def __init__(self, dim: int, depth: int, block: Spec | list[Spec], *, norm: Spec | bool = True):
+    def __init__(
+        self, dim: int, depth: int, block: Spec | list[Spec], *, norm: Spec | bool = True, position: Spec | None = None
+    ):
         super().__init__()
         pattern = list(block) if isinstance(block, list | tuple) else [block]
         if depth > DEEPEST:
@@ -52,6 +56,7 @@ class Stack(Mixer):
         if norm is True:
             norm = LayerNorm.spec() if isinstance(last, Block) and last.placement != "post" else False
         self.norm = norm.build(dim=dim) if isinstance(norm, Spec) else None
+        self.position = None if position is None else _shared(position, self.blocks)
         self.causal = all(one.causal for one in self.blocks)
         self.crossing = any(_crosses(one) for one in self.blocks)
 
@@ -137,3 +142,14 @@ class Stack(Mixer):
 
 def _crosses(block: Any) -> bool:
     return getattr(block, "cross", None) is not None
+
+
+def _shared(spec: Spec, blocks: Any) -> Position:
+    position = None
+    for block in blocks:
+        mixer = getattr(block, "mixer", block)
+        if isinstance(mixer, Attention):
+            position = mixer.share(spec, position)
+    if position is None:
+        raise WonderlandError(f"No block of this Stack has an attention that {spec.name} could be shared by.")
+    return position
