@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.models.costs import costs, resting
 from wonderland.nn.arguments import Checked, check_specs
+from wonderland.models.tokens import check_range, check_rows, check_tokens, look_up, take, to_the_left
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
 from wonderland.nn.mixer import hide, lengths, positions
@@ -113,13 +114,17 @@ class Decoder(Checked, nn.Module):
         return self.stack.receptive_field
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.logits(self.features(tokens, mask))
+
+    def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`forward` before its head: what the model knows at each token, (b, t, dim), 0 where masked."""
         self.check(tokens, mask)
         if mask is None:
-            return self.logits(self.stack.whole(self.embed(tokens, None, None), None))
-        _check_rows(mask)
-        tokens, mask, back = _to_the_left(tokens, mask)
+            return self.stack.whole(self.embed(tokens, None, None), None)
+        check_rows(mask, "Decoder")
+        tokens, mask, back = to_the_left(tokens, mask)
         h = self.stack.whole(self.embed(tokens, None, mask), mask)
-        return self.logits(h if back is None else _take(h, back))
+        return h if back is None else take(h, back)
 
     def stream(self, tokens: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         """Continue after `state` (None: at the beginning) with new tokens; returns logits and the next state."""
@@ -171,13 +176,13 @@ class Decoder(Checked, nn.Module):
                 )
         back = None
         if mask is not None:
-            tokens, mask, back = _to_the_left(tokens, mask)
+            tokens, mask, back = to_the_left(tokens, mask)
         seen, inner = (None, None) if state is None else state
         h, inner = self.stack.proceed(self.embed(tokens, seen, mask), inner, mask)
         new = tokens.shape[1] if mask is None else lengths(mask)
         if seen is None:
             seen = torch.zeros(len(tokens), dtype=torch.int64, device=tokens.device)
-        return (h if back is None else _take(h, back)), (seen + new, inner)
+        return (h if back is None else take(h, back)), (seen + new, inner)
 
     def embed(self, tokens: Tensor, seen: Tensor | None, mask: Tensor | None) -> Tensor:
         """Token vectors with their positions added, 0 where masked."""
@@ -196,14 +201,7 @@ class Decoder(Checked, nn.Module):
         return F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
 
     def look_up(self, tokens: Tensor) -> Tensor:
-        if not tokens.is_cpu and not torch.compiler.is_compiling():
-            self.check_range(tokens)
-        try:
-            return F.embedding(tokens, self.embedding.weight)
-        except IndexError:
-            # The lookup on a CPU compares every token anyway: a sentence costs nothing until it is needed.
-            self.check_range(tokens)
-            raise
+        return look_up(tokens, self.embedding.weight)
 
     def sample(
         self, tokens: Tensor, count: int, *, temperature: float | int = 1.0, generator: torch.Generator | None = None
@@ -252,39 +250,11 @@ class Decoder(Checked, nn.Module):
 
     def check(self, tokens: Any, mask: Tensor | None) -> None:
         """Say what is wrong with tokens or a mask that do not fit."""
-        if not isinstance(tokens, Tensor) or tokens.dim() != 2 or 0 in tokens.shape:
-            given = (
-                f"of shape {tuple(tokens.shape)}" if isinstance(tokens, Tensor) else f"of type {type(tokens).__name__}"
-            )
-            raise WonderlandError(
-                f"A Decoder takes tokens (batch, time) with at least one row and one position, not one {given}."
-            )
-        if tokens.dtype not in (torch.int64, torch.int32):
-            raise WonderlandError(f"A Decoder takes tokens as whole numbers (int64 or int32), not {tokens.dtype}.")
-        if mask is None:
-            return
-        if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != tokens.shape:
-            given = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
-            raise WonderlandError(
-                f"A Decoder takes a mask of booleans {tuple(tokens.shape)}, True where a token is real, not {given}."
-            )
-        if not torch.compiler.is_compiling():
-            runs = mask[:, 0].long() + (mask[:, 1:] & ~mask[:, :-1]).sum(1)
-            if (runs > 1).any():
-                raise WonderlandError(
-                    f"The mask has a hole in row {int((runs > 1).nonzero()[0])}: real tokens stand together, "
-                    "with padding before or after them."
-                )
+        check_tokens(tokens, mask, "A Decoder")
 
     def check_range(self, tokens: Tensor) -> None:
         """Say which token is not in the vocabulary."""
-        outside = (tokens < 0) | (tokens >= self.vocab)
-        if outside.any():
-            row, at = outside.nonzero()[0].tolist()
-            raise WonderlandError(
-                f"Token {int(tokens[row, at])} in row {row}, position {at} is not in the vocabulary: "
-                f"tokens are 0 to {self.vocab - 1}."
-            )
+        check_range(tokens, self.vocab)
 
     def check_state(self, state: Any, batch: int) -> None:
         """Say what is wrong with a state that is not one of this model's."""
@@ -335,29 +305,6 @@ def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
 
 def _sees_ahead(module: nn.Module) -> bool:
     return not isinstance(module, Block | Stack) and getattr(module, "causal", True) is False
-
-
-def _check_rows(mask: Tensor) -> None:
-    if not torch.compiler.is_compiling() and not mask.any(1).all():
-        row = int((~mask.any(1)).nonzero()[0])
-        raise WonderlandError(
-            f"Decoder got a mask whose row {row} has no real token: leave empty sequences out of the batch."
-        )
-
-
-def _to_the_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Rows rolled until their real tokens come first, and where each position went; None where nothing moved."""
-    first = mask.to(torch.uint8).argmax(1, keepdim=True)
-    if not torch.compiler.is_compiling() and not first.any():
-        return tokens, mask, None
-    t = tokens.shape[1]
-    steps = torch.arange(t, device=tokens.device)
-    index = (steps + first) % t
-    return tokens.gather(1, index), mask.gather(1, index), (steps - first) % t
-
-
-def _take(h: Tensor, index: Tensor) -> Tensor:
-    return h.gather(1, index.unsqueeze(-1).expand(-1, -1, h.shape[2]))
 
 
 def _draw(logits: Tensor, temperature: float | int, generator: torch.Generator | None) -> Tensor:

@@ -84,14 +84,36 @@ class Attention(Mixer):
         self.scale = 1 / math.sqrt(self.key_dim) if scale is None else scale
         self.position: Position | None
         self.register_module("position", _built(position, self.key_dim, self.heads))
-        self._rotates = self.position is not None and self.position.kind == "rotate"
-        self._biases = self.position is not None and self.position.kind == "bias"
-        self._in_kernel = self.position is None or isinstance(self.position, Rotary | Alibi)
-        self._half = isinstance(self.position, Rotary) and self.position.layout == "half"
+        self._look(self.position)
         self._query_width, self._key_width = self.heads * self.key_dim, self.kv_heads * self.key_dim
         self._value_width = self.kv_heads * self.value_dim
         self.project = nn.Linear(dim, self._query_width + self._key_width + self._value_width, bias=bias)
         self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias)
+
+    def _look(self, position: Position | None) -> None:
+        self._rotates = position is not None and position.kind == "rotate"
+        self._biases = position is not None and position.kind == "bias"
+        self._in_kernel = position is None or isinstance(position, Rotary | Alibi)
+        self._half = isinstance(position, Rotary) and position.layout == "half"
+
+    def share(self, spec: Spec, position: Position | None) -> Position:
+        """Use a position that others use too and that somebody else keeps; None builds it from its spec, to be kept."""
+        if self.position is not None:
+            raise WonderlandError(
+                f"An Attention has one position: leave {type(self.position).__name__} out of its spec, "
+                f"or do not share {spec.name} among the blocks."
+            )
+        position = _built(spec, self.key_dim, self.heads) if position is None else position
+        assert position is not None
+        if position.kind == "rotate":
+            raise WonderlandError(
+                f"{spec.name} has nothing to learn, so it is not shared: put it into the mixer's spec."
+            )
+        # Past the register of submodules: its weights are the keeper's, and are saved once.
+        self.__dict__["position"] = position
+        self._look(position)
+        self._in_kernel = False
+        return position
 
     @classmethod
     def from_torch(cls, module: Any, *, causal: bool = True) -> "Attention":

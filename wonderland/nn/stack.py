@@ -7,9 +7,11 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.arguments import check_specs, described
+from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field, build_norm, joint_field, shared_laws, stream_step
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.norm import LayerNorm
+from wonderland.nn.positions import Position
 from wonderland.nn.state import Layout, State
 from wonderland.ops import steps
 
@@ -22,7 +24,7 @@ class Stack(Mixer):
 
     Blocks may be any mixers, so a deep recurrent network is a stack too. Blocks with the norm before each slot leave the
     stream unnormed at the end, so a final `norm` follows: True means a LayerNorm exactly there, False none, a spec that
-    one in any case.
+    one in any case. `position` is one bias for all blocks that have an attention (T5), kept by the stack.
 
     Where blocks have a cross mixer, `forward` takes a context and its mask, and `prepare(context)` gives the state to
     stream from. Shapes: x (b, t, dim) -> (b, t, dim); state: a tuple of the blocks' states. Book: Alice 10.3.
@@ -37,7 +39,7 @@ class Stack(Mixer):
 
     takes_specs = True
 
-    def __init__(self, dim: int, depth: int, block: Any, *, norm: Any = True):
+    def __init__(self, dim: int, depth: int, block: Any, *, norm: Any = True, position: Spec | None = None):
         super().__init__()
         pattern = list(block) if isinstance(block, list | tuple) else [block]
         if depth > DEEPEST:
@@ -58,6 +60,7 @@ class Stack(Mixer):
                 f"The norm of a stack is True, False or a spec such as nn.RMSNorm.spec(), not {described(norm)}."
             )
         self.norm = build_norm(norm, dim) if isinstance(norm, Spec) else None
+        self.position = None if position is None else _shared(position, self.blocks)
         self.causal = all(one.causal for one in self.blocks)
         self.crossing = any(_crosses(one) for one in self.blocks)
 
@@ -143,3 +146,14 @@ class Stack(Mixer):
 
 def _crosses(block: Any) -> bool:
     return getattr(block, "cross", None) is not None
+
+
+def _shared(spec: Spec, blocks: Any) -> Position:
+    position = None
+    for block in blocks:
+        mixer = getattr(block, "mixer", block)
+        if isinstance(mixer, Attention):
+            position = mixer.share(spec, position)
+    if position is None:
+        raise WonderlandError(f"No block of this Stack has an attention that {spec.name} could be shared by.")
+    return position
