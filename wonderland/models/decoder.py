@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.models.costs import costs, resting
-from wonderland.nn.arguments import Checked, check_specs
 from wonderland.models.tokens import check_range, check_rows, check_tokens, look_up, take, to_the_left
+from wonderland.nn.arguments import Checked, check_specs
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
 from wonderland.nn.mixer import hide, lengths, positions
