@@ -175,7 +175,9 @@ class Attention(Mixer):
             return hide(release(self._whole(x, mask), broken, self.window), mask)
         y = self._whole(x, mask)
         # The last position sees all of its row, so a broken token anywhere shows there, and costs nothing to look for.
-        if self.causal and (native.transformed() or not math.isfinite(y.detach()[:, -1].sum().item())):
+        if not self.causal or native.imagined():
+            return hide(y, mask)
+        if native.transformed() or not math.isfinite(y.detach()[:, -1].sum().item()):
             x, broken = quarantine(x)
             y = release(self._whole(x, mask), broken)
         return hide(y, mask)
