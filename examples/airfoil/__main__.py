@@ -77,7 +77,7 @@ def lab(data: str | None = None) -> tuple[list[Claim], str, dict[str, str]]:
     report = table(("rule", "options", "final loss"), rows, left=2) + f"\n\nleast squares: {least:.4f}"
     first = {name: curves[name][0] for name in ("SGD", "momentum", "AdaGrad", "RMSProp")}
     second = {name: curves[name][0] for name in ("Adadelta", "Adam", "Yogi")}
-    settings = {"x_label": "epoch", "y_label": "loss on all rows", "log_y": True}
+    settings = {"x_label": "epoch", "y_label": "loss on all rows"}
     pictures = {
         "plain_rules": lines(first, title="Airfoil noise: SGD, momentum, AdaGrad, RMSProp", **settings),
         "later_rules": lines(second, title="Airfoil noise: Adadelta, Adam, Yogi", **settings),

@@ -16,8 +16,9 @@ def counts(before: Tensor, after: Tensor) -> Tensor:
 
 
 def chances(table: Tensor, smoothing: float = 0.0) -> Tensor:
-    r"""The most likely table: :math:`p_{ij} = (n_{ij} + \alpha) / \sum_k (n_{ik} + \alpha)`."""
-    return (table + smoothing) / (table + smoothing).sum(1, keepdim=True)
+    r"""The most likely table: :math:`p_{ij} = (n_{ij} + \alpha) / \sum_k (n_{ik} + \alpha)`; all alike after what never occurs."""
+    total = (table + smoothing).sum(1, keepdim=True)
+    return torch.where(total > 0, (table + smoothing) / total, 1 / LETTERS)
 
 
 def loss(table: Tensor, chance: Tensor) -> float:
@@ -32,14 +33,13 @@ def by_gradient(
     draw = torch.Generator().manual_seed(seed)
     logits = torch.nn.Parameter(torch.randn(LETTERS, LETTERS, generator=draw))
     optimizer = optim.SGD([logits], lr=rate)
-    # All pairs of one kind have one loss: weights in place of repeated rows.
-    weight = counts(before, after).float()
-    kinds = torch.arange(LETTERS).expand(LETTERS, LETTERS)
+    # Pairs that begin with one letter share one row of logits: their mean loss is that against their frequencies.
+    seen = counts(before, after)
+    share, weight = chances(seen).float(), seen.sum(1).float()
     found = []
     for _ in range(steps):
         optimizer.zero_grad()
-        rows = logits[:, None, :].expand(LETTERS, LETTERS, LETTERS)
-        total = losses.cross_entropy(rows, kinds, weight=weight) + penalties.l2(logits, l2 / logits.numel())
+        total = losses.cross_entropy(logits, share, weight=weight) + penalties.l2(logits, l2 / logits.numel())
         total.backward()
         found.append(total.item())
         optimizer.step()

@@ -31,7 +31,7 @@ def train(
     network.weights = {name: weight.detach() for name, weight in held.items()}
     optimizer = optim.SGD(list(held.values()), lr=rate)
     optim.scheduled(optimizer, partial(optim.piecewise, at=(0.5,), factors=(0.1,)), steps=steps)
-    curve, total = [], torch.zeros(len(seeds))
+    curve, total, rows = [], torch.zeros(len(seeds)), torch.empty(0)
     every = max(1, min(1000, steps // 10))
     for step in range(steps):
         if step % CHUNK == 0:

@@ -153,7 +153,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
         )
     }
     pictures = {
-        "valley": plane(valley, (-5.6, 1.4), (-2.6, 2.6), paths=shown, title="Three rules on 0.1x₁² + 2x₂²"),
+        "valley": plane(valley, (-5.6, 1.4), (-2.6, 3.2), paths=shown, title="Three rules on 0.1x₁² + 2x₂²"),
         "turned_valley": plane(
             turned_valley, (-5.6, 1.9), (-5.0, 1.9), paths=adaptive, title="Rates by coordinate on the turned valley"
         ),
