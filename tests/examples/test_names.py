@@ -47,7 +47,7 @@ def test_splits_are_a_shuffle_that_is_the_same_each_time():
     parts = splits(words)
     assert parts == splits(words)
     assert [len(part) for part in parts] == [24, 3, 3]
-    assert sorted(sum(parts, []), key=len) == words
+    assert sorted([*parts.train, *parts.dev, *parts.test], key=len) == words
     assert parts.train != words[:24]
 
 

@@ -10,6 +10,7 @@ from wonderland.data.image_encoder import ImageEncoder
 from wonderland.data.images import Images
 from wonderland.data.mixing import cutmix, mixup, soft_labels
 from wonderland.data.open import open
+from wonderland.data.order import Importance, curriculum, importance_sample
 from wonderland.data.split import Split, split
 from wonderland.data.table import Table
 from wonderland.data.table_encoder import TableEncoder
@@ -24,11 +25,14 @@ __all__ = [
     "Finding",
     "ImageEncoder",
     "Images",
+    "Importance",
     "Split",
     "Table",
     "TableEncoder",
+    "curriculum",
     "cutmix",
     "encoder_from_json",
+    "importance_sample",
     "mixup",
     "open",
     "soft_labels",
