@@ -83,7 +83,7 @@ SCAN, WKV, MAMBA, SHORT, FFT, LINEAR, SOFT, MASKED, LAYER, RMS = (
             lambda: SHORT(X, r(4, 3), tail=r(2, 3, 4)),
             "short_convolution takes tail of shape (b, 2, d) = (2, 2, 4), not (2, 3, 4).",
         ),
-        (lambda: FFT(X, r(3, 1)), "fft_convolution takes kernel of shape (k, d) = (k, 4), not (3, 1)."),
+        (lambda: FFT(X, r(3, 1)), "fft_convolution takes kernel of shape (k, d) = (3, 4), not (3, 1)."),
         (
             lambda: LINEAR(HEADS, HEADS[:, :, 1:], HEADS),
             "linear_attention takes k of shape (b, h, t, k) = (2, 2, 5, 3), not (2, 2, 4, 3).",

@@ -18,33 +18,50 @@ def agree(op: str, **given: tuple[Any, str]) -> dict[str, int]:
     {'b': 2, 'd': 3}
     """
     sizes: dict[str, int] = {}
-    first = None
+    first = device = None
     for name, (tensor, legend) in given.items():
         if tensor is None:
             continue
-        if not isinstance(tensor, Tensor):
-            raise WonderlandError(f"{op} takes a tensor for {name}, not a {type(tensor).__name__}.")
-        letters, shape = legend.split(), tensor.shape
-        fits = len(letters) == len(shape)
-        if fits:
-            for letter, size in zip(letters, shape, strict=True):
-                wanted = int(letter) if letter.isdigit() else sizes.get(letter, size)
-                fits = fits and size == wanted
-        if not fits:
-            raise WonderlandError(f"{op} takes {name} of shape {_words(letters, sizes)}, not {tuple(shape)}.")
-        for letter, size in zip(letters, shape, strict=True):
-            sizes.setdefault(letter, size)
-        if not tensor.is_floating_point() and not tensor.is_complex():
-            raise WonderlandError(f"{op} takes floating point numbers for {name}, not {tensor.dtype}.")
+        letters = legend.split()
+        if not isinstance(tensor, Tensor) or not _bound(tensor.shape, letters, sizes) or not _numbers(tensor.dtype):
+            raise WonderlandError(f"{op} takes {_wanted(name, tensor, letters, sizes)}.")
         if first is None:
-            first = name, tensor.device
-            if 0 in shape:
-                raise WonderlandError(f"{op} takes at least one of everything in {name}, not the shape {tuple(shape)}.")
-        elif tensor.device != first[1]:
+            first, device = name, tensor.device
+            if 0 in tensor.shape:
+                raise WonderlandError(
+                    f"{op} takes at least one of everything in {name}, not the shape {tuple(tensor.shape)}."
+                )
+        elif tensor.device != device:
             raise WonderlandError(
-                f"{op} takes tensors on one device: {first[0]} is on {first[1]} and {name} on {tensor.device}."
+                f"{op} takes tensors on one device: {first} is on {device} and {name} on {tensor.device}."
             )
     return sizes
+
+
+def _bound(shape: torch.Size, letters: list[str], sizes: dict[str, int]) -> bool:
+    """Whether a shape is as its letters say; those not seen before are noted."""
+    if len(shape) != len(letters):
+        return False
+    for letter, size in zip(letters, shape, strict=True):
+        known = sizes.get(letter)
+        if known is None:
+            known = sizes[letter] = int(letter) if letter.isdigit() else size
+        if known != size:
+            return False
+    return True
+
+
+def _numbers(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def _wanted(name: str, given: Any, letters: list[str], sizes: dict[str, int]) -> str:
+    """What is wrong with one tensor, in words."""
+    if not isinstance(given, Tensor):
+        return f"a tensor for {name}, not a {type(given).__name__}"
+    if len(given.shape) == len(letters) and _bound(given.shape, letters, dict(sizes)):
+        return f"floating point numbers for {name}, not {given.dtype}"
+    return f"{name} of shape {_words(letters, sizes)}, not {tuple(given.shape)}"
 
 
 def counted(op: str, lengths: Any, rows: int, steps: int) -> Tensor | None:
