@@ -5,6 +5,8 @@ from wonderland.models.convnet import ConvNet
 from wonderland.models.costs import cost_table
 from wonderland.models.decoder import Decoder
 from wonderland.models.gpt2 import from_gpt2
+from wonderland.models.mamba import from_mamba
+from wonderland.models.rwkv import from_rwkv
 from wonderland.models.tablenet import TableNet
 from wonderland.models.universal import approximate, approximate_with_relu
 
@@ -16,5 +18,7 @@ __all__ = [
     "approximate_with_relu",
     "cost_table",
     "from_gpt2",
+    "from_mamba",
+    "from_rwkv",
     "linear",
 ]
