@@ -42,6 +42,9 @@ def main(given: list[str] | None = None) -> int:
                     file.write(json.dumps({"key": key, "result": asdict(result)}) + "\n")
             say(f"{task.name}, {mixer}: score {result.scores['']:.4f} after {result.steps} steps")
             results.append(result)
+    if not results:
+        print(f"Nothing is kept in {kept} for these settings: leave out --show to train.", file=sys.stderr)
+        return 2
     table, claims = text(lines(tasks, results)), verdicts(tasks, results)
     told = "\n".join(sentence for _, sentence in claims)
     print(f"\n{table}\n\n{told}\n\n{time.monotonic() - began:.0f} seconds in all")
@@ -74,7 +77,15 @@ def chosen(options: argparse.Namespace) -> tuple[list[Task], list[str]]:
     for name, names, known in (("task", options.tasks, list(TASKS)), ("mixer", options.mixers, list(entries(4)))):
         for one in names or ():
             if one not in known:
-                raise WonderlandError(f"There is no {name} {one!r}; there are {', '.join(known)}.{nearest(one, known)}")
+                raise WonderlandError(
+                    f"There is no {name} {one!r}; there are {', '.join(map(repr, known))}.{nearest(one, known)}"
+                )
+    for name, given, least in (("steps", options.steps, 1), ("length", options.length, 2)):
+        if given is not None and given < least:
+            raise WonderlandError(f"--{name} is at least {least}, not {given}.")
+    for name in ("kept", "out"):
+        if Path(getattr(options, name)).is_dir():
+            raise WonderlandError(f"--{name} names a file, and {getattr(options, name)} is a folder.")
     tasks = [TASKS[name] for name in options.tasks or TASKS]
     if options.length:
         tasks = [task.stretched(options.length) for task in tasks]
