@@ -257,10 +257,6 @@ def test_an_unknown_name_is_told_with_the_nearest(capsys):
         (["--steps", "0"], "--steps is at least 1, not 0."),
         (["--length", "-5"], "--length is at least 2, not -5."),
         (["--kept", "."], "--kept names a file, and . is a folder."),
-        (
-            ["--show", "--kept", "none.jsonl"],
-            "Nothing is kept in none.jsonl for these settings: leave out --show to train.",
-        ),
     ],
 )
 def test_options_that_do_not_fit_are_told(options, sentence, capsys, monkeypatch, tmp_path):
