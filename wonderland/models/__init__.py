@@ -9,6 +9,8 @@ from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
 from wonderland.models.gpt2 import from_gpt2
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
+from wonderland.models.mamba import from_mamba
+from wonderland.models.rwkv import from_rwkv
 from wonderland.models.tablenet import TableNet
 from wonderland.models.universal import approximate, approximate_with_relu
 
@@ -29,6 +31,8 @@ __all__ = [
     "from_gpt2",
     "hide_spans",
     "hide_tokens",
+    "from_mamba",
+    "from_rwkv",
     "linear",
     "take_spans",
 ]

@@ -12,7 +12,7 @@ from wonderland.models.tokens import check_range, check_rows, check_tokens, look
 from wonderland.nn.arguments import Checked, check_specs
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
-from wonderland.nn.mixer import hide, lengths, positions
+from wonderland.nn.mixer import check_batch, hide, lengths, positions
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Position, Rotary
 from wonderland.nn.stack import Stack
@@ -204,13 +204,14 @@ class Decoder(Checked, nn.Module):
         return look_up(tokens, self.embedding.weight)
 
     def sample(
-        self, tokens: Tensor, count: int, *, temperature: float | int = 1.0, generator: torch.Generator | None = None
+        self, tokens: Any, count: Any, *, temperature: Any = 1.0, generator: torch.Generator | None = None
     ) -> Tensor:
         """Write on after a prompt: (b, t) -> (b, count) new tokens, each drawn from the model at a temperature.
 
         Temperature 0 always takes the most likely token. The model is as in evaluation, whatever its mode.
         """
-        if count < 1 or not temperature >= 0:
+        whole = isinstance(count, int) and isinstance(temperature, int | float)
+        if not whole or count < 1 or not temperature >= 0:
             raise WonderlandError(
                 f"Sampling takes at least one step and a temperature of at least 0, not {count} and {temperature}."
             )
@@ -226,8 +227,9 @@ class Decoder(Checked, nn.Module):
                 written.append(given)
         return torch.cat(written, 1)
 
-    def start(self, batch: int) -> State:
+    def start(self, batch: Any) -> State:
         """The state before the first token, written out (`stream` takes None for it)."""
+        check_batch(batch, "Decoder")
         weight = self.embedding.weight
         count = torch.zeros(batch, dtype=torch.int64, device=weight.device)
         return count, self.stack.start(batch, dtype=weight.dtype, device=weight.device)

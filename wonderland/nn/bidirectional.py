@@ -85,6 +85,7 @@ class Bidirectional(Mixer):
 
     def both(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What both directions say, side by side: (b, t, 2 dim)."""
+        self.check(x, mask)
         left = backwards(self.leftward.whole(backwards(x, mask), mask), mask)
         return torch.cat([self.rightward.whole(x, mask), left], -1)
 

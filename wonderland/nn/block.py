@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, nearest, part
 from wonderland.nn.arguments import described
-from wonderland.nn.cross_mixer import CrossMixer
+from wonderland.nn.cross_mixer import CrossMixer, check_same_rows
 from wonderland.nn.mixer import Mixer, Pointwise, hide
 from wonderland.nn.mlp import chance
 from wonderland.nn.norm import LayerNorm
@@ -111,7 +111,7 @@ class Block(Mixer):
     def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
         return stream_step(self, x, state, mask)
 
-    def read(self, context: Tensor | None, context_mask: Tensor | None) -> State | None:
+    def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for `whole`; None where there is no cross mixer."""
         if self.cross is None:
             if context is not None:
@@ -125,24 +125,20 @@ class Block(Mixer):
             )
         return self.cross.prepare(context, context_mask)
 
-    def prepare(self, context: Tensor, context_mask: Tensor | None = None) -> State:
+    def prepare(self, context: Any, context_mask: Any = None) -> State:
         """The state before the first token with the context in it, for `stream`."""
         read = self.read(context, context_mask)
         batch = {"batch": context.shape[0], "dtype": context.dtype, "device": context.device}
         return tuple(one.start(**batch) if isinstance(one, Mixer) else read for one in self.parts())
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, context: Tensor | None = None, context_mask: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None, context: Any = None, context_mask: Any = None) -> Tensor:
         if self.cross is None and context is None:
             return super().forward(x, mask)
         self.check(x, mask)
         self.check_rows(mask)
-        if context is not None and context.shape[0] != x.shape[0]:
-            raise WonderlandError(
-                f"The context has {context.shape[0]} rows and the input {x.shape[0]}: give one for each."
-            )
-        return self.whole(x, mask, self.read(context, context_mask))
+        read = self.read(context, context_mask)
+        check_same_rows(x, context)
+        return self.whole(x, mask, read)
 
     def stream(self, x: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if state is None:

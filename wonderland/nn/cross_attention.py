@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.attention import attend, head_sizes
-from wonderland.nn.cross_mixer import CrossMixer
+from wonderland.nn.cross_mixer import CrossMixer, check_same_rows
 from wonderland.nn.mixer import hide
 from wonderland.nn.state import TIME, Layout, Slot, State
 from wonderland.ops.softmax import masked_softmax
@@ -106,11 +106,12 @@ class CrossAttention(CrossMixer):
         y = attend(q, k, v, mask, self.scale, dropout=self.dropout if self.training else 0.0)
         return self.out(y)
 
-    def maps(
-        self, x: Tensor, context: Tensor, mask: Tensor | None = None, context_mask: Tensor | None = None
-    ) -> Float[Tensor, "b heads t m"]:
+    def maps(self, x: Any, context: Any, mask: Any = None, context_mask: Any = None) -> Float[Tensor, "b heads t m"]:
         """The attention weights of every head; rows sum to 1, those of masked positions to 0."""
-        q, k, _ = self._heads(hide(x, mask), self.prepare(context, context_mask)[0])
+        self.check(x, mask)
+        state = self.prepare(context, context_mask)
+        check_same_rows(x, context)
+        q, k, _ = self._heads(hide(x, mask), state[0])
         scores = q @ k.repeat_interleave(self.heads // self.kv_heads, 1).transpose(-1, -2) * self.scale
         allowed = torch.ones((1, 1, 1, 1), dtype=torch.bool, device=x.device)
         if context_mask is not None:

@@ -1,5 +1,7 @@
 """Heads: from a mixed sequence to an answer, one for the whole of it or one for each token."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -7,7 +9,7 @@ from wonderland.core import WonderlandError, nearest, part
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
 from wonderland.nn.arguments import Checked, at_least_one
-from wonderland.nn.mixer import check_mask, hide, lengths
+from wonderland.nn.mixer import check_features, check_mask, check_rows, hide, lengths
 
 POOLS = ("mean", "max", "first", "last", "attention")
 
@@ -49,8 +51,8 @@ class Pool(Checked, nn.Module):
         order = () if self.how in ("first", "last") else (laws.permutation_invariance,)
         return (*always, laws.finiteness, laws.compiles, *order)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        check_sequence(x, self.dim, mask, "Pool")
+    def forward(self, x: Any, mask: Any = None) -> Tensor:
+        check_sequence(x, self.dim, mask, "Pool", next(self.parameters(), None))
         if self.how == "first":
             return x[:, 0]
         if self.how == "last":
@@ -95,7 +97,8 @@ class SequenceHead(Checked, nn.Module):
         """What this instance promises; the suite checks it."""
         return self.pool.laws()
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Any, mask: Any = None) -> Tensor:
+        check_sequence(x, self.dim, mask, "SequenceHead", self.outward.weight)
         pooled = self.pool(x, mask)
         return self.outward(pooled if self.hidden is None else self.activation(self.hidden(pooled)))
 
@@ -137,20 +140,13 @@ class TokenHead(Checked, nn.Module):
             laws.compiles,
         )
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        check_sequence(x, self.dim, mask, "TokenHead")
+    def forward(self, x: Any, mask: Any = None) -> Tensor:
+        check_sequence(x, self.dim, mask, "TokenHead", self.outward.weight)
         return hide(self.outward(hide(x, mask)), mask)
 
 
-def check_sequence(x: Tensor, dim: int, mask: Tensor | None, name: str) -> None:
+def check_sequence(x: Any, dim: int, mask: Any, name: str, like: Tensor | None = None) -> None:
     """Say what is wrong with a sequence, or with a mask that leaves a row without a real token."""
-    if x.dim() != 3 or x.shape[2] != dim or 0 in x.shape:
-        raise WonderlandError(
-            f"{name} takes a tensor (batch, time, {dim}) with at least one row and one position, not {tuple(x.shape)}."
-        )
+    check_features(x, dim, name, like)
     check_mask(mask, x.shape[0], x.shape[1], name)
-    if mask is not None and not torch.compiler.is_compiling() and not mask[:, 0].all():
-        row = int((~mask[:, 0]).nonzero()[0])
-        raise WonderlandError(
-            f"{name} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
-        )
+    check_rows(mask, name)

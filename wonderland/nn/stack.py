@@ -9,6 +9,7 @@ from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.arguments import check_specs, described
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field, build_norm, joint_field, shared_laws, stream_step
+from wonderland.nn.cross_mixer import check_same_rows
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.norm import LayerNorm
 from wonderland.nn.positions import Position
@@ -75,7 +76,7 @@ class Stack(Mixer):
     def state_layout(self) -> Layout:
         return tuple(one.state_layout() for one in self.blocks)
 
-    def read(self, context: Tensor | None, context_mask: Tensor | None) -> State | None:
+    def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for each block that reads one; None where there is none."""
         if not self.crossing:
             if context is not None:
@@ -87,23 +88,20 @@ class Stack(Mixer):
             )
         return tuple(one.read(context, context_mask) if _crosses(one) else None for one in self.blocks)
 
-    def prepare(self, context: Tensor, context_mask: Tensor | None = None) -> State:
+    def prepare(self, context: Any, context_mask: Any = None) -> State:
         """The state before the first token with the context in it, for `stream`."""
+        self.read(context, context_mask)
         batch = {"batch": context.shape[0], "dtype": context.dtype, "device": context.device}
         return tuple(one.prepare(context, context_mask) if _crosses(one) else one.start(**batch) for one in self.blocks)
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, context: Tensor | None = None, context_mask: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None, context: Any = None, context_mask: Any = None) -> Tensor:
         if not self.crossing and context is None:
             return super().forward(x, mask)
         self.check(x, mask)
         self.check_rows(mask)
-        if context is not None and context.shape[0] != x.shape[0]:
-            raise WonderlandError(
-                f"The context has {context.shape[0]} rows and the input {x.shape[0]}: give one for each."
-            )
-        return self.whole(x, mask, self.read(context, context_mask))
+        read = self.read(context, context_mask)
+        check_same_rows(x, context)
+        return self.whole(x, mask, read)
 
     def stream(self, x: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if state is None:
