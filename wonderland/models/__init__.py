@@ -6,16 +6,22 @@ from wonderland.models.convnet import ConvNet
 from wonderland.models.costs import cost_table
 from wonderland.models.decoder import Decoder
 from wonderland.models.gpt2 import from_gpt2
+from wonderland.models.neural_ngram import NeuralNgram
+from wonderland.models.rnnlm import RNNLM
 from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
+from wonderland.models.tree import Tree
 from wonderland.models.universal import approximate, approximate_with_relu
 
 __all__ = [
+    "RNNLM",
     "BiRNN",
     "ConvNet",
     "Decoder",
+    "NeuralNgram",
     "TableNet",
     "TextCNN",
+    "Tree",
     "approximate",
     "approximate_with_relu",
     "cost_table",
