@@ -1,10 +1,10 @@
 """What is learned: loss, metrics, decoding."""
 
-from wonderland.tasks import losses, penalties
+from wonderland.tasks import losses, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.regression import Regression
 
 Task = Classification | Regression
 
-__all__ = ["Classification", "Regression", "Task", "gradient_noise", "label_noise", "losses", "penalties"]
+__all__ = ["Classification", "Regression", "Task", "gradient_noise", "label_noise", "losses", "penalties", "text"]
