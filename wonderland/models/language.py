@@ -78,15 +78,17 @@ class LanguageModel(Part, nn.Module):
 
     def _go(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         own, seen = (None, None) if state is None else (state[:-1], state[-1])
-        if mask is None:
-            logits, own = self.read(tokens, own, None)
-            new = torch.full((len(tokens),), tokens.shape[1], device=tokens.device)
-        else:
-            order = (~mask).to(torch.uint8).argsort(dim=1, stable=True)
-            tokens = tokens.masked_fill(~mask, 0).gather(1, order)
-            first = mask.gather(1, order)
-            logits, own = self.read(tokens, own, first)
-            back = order.argsort(dim=1)
-            logits = hide(logits, first).gather(1, back.unsqueeze(-1).expand_as(logits))
-            new = lengths(mask)
+        logits, own = gathered_read(tokens, mask, lambda tokens, mask: self.read(tokens, own, mask))
+        new = torch.full((len(tokens),), tokens.shape[1], device=tokens.device) if mask is None else lengths(mask)
         return logits, (*own, new if seen is None else seen + new)
+
+
+def gathered_read(tokens: Tensor, mask: Tensor | None, read: Callable[..., tuple[Tensor, State]]):
+    """Read rows with their real tokens first, and put what is said of each token back to where it stood; 0 elsewhere."""
+    if mask is None:
+        return read(tokens, None)
+    order = (~mask).to(torch.uint8).argsort(dim=1, stable=True)
+    first = mask.gather(1, order)
+    said, state = read(tokens.masked_fill(~mask, 0).gather(1, order), first)
+    back = order.argsort(dim=1).unsqueeze(-1)
+    return hide(said, first).gather(1, back.expand_as(said)), state
