@@ -1,6 +1,6 @@
 """n-grams: what followed these words in the text that was read, counted; and what to do where nothing was."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -80,7 +80,7 @@ class Ngram(Window):
             self.register_buffer(f"grams_{n}", torch.zeros(size, dtype=torch.int64))
             self.register_buffer(f"counts_{n}", torch.zeros(size, dtype=torch.int64))
 
-    def laws(self):
+    def laws(self) -> tuple[Callable[..., Any], ...]:
         from wonderland import laws
 
         # Nothing in it has a gradient, and what was never seen may have no chance at all.

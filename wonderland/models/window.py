@@ -1,5 +1,8 @@
 """Models of a window: the next token from the last few, whatever came before them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -30,7 +33,7 @@ class Window(LanguageModel):
         """How many tokens to the left and right an output reads."""
         return self.context - 1, 0
 
-    def laws(self):
+    def laws(self) -> tuple[Callable[..., Any], ...]:
         from wonderland import laws
 
         return (*super().laws(), laws.locality)
