@@ -1,38 +1,59 @@
 """Named architectures, each a short file built from nn."""
 
-from wonderland.models import linear
+from wonderland.models import linear, words
+from wonderland.models.birnn import BiRNN
 from wonderland.models.convnet import ConvNet
 from wonderland.models.corruption import hide_spans, hide_tokens, take_spans
 from wonderland.models.costs import cost_table
 from wonderland.models.decoder import Decoder
+from wonderland.models.decomposable import DecomposableAttention
 from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
 from wonderland.models.gpt2 import from_gpt2
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
 from wonderland.models.mamba import from_mamba
+from wonderland.models.neural_ngram import NeuralNgram
+from wonderland.models.ngram import Ngram
+from wonderland.models.rnnlm import RNNLM
 from wonderland.models.rwkv import from_rwkv
+from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.tablenet import TableNet
+from wonderland.models.textcnn import TextCNN
+from wonderland.models.tree import Tree
 from wonderland.models.universal import approximate, approximate_with_relu
+from wonderland.models.words import FastText, GloVe, Word2Vec
 
 __all__ = [
+    "RNNLM",
+    "BiRNN",
     "ConvNet",
     "Decoder",
+    "DecomposableAttention",
     "Encoder",
     "EncoderDecoder",
+    "FastText",
+    "GloVe",
     "MaskedLM",
+    "NeuralNgram",
+    "Ngram",
+    "Seq2Seq",
     "SequenceClassifier",
     "SpanFinder",
     "TableNet",
+    "TextCNN",
     "TokenClassifier",
+    "Tree",
+    "Word2Vec",
     "approximate",
     "approximate_with_relu",
     "best_spans",
     "cost_table",
     "from_gpt2",
-    "hide_spans",
-    "hide_tokens",
     "from_mamba",
     "from_rwkv",
+    "hide_spans",
+    "hide_tokens",
     "linear",
     "take_spans",
+    "words",
 ]

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.models.costs import costs, resting
-from wonderland.models.tokens import check_range, check_rows, check_tokens, look_up, take, to_the_left
+from wonderland.models.tokens import check_input, check_range, check_rows, look_up, take, to_the_left
 from wonderland.nn.arguments import Checked, check_specs
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
@@ -252,7 +252,7 @@ class Decoder(Checked, nn.Module):
 
     def check(self, tokens: Any, mask: Tensor | None) -> None:
         """Say what is wrong with tokens or a mask that do not fit."""
-        check_tokens(tokens, mask, "A Decoder")
+        check_input(tokens, mask, "A Decoder")
 
     def check_range(self, tokens: Tensor) -> None:
         """Say which token is not in the vocabulary."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from wonderland.core import Part, Spec, WonderlandError, part
 from wonderland.models.encoder_decoder import facing
-from wonderland.models.tokens import check_rows, check_tokens, look_up, take, to_the_left
+from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
 from wonderland.nn.mixer import hide
@@ -164,7 +164,7 @@ class Encoder(Part, nn.Module):
 
     def check(self, tokens: Any, mask: Any, segments: Any, positions: Any) -> None:
         """Say what is wrong with inputs that do not fit."""
-        check_tokens(tokens, mask, "An Encoder")
+        check_input(tokens, mask, "An Encoder")
         if segments is not None:
             if self.segment is None:
                 raise WonderlandError("This Encoder has no segments: leave them out, or build it with segments=2.")

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Part, Spec, WonderlandError, find, nearest, part
-from wonderland.models.tokens import check_rows, check_tokens, look_up, take, to_the_left
+from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block
 from wonderland.nn.cross_attention import CrossAttention
@@ -150,7 +150,7 @@ class EncoderDecoder(Part, nn.Module):
 
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """What the decoder knows of each token of a text that both sides read, the decoder one step late: (b, t, dim)."""
-        check_tokens(tokens, mask, "An EncoderDecoder")
+        check_input(tokens, mask, "An EncoderDecoder")
         first = torch.full_like(tokens[:, :1], self.begin)
         late = torch.cat([first, tokens[:, :-1]], 1)
         if mask is not None:
@@ -160,7 +160,7 @@ class EncoderDecoder(Part, nn.Module):
 
     def _features(self, source: Tensor, tokens: Tensor, source_mask: Tensor | None, mask: Tensor | None) -> Tensor:
         memory, source_mask = self.encode(source, source_mask)
-        check_tokens(tokens, mask, "The target of an EncoderDecoder")
+        check_input(tokens, mask, "The target of an EncoderDecoder")
         if tokens.shape[0] != memory.shape[0]:
             raise WonderlandError(
                 f"The source has {memory.shape[0]} rows and the target {tokens.shape[0]}: give one for each."
@@ -174,7 +174,7 @@ class EncoderDecoder(Part, nn.Module):
 
     def encode(self, source: Tensor, source_mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """What is known of each token of the source, (b, s, dim), real tokens first, and where they are."""
-        check_tokens(source, source_mask, "The source of an EncoderDecoder")
+        check_input(source, source_mask, "The source of an EncoderDecoder")
         if source_mask is not None:
             check_rows(source_mask, "The source of an EncoderDecoder")
             source, source_mask, _ = to_the_left(source, source_mask)
@@ -197,7 +197,7 @@ class EncoderDecoder(Part, nn.Module):
         """`stream` before its head: the features (b, t, dim) of new tokens, and the next state."""
         if state is None:
             raise WonderlandError("An EncoderDecoder writes about a source: stream from the state of prepare(source).")
-        check_tokens(tokens, mask, "The target of an EncoderDecoder")
+        check_input(tokens, mask, "The target of an EncoderDecoder")
         self.check_state(state, tokens.shape[0])
         back = None
         if mask is not None:

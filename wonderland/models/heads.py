@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Part, Spec, WonderlandError, nearest, part
-from wonderland.models.tokens import check_tokens, real
+from wonderland.models.tokens import check_input, unpadded
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
 from wonderland.nn.heads import POOLS, Pool
@@ -50,9 +50,9 @@ class Headed(Part, nn.Module):
 
     def read(self, tokens: Tensor, mask: Tensor | None, more: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
         """The trunk's features (b, t, dim), in training with some dropped, and the mask that was used."""
-        check_tokens(tokens, mask, type(self).__name__)
+        check_input(tokens, mask, type(self).__name__)
         if mask is None and self.pad is not None:
-            mask = real(tokens, self.pad)
+            mask = unpadded(tokens, self.pad)
         return self.trunk.features(
             tokens, mask, **{key: value for key, value in more.items() if value is not None}
         ), mask

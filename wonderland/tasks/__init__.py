@@ -1,6 +1,6 @@
 """What is learned: loss, metrics, decoding."""
 
-from wonderland.tasks import losses, metrics, penalties
+from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.regression import Regression
@@ -8,3 +8,4 @@ from wonderland.tasks.regression import Regression
 Task = Classification | Regression
 
 __all__ = ["Classification", "Regression", "Task", "gradient_noise", "label_noise", "losses", "metrics", "penalties"]
+__all__ = ["Classification", "Regression", "Task", "gradient_noise", "label_noise", "losses", "penalties", "text"]
