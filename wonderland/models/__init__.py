@@ -4,7 +4,7 @@ from wonderland.models import generation, linear
 from wonderland.models.convnet import ConvNet
 from wonderland.models.costs import cost_table
 from wonderland.models.decoder import Decoder
-from wonderland.models.generation import generate, write
+from wonderland.models.generation import beam_search, best_of, generate, speculate, write
 from wonderland.models.gpt2 import from_gpt2
 from wonderland.models.tablenet import TableNet
 from wonderland.models.universal import approximate, approximate_with_relu
@@ -15,10 +15,13 @@ __all__ = [
     "TableNet",
     "approximate",
     "approximate_with_relu",
+    "beam_search",
+    "best_of",
     "cost_table",
     "from_gpt2",
     "generate",
     "generation",
     "linear",
+    "speculate",
     "write",
 ]
