@@ -1,6 +1,6 @@
 """Named architectures, each a short file built from nn."""
 
-from wonderland.models import linear, words
+from wonderland.models import generation, linear, words
 from wonderland.models.birnn import BiRNN
 from wonderland.models.convnet import ConvNet
 from wonderland.models.corruption import hide_spans, hide_tokens, take_spans
@@ -9,6 +9,7 @@ from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
 from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
+from wonderland.models.generation import beam_search, best_of, generate, speculate, write
 from wonderland.models.gpt2 import from_gpt2
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
 from wonderland.models.mamba import from_mamba
@@ -46,14 +47,20 @@ __all__ = [
     "Word2Vec",
     "approximate",
     "approximate_with_relu",
+    "beam_search",
+    "best_of",
     "best_spans",
     "cost_table",
     "from_gpt2",
     "from_mamba",
     "from_rwkv",
+    "generate",
+    "generation",
     "hide_spans",
     "hide_tokens",
     "linear",
+    "speculate",
     "take_spans",
     "words",
+    "write",
 ]

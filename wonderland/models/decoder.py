@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, find, part
-from wonderland.models.costs import costs, resting
+from wonderland.models.costs import costs
+from wonderland.models.generation import generate
 from wonderland.models.tokens import check_input, check_range, check_rows, look_up, take, to_the_left
 from wonderland.nn.arguments import Checked, check_specs
 from wonderland.nn.attention import Attention
@@ -16,7 +17,7 @@ from wonderland.nn.mixer import check_batch, hide, lengths, positions
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Position, Rotary
 from wonderland.nn.stack import Stack
-from wonderland.nn.state import COUNT, Layout, State, consuming, fits, misfit, other_type
+from wonderland.nn.state import COUNT, Layout, State, fits, misfit, other_type
 from wonderland.ops import steps
 
 
@@ -215,17 +216,10 @@ class Decoder(Checked, nn.Module):
             raise WonderlandError(
                 f"Sampling takes at least one step and a temperature of at least 0, not {count} and {temperature}."
             )
-        with resting(self), torch.no_grad(), consuming():
-            written, state, given = [], None, tokens
-            for _ in range(count):
-                found = self.step(given, state, None)
-                if found is None:
-                    h, state = self.proceed(given, state, None)
-                    found = self.logits(h[:, -1:]), state
-                logits, state = found
-                given = _draw(logits[:, -1], temperature, generator).to(tokens.dtype)
-                written.append(given)
-        return torch.cat(written, 1)
+        self.check(tokens, None)
+        seed = 0 if temperature == 0 else int(torch.randint(1 << 62, (), generator=generator))
+        written = generate(self, tokens, count, temperature=temperature, seed=seed).tokens
+        return torch.tensor(written, dtype=tokens.dtype, device=tokens.device)
 
     def start(self, batch: Any) -> State:
         """The state before the first token, written out (`stream` takes None for it)."""
@@ -307,9 +301,3 @@ def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
 
 def _sees_ahead(module: nn.Module) -> bool:
     return not isinstance(module, Block | Stack) and getattr(module, "causal", True) is False
-
-
-def _draw(logits: Tensor, temperature: float | int, generator: torch.Generator | None) -> Tensor:
-    if temperature == 0:
-        return logits.argmax(-1, keepdim=True)
-    return torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator)
