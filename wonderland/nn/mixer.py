@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
 from wonderland.nn.arguments import Checked, described
-from wonderland.nn.state import Layout, State, count_of, fill, fits, misfit, other_type, product, signed, slots
+from wonderland.nn.state import Layout, State, count_of, fill, fits, misfit, other_type, plain, product, signed, slots
 from wonderland.ops import steps
 
 
@@ -110,6 +110,7 @@ class Mixer(Checked, nn.Module):
                     f"The state of this {type(self).__name__} holds {other} and the input {x.dtype}: "
                     "go on in the type that the state was made in."
                 )
+            state = plain(state)
         return self.proceed(x, state, mask)
 
     def start(self, batch: Any, *, dtype: torch.dtype | None = None, device: Any = None) -> State:
