@@ -1,6 +1,7 @@
 """The contract of sequence mixers: the whole sequence at once, or piece after piece from a state, with one result."""
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ class Mixer(Checked, nn.Module):
 
     def __new__(cls, *args: Any, **named: Any):
         dim = named.get("dim", args[0] if args else 1)
-        if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1:
+        if not isinstance(dim, Integral) or isinstance(dim, bool) or dim < 1:
             raise WonderlandError(
                 f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {described(dim)}."
             )
