@@ -159,3 +159,37 @@ def test_it_works_without_gradients_around_it():
         assert wonderland.check(nn.Linear(4, 4), torch.randn(2, 3, 4)).broken == []
     with torch.inference_mode():
         assert wonderland.check(nn.Linear(4, 4), torch.randn(2, 3, 4)).broken == []
+
+
+def test_a_tensor_given_three_times_changes_everywhere():
+    x = torch.randn(2, 5, 4)
+    verdicts = wonderland.check(nn.MultiheadAttention(4, 2, batch_first=True), (x, x, x), ["causality", "gradients"])
+    assert [verdict.law for verdict in verdicts.broken] == ["causality"]
+    apart = wonderland.check(nn.MultiheadAttention(4, 2, batch_first=True), (x, x.clone(), x.clone()), "causality")
+    assert apart.broken == []
+
+
+def test_the_padding_masks_of_torch_count_the_other_way():
+    layer, x = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True), torch.randn(3, 5, 4)
+    assert wonderland.check(layer, Example((x,), mask="src_key_padding_mask"), "padding_invariance").broken == []
+
+
+def test_the_row_that_an_embedding_holds_still_is_left_out_of_gradients():
+    tokens = torch.tensor([[0, 1, 2, 0], [2, 2, 0, 1]])
+    held = wonderland.check(nn.Embedding(3, 4, padding_idx=0), tokens, "gradients")
+    assert held[0].outcome == "holds"
+
+
+def test_the_entry_that_is_named_comes_with_its_own_numbers():
+    class Stuck(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(30, 4))
+
+        def forward(self, x):
+            weight = torch.cat([self.weight[:3], self.weight[3:4].detach(), self.weight[4:]])
+            return x @ weight.mT
+
+    witness = wonderland.check(Stuck(), torch.randn(2, 17, 4), "gradients")[0].witness
+    assert witness.startswith("by weight[3, ")
+    assert ", backward says 0 and differences say" in witness

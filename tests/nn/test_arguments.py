@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from wonderland import models, nn
 from wonderland.core import WonderlandError
+from wonderland.nn.arguments import check_arguments
 
 
 @pytest.mark.parametrize(
@@ -162,3 +164,9 @@ def test_a_memory_takes_an_activation_by_its_name():
     given = nn.MemoryAttention(4, activation=torch.tanh, project=False)
     x = torch.randn(1, 3, 4)
     assert torch.equal(named(x), given(x))
+
+
+def test_numbers_of_numpy_are_numbers():
+    check_arguments(nn.Mamba, (np.int64(8),), {"state_size": np.int32(3)})
+    with pytest.raises(WonderlandError, match=r"Block needs dropout to be a finite number, not np\.float64\(nan\)\."):
+        nn.Block(8, nn.Mamba.spec(), dropout=np.float64("nan"))

@@ -31,3 +31,12 @@ def test_gradients_under_a_mask():
     x = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True)
     mask = torch.arange(5) < torch.tensor([[5], [3]])
     assert torch.autograd.gradcheck(lambda x: Fourier(3)(x, mask), x)
+
+
+def test_half_precision_is_transformed_in_single():
+    x = torch.randn(2, 5, 4).bfloat16()
+    mask = torch.arange(5) < torch.tensor([[5], [3]])
+    for given in (None, mask):
+        found = Fourier(4)(x, given)
+        assert found.dtype == torch.bfloat16
+        assert torch.equal(found, Fourier(4)(x.float(), given).bfloat16())

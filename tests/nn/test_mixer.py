@@ -180,3 +180,14 @@ def test_a_state_of_another_kind_of_module_is_refused_though_it_would_fit():
         with pytest.raises(WonderlandError, match=re.escape(message)):
             GRU(8).stream(torch.zeros(2, 1, 8), kept)
     RNN(8).stream(torch.zeros(2, 1, 8), state)
+
+
+@pytest.mark.parametrize("kind", [RWKV, Mamba, GRU, Attention])
+def test_a_state_from_inference_mode_is_continued_with_gradients(kind):
+    mixer = kind(8)
+    with torch.inference_mode():
+        _, state = mixer.stream(X)
+    y, _ = mixer.stream(X, state)
+    y.sum().backward()
+    assert torch.allclose(y, mixer(torch.cat([X, X], 1))[:, 3:], atol=1e-6)
+    assert all(weight.grad is not None for weight in mixer.parameters())

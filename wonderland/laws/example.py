@@ -18,14 +18,16 @@ Axes = tuple[str | None, ...]
 class Example:
     """Inputs of a block, and how to read them.
 
-    args, kwargs: what the block is called with. The first tensor among them is the one that laws change.
+    args, kwargs: what the block is called with. The first tensor among them is the one that laws change, wherever it is
+        given: with args=(x, x, x), queries, keys and values change together.
     axes: names of the axes of that tensor, such as ("batch", "time") or ("batch", None, "height", "width"); or a mapping
         from the place of an input (its number or name) and from "output" to such names. Other inputs have their batch
         first and no time, the output has the axes of the first input, unless said.
     output: which part of the answer to look at: a name ("logits"), an index, or a function. Default: the first tensor of
         floating point numbers in it.
     mask: the name of the argument that hides padding, for modules that do not follow our contract (they get 1 for real
-        and 0 for padding, padding that holds other values rather than NaN, and need not answer 0 there).
+        and 0 for padding, padding that holds other values rather than NaN, and need not answer 0 there; torch.nn's
+        "key_padding_mask" and "src_key_padding_mask" get True for padding, as they count).
     side: where padding goes: "right" or "left" of the sequence.
     vocab: how many values integer inputs take (default: one more than the largest seen).
     field: how many positions to the left and right an output may look at (default: the block's `receptive_field`).
@@ -120,13 +122,18 @@ class Example:
         return names.index(name) if name in names else None
 
     def over(self, change: Callable[[int | str, Tensor], Tensor]) -> "Example":
-        """The same example with every tensor among its inputs changed."""
-        args = tuple(
-            change(place, value) if isinstance(value, Tensor) else value for place, value in enumerate(self.args)
-        )
-        kwargs = {
-            name: change(name, value) if isinstance(value, Tensor) else value for name, value in self.kwargs.items()
-        }
+        """The same example with every tensor among its inputs changed; one that was given twice stays one tensor."""
+        changed: dict[int, Tensor] = {}
+
+        def once(place: int | str, value: Any) -> Any:
+            if not isinstance(value, Tensor):
+                return value
+            if id(value) not in changed:
+                changed[id(value)] = change(place, value)
+            return changed[id(value)]
+
+        args = tuple(once(place, value) for place, value in enumerate(self.args))
+        kwargs = {name: once(name, value) for name, value in self.kwargs.items()}
         return replace(self, args=args, kwargs=kwargs)
 
     def holding(self, x: Tensor, **kwargs: Any) -> "Example":

@@ -1,7 +1,7 @@
 """Gradients: what the backward pass says is what differences say."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wonderland.laws.compare import slopes
 from wonderland.laws.subject import Subject, Unfit, law
@@ -22,7 +22,8 @@ def gradients(subject: Subject, *, full: bool | None = None) -> Verdict:
 
     At random points whose entries are not zero. Each entry is tried for up to 7 positions and 512 entries; beyond that (or
     with full=False) random directions, each through one tensor. Where one-sided differences disagree there is a kink, and
-    another point is drawn. What a block declares in `exempt` is left out: names of its parameters, or "input".
+    another point is drawn. What a block declares in `exempt` is left out: names of its parameters, or "input"; and so is the
+    row that an embedding's `padding_idx` keeps from learning.
     """
     if not subject.precise:
         numbers = str(subject.computes_in).removeprefix("torch.")
@@ -49,10 +50,15 @@ def _tried(subject: Subject, exempt: set[str], full: bool | None) -> Verdict:
     worst = 0.0
     for number, (name, leaf) in enumerate(point.leaves):
         for direction in _axes(leaf) if full else _directions(subject, leaf):
+            direction = point.free(number, direction)
+            if not bool(direction.any()):
+                continue
             error, said, measured = point.compare(number, direction)
             worst = max(worst, error)
             if not error <= TOLERANCE:
-                where = f"{name}{_entry(direction)}" if full else _culprit(point, number)
+                where = f"{name}{_entry(direction)}"
+                if not full:
+                    where, said, measured = _culprit(point, number) or (name, said, measured)
                 words = f"by {where}, backward says {said:.4g} and differences say {measured:.4g}"
                 if not full and where == name:
                     words = (
@@ -84,11 +90,21 @@ class _Point:
             for _, value in subject.block.named_parameters():
                 value.copy_(torch.where(value == 0, 0.1 * _away(subject.noise(value)), value))
         self.leaves += [(name, value) for name, value in subject.parameters() if name not in exempt]
+        self.held = {
+            id(module.weight): module.padding_idx
+            for module in subject.block.modules()
+            if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.padding_idx is not None
+        }
         y = subject.run(example=self.example)
         self.weights = subject.noise(y.detach())
         self.slopes = slopes(y, self.weights, [leaf for _, leaf in self.leaves])
         self.size = float((y.detach() * self.weights).abs().sum())
         self.value = self.total()
+
+    def free(self, number: int, direction: Tensor) -> Tensor:
+        """A direction without the row that an embedding keeps from learning, as its `padding_idx` says."""
+        rows = self.held.get(id(self.leaves[number][1]))
+        return direction if rows is None else direction.index_fill(0, torch.tensor([rows], device=direction.device), 0)
 
     def total(self) -> float:
         with torch.no_grad():
@@ -160,16 +176,19 @@ def _entry(direction: Tensor) -> str:
     return str([int(number) for number in (direction != 0).nonzero()[0]])
 
 
-def _culprit(point: _Point, number: int) -> str:
-    """The entry of a tensor whose derivative is furthest from the differences."""
+def _culprit(point: _Point, number: int) -> tuple[str, float, float] | None:
+    """The entry of a tensor whose derivative is furthest from the differences, and what both say of it."""
     name, leaf = point.leaves[number]
     if leaf.numel() > _FULL:
-        return name
-    worst, found = TOLERANCE, name
-    for direction in _axes(leaf):
-        error = point.compare(number, direction)[0]
+        return None
+    worst, found = TOLERANCE, None
+    for axis in _axes(leaf):
+        direction = point.free(number, axis)
+        if not bool(direction.any()):
+            continue
+        error, said, measured = point.compare(number, direction)
         if error > worst:
-            worst, found = error, f"{name}{_entry(direction)}"
+            worst, found = error, (f"{name}{_entry(direction)}", said, measured)
     return found
 
 

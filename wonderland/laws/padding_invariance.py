@@ -28,6 +28,8 @@ def padding_invariance(subject: Subject) -> Verdict:
     x, mask = padded(subject, subject.x.shape[1])
     leaves = [value for _, value in subject.parameters()]
     flags = mask.long() if subject.example.mask else mask
+    if name.endswith("key_padding_mask"):
+        flags = ~mask  # torch.nn counts the other way: True where nothing is
     x = x.requires_grad_() if x.is_floating_point() else x
     y = subject.run(x, when="with padding", more={name: flags})
     counts = torch.ones_like(y, dtype=torch.bool) if pooled else _spread(mask, y).expand_as(y)

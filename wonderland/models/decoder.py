@@ -17,7 +17,7 @@ from wonderland.nn.mixer import check_batch, hide, lengths, positions
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Position, Rotary
 from wonderland.nn.stack import Stack
-from wonderland.nn.state import COUNT, Layout, State, fits, misfit, other_type
+from wonderland.nn.state import COUNT, Layout, State, fits, misfit, other_type, plain
 from wonderland.ops import steps
 
 
@@ -175,6 +175,7 @@ class Decoder(Checked, nn.Module):
                     f"The state of this Decoder holds {other} and its weights {self.embedding.weight.dtype}: "
                     "go on in the type that the state was made in."
                 )
+            state = plain(state)
         back = None
         if mask is not None:
             tokens, mask, back = to_the_left(tokens, mask)

@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any
 
 from torch import nn
@@ -72,9 +73,9 @@ def _other_kind(annotation: Any, value: Any) -> str:
     if value is None and type(None) in getattr(annotation, "__args__", ()):
         return ""
     if annotation in (int, int | None):
-        return "" if isinstance(value, int) and not isinstance(value, bool) else "a whole number"
+        return "" if isinstance(value, Integral) and not isinstance(value, bool) else "a whole number"
     if annotation in NUMBERS:
-        fine = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        fine = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
         return "" if fine else "a finite number"
     if annotation is bool:
         return "" if isinstance(value, bool) else "True or False"

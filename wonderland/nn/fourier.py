@@ -33,9 +33,10 @@ class Fourier(Mixer):
         self.dim = dim
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        wide = x.float() if x.element_size() < 4 else x  # transforms have no half precision
         if mask is None:
-            return torch.fft.fft2(x).real, ()
-        return ragged_fft(torch.fft.fft(x), lengths(mask)).real, ()
+            return torch.fft.fft2(wide).real.to(x.dtype), ()
+        return ragged_fft(torch.fft.fft(wide), lengths(mask)).real.to(x.dtype), ()
 
 
 def ragged_fft(x: Tensor, n: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """The contract of sequence mixers: the whole sequence at once, or piece after piece from a state, with one result."""
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
 from wonderland.nn.arguments import Checked, described
-from wonderland.nn.state import Layout, State, count_of, fill, fits, misfit, other_type, product, signed, slots
+from wonderland.nn.state import Layout, State, count_of, fill, fits, misfit, other_type, plain, product, signed, slots
 from wonderland.ops import steps
 
 
@@ -31,7 +32,7 @@ class Mixer(Checked, nn.Module):
 
     def __new__(cls, *args: Any, **named: Any):
         dim = named.get("dim", args[0] if args else 1)
-        if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1:
+        if not isinstance(dim, Integral) or isinstance(dim, bool) or dim < 1:
             raise WonderlandError(
                 f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {described(dim)}."
             )
@@ -110,6 +111,7 @@ class Mixer(Checked, nn.Module):
                     f"The state of this {type(self).__name__} holds {other} and the input {x.dtype}: "
                     "go on in the type that the state was made in."
                 )
+            state = plain(state)
         return self.proceed(x, state, mask)
 
     def start(self, batch: Any, *, dtype: torch.dtype | None = None, device: Any = None) -> State:

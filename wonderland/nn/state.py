@@ -92,6 +92,13 @@ def over(state: Any, function: Callable[[Tensor], Tensor]) -> Any:
     )
 
 
+def plain(state: Any) -> Any:
+    """The same state where gradients are wanted: what was made in inference mode is copied, which autograd can keep."""
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return state
+    return over(state, lambda tensor: tensor.clone() if tensor.is_inference() else tensor)
+
+
 @contextmanager
 def consuming() -> Iterator[None]:
     """Let `stream` write into the states it is given: caches grow by doubling, in place, instead of being copied.
