@@ -1,51 +1,65 @@
-"""Train the small GPT on tiny Shakespeare with three seeds, and hold its loss beside nanoGPT's 1.88."""
+"""Train the small GPT on tiny Shakespeare with three seeds: as nanoGPT does, and with rotary positions, to at most 1.88."""
 
 import sys
 
 import torch
 
-from examples.lab import DATA, Claim, below, equal, lines, run, spread, table
+from examples.lab import DATA, Claim, about, below, equal, lines, run, spread, table
 from examples.lab.files import find
 from examples.shakespeare.training import BLOCK, STEPS, encode, train
 from wonderland.core.memory import keep_freed_memory
 
 STATED = 1.88
+# nanoGPT's seed 1337 prints 1.8857, measured on 240 windows: by as much as this two such measurements differ.
+PRINTED, NOISE = 1.8857, 0.03
 SEEDS = (1337, 1, 2)  # the first is nanoGPT's
+WAYS = {"rotary positions": True, "as nanoGPT, learned positions": False}
 
 
 def lab(data: str | None = None, steps: int = STEPS) -> tuple[list[Claim], str, dict[str, str]]:
-    """Three seeds; with fewer steps than nanoGPT's nothing is stated."""
+    """Two ways to know positions, three seeds each; with fewer steps than nanoGPT's nothing is stated."""
     keep_freed_memory()
     tokens, letters = encode(find("tinyshakespeare.txt", data).read_text(encoding="utf-8"))
     cut = int(0.9 * len(tokens))
-    curves, ends, models = {}, [], []
-    for seed in SEEDS:
-        model, curve = train(tokens[:cut], tokens[cut:], len(letters), seed=seed, steps=steps)
-        curves[f"seed {seed}"] = curve
-        ends.append(curve[-1][1])
-        models.append(model)
-    prompt = torch.tensor([[letters.index("\n")]])
-    written = models[0].sample(prompt, BLOCK - 1, generator=torch.Generator().manual_seed(0))[0]
-    size = sum(weight.numel() for weight in models[0].parameters())
-    rows = [(f"seed {seed}", f"{end:.4f}") for seed, end in zip(SEEDS, ends, strict=True)]
-    report = "\n".join(
-        [
-            f"{len(tokens):,} letters, {len(letters)} of them different; {size:,} parameters; {steps:,} steps",
-            table(("", "nats a letter, held-out text"), [*rows, ("all", spread(ends))]),
-            "",
-            "".join(letters[number] for number in written.tolist()),
-        ]
-    )
-    claims = []
-    if steps >= STEPS:
+    curves, rows, claims, text = {}, [], [], ""
+    for way, rotary in WAYS.items():
+        found, size = [], 0
+        for seed in SEEDS:
+            model, curve = train(tokens[:cut], tokens[cut:], len(letters), rotary=rotary, seed=seed, steps=steps)
+            found.append(curve)
+            size = sum(weight.numel() for weight in model.parameters())
+            if not text:
+                text = write(model, letters)
+        ends = [curve[-1][1] for curve in found]
         mean = sum(ends) / len(ends)
-        claims = [
-            below(f"mean validation loss, nanoGPT's {STATED}", mean, STATED),
-            below("worst of the seeds", max(ends), STATED),
-            equal("parameters", size, 804_096),
+        rows.append((way, size, *(f"{end:.4f}" for end in ends), spread(ends)))
+        curves[way] = [
+            (points[0][0], sum(value for _, value in points) / len(points)) for points in zip(*found, strict=True)
         ]
-    picture = lines(curves, title="Loss on held-out Shakespeare", x_label="step", y_label="nats a letter")
+        if steps < STEPS:
+            continue
+        if rotary:
+            claims.append(below(f"{way}: mean validation loss, nanoGPT's {STATED}", mean, STATED))
+            claims.append(below(f"{way}: worst of the seeds", max(ends), STATED))
+        else:
+            claims.append(equal(f"{way}: parameters", size, 804_096))
+            claims.append(about(f"{way}: mean validation loss beside nanoGPT's", mean, PRINTED, NOISE))
+    head = ("positions", "parameters", *(f"seed {seed}" for seed in SEEDS), "nats a letter, all held-out text")
+    report = (
+        f"{len(tokens):,} letters, {len(letters)} of them different; {steps:,} steps\n{table(head, rows)}\n\n{text}"
+    )
+    picture = lines(
+        curves, title="Loss on held-out Shakespeare, means of the seeds", x_label="step", y_label="nats a letter"
+    )
     return claims, report, {"loss": picture}
+
+
+def write(model, letters: list[str], count: int = 400) -> str:
+    """What the model writes after an empty line; one with rotary positions may go on beyond its block."""
+    prompt = torch.tensor([[letters.index("\n")]])
+    room = count if model.position is None else BLOCK - 1
+    written = model.sample(prompt, room, temperature=0.8, generator=torch.Generator().manual_seed(0))[0]
+    return "".join(letters[number] for number in written.tolist())
 
 
 def main(given: list[str] | None = None) -> int:

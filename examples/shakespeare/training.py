@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from wonderland import optim
 from wonderland.models import Decoder
-from wonderland.nn import MLP, Attention, LayerNorm, Learned, initialise
+from wonderland.nn import MLP, Attention, LayerNorm, Learned, Rotary, initialise
 
 BLOCK, BATCH, STEPS = 64, 12, 2000
 
@@ -24,15 +24,18 @@ def encode(text: str) -> tuple[Tensor, list[str]]:
     return torch.tensor([numbers[letter] for letter in text]), letters
 
 
-def network(vocab: int, *, dim: int = 128, depth: int = 4, heads: int = 4, block: int = BLOCK) -> Decoder:
-    """nanoGPT without biases: attention, GELU, learned positions, a head tied to the embedding, GPT-2's beginning."""
+def network(vocab: int, *, rotary: bool = False, dim: int = 128, depth: int = 4, heads: int = 4) -> Decoder:
+    """nanoGPT without biases: attention, GELU, learned positions, a head tied to the embedding, GPT-2's beginning.
+
+    With `rotary` queries and keys are turned by their positions in place of a table of positions: all else is the same.
+    """
     model = Decoder(
         vocab,
         dim,
         depth,
-        mixer=Attention.spec(heads=heads),
+        mixer=Attention.spec(heads=heads, position=Rotary.spec() if rotary else None),
         channel=MLP.spec(activation="gelu"),
-        position=Learned.spec(length=block),
+        position=None if rotary else Learned.spec(length=BLOCK),
         norm=LayerNorm.spec(bias=False),
     )
     initialise.gpt2(model)
@@ -58,10 +61,10 @@ def windows(tokens: Tensor, starts: Tensor, block: int = BLOCK) -> tuple[Tensor,
     return found[:, :-1], found[:, 1:]
 
 
-def train(tokens: Tensor, held: Tensor, vocab: int, *, seed: int, steps: int = STEPS, every: int = 250):
+def train(tokens: Tensor, held: Tensor, vocab: int, *, rotary: bool, seed: int, steps: int = STEPS, every: int = 250):
     """A trained model, and the losses on held-out text on the way: (step, loss)."""
     torch.manual_seed(seed)
-    model = network(vocab)
+    model = network(vocab, rotary=rotary)
     update = optimizer(model, steps)
     curve = []
     for step in range(steps):
@@ -72,7 +75,7 @@ def train(tokens: Tensor, held: Tensor, vocab: int, *, seed: int, steps: int = S
         update.step()
         if (step + 1) % every == 0 or step + 1 == steps:
             curve.append((step + 1, score(model, held)))
-            print(f"seed {seed}, step {step + 1}: {curve[-1][1]:.4f}", flush=True)
+            print(f"{'rotary' if rotary else 'learned'}, seed {seed}, step {step + 1}: {curve[-1][1]:.4f}", flush=True)
     return model, curve
 
 

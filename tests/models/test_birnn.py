@@ -28,6 +28,7 @@ def test_padding_on_either_side_and_an_empty_sentence():
     torch.testing.assert_close(model(torch.zeros(1, 5, dtype=torch.int64))[0], model.head.bias)
 
 
+@pytest.mark.slow
 def test_it_learns_the_order_of_words():
     torch.manual_seed(0)
     tokens = torch.randint(1, 5, (128, 6))

@@ -1,5 +1,8 @@
 """Small language models: the equations, other people's layers, and the contract of streams."""
 
+import doctest
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -180,3 +183,8 @@ def test_errors_speak(call, sentence):
     with pytest.raises(WonderlandError) as caught:
         call()
     assert str(caught.value) == sentence
+
+
+def test_the_guide_prints_what_it_shows():
+    path = Path(__file__).parents[2] / "docs" / "language.md"
+    assert doctest.testfile(str(path), module_relative=False).failed == 0

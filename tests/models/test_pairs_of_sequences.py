@@ -77,6 +77,7 @@ def test_pieces_padding_and_beams(attention):
     torch.testing.assert_close(beams, model.stream(tokens[:, :1], state)[0][index])
 
 
+@pytest.mark.slow
 def test_it_learns_to_turn_a_sequence_around():
     torch.manual_seed(0)
     source = torch.randint(2, 8, (256, 4))

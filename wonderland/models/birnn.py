@@ -73,7 +73,7 @@ class BiRNN(Part, nn.Module):
         from wonderland import laws
 
         always = (laws.batch_independence, laws.padding_invariance, laws.gradients, laws.determinism, laws.save_load)
-        return (*always, laws.finiteness, laws.compiles)
+        return (*always, laws.finiteness)
 
     def forward(self, tokens: Any, mask: Any = None) -> Tensor:
         return self.head(F.dropout(self.features(tokens, mask), self.dropout, self.training))

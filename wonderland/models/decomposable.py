@@ -57,7 +57,7 @@ class DecomposableAttention(Part, nn.Module):
         from wonderland import laws
 
         always = (laws.batch_independence, laws.gradients, laws.determinism, laws.save_load, laws.finiteness)
-        return (*always, laws.compiles, laws.permutation_invariance)
+        return (*always, laws.permutation_invariance)
 
     def forward(self, premise: Any, hypothesis: Any, premise_mask: Any = None, hypothesis_mask: Any = None) -> Tensor:
         if isinstance(premise, Tensor) and isinstance(hypothesis, Tensor) and len(premise) != len(hypothesis):

@@ -18,7 +18,7 @@ def _counted(**how) -> Ngram:
 
 CASES = {
     "rnnlm": lambda: RNNLM(6, 3),
-    "rnnlm, two layers of lstm": lambda: RNNLM(6, 3, cell="lstm", depth=2, dim=4, dropout=0.5),
+    "rnnlm, two layers of lstm": lambda: RNNLM(6, 2, cell="lstm", depth=2, dim=2, dropout=0.5),
     "neural n-gram": lambda: NeuralNgram(6, 2, dim=2, hidden=3, direct=True),
     "neural n-gram, normed": lambda: NeuralNgram(6, 3, dim=2, hidden=3, norm=True, begin=5),
     "tree": lambda: Tree(6, 2, dim=2, hidden=3),
@@ -34,9 +34,9 @@ def _tokens(length: int) -> Example:
 
 
 def _written(length: int) -> Example:
-    """A source, and a target of four tokens after it."""
+    """A source, and a target of two tokens after it."""
     source = Example.tokens(3, length, vocab=6, seed=length).input
-    target = torch.randint(5, (3, 4), generator=torch.Generator().manual_seed(length))
+    target = torch.randint(5, (3, 2), generator=torch.Generator().manual_seed(length))
     return Example((source, target), vocab=6, axes={0: ("batch", None), 1: ("batch", None), "output": ("batch",)})
 
 

@@ -104,16 +104,17 @@ def test_negative_sampling_is_the_papers():
 @pytest.mark.parametrize(
     ("make", "how"),
     [
-        (lambda: Word2Vec(10, 8), {}),
-        (lambda: Word2Vec(10, 8), {"way": "cbow", "epochs": 30}),
-        (lambda: Word2Vec(10, 8, tree=[1] * 10), {"negatives": 0}),
-        (
+        pytest.param(lambda: Word2Vec(10, 8), {"epochs": 5}, id="skip-gram"),
+        pytest.param(lambda: Word2Vec(10, 8), {"way": "cbow", "epochs": 30}, id="cbow", marks=pytest.mark.slow),
+        pytest.param(lambda: Word2Vec(10, 8, tree=[1] * 10), {"negatives": 0}, id="tree", marks=pytest.mark.slow),
+        pytest.param(
             lambda: FastText([f"{'animal' if i < 5 else 'vehicle'}{i}" for i in range(10)], 8, buckets=200),
             {"epochs": 3},
+            id="fasttext",
+            marks=pytest.mark.slow,
         ),
-        (lambda: GloVe(10, 8), {"epochs": 40}),
+        pytest.param(lambda: GloVe(10, 8), {"epochs": 40}, id="glove"),
     ],
-    ids=["skip-gram", "cbow", "tree", "fasttext", "glove"],
 )
 def test_words_that_go_together_come_together(make, how):
     torch.manual_seed(0)

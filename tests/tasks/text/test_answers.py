@@ -36,7 +36,7 @@ def test_answers_are_squads(one, references, exact, f1):
     assert text.span_f1(one, references) == pytest.approx(f1, abs=1e-12)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(TEXTS, TEXTS)
 def test_answers_agree_both_ways(one, other):
     assert text.span_f1(one, other) == pytest.approx(text.span_f1(other, one))
@@ -44,7 +44,7 @@ def test_answers_agree_both_ways(one, other):
     assert text.normal(text.normal(one)) == text.normal(one)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(-9, 9)), min_size=2, max_size=12))
 def test_spearman_is_scipys(rows):
     a, b = (np.array(column, float) for column in zip(*rows, strict=True))
