@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <cstring>
 #include <omp.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 #define INLINE inline __attribute__((always_inline))
 
@@ -42,6 +45,20 @@ template <class T> static INLINE V<T> load_part(const T *p, int n) {
   return v;
 }
 template <class T> static INLINE void store_part(T *p, V<T> v, int n) { memcpy(p, &v, n * sizeof(T)); }
+#if defined(__AVX512F__)
+template <> INLINE V<float> load_part<float>(const float *p, int n) {
+  return (V<float>)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+}
+template <> INLINE V<double> load_part<double>(const double *p, int n) {
+  return (V<double>)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
+}
+template <> INLINE void store_part<float>(float *p, V<float> v, int n) {
+  _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+}
+template <> INLINE void store_part<double>(double *p, V<double> v, int n) {
+  _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), (__m512d)v);
+}
+#endif
 
 // By halves: lane after lane would wait for each addition.
 template <class T> static INLINE T sum(V<T> v) {
@@ -50,6 +67,51 @@ template <class T> static INLINE T sum(V<T> v) {
   for (int half = Lanes<T>::count / 2; half > 0; half /= 2)
     for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
   return lanes[0];
+}
+
+// The sums of as many vectors as one has lanes, side by side: neighbours are folded into each other, a half at a time.
+template <class T, int HALF = 1> static INLINE V<T> sums(V<T> *a) {
+  constexpr int W = Lanes<T>::count;
+#if defined(__GNUC__) && !defined(__clang__)
+  if constexpr (HALF < W) {
+    typename Lanes<T>::bits here, there;
+#pragma GCC unroll 16
+    for (int i = 0; i < W; i++) here[i] = i & HALF ? W + i : i, there[i] = i & HALF ? W + (i ^ HALF) : i ^ HALF;
+#pragma GCC unroll 16
+    for (int i = 0; i < W; i += 2 * HALF)
+      a[i] = __builtin_shuffle(a[i], a[i + HALF], here) + __builtin_shuffle(a[i], a[i + HALF], there);
+    return sums<T, 2 * HALF>(a);
+  }
+  return a[0];
+#else
+  T each[W];
+  for (int i = 0; i < W; i++) each[i] = sum<T>(a[i]);
+  return load(each);
+#endif
+}
+
+// A square of as many vectors as one has lanes, mirrored at its diagonal.
+template <class T, int HALF = 1> static INLINE void transpose(V<T> *a) {
+  constexpr int W = Lanes<T>::count;
+#if defined(__GNUC__) && !defined(__clang__)
+  if constexpr (HALF < W) {
+    typename Lanes<T>::bits low, high;
+#pragma GCC unroll 16
+    for (int i = 0; i < W; i++) low[i] = i & HALF ? W + i - HALF : i, high[i] = i & HALF ? W + i : i + HALF;
+#pragma GCC unroll 16
+    for (int i = 0; i < W; i++)
+      if (!(i & HALF)) {
+        V<T> first = __builtin_shuffle(a[i], a[i + HALF], low);
+        a[i + HALF] = __builtin_shuffle(a[i], a[i + HALF], high), a[i] = first;
+      }
+    transpose<T, 2 * HALF>(a);
+  }
+#else
+  T from[W][W];
+  memcpy(from, a, sizeof from);
+  for (int i = 0; i < W; i++)
+    for (int k = 0; k < W; k++) a[i][k] = from[k][i];
+#endif
 }
 
 // As the processor's own instructions have it: b where either is NaN.

@@ -9,11 +9,19 @@
 namespace {
 
 template <class T> void layer_norm(const T *x, const T *gain, const T *shift, double eps, T *y, long d) {
-  T mean = 0, square = 0;
-  for (long c = 0; c < d; c++) mean += x[c];
-  mean /= T(d);
-  for (long c = 0; c < d; c++) square += (x[c] - mean) * (x[c] - mean);
-  T scale = T(1) / std::sqrt(square / T(d) + T(eps));
+  constexpr int W = Lanes<T>::count;
+  V<T> total{}, square{};
+  T mean = 0, rest = 0;
+  long whole = d - d % W;
+  for (long c = 0; c < whole; c += W) total += load(x + c);
+  for (long c = whole; c < d; c++) mean += x[c];
+  mean = (mean + sum<T>(total)) / T(d);
+  for (long c = 0; c < whole; c += W) {
+    V<T> off = load(x + c) - mean;
+    square += off * off;
+  }
+  for (long c = whole; c < d; c++) rest += (x[c] - mean) * (x[c] - mean);
+  T scale = T(1) / std::sqrt((rest + sum<T>(square)) / T(d) + T(eps));
   for (long c = 0; c < d; c++) y[c] = (x[c] - mean) * scale * gain[c] + (shift ? shift[c] : T(0));
 }
 
@@ -46,14 +54,16 @@ template <class T> void activate(T *x, long n, long kind) {
 template <class T>
 void hidden(const T *x, const T *inward, const T *inward_bias, const T *outward, const T *outward_bias, T *y, long rows,
             long dim, long width, long kind, long gated, int threads) {
-  std::vector<T> h((gated + 1) * width);
+  long wide = (gated + 1) * width;
+  std::vector<T> h(rows * wide);
+  product(inward, x, dim, inward_bias, h.data(), rows, wide, dim, threads);
   for (long row = 0; row < rows; row++) {
-    product(inward, x + row * dim, inward_bias, h.data(), (gated + 1) * width, dim, threads);
-    activate(h.data(), width, kind);
+    T *own = &h[row * wide];
+    activate(own, width, kind);
     if (gated)
-      for (long c = 0; c < width; c++) h[c] *= h[width + c];
-    product(outward, h.data(), outward_bias, y + row * dim, dim, width, threads);
+      for (long c = 0; c < width; c++) own[c] *= own[width + c];
   }
+  product(outward, h.data(), wide, outward_bias, y, rows, dim, width, threads);
 }
 
 } // namespace
