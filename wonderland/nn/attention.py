@@ -18,6 +18,7 @@ from wonderland.nn.positions import Alibi, Position, Rotary
 from wonderland.nn.quarantine import quarantine, release, spoil
 from wonderland.nn.state import Layout, State
 from wonderland.ops import native, steps
+from wonderland.ops.short_attention import LONGEST, short_attention
 from wonderland.ops.softmax import masked_softmax
 
 
@@ -153,8 +154,16 @@ class Attention(Mixer):
         return hide(y, mask)
 
     def _whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        q, k, v, _ = self._project(x, None)
+        q, k, v, fused = self._project(x, None)
+        # Padding at the right end is hidden from the rest by causality.
+        if fused is not None and (self.causal or mask is None) and self._at_once(x.shape[1]) and native.usable(fused):
+            return self.out(short_attention(fused, self.heads, self.kv_heads, self.scale, causal=self.causal))
         return self._from_nothing(q, k, v, mask)
+
+    def _at_once(self, t: int) -> bool:
+        """Whether `short_attention` knows this kind of attention."""
+        plain = self.key_dim == self.value_dim and not self._biases and not (self.training and self.dropout)
+        return plain and t <= LONGEST and (self.window is None or self.window >= t)
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         if not self.causal:

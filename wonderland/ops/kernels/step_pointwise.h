@@ -32,7 +32,6 @@ template <class T> void rms_norm(const T *x, const T *gain, double eps, T *y, lo
 
 enum Activation { IDENTITY, RELU, SQUARED_RELU, SIGMOID, SILU, TANH, GELU, GELU_TANH };
 
-// e^x in lanes keeps the cheap ones cheap; the error function has no such form.
 template <class T> void activate(T *x, long n, long kind) {
   constexpr int W = Lanes<T>::count;
   for (long c = 0; c < n; c += W) {
@@ -44,8 +43,7 @@ template <class T> void activate(T *x, long n, long kind) {
     if (kind == SILU) v = v * vsigmoid<T>(v);
     if (kind == TANH) v = vtanh<T>(v);
     if (kind == GELU_TANH) v = v * vsigmoid<T>(T(1.5957691216057308) * (v + T(0.044715) * v * v * v));
-    if (kind == GELU)
-      for (int k = 0; k < m; k++) v[k] = v[k] * T(0.5) * (T(1) + std::erf(v[k] * T(0.70710678118654752)));
+    if (kind == GELU) v = v * vnormal(v, zero);
     put(x + c, v, m);
   }
 }
