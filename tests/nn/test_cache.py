@@ -2,8 +2,7 @@
 
 import torch
 
-from wonderland.nn.cache import forget, one_longer, remember, standing, visible
-from wonderland.nn.state import consuming
+from wonderland.nn.cache import forget, remember, standing, visible
 
 
 def entries(*numbers):
@@ -53,23 +52,3 @@ def test_queries_see_the_past_the_window_and_no_padding():
 
 def test_a_query_with_nothing_to_see_sees_everything_rather_than_nan():
     assert visible(torch.tensor([[0]]), torch.tensor([[-1, -1]]), True, None).all()
-
-
-def test_room_for_one_more_is_new_unless_the_cache_is_consumed():
-    cache = torch.randn(2, 3, 4)
-    old, grown, copy = one_longer(cache, None)
-    assert (old.data_ptr(), grown.shape, copy) == (cache.data_ptr(), (2, 4, 4), True)
-    with torch.no_grad(), consuming():
-        _, grown, copy = one_longer(cache, None)
-        assert copy
-        _, again, copy = one_longer(grown, None)
-        assert not copy
-        assert again.data_ptr() == grown.data_ptr()
-        assert one_longer(grown, 9)[2]
-
-
-def test_a_cache_that_lies_apart_in_memory_is_gathered():
-    cache = torch.randn(2, 3, 8)[..., 4:]
-    old, _, _ = one_longer(cache, None)
-    assert old.is_contiguous()
-    assert torch.equal(old, cache)

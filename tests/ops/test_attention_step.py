@@ -36,8 +36,8 @@ def test_the_kernel_is_the_equation(form, dtype, consumed, monkeypatch):
     x = torch.randn(3, 37, mixer.dim, dtype=dtype)
     expected = mixer(x)
     taken = []
-    real = steps.Program.run
-    monkeypatch.setattr(steps.Program, "run", lambda *args: taken.append(1) or real(*args))
+    real = steps.Routine.run
+    monkeypatch.setattr(steps.Routine, "run", lambda *args, **named: taken.append(1) or real(*args, **named))
     with torch.no_grad(), consuming() if consumed else contextlib.nullcontext():
         y, state = mixer.stream(x[:, :2])
         outs = [y]
@@ -88,7 +88,7 @@ def test_other_cases_take_the_other_road(why, monkeypatch):
     mixer.train(why == "dropout")
     if why == "an adapter":
         mixer.out = torch.nn.Sequential(mixer.out)
-    monkeypatch.setattr(steps.Program, "run", lambda *args: pytest.fail("the kernel was called"))
+    monkeypatch.setattr(steps.Routine, "run", lambda *args, **named: pytest.fail("the kernel was called"))
     rows = steps.MOST_ROWS + 1 if why == "many rows" else 2
     with contextlib.nullcontext() if why == "gradients" else torch.no_grad():
         _, state = mixer.stream(torch.randn(rows, 3, 24))

@@ -1,10 +1,12 @@
 """Single steps: the kernels equal the mixers they stand for, and give way where they do not fit."""
 
+import copy
 import re
 
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from wonderland.core import WonderlandError
 from wonderland.models import Decoder
@@ -25,6 +27,7 @@ from wonderland.nn import (
     Rotary,
     RWKVChannel,
 )
+from wonderland.nn.state import maker
 from wonderland.ops import steps
 
 MIXERS = {
@@ -48,8 +51,8 @@ MIXERS = {
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("name", MIXERS)
 def test_a_step_equals_the_whole(name, dtype, monkeypatch):
-    taken, real = [], steps.Program.run
-    monkeypatch.setattr(steps.Program, "run", lambda *args: taken.append(1) or real(*args))
+    taken, real = [], steps.Routine.run
+    monkeypatch.setattr(steps.Routine, "run", lambda *args, **named: taken.append(1) or real(*args, **named))
     mixer = MIXERS[name]().to(dtype)
     x = torch.randn(3, 6, mixer.dim, dtype=dtype)
     whole, state, outputs = mixer(x), None, []
@@ -110,12 +113,12 @@ def test_a_whole_model_steps_in_one_call_and_equals_itself(name, dtype):
 def test_every_activation_of_a_program_is_that_of_torch(activation):
     mixer = MLP(8, activation=activation).double()
     x = 3 * torch.randn(2, 1, 8, dtype=torch.float64)
-    program = steps.Program(torch.float64, 2, 8)
-    program.alone()
     with torch.no_grad():
-        assert mixer.plan(program, ()) == ()
-        program.add(steps.FINISH, (0,), (), ())
-        assert torch.allclose(program.run(x, (2, 1, 8)), mixer(x), atol=1e-10)
+        routine = steps.routine(mixer, torch.float64, 8, mixer.script)
+        assert routine is not None
+        y, state = routine.run(x, (), x.shape)
+        assert state == ()
+        assert torch.allclose(y, mixer(x), atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -201,3 +204,118 @@ def test_under_autocast_a_model_streams_without_programs(name, kind):
         _, state = model.stream(tokens[:, :3])
         logits, _ = model.stream(tokens[:, 3:], state)
     assert torch.allclose(logits.float(), whole[:, 3:], atol=0.05)
+
+
+def test_room_for_one_more_is_new_unless_the_cache_is_consumed():
+    cache = torch.randn(2, 3, 4)
+    grown, room, copied = steps.longer(cache, 0, None, False)
+    assert (grown.shape, room, copied) == ((2, 4, 4), 0, 1)
+    grown, room, copied = steps.longer(cache, 0, None, True)
+    assert (room, copied) == (16, 1)
+    for known in (0, room):
+        again, room, copied = steps.longer(grown, known, None, True)
+        assert (again.data_ptr(), again.shape, room, copied) == (grown.data_ptr(), (2, 5, 4), 16, 0)
+    assert steps.longer(grown, room, 9, True)[2] == 1
+
+
+def test_a_cache_that_lies_apart_in_memory_is_gathered():
+    mixer = Attention(8, heads=2)
+    x = torch.randn(2, 4, 8)
+    with torch.no_grad():
+        _, (entries, places, seen) = mixer.stream(x[:, :3])
+        apart = torch.cat([entries, entries], -1)[..., 16:]
+        y, _ = mixer.stream(x[:, 3:], (apart, places, seen))
+    assert torch.allclose(y, mixer(x)[:, 3:], atol=1e-6)
+
+
+CHANGES = {
+    "a child": lambda model: setattr(
+        model.stack.blocks[1].channel, "inward", Doubled(model.stack.blocks[1].channel.inward)
+    ),
+    "a weight": lambda model: setattr(model.stack.norm, "weight", nn.Parameter(torch.randn(8))),
+    "numbers": lambda model: model.embedding.weight.data.normal_(),
+    "memory": lambda model: setattr(model.embedding.weight, "data", torch.randn(11, 8)),
+    "a number": lambda model: setattr(model.stack.blocks[0].mixer, "scale", 2.0),
+    "dropout": lambda model: setattr(model.train().stack.blocks[0].channel, "dropout", 0.999999),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_program_hears_of_changes_between_tokens(change):
+    model = Decoder(11, 8, 2, mixer=Attention.spec(heads=2), channel=MLP.spec(bias=True)).eval()
+    token = torch.zeros(2, 1, dtype=torch.int64)
+    with torch.no_grad():
+        _, state = model.stream(token.expand(2, 3))
+        for _ in range(2):
+            _, state = model.stream(token, state)
+        CHANGES[change](model)
+        logits, _ = model.stream(token, state)
+    expected, _ = model.stream(token, state)  # with gradients, in plain operations
+    if change == "dropout":
+        assert model.step(token, state, None) is None
+    else:
+        assert torch.allclose(logits, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("rows", [1, 2, 5, 16, 19])
+def test_rows_of_a_batch_go_through_a_program_together(name, rows):
+    model = Decoder(11, 40, 2, **MODELS[name]).double().eval()
+    tokens = torch.randint(11, (rows, 5))
+    whole = model(tokens)
+    with torch.no_grad():
+        _, state = model.stream(tokens[:, :3])
+        for i in (3, 4):
+            logits, state = model.step(tokens[:, i : i + 1], state, None)
+            assert torch.allclose(logits, whole[:, i : i + 1], atol=1e-10)
+
+
+def test_a_state_may_be_continued_twice_and_another_in_between():
+    model = Decoder(11, 8, 2, mixer=RWKV.spec()).eval()
+    a, b = torch.randint(11, (2, 4)), torch.randint(11, (3, 5))
+    with torch.no_grad():
+        _, first = model.stream(a[:, :2])
+        _, second = model.stream(a[:, 2:3], first)
+        _, other = model.stream(b[:, :4])
+        model.stream(b[:, 4:], other)
+        once, _ = model.stream(a[:, 3:], second)
+        twice, _ = model.stream(a[:, 3:], second)
+        assert torch.equal(once, twice)
+        assert torch.allclose(once, model(a)[:, 3:], atol=1e-5)
+        message = "entry 0 is for 2 rows and the input has 3"
+        with pytest.raises(WonderlandError, match=re.escape(message)):
+            model.stream(b[:, :1], second)
+
+
+def test_counts_of_one_kind_are_shared_and_stay_signed():
+    model = Decoder(11, 8, 3, mixer=RWKV.spec()).eval()
+    tokens = torch.randint(11, (2, 4))
+    with torch.no_grad():
+        _, state = model.stream(tokens[:, :3])
+        _, state = model.stream(tokens[:, 3:], state)
+    counts = [block[slot][-1] for block in state[1] for slot in (0, 1)]
+    assert len({id(count) for count in counts}) == 2
+    assert [maker(count) for count in counts[:2]] == ["RWKV", "RWKVChannel"]
+    assert all(count.tolist() == [4, 4] for count in counts)
+
+
+def test_a_copy_of_a_model_has_no_program_of_the_original():
+    model = Decoder(11, 8, 1, mixer=RWKV.spec()).eval()
+    tokens = torch.randint(11, (1, 3))
+    with torch.no_grad():
+        _, state = model.stream(tokens[:, :1])
+        _, state = model.stream(tokens[:, 1:2], state)
+        twin = copy.deepcopy(model)
+        twin.embedding.weight.mul_(2)
+        logits, _ = twin.stream(tokens[:, 2:], state)
+    assert torch.allclose(logits, twin.stream(tokens[:, 2:], state)[0], atol=1e-6)
+
+
+def test_whoever_listens_to_the_dispatcher_hears_operations():
+    model = Decoder(11, 8, 1, mixer=RWKV.spec()).eval()
+    tokens = torch.randint(11, (1, 2))
+    with torch.no_grad():
+        _, state = model.stream(tokens[:, :1])
+        with FlopCounterMode(display=False) as counter:
+            model.stream(tokens[:, 1:], state)
+    assert counter.get_total_flops() > 0

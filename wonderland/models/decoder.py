@@ -15,9 +15,9 @@ from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
 from wonderland.nn.mixer import check_batch, hide, lengths, positions
 from wonderland.nn.mlp import MLP, chance
-from wonderland.nn.positions import Position, Rotary
+from wonderland.nn.positions import Learned, Position, Rotary
 from wonderland.nn.stack import Stack
-from wonderland.nn.state import COUNT, Layout, State, fits, misfit, other_type, plain
+from wonderland.nn.state import COUNT, Layout, State, fits, may_consume, misfit, other_type, plain
 from wonderland.ops import steps
 
 
@@ -136,34 +136,45 @@ class Decoder(Checked, nn.Module):
 
     def step(self, tokens: Any, state: Any, mask: Any) -> tuple[Tensor, State] | None:
         """One token of each row as one program of kernels; None where there is no such form."""
-        table = self.embedding.weight
         if state is None or mask is not None or not isinstance(tokens, Tensor) or tokens.dim() != 2:
             return None
         rows, t = tokens.shape
-        # The check of a state is most of what is left to do, so a program is not planned where it would not be run.
-        if not steps.fits(rows, t, table) or (self.training and self.dropout):
+        # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
+        children: dict[str, Any] = self._modules
+        table = children["embedding"]._parameters["weight"]
+        if not rows or not steps.fits(rows, t, table):
             return None
-        self.check(tokens, mask)
-        self.check_state(state, rows)
-        given = tokens.flatten().tolist()
-        if not table.is_contiguous() or not all(0 <= token < self.vocab for token in given):
+        routine = steps.routine(self, table.dtype, self.dim, self.plan)
+        if routine is None:
             return None
-        program = steps.Program(table.dtype, rows, self.dim)
-        at = None if self.position is None else self.position.embed(state[0].unsqueeze(1)).to(table.dtype).contiguous()
-        program.add(steps.EMBED, given, (table, at), ())
-        after = self.stack.plan(program, state[1])
-        head = (table, None) if self.head is None else self._linear_head()
-        if after is None or head is None:
-            return None
-        seen = program.later(state[0])
-        program.add(steps.HEAD, (self.vocab, int(self.stack.normed)), head, ())
-        return program.run(None, (rows, 1, self.vocab)), (seen, after)
+        if not routine.knows(state) or len(state[0]) != rows or tokens.dtype != torch.int64:
+            self.check(tokens, mask)
+            self.check_state(state, rows)
+        position, at = children.get("position"), None
+        if position is not None and type(position) is not Learned:
+            at = position.embed(state[0].unsqueeze(1)).to(table.dtype).expand(rows, 1, self.dim).contiguous()
+        return routine.run(tokens.long(), state, (rows, 1, self.vocab), extra=at, consume=may_consume())
 
-    def _linear_head(self) -> tuple[Tensor, Tensor | None] | None:
-        head, table = self.head, self.embedding.weight
-        if type(head) is not nn.Linear or head.weight.dtype != table.dtype or not head.weight.is_contiguous():
-            return None
-        return head.weight, head.bias
+    def plan(self, program: steps.Program) -> bool:
+        """Write down one token of the whole model: embedding and position, the stack, the head."""
+        embedding, position, stack, head = (
+            program.look(self._modules, name) for name in ("embedding", "position", "stack", "head")
+        )
+        table, learned = program.look(embedding._parameters, "weight"), None
+        if type(position) is Learned:
+            learned = program.look(position._parameters, "weight")
+        length, first = 0 if learned is None else learned.shape[0], len(program.kinds)
+        program.add(steps.EMBED, (table.shape[0], length, first), (table, learned))
+        program.count("")
+        if not program.rests(self, "dropout") or not program.reads(table) or not stack.plan(program):
+            return False
+        weight, bias = table, None
+        if head is not None:
+            if type(head) is not nn.Linear:
+                return False
+            weight, bias = (program.look(head._parameters, name) for name in ("weight", "bias"))
+        program.add(steps.HEAD, (weight.shape[0], int(stack.normed)), (weight, bias))
+        return program.reads(weight) and (learned is None or program.reads(learned))
 
     def proceed(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         """`stream` before its head: the features (b, t, dim) of new tokens, and the next state."""

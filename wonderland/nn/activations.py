@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest, part
+from wonderland.ops.gelu import gelu as _gelu
 from wonderland.ops.squared_relu import squared_relu as _squared_relu
 
 Activation = Callable[[Tensor], Tensor]
@@ -40,13 +41,13 @@ def squared_relu(x: Tensor) -> Tensor:
 @part
 def gelu(x: Tensor) -> Tensor:
     """x times the Gaussian distribution function of x, exactly. Book: Alice 5.4. Paper: Hendrycks and Gimpel, 2016."""
-    return F.gelu(x)
+    return _gelu(x)
 
 
 @part
 def gelu_tanh(x: Tensor) -> Tensor:
     """GELU by its formula with a tanh, as GPT-2 was trained."""
-    return F.gelu(x, approximate="tanh")
+    return _gelu(x, tanh=True)
 
 
 @part

@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wonderland.core import Spec, WonderlandError, find, part
-from wonderland.nn.cache import cache_layout, forget, one_longer, remember, standing, visible
+from wonderland.nn.cache import cache_layout, forget, remember, standing, visible
 from wonderland.nn.mixer import Mixer, hide, positions
 from wonderland.nn.positions import Alibi, Position, Rotary
 from wonderland.nn.quarantine import quarantine, release, spoil
 from wonderland.nn.state import Layout, State
 from wonderland.ops import native, steps
+from wonderland.ops.short_attention import LONGEST, short_attention
 from wonderland.ops.softmax import masked_softmax
 
 
@@ -183,8 +184,16 @@ class Attention(Mixer):
         return hide(y, mask)
 
     def _whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        q, k, v, _ = self._project(x, None)
+        q, k, v, fused = self._project(x, None)
+        # Padding at the right end is hidden from the rest by causality.
+        if fused is not None and (self.causal or mask is None) and self._at_once(x.shape[1]) and native.usable(fused):
+            return self.out(short_attention(fused, self.heads, self.kv_heads, self.scale, causal=self.causal))
         return self._from_nothing(q, k, v, mask)
+
+    def _at_once(self, t: int) -> bool:
+        """Whether `short_attention` knows this kind of attention."""
+        plain = self.key_dim == self.value_dim and not self._biases and not (self.training and self.dropout)
+        return plain and t <= LONGEST and (self.window is None or self.window >= t)
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         if not self.causal:
@@ -235,31 +244,35 @@ class Attention(Mixer):
         y = attend(q, k, v, bias, self.scale, dropout=self.dropout if self.training else 0.0)
         return self.out(y), forget(entries, places, self.window)
 
-    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
-        entries, places = state
-        weights = program.weights(self, ("project", "out"))
-        other = entries.dtype != program.dtype or not entries.is_cpu or not seen.is_cpu
-        if weights is None or not self._in_kernel or places.shape[1] or other or (self.training and self.dropout):
-            return None
-        # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
-        children: dict[str, Any] = self._modules
+    def plan_own(self, program: steps.Program) -> bool:
+        weights = program.matrices(self, ("project", "out"))
+        position = program.look(self._modules, "position")
+        if weights is None or not self._in_kernel or not program.rests(self, "dropout"):
+            return False
         frequencies = slopes = None
         if self._rotates:
-            frequencies = children["position"]._buffers["frequencies"]
+            frequencies = program.look(position._buffers, "frequencies")
         elif self._biases:
-            slopes = children["position"].slopes
+            slopes = program.look(
+                position._buffers if "slopes" in position._buffers else position._parameters, "slopes"
+            )
         table = slopes if frequencies is None else frequencies
-        if table is not None and table.dtype != program.dtype:
-            return None
-        project, out = (children[name]._parameters["bias"] for name in ("project", "out"))
-        entries, grown, copy = one_longer(entries, self.window)
+        if table is not None and not program.reads(table):
+            return False
+        project, out = program.biases(self, ("project", "out"))
+        place = program.keep(steps.CACHE, about=self.window)
+        program.keep(steps.SAME)
         sizes = (
-            self.heads, self.kv_heads, self.key_dim, self.value_dim, entries.shape[1], entries.stride(0), grown.stride(0),
-            0 if frequencies is None else frequencies.shape[0], int(self._half), int(copy),
+            self.heads, self.kv_heads, self.key_dim, self.value_dim, 0 if frequencies is None else frequencies.shape[0],
+            int(self._half), place, place + 2,
         )  # fmt: skip
-        read = weights[0], project, weights[1], out, entries, seen.contiguous(), frequencies, slopes
-        program.add(steps.ATTENTION, sizes, read, (grown,), self.scale)
-        return forget(grown, places, self.window)
+        program.add(
+            steps.ATTENTION,
+            sizes,
+            (weights[0], project, weights[1], out, frequencies, slopes),
+            program.look(self, "scale"),
+        )
+        return True
 
     def maps(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b heads t t"]:
         """The attention weights of every head; rows sum to 1, those of masked positions to 0."""

@@ -50,7 +50,6 @@ class Block(Mixer):
     """
 
     takes_specs = True
-    normed = False
 
     def __init__(
         self,
@@ -108,8 +107,11 @@ class Block(Mixer):
     def state_layout(self) -> Layout:
         return tuple(one.state_layout() for one in self.parts())
 
-    def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
-        return stream_step(self, x, state, mask)
+    def script(self, program: steps.Program) -> bool:
+        # What keeps its input and adds to it has the stream for a result.
+        found = self.plan(program)
+        program.add(steps.FINISH, (0,))
+        return found
 
     def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for `whole`; None where there is no cross mixer."""
@@ -151,19 +153,17 @@ class Block(Mixer):
 
         return self.walk(x, mask, step)
 
-    def plan(self, program: steps.Program, state: State) -> State | None:
-        children = self._modules
-        dropping = self.training and (self.dropout or self.drop_path)
-        if self.placement != "pre" or self.scales is not None or children.get("cross") is not None or dropping:
-            return None
-        after = []
-        norms = children["norms"]._modules.values()  # pyright: ignore[reportOptionalMemberAccess]
-        for slot, norm, own in zip(self.slots, norms, state, strict=True):
-            found = children[slot].plan(program, own) if norm.branch(program) else None  # pyright: ignore
-            if found is None:
-                return None
-            after.append(found)
-        return tuple(after)
+    def plan(self, program: steps.Program) -> bool:
+        children, calm = self._modules, program.rests(self, "dropout", "drop_path")
+        # What is not there by name is None.
+        scales, cross = (program.look(children, name) or vars(self).get(name) for name in ("scales", "cross"))
+        if self.placement != "pre" or scales is not None or cross is not None or not calm:
+            return False
+        norms = program.look(children, "norms")._modules
+        for index, slot in enumerate(self.slots):
+            if not program.look(norms, str(index)).branch(program) or not program.look(children, slot).plan(program):
+                return False
+        return True
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         if (found := self.step(x, state, mask)) is not None:
@@ -217,18 +217,6 @@ class Scales(nn.ParameterList):
     def no_decay(self) -> frozenset[str]:
         """The names of the parameters to spare."""
         return frozenset(str(index) for index in range(len(self)))
-
-
-def stream_step(part: Any, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
-    """`step` for what keeps its input and adds to it, blocks and stacks of them."""
-    if state is None or mask is not None or not steps.fits(x.shape[0], x.shape[1], x):
-        return None
-    program = steps.Program(x.dtype, x.shape[0], part.dim)
-    after = part.plan(program, state)
-    if after is None:
-        return None
-    program.add(steps.FINISH, (int(part.normed),), (), ())
-    return program.run(x, tuple(x.shape)), after
 
 
 def build_slot(spec: Any, dim: int, name: str, kind: type[Any]) -> Any:

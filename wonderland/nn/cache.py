@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from wonderland.nn.state import TIME, Layout, Slot, State, grow, may_consume
+from wonderland.nn.state import TIME, Layout, Slot, State, grow
 
 
 def cache_layout(width: int) -> Layout:
@@ -54,23 +54,6 @@ def forget(entries: Tensor, places: Tensor, window: int | None) -> State:
         return entries, places
     places, index = places.topk(keep, dim=1)
     return entries.gather(1, index.unsqueeze(-1).expand(-1, -1, entries.shape[2])), places
-
-
-def one_longer(entries: Tensor, window: int | None) -> tuple[Tensor, Tensor, bool]:
-    """A cache (b, n, width) as a kernel reads it, room for one entry more, and whether the old ones must be copied there.
-
-    Consumed caches grow in place, and keep room for as many entries again, as those of `grow` do.
-    """
-    b, n, width = entries.shape
-    if entries.stride(1) != width or entries.stride(2) != 1:
-        entries = entries.contiguous()
-    if window is not None or not may_consume():
-        return entries, entries.new_empty((b, n + 1, width)), True
-    apart = entries.stride(0)
-    held = entries.untyped_storage().nbytes() // entries.element_size()
-    if apart >= (n + 1) * width and entries.storage_offset() + b * apart <= held:
-        return entries, entries.as_strided((b, n + 1, width), entries.stride()), False
-    return entries, entries.new_empty((b, max(2 * (n + 1), 16), width))[:, : n + 1], True
 
 
 def standing(entries: Tensor, places: Tensor, t: int, seen: Tensor | None, window: int | None) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,6 @@ from wonderland.core import WonderlandError, part
 from wonderland.nn.activations import Activation, activation
 from wonderland.nn.mixer import Pointwise
 from wonderland.nn.mlp import chance, width_of
-from wonderland.nn.state import State
 from wonderland.ops import steps
 
 
@@ -56,12 +55,11 @@ class GLU(Pointwise):
             hidden = F.dropout(hidden, self.dropout, self.training)
         return hidden if self.outward is None else self.outward(hidden)
 
-    def plan(self, program: steps.Program, state: State) -> State | None:
-        weights = program.weights(self, ("inward", "outward"))
-        kind = steps.ACTIVATIONS.index(name) if (name := self.gate.__name__) in steps.ACTIVATIONS else None
-        if weights is None or kind is None or (self.training and self.dropout):
-            return None
-        inward, outward = weights
-        biases = [self._modules[name]._parameters["bias"] for name in ("inward", "outward")]  # pyright: ignore[reportOptionalMemberAccess]
-        program.add(steps.HIDDEN, (outward.shape[1], kind, 1), (inward, biases[0], outward, biases[1]), ())
-        return ()
+    def plan(self, program: steps.Program) -> bool:
+        weights, name = program.matrices(self, ("inward", "outward")), program.look(self, "gate").__name__
+        if weights is None or name not in steps.ACTIVATIONS or not program.rests(self, "dropout"):
+            return False
+        (inward, outward), biases = weights, program.biases(self, ("inward", "outward"))
+        sizes = outward.shape[1], steps.ACTIVATIONS.index(name), 1
+        program.add(steps.HIDDEN, sizes, (inward, biases[0], outward, biases[1]))
+        return True

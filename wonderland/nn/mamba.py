@@ -131,14 +131,13 @@ class Mamba(Mixer):
         """Products of one step outside its projections: the convolution, the state and what is read of it."""
         return self.inner * (self.width + 4 * self.state_size)
 
-    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
-        if self.rule != "euler" or self._parameters["conv_bias"] is None or self.in_proj.bias is not None:
-            return None
-        weights = program.weights(self, ("in_proj", "x_proj", "dt_proj", "out_proj"), self.VECTORS)
-        before = program.state(state)
-        if weights is None or before is None:
-            return None
-        after = tuple(torch.empty_like(part) for part in before)
-        sizes = self.inner, self.state_size, self.rank, self.width
-        program.add(steps.MAMBA, sizes, (*weights, self.dt_proj.bias, *before), after)
-        return after
+    def plan_own(self, program: steps.Program) -> bool:
+        weights = program.matrices(self, ("in_proj", "x_proj", "dt_proj", "out_proj"), self.VECTORS)
+        if weights is None or program.look(self, "rule") != "euler":
+            return False
+        if any(bias is not None for bias in program.biases(self, ("in_proj", "x_proj", "out_proj"))):
+            return False
+        place = program.keep(steps.FRESH, steps.FRESH)
+        sizes = self.inner, self.state_size, self.rank, self.width, place
+        program.add(steps.MAMBA, sizes, (*weights, *program.biases(self, ("dt_proj",))))
+        return True

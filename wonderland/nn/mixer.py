@@ -9,7 +9,20 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
 from wonderland.nn.arguments import Checked, described
-from wonderland.nn.state import Layout, State, count_of, fill, fits, misfit, other_type, plain, product, signed, slots
+from wonderland.nn.state import (
+    Layout,
+    State,
+    count_of,
+    fill,
+    fits,
+    may_consume,
+    misfit,
+    other_type,
+    plain,
+    product,
+    signed,
+    slots,
+)
 from wonderland.ops import steps
 
 
@@ -74,22 +87,33 @@ class Mixer(Checked, nn.Module):
         """One token by a program of kernels; None where there is no such form, and plain torch does it."""
         if state is None or mask is not None or not steps.fits(x.shape[0], x.shape[1], x):
             return None
-        program = steps.Program(x.dtype, x.shape[0], self.dim)
-        program.alone()
-        after = self.plan(program, state)
-        if after is None:
+        routine = steps.routine(self, x.dtype, self.dim, self.script)
+        return None if routine is None else routine.run(x, state, x.shape, consume=may_consume())
+
+    def go_on(self, x: Any, state: Any, mask: Any) -> tuple[Tensor, State] | None:
+        """`step` from the very state that the last one gave, which needs no check; None for any other."""
+        routine = self.__dict__.get("_routine")
+        if routine is None or state is None or not routine.knows(state) or not isinstance(x, Tensor):
             return None
-        program.add(steps.FINISH, (0,), (), ())
-        return program.run(x, tuple(x.shape)), after
+        return self.step(x, state, mask) if x.dtype == routine.dtype and x.shape == routine.shape else None
 
-    def plan(self, program: steps.Program, state: State) -> State | None:
-        """Add this mixer's step to a program, and return the state after it; None if it has no such form."""
-        own = self.plan_own(program, state[:-1], state[-1]) if state else None
-        return None if own is None else (*own, signed(program.later(state[-1]), type(self).__name__))
+    def script(self, program: steps.Program) -> bool:
+        """Write down a program of this mixer alone; False if it has no such form."""
+        program.alone()
+        found = self.plan(program)
+        program.add(steps.FINISH, (0,))
+        return found
 
-    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
+    def plan(self, program: steps.Program) -> bool:
+        """Add this mixer's step to a program; False if it has no such form."""
+        if not self.plan_own(program):
+            return False
+        program.count(type(self).__name__)
+        return True
+
+    def plan_own(self, program: steps.Program) -> bool:
         """`plan` without the count of tokens, which the contract keeps."""
-        return None
+        return False
 
     # Anything may be handed in here: what does not fit meets a sentence, so the signature stays open.
     def forward(self, x: Any, mask: Any = None) -> Tensor:
@@ -103,6 +127,8 @@ class Mixer(Checked, nn.Module):
             raise WonderlandError(
                 f"This {type(self).__name__} is not causal, so it cannot stream: call it on the whole sequence."
             )
+        if (found := self.go_on(x, state, mask)) is not None:
+            return found
         self.check(x, mask)
         if state is not None:
             self.check_state(state, x.shape[0])
@@ -172,8 +198,8 @@ class Pointwise(Mixer):
         """`apply_to` where masked positions hold 0; overridden where the others must know which these are."""
         return self.apply_to(x)
 
-    def plan(self, program: steps.Program, state: State) -> State | None:
-        return None
+    def plan(self, program: steps.Program) -> bool:
+        return False
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         return hide(self.apply_to(hide(x, mask)), mask), ()

@@ -52,9 +52,9 @@ class LayerNorm(Norm):
         self.bias = nn.Parameter(torch.zeros(dim)) if bias else None
 
     def branch(self, program: steps.Program) -> bool:
-        weight, bias = self._parameters["weight"], self._parameters.get("bias")
-        program.add(steps.LAYER_NORM, (), (weight, bias), (), self.eps)
-        return weight is not None and weight.dtype == program.dtype
+        weight, bias = (program.look(self._parameters, name) for name in ("weight", "bias"))
+        program.add(steps.LAYER_NORM, (), (weight, bias), program.look(self, "eps"))
+        return program.reads(weight)
 
     def apply_to(self, x: Tensor) -> Tensor:
         return F.layer_norm(x, (self.dim,), self.weight, self.bias, self.eps)
@@ -76,9 +76,9 @@ class RMSNorm(Norm):
         super().__init__(dim, eps=eps)
 
     def branch(self, program: steps.Program) -> bool:
-        weight = self._parameters["weight"]
-        program.add(steps.RMS_NORM, (), (weight,), (), self.eps)
-        return weight is not None and weight.dtype == program.dtype
+        weight = program.look(self._parameters, "weight")
+        program.add(steps.RMS_NORM, (), (weight,), program.look(self, "eps"))
+        return program.reads(weight)
 
     def apply_to(self, x: Tensor) -> Tensor:
         return rms_norm(x, self.weight, self.eps)

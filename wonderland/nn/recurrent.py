@@ -67,15 +67,15 @@ class Recurrent(Mixer):
             lengths=None if mask is None else lengths(mask),
         )
 
-    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
-        weights = program.weights(self, (), ("weight_input", "weight_state"))
-        project = self._modules["project"]
-        before = program.state(state)
-        if weights is None or before is None or type(project) not in (nn.Linear, nn.Identity):
-            return None
-        back = [project._parameters.get(name) for name in ("weight", "bias")]  # pyright: ignore[reportOptionalMemberAccess]
-        mine = self._parameters
-        after = tuple(torch.empty_like(part) for part in before)
+    def plan_own(self, program: steps.Program) -> bool:
+        weights = program.matrices(self, (), ("weight_input", "weight_state"))
+        project = program.look(self._modules, "project")
+        if weights is None or type(project) not in (nn.Linear, nn.Identity):
+            return False
+        own = [program.look(self._parameters, name) for name in ("bias", "bias_candidate")]
+        back = [program.look(project._parameters, name) for name in ("weight", "bias")]
+        if any(weight is not None and not program.reads(weight) for weight in (*own, *back)):
+            return False
         kind, _, activation = self.cell.partition("_")
         kind = kind if kind in steps.CELLS else self.cell
         sizes = (
@@ -83,10 +83,10 @@ class Recurrent(Mixer):
             CELLS[self.cell].gates,
             steps.ACTIVATIONS.index(activation) if activation in steps.ACTIVATIONS else 0,
             steps.CELLS.index(kind),
+            program.keep(*[steps.FRESH] * CELLS[self.cell].states),
         )
-        read = *weights, mine["bias"], mine["bias_candidate"], *back, before[0], before[1] if len(before) > 1 else None
-        program.add(steps.RECURRENT, sizes, read, after)
-        return after
+        program.add(steps.RECURRENT, sizes, (*weights, *own, *back))
+        return True
 
     def _rest(self, x: Tensor) -> State:
         return tuple(x.new_zeros(x.shape[0], self.state_size) for _ in range(CELLS[self.cell].states))

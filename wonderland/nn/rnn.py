@@ -50,8 +50,8 @@ class RNN(Recurrent):
         y, last = super().mix(x, state, seen, mask)
         return (y if self.from_token is None else y + self.from_token(x)), last
 
-    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
-        return None if self.from_token is not None else super().plan_own(program, state, seen)
+    def plan_own(self, program: steps.Program) -> bool:
+        return program.look(self._modules, "from_token") is None and super().plan_own(program)
 
     @classmethod
     def _options(cls, module: Any) -> dict[str, Any]:

@@ -82,14 +82,12 @@ class RWKVChannel(Mixer):
         y = gate * self.value(hidden)
         return y, (latest(x, last, mask, 1),)
 
-    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
-        weights = program.weights(self, ("receptance", "key", "value"), self.VECTORS)
-        before = program.state(state)
-        if weights is None or before is None:
-            return None
-        after = torch.empty_like(before[0])
-        program.add(steps.RWKV_CHANNEL, (weights[1].shape[0],), (*weights, *before), (after,))
-        return (after,)
+    def plan_own(self, program: steps.Program) -> bool:
+        weights = program.matrices(self, ("receptance", "key", "value"), self.VECTORS)
+        if weights is None:
+            return False
+        program.add(steps.RWKV_CHANNEL, (weights[1].shape[0], program.keep(steps.FRESH)), weights)
+        return True
 
 
 @part
@@ -169,13 +167,10 @@ class RWKV(Mixer):
         """Products of one step outside its projections: two sums that fade, and two weights."""
         return 8 * self.inner
 
-    def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
-        if self.inner != self.dim:
-            return None
-        weights = program.weights(self, ("receptance", "key", "value", "output"), self.VECTORS)
-        before = program.state(state)
-        if weights is None or before is None:
-            return None
-        after = tuple(torch.empty_like(part) for part in before)
-        program.add(steps.RWKV_TIME, (int(self.count == "book"),), (*weights, *before), after)
-        return after
+    def plan_own(self, program: steps.Program) -> bool:
+        weights = program.matrices(self, ("receptance", "key", "value", "output"), self.VECTORS)
+        if weights is None or self.inner != self.dim:
+            return False
+        book = int(program.look(self, "count") == "book")
+        program.add(steps.RWKV_TIME, (book, program.keep(steps.FRESH, steps.FRESH, steps.FRESH)), weights)
+        return True

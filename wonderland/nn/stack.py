@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.arguments import check_specs, described
 from wonderland.nn.attention import Attention
-from wonderland.nn.block import Block, Field, build_norm, joint_field, shared_laws, stream_step
+from wonderland.nn.block import Block, Field, build_norm, joint_field, shared_laws
 from wonderland.nn.cross_mixer import check_same_rows
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.norm import LayerNorm
@@ -118,19 +118,20 @@ class Stack(Mixer):
         """Whether a norm ends the stack."""
         return self._modules.get("norm") is not None
 
-    def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
-        return stream_step(self, x, state, mask)
+    def script(self, program: steps.Program) -> bool:
+        found = self.plan(program)
+        program.add(steps.FINISH, (int(self.normed),))
+        return found
 
-    def plan(self, program: steps.Program, state: State) -> State | None:
-        after = []
-        for block, own in zip(self._modules["blocks"]._modules.values(), state, strict=True):  # pyright: ignore
+    def plan(self, program: steps.Program) -> bool:
+        blocks, norm = program.look(self._modules, "blocks")._modules, program.look(self._modules, "norm")
+        for name in blocks:
             # Other mixers answer instead of adding to the stream.
-            found = block.plan(program, own) if isinstance(block, Block) else None
-            if found is None:
-                return None
-            after.append(found)
-        norm = self._modules.get("norm")
-        return tuple(after) if norm is None or norm.branch(program) else None  # pyright: ignore
+            block = program.look(blocks, name)
+            if not isinstance(block, Block) or not block.plan(program):
+                return False
+        program.look(blocks, str(len(blocks)))
+        return norm is None or norm.branch(program)
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         if (found := self.step(x, state, mask)) is not None:

@@ -164,6 +164,47 @@ def again(equation: Callable[..., Any], inputs: Sequence[Tensor | None], slopes:
     return [next(named) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
 
 
+def call(op: Any, *arguments: Any) -> Any:
+    """A custom operator, without the detour over the dispatcher where nobody listens there: it costs more than small kernels do.
+
+    Compilers, records and dispatch modes get the operator itself; what it computes and its backward pass are the same.
+    """
+    plain = not torch.compiler.is_compiling() and not _recording.get() and not torch._C._len_torch_dispatch_stack()
+    if not plain or any(isinstance(item, Tensor) and type(item) not in _PLAIN for item in arguments):
+        return op(*arguments)
+    if torch.is_grad_enabled() and any(isinstance(item, Tensor) and item.requires_grad for item in arguments):
+        return _shortcut(op).apply(*arguments)
+    return op._init_fn(*arguments)
+
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+@functools.cache
+def _shortcut(op: Any) -> Any:
+    """The autograd function that a custom operator would make of itself."""
+
+    class Shortcut(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *arguments: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+            found = op._init_fn(*arguments)
+            op._setup_context_fn(ctx, arguments, found)
+            ctx.set_materialize_grads(False)
+            ctx.like = [(one.shape, one.dtype) for one in (found if isinstance(found, tuple) else (found,))]
+            return found
+
+        @staticmethod
+        def backward(ctx: Any, *slopes: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+            # Zeros that nobody reads take no memory.
+            full = [
+                torch.zeros((), dtype=dtype).expand(shape) if slope is None else slope
+                for slope, (shape, dtype) in zip(slopes, ctx.like, strict=True)
+            ]
+            return op._backward_fn(ctx, *full)
+
+    return Shortcut
+
+
 def lined(x: Tensor) -> Tensor:
     """A tensor (b, t, d) whose rows follow each other at one distance, copied only if they do not."""
     if x.stride(2) == 1 and (x.shape[0] == 1 or x.stride(0) == x.shape[1] * x.stride(1)):

@@ -142,7 +142,9 @@ def recurrence(
             return reference(cell, x, weight_input, weight_state, bias, state, extra=extra, lengths=lengths, leak=leak)
     keep = native.learns(*tensors)
     c = state[1] if len(state) == 2 else None
-    y, h, c, _, _ = _forward(cell, x, weight_input, weight_state, bias, extra, state[0], c, lengths, leak, keep)
+    y, h, c, _, _ = native.call(
+        _forward, cell, x, weight_input, weight_state, bias, extra, state[0], c, lengths, leak, keep
+    )
     return y, (h, c)[: len(state)]
 
 
@@ -320,8 +322,8 @@ def _differentiate(ctx, dy, dh, dc, *_):
     x, weight_input, weight_state, _, _, h, c, lengths, y, gates, kept = ctx.saved_tensors
     need = dict(zip(_INPUTS, ctx.needs_input_grad, strict=True))
     needs = need["x"], any(need[name] for name in ("weight_input", "weight_state", "bias", "extra"))
-    found = _backward(
-        ctx.cell, dy, dh, dc, x, weight_input, weight_state, h, c, lengths, ctx.leak, y, gates, kept, *needs
+    found = native.call(
+        _backward, ctx.cell, dy, dh, dc, x, weight_input, weight_state, h, c, lengths, ctx.leak, y, gates, kept, *needs
     )
     named = dict(zip(_names(ctx.cell, *needs), found, strict=True))
     return tuple(named[name] if wanted else None for name, wanted in need.items())

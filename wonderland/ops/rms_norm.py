@@ -26,7 +26,7 @@ def rms_norm(x: Float[Tensor, "*rows d"], gain: Float[Tensor, " d"], eps: float)
     if not native.usable(x, gain):
         return reference(x, gain, eps)
     if native.learns(x, gain):
-        return _forward(x, gain, eps)[0]
+        return native.call(_forward, x, gain, eps)[0]
     return _plain(x, gain, eps)
 
 
@@ -88,7 +88,7 @@ def _differentiate(ctx, dy, _):
     x, gain, scales = ctx.saved_tensors
     if native.graphed():
         return *native.again(lambda x, gain: reference(x, gain, ctx.eps), (x, gain), dy), None
-    return *_backward(x, gain, scales, dy), None
+    return *native.call(_backward, x, gain, scales, dy), None
 
 
 _forward.register_autograd(_differentiate, setup_context=_remember)

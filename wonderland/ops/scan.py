@@ -39,7 +39,7 @@ def linear_scan(
     if native.transformed():
         return reference(a, x, state, lengths=lengths)
     if native.usable(a, x, state):
-        return _forward(a, x, state, lengths)
+        return native.call(_forward, a, x, state, lengths)
     return chunked(a, x, state, lengths=lengths)
 
 

@@ -58,7 +58,7 @@ def selective_scan(
         return reference(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
     if a.shape[1] <= MOST_STATES and native.usable(u, delta, a, b, c, skip, gate, state):
         keep = native.learns(u, delta, a, b, c, skip, gate, state)
-        y, last, _ = _forward(u, delta, a.t(), b, c, skip, gate, state, lengths, RULES.index(rule), keep)
+        y, last, _ = native.call(_forward, u, delta, a.t(), b, c, skip, gate, state, lengths, RULES.index(rule), keep)
         return y, last
     return chunked(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
 
@@ -348,7 +348,7 @@ def _differentiate(ctx, dy, dlast, dsaved):
             return reference(u, delta, a.t(), b, c, **more)
 
         return *native.again(equation, (*tensors, state), (dy, dlast)), None, None, None
-    du, ddelta, da, db, dc, dskip, dgate, dfirst = _backward(*tensors, lengths, saved, dy, dlast, ctx.rule)
+    du, ddelta, da, db, dc, dskip, dgate, dfirst = native.call(_backward, *tensors, lengths, saved, dy, dlast, ctx.rule)
     skip, gate, state = ctx.given
     optional = (dskip if skip else None, dgate if gate else None, dfirst if state else None)
     return du, ddelta, da, db, dc, *optional, None, None, None

@@ -38,7 +38,7 @@ def short_convolution(
     shapes.agree("short_convolution", x=(x, "b t d"), tail=(tail, f"b {sizes['w'] - 1} d"))
     x, weight, bias, tail = native.alike(x, weight, bias, tail)
     if weight.shape[1] <= WIDEST and native.usable(x, weight, bias, tail):
-        return _forward(x, weight.t(), bias, tail, silu)
+        return native.call(_forward, x, weight.t(), bias, tail, silu)
     return reference(x, weight, bias, tail=tail, silu=silu)
 
 
@@ -107,7 +107,7 @@ def _differentiate(ctx, dy):
             return reference(x, weight.t(), bias, tail=tail, silu=ctx.silu)
 
         return *native.again(equation, (x, weight, bias, tail), dy), None
-    dx, dweight, dbias, dtail = _backward(x, weight, bias, tail, dy, ctx.silu)
+    dx, dweight, dbias, dtail = native.call(_backward, x, weight, bias, tail, dy, ctx.silu)
     return dx, dweight, None if bias is None else dbias, None if tail is None else dtail, None
 
 

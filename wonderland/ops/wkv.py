@@ -62,7 +62,9 @@ def wkv(
         return reference(k, v, decay, bonus, state=state, lengths=lengths)
     if native.usable(k, v, decay, bonus, sums, top):
         keep = native.learns(k, v, decay, bonus, sums)
-        y, sums, top, _ = _forward(k, v, decay, bonus, sums, None if top is None else top.detach(), lengths, keep)
+        y, sums, top, _ = native.call(
+            _forward, k, v, decay, bonus, sums, None if top is None else top.detach(), lengths, keep
+        )
         return y, (sums, top)
     return chunked(k, v, decay, bonus, state=state, lengths=lengths)
 
@@ -226,7 +228,7 @@ def _differentiate(ctx, dy, dlast, dtop, dsaved):
             return y, last
 
         return *native.again(equation, (k, v, decay, bonus, sums), (dy, dlast)), None, None, None
-    dk, dv, ddecay, dbonus, dsums = _backward(k, v, decay, bonus, lengths, saved, dy, dlast)
+    dk, dv, ddecay, dbonus, dsums = native.call(_backward, k, v, decay, bonus, lengths, saved, dy, dlast)
     return dk, dv, ddecay, dbonus, None if sums is None else dsums, None, None, None
 
 

@@ -1,5 +1,7 @@
-// Matrix times vector for single steps of generation: weights (out, in) as they lie in memory.
+// Matrix products for single steps of generation: y (rows, out) = x (rows, in) times weights (out, in) as they lie in memory.
 #pragma once
+#include <algorithm>
+
 #include "lanes.h"
 
 template <class T> static INLINE T dot(const T *a, const T *b, long n) {
@@ -8,31 +10,67 @@ template <class T> static INLINE T dot(const T *a, const T *b, long n) {
   long j = 0;
   for (; j + 2 * W <= n; j += 2 * W) s0 += load(a + j) * load(b + j), s1 += load(a + j + W) * load(b + j + W);
   for (; j + W <= n; j += W) s0 += load(a + j) * load(b + j);
-  T total = sum<T>(s0 + s1);
-  for (; j < n; j++) total += a[j] * b[j];
-  return total;
+  if (j < n) s1 += load_part(a + j, (int)(n - j)) * load_part(b + j, (int)(n - j));
+  return sum<T>(s0 + s1);
 }
 
-// Four rows at a time, so that each piece of x is loaded once and four sums are under way.
+// So many outputs of so many rows, one vector of products each; their sums come out side by side.
+// `line` is the distance from one row of weights to the next where they do not follow each other.
+template <class T, int OUT, int ROWS, bool SPACED = false>
+static INLINE void tile(const T *w, const T *x, long apart, const T *bias, T *y, long wide, long in, long line = 0) {
+  constexpr int W = Lanes<T>::count;
+  if (!SPACED) line = in;
+  V<T> total[W] = {}, piece[ROWS];
+  long j = 0;
+  for (; j + W <= in; j += W) {
+#pragma GCC unroll 16
+    for (int r = 0; r < ROWS; r++) piece[r] = load(x + r * apart + j);
+#pragma GCC unroll 16
+    for (int o = 0; o < OUT; o++) {
+      V<T> v = load(w + o * line + j);
+#pragma GCC unroll 16
+      for (int r = 0; r < ROWS; r++) total[r * OUT + o] += v * piece[r];
+    }
+  }
+  if (int m = (int)(in - j)) {
+#pragma GCC unroll 16
+    for (int r = 0; r < ROWS; r++) piece[r] = load_part(x + r * apart + j, m);
+#pragma GCC unroll 16
+    for (int o = 0; o < OUT; o++) {
+      V<T> v = load_part(w + o * line + j, m);
+#pragma GCC unroll 16
+      for (int r = 0; r < ROWS; r++) total[r * OUT + o] += v * piece[r];
+    }
+  }
+  V<T> all = sums<T>(total);
+  T lanes[W];
+  memcpy(lanes, &all, sizeof all);
+  if (bias)
+    for (int r = 0; r < ROWS; r++)
+      for (int o = 0; o < OUT; o++) lanes[r * OUT + o] += bias[o];
+  for (int r = 0; r < ROWS; r++) memcpy(y + r * wide, lanes + r * OUT, OUT * sizeof(T));
+}
+
+// `apart` is the distance from one row of x to the next. Weights are read once, whatever the number of rows.
 template <class T>
-static void product(const T *weight, const T *x, const T *bias, T *y, long out, long in, int threads) {
+static void product(const T *weight, const T *x, long apart, const T *bias, T *y, long rows, long out, long in, int threads) {
   constexpr int W = Lanes<T>::count;
   constexpr long WORTH = 1 << 19; // products below which a second thread costs more than it brings
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1 && out * in > WORTH)
-  for (long i = 0; i < out; i += 4) {
-    if (i + 4 > out) {
-      for (long k = i; k < out; k++) y[k] = dot(weight + k * in, x, in) + (bias ? bias[k] : T(0));
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1 && rows * out * in > WORTH)
+  for (long i = 0; i < out; i += W) {
+    const T *w = weight + i * in, *b = bias ? bias + i : nullptr;
+    if (i + W > out) {
+      for (long r = 0; r < rows; r++)
+        for (long k = i; k < out; k++) y[r * out + k] = dot(weight + k * in, x + r * apart, in) + (bias ? bias[k] : T(0));
       continue;
     }
-    const T *w0 = weight + i * in, *w1 = w0 + in, *w2 = w1 + in, *w3 = w2 + in;
-    V<T> s0{}, s1{}, s2{}, s3{};
-    long j = 0;
-    for (; j + W <= in; j += W) {
-      V<T> v = load(x + j);
-      s0 += load(w0 + j) * v, s1 += load(w1 + j) * v, s2 += load(w2 + j) * v, s3 += load(w3 + j) * v;
-    }
-    T r[4] = {sum<T>(s0), sum<T>(s1), sum<T>(s2), sum<T>(s3)};
-    for (; j < in; j++) r[0] += w0[j] * x[j], r[1] += w1[j] * x[j], r[2] += w2[j] * x[j], r[3] += w3[j] * x[j];
-    for (int k = 0; k < 4; k++) y[i + k] = r[k] + (bias ? bias[i + k] : T(0));
+    long r = 0;
+    for (; r + 4 <= rows; r += 4)
+      for (int o = 0; o < W; o += W / 4)
+        tile<T, W / 4, 4>(w + o * in, x + r * apart, apart, b ? b + o : b, y + r * out + i + o, out, in);
+    for (; r + 2 <= rows; r += 2)
+      for (int o = 0; o < W; o += W / 2)
+        tile<T, W / 2, 2>(w + o * in, x + r * apart, apart, b ? b + o : b, y + r * out + i + o, out, in);
+    if (r < rows) tile<T, W, 1>(w, x + r * apart, apart, b, y + r * out + i, out, in);
   }
 }

@@ -31,15 +31,16 @@ template <class T> void rotate(T *vectors, long count, const T *frequencies, T p
 template <class T>
 void look(const T *q, const T *keys, const T *values, T *y, T *p, T scale, T slope, long width, const Sizes &s) {
   constexpr int W = Lanes<T>::count;
-  long total = s.n + 1;
+  long total = s.n + 1, j = 0;
+  for (; j + W <= total; j += W) tile<T, W, 1, true>(keys + j * width, q, 0, nullptr, p + j, 0, s.kd, width);
+  for (; j < total; j++) p[j] = dot(q, keys + j * width, s.kd);
   T top = -INFINITY, sum_of = 0;
-  for (long j = 0; j < total; j++) {
-    p[j] = dot(q, keys + j * width, s.kd) * scale - slope * T(s.n - j);
-    top = std::max(top, p[j]);
+  for (j = 0; j < total; j++) {
+    p[j] = p[j] * scale - slope * T(s.n - j);
+    top = p[j] > top ? p[j] : top;
   }
   V<T> sums{};
-  long j = 0;
-  for (; j + W <= total; j += W) {
+  for (j = 0; j + W <= total; j += W) {
     V<T> e = vexp(load(p + j) - top);
     store(p + j, e);
     sums += e;
@@ -48,31 +49,39 @@ void look(const T *q, const T *keys, const T *values, T *y, T *p, T scale, T slo
   sum_of += sum<T>(sums);
   for (long c = 0; c < s.vd; c += W) {
     int m = (int)std::min<long>(W, s.vd - c);
-    V<T> acc{};
-    for (long k = 0; k < total; k++) acc += p[k] * get(values + k * width + c, m);
-    put(y + c, acc / sum_of, m);
+    V<T> a{}, b{};
+    long k = 0;
+    for (; k + 2 <= total; k += 2) {
+      a += p[k] * get(values + k * width + c, m);
+      b += p[k + 1] * get(values + (k + 1) * width + c, m);
+    }
+    if (k < total) a += p[k] * get(values + k * width + c, m);
+    put(y + c, (a + b) / sum_of, m);
   }
 }
 
 template <class T>
 void attention(const T *x, const T *project, const T *project_bias, const T *out, const T *out_bias, const T *from, T *to,
-          const long *seen, const T *frequencies, const T *slopes, T *y, T scale, int threads, const Sizes &s) {
-  constexpr long WORTH = 1 << 19;
-  long width = s.kv * (s.kd + s.vd), queries = s.heads * s.kd, group = s.heads / s.kv;
-  std::vector<T> fused(queries + width), mixed(s.heads * s.vd), scores(s.heads * (s.n + 1));
-  for (long row = 0; row < s.b; row++, from += s.from_stride, to += s.to_stride) {
-    product(project, x + row * s.dim, project_bias, fused.data(), queries + width, s.dim, threads);
-    if (frequencies) rotate(fused.data(), s.heads + s.kv, frequencies, T(seen[row]), s);
-    if (s.copy) std::copy(from, from + s.n * width, to);
-    std::copy(fused.begin() + queries, fused.end(), to + s.n * width);
-#pragma omp parallel for num_threads(threads) if (threads > 1 && s.heads * s.n * (s.kd + s.vd) > WORTH)
-    for (long h = 0; h < s.heads; h++) {
-      const T *keys = to + h / group * s.kd, *values = to + s.kv * s.kd + h / group * s.vd;
-      look(&fused[h * s.kd], keys, values, &mixed[h * s.vd], &scores[h * (s.n + 1)], scale, slopes ? slopes[h] : T(0),
-           width, s);
-    }
-    product(out, mixed.data(), out_bias, y + row * s.dim, s.dim, s.heads * s.vd, threads);
+          const int64_t *seen, const T *frequencies, const T *slopes, T *y, T scale, int threads, const Sizes &s) {
+  constexpr long WORTH = 1 << 18;
+  long width = s.kv * (s.kd + s.vd), queries = s.heads * s.kd, group = s.heads / s.kv, all = queries + width;
+  std::vector<T> fused(s.b * all), mixed(s.b * s.heads * s.vd), scores(s.b * s.heads * (s.n + 1));
+  product(project, x, s.dim, project_bias, fused.data(), s.b, all, s.dim, threads);
+  for (long row = 0; row < s.b; row++) {
+    T *own = &fused[row * all], *entries = to + row * s.to_stride;
+    if (frequencies) rotate(own, s.heads + s.kv, frequencies, T(seen[row]), s);
+    if (s.copy) std::copy(from + row * s.from_stride, from + row * s.from_stride + s.n * width, entries);
+    std::copy(own + queries, own + all, entries + s.n * width);
   }
+#pragma omp parallel for num_threads(threads) if (threads > 1 && s.b * s.heads * s.n * (s.kd + s.vd) > WORTH)
+  for (long i = 0; i < s.b * s.heads; i++) {
+    long row = i / s.heads, h = i % s.heads;
+    const T *keys = to + row * s.to_stride + h / group * s.kd;
+    const T *values = to + row * s.to_stride + s.kv * s.kd + h / group * s.vd;
+    look(&fused[row * all + h * s.kd], keys, values, &mixed[i * s.vd], &scores[i * (s.n + 1)], scale,
+         slopes ? slopes[h] : T(0), width, s);
+  }
+  product(out, mixed.data(), s.heads * s.vd, out_bias, y, s.b, s.dim, s.heads * s.vd, threads);
 }
 
 } // namespace

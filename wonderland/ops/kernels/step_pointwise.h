@@ -9,11 +9,19 @@
 namespace {
 
 template <class T> void layer_norm(const T *x, const T *gain, const T *shift, double eps, T *y, long d) {
-  T mean = 0, square = 0;
-  for (long c = 0; c < d; c++) mean += x[c];
-  mean /= T(d);
-  for (long c = 0; c < d; c++) square += (x[c] - mean) * (x[c] - mean);
-  T scale = T(1) / std::sqrt(square / T(d) + T(eps));
+  constexpr int W = Lanes<T>::count;
+  V<T> total{}, square{};
+  T mean = 0, rest = 0;
+  long whole = d - d % W;
+  for (long c = 0; c < whole; c += W) total += load(x + c);
+  for (long c = whole; c < d; c++) mean += x[c];
+  mean = (mean + sum<T>(total)) / T(d);
+  for (long c = 0; c < whole; c += W) {
+    V<T> off = load(x + c) - mean;
+    square += off * off;
+  }
+  for (long c = whole; c < d; c++) rest += (x[c] - mean) * (x[c] - mean);
+  T scale = T(1) / std::sqrt((rest + sum<T>(square)) / T(d) + T(eps));
   for (long c = 0; c < d; c++) y[c] = (x[c] - mean) * scale * gain[c] + (shift ? shift[c] : T(0));
 }
 
@@ -24,7 +32,6 @@ template <class T> void rms_norm(const T *x, const T *gain, double eps, T *y, lo
 
 enum Activation { IDENTITY, RELU, SQUARED_RELU, SIGMOID, SILU, TANH, GELU, GELU_TANH };
 
-// e^x in lanes keeps the cheap ones cheap; the error function has no such form.
 template <class T> void activate(T *x, long n, long kind) {
   constexpr int W = Lanes<T>::count;
   for (long c = 0; c < n; c += W) {
@@ -36,8 +43,7 @@ template <class T> void activate(T *x, long n, long kind) {
     if (kind == SILU) v = v * vsigmoid<T>(v);
     if (kind == TANH) v = vtanh<T>(v);
     if (kind == GELU_TANH) v = v * vsigmoid<T>(T(1.5957691216057308) * (v + T(0.044715) * v * v * v));
-    if (kind == GELU)
-      for (int k = 0; k < m; k++) v[k] = v[k] * T(0.5) * (T(1) + std::erf(v[k] * T(0.70710678118654752)));
+    if (kind == GELU) v = v * vnormal(v, zero);
     put(x + c, v, m);
   }
 }
@@ -46,14 +52,16 @@ template <class T> void activate(T *x, long n, long kind) {
 template <class T>
 void hidden(const T *x, const T *inward, const T *inward_bias, const T *outward, const T *outward_bias, T *y, long rows,
             long dim, long width, long kind, long gated, int threads) {
-  std::vector<T> h((gated + 1) * width);
+  long wide = (gated + 1) * width;
+  std::vector<T> h(rows * wide);
+  product(inward, x, dim, inward_bias, h.data(), rows, wide, dim, threads);
   for (long row = 0; row < rows; row++) {
-    product(inward, x + row * dim, inward_bias, h.data(), (gated + 1) * width, dim, threads);
-    activate(h.data(), width, kind);
+    T *own = &h[row * wide];
+    activate(own, width, kind);
     if (gated)
-      for (long c = 0; c < width; c++) h[c] *= h[width + c];
-    product(outward, h.data(), outward_bias, y + row * dim, dim, width, threads);
+      for (long c = 0; c < width; c++) own[c] *= own[width + c];
   }
+  product(outward, h.data(), wide, outward_bias, y, rows, dim, width, threads);
 }
 
 } // namespace

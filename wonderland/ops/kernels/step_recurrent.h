@@ -18,19 +18,22 @@ void recurrent(const T *x, const T *inward, const T *inner, const T *bias, const
                const T *project_bias, const T *h, const T *c, T *new_h, T *new_c, T *y, long rows, Units n, int threads) {
   constexpr int W = Lanes<T>::count;
   long e = n.size;
-  std::vector<T> u(n.gates * e), v(n.gates * e), held(e);
-  for (long row = 0; row < rows; row++, h += e, new_h += e) {
-    product(inward, x + row * n.dim, bias, u.data(), n.gates * e, n.dim, threads);
-    // The candidate of a cell whose reset comes first waits for the gates.
-    long first = n.cell == GRU_BEFORE ? 2 : n.gates;
-    product(inner, h, (const T *)nullptr, v.data(), first * e, e, threads);
-    if (n.cell == GRU_BEFORE) {
+  long wide = n.gates * e, first = n.cell == GRU_BEFORE ? 2 : n.gates; // a candidate after its reset waits for the gates
+  std::vector<T> inputs(rows * wide), inside(rows * first * e), late(rows * e), held(rows * e);
+  product(inward, x, n.dim, bias, inputs.data(), rows, wide, n.dim, threads);
+  product(inner, h, e, (const T *)nullptr, inside.data(), rows, first * e, e, threads);
+  if (n.cell == GRU_BEFORE) {
+    for (long row = 0; row < rows; row++)
       for (long k = 0; k < e; k += W) {
         int m = (int)std::min<long>(W, e - k);
-        put(&held[k], vsigmoid<T>(get(&u[k], m) + get(&v[k], m)) * get(h + k, m), m);
+        V<T> reset = vsigmoid<T>(get(&inputs[row * wide + k], m) + get(&inside[row * 2 * e + k], m));
+        put(&held[row * e + k], reset * get(h + row * e + k, m), m);
       }
-      product(inner + 2 * e * e, held.data(), (const T *)nullptr, &v[2 * e], e, e, threads);
-    }
+    product(inner + 2 * e * e, held.data(), e, (const T *)nullptr, late.data(), rows, e, e, threads);
+  }
+  const T *states = new_h;
+  for (long row = 0; row < rows; row++, h += e, new_h += e) {
+    T *u = &inputs[row * wide], *v = &inside[row * first * e];
     if (n.cell == ELMAN || n.cell == LIGRU) {
       long at = (n.gates - 1) * e;
       for (long k = 0; k < e; k++) u[at + k] += v[at + k];
@@ -38,7 +41,7 @@ void recurrent(const T *x, const T *inward, const T *inner, const T *bias, const
     }
     for (long k = 0; k < e; k += W) {
       int m = (int)std::min<long>(W, e - k);
-      auto part = [&](long gate) { return get(&u[gate * e + k], m) + get(&v[gate * e + k], m); };
+      auto part = [&](long gate) { return get(&u[gate * e + k], m) + get(gate < first ? &v[gate * e + k] : &late[row * e + k], m); };
       V<T> old = get(h + k, m), next;
       if (n.cell == ELMAN)
         next = get(&u[k], m);
@@ -61,11 +64,11 @@ void recurrent(const T *x, const T *inward, const T *inner, const T *bias, const
       }
       put(new_h + k, next, m);
     }
-    if (project)
-      product(project, new_h, project_bias, y + row * n.dim, n.dim, e, threads);
-    else
-      std::copy(new_h, new_h + e, y + row * n.dim);
   }
+  if (project)
+    product(project, states, e, project_bias, y, rows, n.dim, e, threads);
+  else
+    std::copy(states, states + rows * e, y);
 }
 
 } // namespace

@@ -1,8 +1,9 @@
 // A program of steps: one token through any number of parts in one call. The machine has a stream x (rows, dim) and a
 // branch h; a norm fills the branch from the stream, a mixer reads the branch and adds to the stream.
 //
-// Each instruction is a run of whole numbers: code, how many follow, and those. Tensors are taken in order from two lists,
-// what is read and what is written; one real number belongs to each instruction.
+// Each instruction is a run of whole numbers: code, how many follow, and those; one real number belongs to each. Weights are
+// taken in order from a list. Tensors of the state are found by their place, before and after; what else changes from
+// token to token (the lengths of caches) is taken in order from `now`.
 #include "step_attention.h"
 #include "step_mamba.h"
 #include "step_pointwise.h"
@@ -17,11 +18,16 @@ template <class T> struct Machine {
   std::vector<T> x, h, y;
   long rows, dim;
   int threads;
-  const void *const *read;
-  void *const *write;
+  const int64_t *tokens;
+  const T *places;
+  const void *const *weights, *const *before;
+  void *const *after;
+  const long *now;
+  T *result;
 
-  const T *in() { return (const T *)*read++; }
-  T *out() { return (T *)*write++; }
+  const T *in() { return (const T *)*weights++; }
+  const T *old(long place) { return (const T *)before[place]; }
+  T *fresh(long place) { return (T *)after[place]; }
 
   void add() {
     for (long c = 0; c < rows * dim; c++) x[c] += y[c];
@@ -31,14 +37,23 @@ template <class T> struct Machine {
     for (long row = 0; row < rows; row++) one(&x[row * dim], &h[row * dim]);
   }
 
-  void step(long code, const long *n, double number) {
+  // False where a token or its place is not in its table.
+  bool embed(const T *table, const T *learned, long vocab, long length, const int64_t *seen) {
+    for (long row = 0; row < rows; row++)
+      if (tokens[row] < 0 || tokens[row] >= vocab || (learned && seen[row] >= length)) return false;
+    for (long row = 0; row < rows; row++) {
+      const T *from = table + tokens[row] * dim;
+      const T *add = learned ? learned + seen[row] * dim : places ? places + row * dim : nullptr;
+      for (long c = 0; c < dim; c++) x[row * dim + c] = from[c] + (add ? add[c] : T(0));
+    }
+    return true;
+  }
+
+  bool step(long code, const long *n, double number) {
     switch (code) {
     case EMBED: {
-      const T *table = in(), *places = in();
-      for (long row = 0; row < rows; row++) std::copy(table + n[row] * dim, table + (n[row] + 1) * dim, &x[row * dim]);
-      if (places)
-        for (long c = 0; c < rows * dim; c++) x[c] += places[c];
-      break;
+      const T *table = in(), *learned = in();
+      return embed(table, learned, n[0], n[1], (const int64_t *)old(n[2]));
     }
     case LAYER_NORM: {
       const T *gain = in(), *shift = in();
@@ -55,40 +70,38 @@ template <class T> struct Machine {
       if (n[0]) std::fill(x.begin(), x.end(), T(0));
       break;
     case MAMBA: {
-      const T *w[11];
+      const T *w[9];
       for (auto &one : w) one = in();
-      T *tail = out(), *state = out();
-      mamba(h.data(), w[0], w[4], w[5], w[1], w[2], w[8], w[6], w[7], w[3], w[9], w[10], y.data(), tail, state, rows, dim,
-            n[0], n[1], n[2], n[3], threads);
+      mamba(h.data(), w[0], w[4], w[5], w[1], w[2], w[8], w[6], w[7], w[3], old(n[4]), old(n[4] + 1), y.data(),
+            fresh(n[4]), fresh(n[4] + 1), rows, dim, n[0], n[1], n[2], n[3], threads);
       add();
       break;
     }
     case RWKV_TIME: {
-      const T *w[12];
+      const T *w[9];
       for (auto &one : w) one = in();
-      T *last = out(), *sums = out(), *top = out();
-      std::copy(h.begin(), h.end(), last);
-      rwkv_time(h.data(), w[4], w[5], w[6], w[0], w[1], w[2], w[3], w[7], w[8], w[9], w[10], w[11], y.data(), sums, top,
-                rows, dim, n[0], threads);
+      long at = n[1];
+      rwkv_time(h.data(), w[4], w[5], w[6], w[0], w[1], w[2], w[3], w[7], w[8], old(at), old(at + 1), old(at + 2), y.data(),
+                fresh(at + 1), fresh(at + 2), rows, dim, n[0], threads);
+      std::copy(h.begin(), h.end(), fresh(at));
       add();
       break;
     }
     case RWKV_CHANNEL: {
-      const T *w[6];
+      const T *w[5];
       for (auto &one : w) one = in();
-      std::copy(h.begin(), h.end(), out());
-      rwkv_channel(h.data(), w[3], w[4], w[0], w[1], w[2], w[5], y.data(), rows, dim, n[0], threads);
+      rwkv_channel(h.data(), w[3], w[4], w[0], w[1], w[2], old(n[1]), y.data(), rows, dim, n[0], threads);
+      std::copy(h.begin(), h.end(), fresh(n[1]));
       add();
       break;
     }
     case ATTENTION: {
-      const T *w[5];
+      const T *w[6];
       for (auto &one : w) one = in();
-      const long *seen = (const long *)in();
-      const T *frequencies = in(), *slopes = in();
-      T *grown = out();
-      Sizes s{rows, dim, n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]};
-      attention(h.data(), w[0], w[1], w[2], w[3], w[4], grown, seen, frequencies, slopes, y.data(), T(number), threads, s);
+      Sizes s{rows, dim, n[0], n[1], n[2], n[3], now[0], now[1], now[2], n[4], n[5], now[3]};
+      now += 4;
+      attention(h.data(), w[0], w[1], w[2], w[3], old(n[6]), fresh(n[6]), (const int64_t *)old(n[7]), w[4], w[5], y.data(),
+                T(number), threads, s);
       add();
       break;
     }
@@ -100,50 +113,56 @@ template <class T> struct Machine {
       break;
     }
     case RECURRENT: {
-      const T *w[8];
+      const T *w[6];
       for (auto &one : w) one = in();
-      T *state = out(), *cell = n[3] == LSTM ? out() : nullptr;
-      recurrent(h.data(), w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], state, cell, y.data(), rows,
-                Units{dim, n[0], n[1], n[3], n[2]}, threads);
+      bool two = n[3] == LSTM;
+      recurrent(h.data(), w[0], w[1], w[2], w[3], w[4], w[5], old(n[4]), two ? old(n[4] + 1) : nullptr, fresh(n[4]),
+                two ? fresh(n[4] + 1) : nullptr, y.data(), rows, Units{dim, n[0], n[1], n[3], n[2]}, threads);
       add();
       break;
     }
     case COUNT: {
-      const int64_t *seen = (const int64_t *)in();
-      int64_t *more = (int64_t *)out();
+      const int64_t *seen = (const int64_t *)old(n[0]);
+      int64_t *more = (int64_t *)fresh(n[0]);
       for (long row = 0; row < rows; row++) more[row] = seen[row] + 1;
       break;
     }
     case FINISH:
-      std::copy(n[0] ? h.begin() : x.begin(), n[0] ? h.end() : x.end(), out());
+      std::copy(n[0] ? h.begin() : x.begin(), n[0] ? h.end() : x.end(), result);
       break;
     case HEAD: {
       const T *weight = in(), *bias = in();
-      T *logits = out();
-      for (long row = 0; row < rows; row++)
-        product(weight, (n[1] ? h : x).data() + row * dim, bias, logits + row * n[0], n[0], dim, threads);
+      product(weight, (n[1] ? h : x).data(), dim, bias, result, rows, n[0], dim, threads);
       break;
     }
     }
+    return true;
   }
 };
 
+// `given` holds tokens where the program embeds them, else features. Not 0: a token was not in its table.
 template <class T>
-void run(const T *x, const long *program, const double *numbers, const void *const *read, void *const *write, long count,
-         long rows, long dim, long threads) {
-  Machine<T> machine{std::vector<T>(rows * dim), std::vector<T>(rows * dim), std::vector<T>(rows * dim), rows, dim,
-                     (int)threads, read, write};
-  if (x) std::copy(x, x + rows * dim, machine.x.begin());
-  for (long i = 0; i < count; i++, program += 2 + program[1]) machine.step(program[0], program + 2, numbers[i]);
+long run(const void *given, const T *places, const long *program, const double *numbers, const void *const *weights,
+         const void *const *before, void *const *after, const long *now, T *result, long count, long rows, long dim,
+         long threads) {
+  std::vector<T> x(rows * dim);
+  if (program[0] != EMBED) std::copy((const T *)given, (const T *)given + rows * dim, x.begin());
+  Machine<T> machine{std::move(x), std::vector<T>(rows * dim), std::vector<T>(rows * dim), rows, dim, (int)threads,
+                     (const int64_t *)given, places, weights, before, after, now, result};
+  for (long i = 0; i < count; i++, program += 2 + program[1])
+    if (!machine.step(program[0], program + 2, numbers[i])) return 1;
+  return 0;
 }
 
 } // namespace
 
-extern "C" void run_f32(const float *x, const long *program, const double *numbers, const void *const *read,
-                        void *const *write, long count, long rows, long dim, long threads) {
-  run<float>(x, program, numbers, read, write, count, rows, dim, threads);
+extern "C" long run_f32(const void *given, const float *places, const long *program, const double *numbers,
+                        const void *const *weights, const void *const *before, void *const *after, const long *now,
+                        float *result, long count, long rows, long dim, long threads) {
+  return run<float>(given, places, program, numbers, weights, before, after, now, result, count, rows, dim, threads);
 }
-extern "C" void run_f64(const double *x, const long *program, const double *numbers, const void *const *read,
-                        void *const *write, long count, long rows, long dim, long threads) {
-  run<double>(x, program, numbers, read, write, count, rows, dim, threads);
+extern "C" long run_f64(const void *given, const double *places, const long *program, const double *numbers,
+                        const void *const *weights, const void *const *before, void *const *after, const long *now,
+                        double *result, long count, long rows, long dim, long threads) {
+  return run<double>(given, places, program, numbers, weights, before, after, now, result, count, rows, dim, threads);
 }

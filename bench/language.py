@@ -1,0 +1,276 @@
+"""Language models beside their peers: a training step, how much of the machine it uses, and writing 128 tokens.
+
+    python -m bench.language                     everything, with the allocator as training sets it
+    python -m bench.language --only generate     some of: train, peak, generate
+    python -m bench.language --default           with glibc's thresholds as they are, for both sides
+
+The model is the small GPT of nanoGPT's recipe for a CPU: context 64, batch 12, 4 layers, 4 heads, width 128, 65 characters,
+no dropout. Peers: transformers (GPT-2, Mamba, RWKV), and a plain loop in PyTorch that is written out below. Needs the extra
+`bench`. Outputs and gradients are compared before anything is timed; the ratio is theirs by ours.
+"""
+
+import argparse
+import copy
+import logging
+import time
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bench.race import HEADER, race, setting
+from wonderland import optim
+from wonderland.models import Decoder, from_gpt2
+from wonderland.nn import RWKV, Attention, Learned, Mamba, RMSNorm, RWKVChannel
+from wonderland.nn.mlp import MLP
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+VOCAB, DIM, DEPTH, HEADS, CONTEXT, BATCH = 65, 128, 4, 4, 64, 12
+LR, BETAS, DECAY, CLIP = 1e-3, (0.9, 0.99), 0.1, 1.0
+NEW, PROMPT = 128, 16
+
+
+class PlainBlock(nn.Module):
+    """A block as one writes it in an afternoon: one projection for queries, keys and values, fused attention, an MLP."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(DIM), nn.LayerNorm(DIM)
+        self.qkv, self.out = nn.Linear(DIM, 3 * DIM, bias=False), nn.Linear(DIM, DIM, bias=False)
+        self.inward, self.outward = nn.Linear(DIM, 4 * DIM, bias=False), nn.Linear(4 * DIM, DIM, bias=False)
+        self.gelu = nn.GELU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, t, d = x.shape
+        q, k, v = (part.view(b, t, HEADS, d // HEADS).transpose(1, 2) for part in self.qkv(self.norm1(x)).split(d, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).contiguous().view(b, t, d))
+        return x + self.outward(self.gelu(self.inward(self.norm2(x))))
+
+
+class Plain(nn.Module):
+    """The model of the plain loop; head and embedding share their weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.position = nn.Embedding(VOCAB, DIM), nn.Embedding(CONTEXT, DIM)
+        self.blocks, self.norm = nn.ModuleList(PlainBlock() for _ in range(DEPTH)), nn.LayerNorm(DIM)
+        self.head = nn.Linear(DIM, VOCAB, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens) + self.position(torch.arange(tokens.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def gpt(context: int = CONTEXT) -> Decoder:
+    """Ours, in the form of the plain loop."""
+    position = Learned.spec(length=context)
+    return Decoder(VOCAB, DIM, DEPTH, mixer=Attention.spec(heads=HEADS), channel=MLP.spec(), position=position)
+
+
+def plain_pair() -> tuple[Decoder, Plain]:
+    """Ours and the plain model, with equal weights."""
+    ours, theirs = gpt(), Plain()
+    pairs = [(theirs.embedding, ours.embedding), (theirs.position, ours.position), (theirs.norm, ours.stack.norm)]
+    for other, mine in zip(theirs.blocks, ours.stack.blocks, strict=True):
+        pairs += [(other.norm1, mine.norms[0]), (other.norm2, mine.norms[1]), (other.qkv, mine.mixer.project)]
+        pairs += [
+            (other.out, mine.mixer.out),
+            (other.inward, mine.channel.inward),
+            (other.outward, mine.channel.outward),
+        ]
+    with torch.no_grad():
+        for other, mine in pairs:
+            for into, weight in zip(other.parameters(), mine.parameters(), strict=True):
+                into.copy_(weight)
+    return ours, theirs
+
+
+def gpt2_pair(context: int = CONTEXT) -> tuple[Decoder, nn.Module]:
+    """Ours and transformers' GPT-2, with equal weights and no dropout."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    none = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "bos_token_id": None, "eos_token_id": None}
+    config = GPT2Config(vocab_size=VOCAB, n_positions=context, n_embd=DIM, n_layer=DEPTH, n_head=HEADS, **none)
+    theirs = GPT2LMHeadModel(config).train()
+    return from_gpt2(theirs), theirs
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    rows = torch.randint(VOCAB, (BATCH, CONTEXT + 1))
+    return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
+
+
+def decay_groups(model: nn.Module) -> list[dict[str, object]]:
+    """Matrices decay, vectors do not, as in the recipe."""
+    own = [p for p in model.parameters() if p.requires_grad]
+    return [
+        {"params": [p for p in own if p.dim() >= 2], "weight_decay": DECAY},
+        {"params": [p for p in own if p.dim() < 2], "weight_decay": 0.0},
+    ]
+
+
+def our_step(model: Decoder, tokens: Tensor, targets: Tensor):
+    """Forward, loss, backward, clipping and AdamW with parts of this library."""
+    optimizer = optim.clipped(optim.AdamW(decay_groups(model), lr=LR, betas=BETAS), norm=CLIP)
+
+    def step() -> Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def plain_step(model: nn.Module, tokens: Tensor, targets: Tensor, *, fused: bool = False):
+    """The same with what torch brings along."""
+    optimizer = torch.optim.AdamW(decay_groups(model), lr=LR, betas=BETAS, fused=fused)
+
+    def step() -> Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        logits = model(tokens)
+        logits = logits if isinstance(logits, Tensor) else logits.logits
+        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def same_training(ours: nn.Module, theirs: nn.Module, tokens: Tensor, targets: Tensor) -> None:
+    """Stop unless three steps on copies give the same losses."""
+    mine, other = copy.deepcopy(ours), copy.deepcopy(theirs)
+    first, second = our_step(mine, tokens, targets), plain_step(other, tokens, targets)
+    for _ in range(3):
+        torch.testing.assert_close(first(), second(), rtol=2e-4, atol=2e-4)
+
+
+def train(rounds: int) -> None:
+    tokens, targets = batch()
+    for name, pair in (("transformers GPT-2", gpt2_pair), ("plain loop", plain_pair)):
+        ours, theirs = pair()
+        same_training(ours, theirs, tokens, targets)
+        for fused in (False, True):
+            peer = f"{name}, AdamW {'fused' if fused else 'as it comes'}"
+            step, other = our_step(ours, tokens, targets), plain_step(theirs, tokens, targets, fused=fused)
+            race("GPT 4 x 128, (12, 64), training step", step, other, rounds, peer=peer)
+
+
+def peak(rounds: int) -> None:
+    """How much of the measured speed of matrix products a training step reaches; products alone are counted."""
+    ours, _ = plain_pair()
+    tokens, targets = batch()
+    step = our_step(ours, tokens, targets)
+    weights = sum(p.numel() for name, p in ours.named_parameters() if p.dim() == 2 and "position" not in name)
+    # Forward, and twice as much backward; attention has two products of half a square, and five backward.
+    work = 6 * weights * BATCH * CONTEXT + 3.5 * DEPTH * BATCH * 2 * 2 * CONTEXT * CONTEXT * DIM / 2
+    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    a @ b, step(), step()
+    products, steps = [], []
+    for _ in range(4 * rounds):
+        for call, times in ((lambda: a @ b, products), (step, steps)):
+            began = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - began)
+    best = 2 * 1024**3 / min(products)
+    share = work / min(steps) / best
+    print(f"matrix products {best / 1e9:.0f} GFLOP/s, training step {work / min(steps) / 1e9:.0f}: {share:.0%}")
+
+
+def writer(model: nn.Module, prompt: Tensor):
+    """transformers' own greedy generation, with its cache."""
+    more = {"attention_mask": torch.ones_like(prompt), "pad_token_id": 0, "do_sample": False, "use_cache": True}
+
+    def run() -> Tensor:
+        return model.generate(prompt, max_new_tokens=NEW, min_new_tokens=NEW, **more)[:, prompt.shape[1] :]
+
+    return run
+
+
+def mamba_pair() -> tuple[Decoder, nn.Module]:
+    from transformers import MambaConfig, MambaForCausalLM
+
+    ends = {"bos_token_id": None, "eos_token_id": None}
+    config = MambaConfig(vocab_size=VOCAB, hidden_size=DIM, num_hidden_layers=DEPTH, state_size=16, **ends)
+    theirs = MambaForCausalLM(config).eval()
+    norm = RMSNorm.spec(eps=config.layer_norm_epsilon)
+    ours = Decoder(VOCAB, DIM, DEPTH, mixer=Mamba.spec(state_size=16), norm=norm).eval()
+    body = theirs.backbone
+    with torch.no_grad():
+        ours.embedding.weight.copy_(body.embeddings.weight)
+        for mine, other in zip(ours.stack.blocks, body.layers, strict=True):
+            mine.mixer.load_published(other.mixer.state_dict())
+            mine.norms[0].weight.copy_(other.norm.weight)
+        ours.stack.norm.weight.copy_(body.norm_f.weight)
+    return ours, theirs
+
+
+def rwkv_pair() -> tuple[Decoder, nn.Module]:
+    from transformers import RwkvConfig, RwkvForCausalLM
+
+    ends = {"bos_token_id": None, "eos_token_id": None}
+    config = RwkvConfig(vocab_size=VOCAB, hidden_size=DIM, num_hidden_layers=DEPTH, context_length=1024, **ends)
+    theirs = RwkvForCausalLM(config).eval()
+    ours = Decoder(VOCAB, DIM, DEPTH, mixer=RWKV.spec(), channel=RWKVChannel.spec(), tie=False).eval()
+    body = theirs.rwkv
+    with torch.no_grad():
+        # Their first block norms the embedding before anything else: fold it into the table, for it acts on tokens alone.
+        ours.embedding.weight.copy_(body.blocks[0].pre_ln(body.embeddings.weight))
+        ours.head.weight.copy_(theirs.head.weight)
+        for mine, other in zip(ours.stack.blocks, body.blocks, strict=True):
+            mine.mixer.load_published(other.attention.state_dict())
+            mine.channel.load_published(other.feed_forward.state_dict())
+            for norm, published in zip(mine.norms, (other.ln1, other.ln2), strict=True):
+                norm.load_state_dict(published.state_dict())
+        ours.stack.norm.load_state_dict(body.ln_out.state_dict())
+    return ours, theirs
+
+
+def generate(rounds: int) -> None:
+    """128 tokens after 16, greedily, from equal weights; the texts are compared first."""
+    cases = (
+        ("GPT-2", lambda: gpt2_pair(256), 1),
+        ("GPT-2", lambda: gpt2_pair(256), 16),
+        ("Mamba", mamba_pair, 1),
+        ("RWKV", rwkv_pair, 1),
+    )
+    for name, pair, rows in cases:
+        ours, theirs = (model.eval() for model in pair())
+        prompt = torch.randint(VOCAB, (rows, PROMPT))
+        write, other = (lambda m=ours, p=prompt: m.sample(p, NEW, temperature=0)), writer(theirs, prompt)
+        with torch.no_grad():
+            logits = theirs(prompt).logits
+        torch.testing.assert_close(ours(prompt), logits, rtol=1e-4, atol=1e-4)
+        agreeing = (write() == other()).float().mean()
+        if agreeing < 0.9:  # random weights leave near ties, after which texts part
+            raise SystemExit(f"{name}: only {agreeing:.0%} of the tokens agree")
+        race(f"{name}, {NEW} tokens, batch {rows}", write, other, max(3, rounds // 2), peer="transformers generate")
+
+
+PARTS = {"train": train, "peak": peak, "generate": generate}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--default", action="store_true", help="leave glibc's mmap and trim thresholds as they are")
+    parser.add_argument("--only", default=",".join(PARTS), help="some of: " + ", ".join(PARTS))
+    options = parser.parse_args()
+    print(setting(options.threads, not options.default, options.rounds))
+    print(HEADER)
+    for name in options.only.split(","):
+        PARTS[name](options.rounds)
+
+
+if __name__ == "__main__":
+    main()

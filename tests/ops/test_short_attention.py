@@ -1,0 +1,46 @@
+"""Attention over short sequences: the kernel equals the equation and torch's own, and gives way where it must."""
+
+import pytest
+import torch
+
+from tests.ops.compare import PRECISION, agree
+from wonderland.ops.short_attention import LONGEST, plain, reference, short_attention
+
+FORMS = {"causal": {"causal": True}, "whole": {"causal": False}}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("b", "t", "heads", "kv", "d"),
+    [(1, 1, 1, 1, 1), (2, 7, 2, 2, 3), (2, 37, 4, 2, 19), (1, 64, 3, 1, 32), (1, 70, 1, 1, 70)],
+)
+def test_all_forms_agree(b, t, heads, kv, d, form, dtype):
+    fused = torch.randn(b, t, (heads + 2 * kv) * d, dtype=dtype, requires_grad=True)
+    forms = [
+        lambda one=one: (one(fused, heads, kv, 0.3, **FORMS[form]),) for one in (reference, plain, short_attention)
+    ]
+    agree(forms, [fused], PRECISION[dtype])
+
+
+def test_a_token_that_is_no_number_is_seen_by_no_earlier_block():
+    fused = torch.randn(1, 20, 3 * 8)
+    fused[0, 17] = float("nan")
+    y = short_attention(fused, 1, 1, 1.0)
+    assert y[0, 17:].isnan().all()
+    assert not y[0, :16].isnan().any()
+
+
+def test_large_scores_do_not_overflow():
+    fused = 300 * torch.randn(1, 20, 3 * 16)
+    assert torch.allclose(short_attention(fused, 2, 2, 1.0), reference(fused, 2, 2, 1.0), rtol=1e-4, atol=1e-2)
+
+
+def test_long_sequences_go_elsewhere():
+    fused = torch.randn(1, LONGEST + 1, 12)
+    assert torch.allclose(short_attention(fused, 2, 2, 0.5), reference(fused, 2, 2, 0.5), atol=1e-5)
+
+
+def test_second_derivatives_go_through_the_equation():
+    fused = torch.randn(1, 5, 12, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: short_attention(x, 2, 2, 0.5), fused)

@@ -1,0 +1,110 @@
+"""Attention over short sequences: queries, keys and values side by side as one projection leaves them, in one kernel."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from wonderland.ops import native
+
+LONGEST = 256  # tokens; beyond, the blocks of torch's own kernel win
+
+
+def short_attention(
+    fused: Float[Tensor, "b t all"], heads: int, kv_heads: int, scale: float, *, causal: bool = True
+) -> Float[Tensor, "b t width"]:
+    r"""Heads of attention from one projection (b, t, (heads + 2 kv_heads) d), side by side: (b, t, heads d).
+
+    .. math:: y_i = \sum_j \mathrm{softmax}_j\left(s\, q_i^\top k_j\right) v_j
+
+    The kernel keeps the logarithm of each softmax's sum and recomputes the rest in the backward pass; gradients come out
+    side by side, as the projection wants them. Longer sequences and other devices take torch's kernel.
+    Book: Alice 10.1; D2L 11.5.
+
+    >>> short_attention(torch.randn(2, 5, 3 * 8), 2, 2, 0.5).shape
+    torch.Size([2, 5, 8])
+    """
+    if fused.shape[1] <= LONGEST and fused.dtype in (torch.float32, torch.float64) and native.usable(fused):
+        return native.call(_forward, fused, heads, kv_heads, float(scale), causal)[0]
+    return plain(fused, heads, kv_heads, scale, causal=causal)
+
+
+def reference(fused: Tensor, heads: int, kv_heads: int, scale: float, *, causal: bool = True) -> Tensor:
+    """The equation."""
+    q, k, v = _heads(fused, heads, kv_heads)
+    k, v = (part.repeat_interleave(heads // kv_heads, 1) for part in (k, v))
+    scores = q @ k.transpose(-1, -2) * scale
+    if causal:
+        t = fused.shape[1]
+        later = torch.ones(t, t, dtype=torch.bool, device=fused.device).triu(1)
+        scores = scores.masked_fill(later, -torch.inf)
+    return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
+def plain(fused: Tensor, heads: int, kv_heads: int, scale: float, *, causal: bool = True) -> Tensor:
+    """The same by torch's fused kernel, for any length and device."""
+    q, k, v = _heads(fused, heads, kv_heads)
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=heads != kv_heads)
+    return y.transpose(1, 2).flatten(2)
+
+
+def _heads(fused: Tensor, heads: int, kv_heads: int) -> list[Tensor]:
+    b, t, wide = fused.shape
+    d = wide // (heads + 2 * kv_heads)
+    parts = fused.split((heads * d, kv_heads * d, kv_heads * d), -1)
+    return [part.view(b, t, -1, d).transpose(1, 2) for part in parts]
+
+
+@torch.library.custom_op("wonderland::short_attention", mutates_args=(), device_types="cpu")
+def _forward(fused: Tensor, heads: int, kv_heads: int, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
+    b, t, wide = fused.shape
+    d = wide // (heads + 2 * kv_heads)
+    out, logs = fused.new_empty(b, t, heads * d), fused.new_empty(b, heads, t)
+    native.function("short_attention", "forward", fused.dtype)(
+        fused.contiguous(), out, logs, b, t, heads, kv_heads, d, scale, int(causal), torch.get_num_threads()
+    )
+    return out, logs
+
+
+@_forward.register_fake
+def _(fused, heads, kv_heads, scale, causal):
+    b, t, wide = fused.shape
+    return fused.new_empty(b, t, wide // (heads + 2 * kv_heads) * heads), fused.new_empty(b, heads, t)
+
+
+@torch.library.custom_op("wonderland::short_attention_backward", mutates_args=(), device_types="cpu")
+def _backward(
+    fused: Tensor, out: Tensor, logs: Tensor, dout: Tensor, heads: int, kv_heads: int, scale: float, causal: bool
+) -> Tensor:
+    b, t, wide = fused.shape
+    dfused = torch.empty(fused.shape, dtype=fused.dtype)
+    native.function("short_attention", "backward", fused.dtype)(
+        fused.contiguous(), out, logs, dout.contiguous(), dfused, b, t, heads, kv_heads, wide // (heads + 2 * kv_heads),
+        scale, int(causal), torch.get_num_threads(),
+    )  # fmt: skip
+    return dfused
+
+
+@_backward.register_fake
+def _(fused, out, logs, dout, heads, kv_heads, scale, causal):
+    return torch.empty(fused.shape, dtype=fused.dtype, device=fused.device)
+
+
+def _remember(ctx, inputs, output):
+    fused, *ctx.rest = inputs
+    ctx.save_for_backward(fused, *output)
+
+
+def _differentiate(ctx, dout, _):
+    fused, out, logs = ctx.saved_tensors
+    heads, kv_heads, scale, causal = ctx.rest
+    if native.graphed():
+
+        def equation(fused):
+            return reference(fused, heads, kv_heads, scale, causal=causal)
+
+        return *native.again(equation, (fused,), dout), None, None, None, None
+    return native.call(_backward, fused, out, logs, dout, *ctx.rest), None, None, None, None
+
+
+_forward.register_autograd(_differentiate, setup_context=_remember)
