@@ -1,6 +1,8 @@
 """What the shell shows: data before training, metrics after it."""
 
 import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -67,6 +69,20 @@ def beginning(found: Any, plan: Any, finished: bool) -> None:
     console.print(f"Rows: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
     if plan.parts.note:
         note(plan.parts.note)
+
+
+@contextmanager
+def working(label: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar for long work in a terminal; gives a function to be told how many bytes are done."""
+    if quiet or not console.is_terminal:
+        yield lambda done: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("[bold]{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as live:
+        task = live.add_task(label, total=total)
+        yield lambda done: live.update(task, completed=min(done, total))
 
 
 def note(text: str) -> None:

@@ -1,4 +1,4 @@
-"""From files to batches: tables, images, and the four parts they are cut into."""
+"""From files to batches: tables, images, text, and the four parts they are cut into."""
 
 from wonderland.data.augment import Augment
 from wonderland.data.batches import Batches
@@ -13,6 +13,15 @@ from wonderland.data.open import open
 from wonderland.data.split import Split, split
 from wonderland.data.table import Table
 from wonderland.data.table_encoder import TableEncoder
+from wonderland.data.text import (
+    Documents,
+    PackedDocuments,
+    TokenFile,
+    Tokenizer,
+    Windows,
+    read_documents,
+    write_tokens,
+)
 
 __all__ = [
     "BUNDLED",
@@ -20,17 +29,24 @@ __all__ = [
     "Batches",
     "Column",
     "Dataset",
+    "Documents",
     "Encoder",
     "Finding",
     "ImageEncoder",
     "Images",
+    "PackedDocuments",
     "Split",
     "Table",
     "TableEncoder",
+    "TokenFile",
+    "Tokenizer",
+    "Windows",
     "cutmix",
     "encoder_from_json",
     "mixup",
     "open",
+    "read_documents",
     "soft_labels",
     "split",
+    "write_tokens",
 ]

@@ -5,6 +5,7 @@ from wonderland.models.convnet import ConvNet
 from wonderland.models.costs import cost_table
 from wonderland.models.decoder import Decoder
 from wonderland.models.gpt2 import from_gpt2
+from wonderland.models.packed import packed
 from wonderland.models.tablenet import TableNet
 from wonderland.models.universal import approximate, approximate_with_relu
 
@@ -17,4 +18,5 @@ __all__ = [
     "cost_table",
     "from_gpt2",
     "linear",
+    "packed",
 ]
