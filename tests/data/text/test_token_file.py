@@ -9,7 +9,7 @@ import pytest
 
 from wonderland.core import WonderlandError
 from wonderland.data import TokenFile, Tokenizer, read_documents, write_tokens
-from wonderland.data.text import token_file
+from wonderland.data.text import sources, token_file
 
 TEXT = "A hare and a tortoise ran a race. The hare slept.\n" * 40
 
@@ -55,7 +55,7 @@ def test_a_file_in_blocks_is_the_text_at_once(tmp_path, monkeypatch):
     path.write_text(TEXT)
     tokenizer = Tokenizer.train(TEXT, kind="bpe", vocab=300)
     monkeypatch.setattr(token_file, "BATCH", 100)
-    monkeypatch.setattr("wonderland.data.text.sources.PIECE", 64)
+    monkeypatch.setattr(sources, "PIECE", 64)
     told = []
     made = write_tokens(read_documents(path), tokenizer, tmp_path / "t", end=False, told=told.append)
     assert made.tokens.tolist() == tokenizer.encode(TEXT)

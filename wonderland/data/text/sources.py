@@ -96,7 +96,7 @@ class Documents:
         elif self.lines:
             yield from _whole(line for _, line in self._lines(path))
         else:
-            yield from cut(self._blocks(path))
+            yield from cut(self._blocks(path), PIECE)
 
     def _blocks(self, path: Path) -> Iterator[str]:
         """The text of a file in blocks; bytes that are no text are counted and replaced, too many of them stop it."""
@@ -296,7 +296,7 @@ def _whole(texts: Iterable[str]) -> Iterator[tuple[str, bool]]:
         if len(text) <= PIECE:
             yield text, True
         else:
-            yield from cut([text])
+            yield from cut([text], PIECE)
 
 
 def _bytes(path: Path) -> Iterator[bytes]:
