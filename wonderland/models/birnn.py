@@ -1,0 +1,94 @@
+"""BiRNN: a sentence read from both ends, and judged by what is known at its first and at its last word."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from wonderland.core import Part, part
+from wonderland.models.recurrence import Layer, check_cell
+from wonderland.models.tokens import (
+    check_classes,
+    check_mask,
+    check_pad,
+    check_sizes,
+    check_tokens,
+    gathered,
+    look_up,
+    real,
+)
+from wonderland.nn.bidirectional import backwards
+from wonderland.nn.mixer import lengths
+from wonderland.nn.mlp import chance
+
+
+@part
+class BiRNN(Part, nn.Module):
+    r"""Sentences to classes by a bidirectional recurrent network.
+
+    .. math::
+        h^l_i = [\overrightarrow{f}_l(h^{l-1}_{1..i});\; \overleftarrow{f}_l(h^{l-1}_{n..i})], \qquad
+        y = W\,[h^L_1;\; h^L_n] + b
+
+    The last layer's states at the first and at the last token, both directions of each, are what the classes are read
+    from: the state that has read everything is among them for either direction. Padding, on either side, is not read.
+
+    - `cell`: "lstm", "gru" or "rnn". `state_size`: width of each direction's state. `depth`: number of layers.
+    - `dropout`: between the layers and before the classes.
+
+    Shapes: tokens (b, t) -> logits (b, classes). Book: D2L 16.2. Paper: Schuster and Paliwal, 1997.
+
+    >>> model = BiRNN(vocab=20, classes=3, dim=8, state_size=5)
+    >>> model(torch.tensor([[4, 9, 2, 0, 0]])).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(
+        self,
+        vocab: int,
+        classes: int,
+        *,
+        dim: int = 100,
+        state_size: int = 100,
+        depth: int = 2,
+        cell: str = "lstm",
+        dropout: float | int = 0.0,
+        pad: int | None = 0,
+    ):
+        super().__init__()
+        check_sizes("BiRNN", vocab=vocab, dim=dim, state_size=state_size, depth=depth)
+        check_classes(classes, "BiRNN")
+        check_pad(pad, vocab, "BiRNN")
+        check_cell(cell, "BiRNN")
+        self.vocab, self.classes, self.pad, self.dropout = vocab, classes, pad, chance(dropout, "BiRNN")
+        self.embedding = nn.Embedding(vocab, dim)
+        widths = [dim, *[2 * state_size] * (depth - 1)]
+        self.rightward = nn.ModuleList(Layer(cell, width, state_size) for width in widths)
+        self.leftward = nn.ModuleList(Layer(cell, width, state_size) for width in widths)
+        self.head = nn.Linear(4 * state_size, classes)
+
+    def laws(self):
+        """What this instance promises; the suite checks it."""
+        from wonderland import laws
+
+        always = (laws.batch_independence, laws.padding_invariance, laws.gradients, laws.determinism, laws.save_load)
+        return (*always, laws.finiteness, laws.compiles)
+
+    def forward(self, tokens: Any, mask: Any = None) -> Tensor:
+        return self.head(F.dropout(self.features(tokens, mask), self.dropout, self.training))
+
+    def features(self, tokens: Any, mask: Any = None) -> Tensor:
+        """What the last layer knows at the first and at the last token: (b, 4 state_size), 0 for an empty row."""
+        check_tokens(tokens, "BiRNN")
+        check_mask(mask, tokens, "BiRNN")
+        shown = real(tokens, mask, self.pad)
+        tokens, shown = gathered(tokens if mask is None else tokens.masked_fill(~mask, 0), shown)
+        h = look_up(tokens, self.embedding.weight)
+        for depth, (right, left) in enumerate(zip(self.rightward, self.leftward, strict=True)):
+            if depth:
+                h = F.dropout(h, self.dropout, self.training)
+            back = backwards(left(backwards(h, shown), None, shown)[0], shown)
+            h = torch.cat([right(h, None, shown)[0], back], -1).masked_fill(~shown.unsqueeze(-1), 0)
+        last = (lengths(shown) - 1).clamp(min=0)
+        return torch.cat([h[:, 0], h[torch.arange(len(h), device=h.device), last]], 1)

@@ -1,0 +1,92 @@
+"""Tokens at a model's door: what is wrong with them, said once for all models; and where padding stands."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wonderland.core import WonderlandError
+
+
+def check_tokens(tokens: Any, name: str) -> None:
+    """Say what is wrong with tokens that are not whole numbers (batch, time)."""
+    if not isinstance(tokens, Tensor) or tokens.dim() != 2 or 0 in tokens.shape:
+        given = f"of shape {tuple(tokens.shape)}" if isinstance(tokens, Tensor) else f"of type {type(tokens).__name__}"
+        raise WonderlandError(
+            f"{name} takes tokens (batch, time) with at least one row and one position, not one {given}."
+        )
+    if tokens.dtype not in (torch.int64, torch.int32):
+        raise WonderlandError(f"{name} takes tokens as whole numbers (int64 or int32), not {tokens.dtype}.")
+
+
+def check_mask(mask: Any, tokens: Tensor, name: str) -> None:
+    """Say what is wrong with a mask that does not fit its tokens."""
+    if mask is None:
+        return
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != tokens.shape:
+        given = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
+        raise WonderlandError(
+            f"{name} takes a mask of booleans {tuple(tokens.shape)}, True where a token is real, not {given}."
+        )
+
+
+def check_range(tokens: Tensor, vocab: int) -> None:
+    """Say which token is not in the vocabulary."""
+    outside = (tokens < 0) | (tokens >= vocab)
+    if outside.any():
+        row, at = outside.nonzero()[0].tolist()
+        raise WonderlandError(
+            f"Token {int(tokens[row, at])} in row {row}, position {at} is not in the vocabulary: "
+            f"tokens are 0 to {vocab - 1}."
+        )
+
+
+def check_sizes(name: str, **sizes: Any) -> None:
+    """Say which size is not a whole number of at least 1."""
+    for what, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise WonderlandError(f"{name} needs {what} to be a whole number of at least 1, not {size!r}.")
+
+
+def check_classes(classes: Any, name: str) -> None:
+    """Say that one class leaves nothing to tell apart."""
+    if not isinstance(classes, int) or classes < 2:
+        raise WonderlandError(f"{name} tells at least two classes apart, not {classes!r}.")
+
+
+def check_pad(pad: Any, vocab: int, name: str) -> None:
+    """Say that padding is no token of the vocabulary."""
+    if pad is not None and (not isinstance(pad, int) or not 0 <= pad < vocab):
+        raise WonderlandError(f"{name} takes the id of padding from 0 to {vocab - 1}, or None for none, not {pad!r}.")
+
+
+def look_up(tokens: Tensor, table: Tensor) -> Tensor:
+    """The rows of a table (vocab, dim) that tokens name; one outside of it meets a sentence."""
+    if not tokens.is_cpu and not torch.compiler.is_compiling():
+        check_range(tokens, len(table))
+    try:
+        return nn.functional.embedding(tokens, table)
+    except IndexError:
+        # The lookup on a CPU compares every token anyway: a sentence costs nothing until it is needed.
+        check_range(tokens, len(table))
+        raise
+
+
+def real(tokens: Tensor, mask: Tensor | None, pad: int | None) -> Tensor:
+    """Where tokens are real, (b, t): shown by the mask, and not padding.
+
+    >>> real(torch.tensor([[5, 7, 0]]), None, 0)
+    tensor([[ True,  True, False]])
+    """
+    shown = torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask
+    return shown if pad is None else shown & (tokens != pad)
+
+
+def gathered(tokens: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows with their real tokens first, in their order, and the mask that goes with them.
+
+    >>> gathered(torch.tensor([[0, 5, 7]]), torch.tensor([[False, True, True]]))
+    (tensor([[5, 7, 0]]), tensor([[ True,  True, False]]))
+    """
+    index = (~shown).to(torch.uint8).argsort(dim=1, stable=True)
+    return tokens.gather(1, index), shown.gather(1, index)
