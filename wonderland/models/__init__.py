@@ -1,10 +1,11 @@
 """Named architectures, each a short file built from nn."""
 
-from wonderland.models import linear
+from wonderland.models import generation, linear
 from wonderland.models.birnn import BiRNN
 from wonderland.models.convnet import ConvNet
 from wonderland.models.costs import cost_table
 from wonderland.models.decoder import Decoder
+from wonderland.models.generation import generate, write
 from wonderland.models.gpt2 import from_gpt2
 from wonderland.models.packed import packed
 from wonderland.models.tablenet import TableNet
@@ -21,6 +22,9 @@ __all__ = [
     "approximate_with_relu",
     "cost_table",
     "from_gpt2",
+    "generate",
+    "generation",
     "linear",
     "packed",
+    "write",
 ]

@@ -7,14 +7,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Part, Spec, WonderlandError, find, part
-from wonderland.models.costs import costs, resting
+from wonderland.models.costs import costs
+from wonderland.models.generation import generate
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
 from wonderland.nn.mixer import hide, lengths, positions
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Position, Rotary
 from wonderland.nn.stack import Stack
-from wonderland.nn.state import COUNT, Layout, State, consuming, fits, misfit, other_type
+from wonderland.nn.state import COUNT, Layout, State, fits, misfit, other_type
 from wonderland.ops import steps
 
 
@@ -209,17 +210,10 @@ class Decoder(Part, nn.Module):
             raise WonderlandError(
                 f"Sampling takes at least one step and a temperature of at least 0, not {count} and {temperature}."
             )
-        with resting(self), torch.no_grad(), consuming():
-            written, state, given = [], None, tokens
-            for _ in range(count):
-                found = self.step(given, state, None)
-                if found is None:
-                    h, state = self.proceed(given, state, None)
-                    found = self.logits(h[:, -1:]), state
-                logits, state = found
-                given = _draw(logits[:, -1], temperature, generator).to(tokens.dtype)
-                written.append(given)
-        return torch.cat(written, 1)
+        self.check(tokens, None)
+        seed = 0 if temperature == 0 else int(torch.randint(1 << 62, (), generator=generator))
+        written = generate(self, tokens, count, temperature=temperature, seed=seed).tokens
+        return torch.tensor(written, dtype=tokens.dtype, device=tokens.device)
 
     def start(self, batch: int) -> State:
         """The state before the first token, written out (`stream` takes None for it)."""
@@ -345,9 +339,3 @@ def _to_the_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor |
 
 def _take(h: Tensor, index: Tensor) -> Tensor:
     return h.gather(1, index.unsqueeze(-1).expand(-1, -1, h.shape[2]))
-
-
-def _draw(logits: Tensor, temperature: float | int, generator: torch.Generator | None) -> Tensor:
-    if temperature == 0:
-        return logits.argmax(-1, keepdim=True)
-    return torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator)

@@ -1,0 +1,37 @@
+"""What a text must match, as generation asks for it: which tokens may come next, and when the text may end."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+
+class Constraint(ABC):
+    """A set of texts over the bytes that tokens write (`pieces`), walked token by token from `start`.
+
+    States are whatever the constraint likes; `left` is the number of tokens that may still be written.
+    """
+
+    pieces: Sequence[bytes]
+    start: Any
+
+    @abstractmethod
+    def allowed(self, state: Any, left: int) -> Tensor:
+        """Which tokens (vocab,) may come next, so that the text can still be completed within `left` tokens."""
+
+    @abstractmethod
+    def after(self, state: Any, token: int) -> Any:
+        """The state after an allowed token."""
+
+    @abstractmethod
+    def accepts(self, state: Any) -> bool:
+        """Whether the text may end here."""
+
+    @abstractmethod
+    def final(self, state: Any, left: int) -> bool:
+        """Whether the text may end here and no token may follow."""
+
+    @abstractmethod
+    def check(self, count: int) -> None:
+        """Say so when no text can be completed within `count` tokens."""

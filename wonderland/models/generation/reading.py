@@ -1,0 +1,68 @@
+"""How a model is read while it writes: at rest, without gradients, the last position of each row only."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wonderland.core import WonderlandError
+from wonderland.models.generation.prompts import Prompts
+from wonderland.nn.state import consuming
+
+
+class Reader:
+    """A language model as generation sees it: `begin` reads prompts, `step` one token more of each row.
+
+    Every call leaves the model in the mode it was in, so that a caller who looks at tokens between two steps finds
+    everything as it was. A state that was handed in is never written to; those made here are, where that is faster.
+    """
+
+    def __init__(self, model: Any):
+        if not callable(getattr(model, "stream", None)):
+            raise WonderlandError(
+                f"A {type(model).__name__} cannot write: a language model has stream(tokens, state, mask), "
+                "which returns logits and the next state."
+            )
+        self.model = model
+        modules = model.modules() if hasattr(model, "modules") else ()
+        self._awake = [module for module in modules if module.training]
+        # A head over a large vocabulary costs more than all else: only the last position goes through it.
+        self._headless = hasattr(model, "proceed") and hasattr(model, "logits")
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """The model as in evaluation, without gradients."""
+        for module in self._awake:
+            module.training = False
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            for module in self._awake:
+                module.training = True
+
+    def begin(self, prompts: Prompts, state: Any = None) -> tuple[Tensor, Any]:
+        """The logits (b, vocab) after each prompt, and the state."""
+        with self.resting():
+            if self._headless:
+                h, state = self.model.proceed(prompts.tokens, state, prompts.mask)
+                return self.model.logits(_last(h, prompts.last)), state
+            logits, state = self.model.stream(prompts.tokens, state, prompts.mask)
+            return _last(logits, prompts.last), state
+
+    def step(self, tokens: list[int], state: Any, device: Any) -> tuple[Tensor, Any]:
+        """The logits (b, vocab) after one token more of each row, and the next state; the state given is used up."""
+        with self.resting(), consuming():
+            logits, state = self.model.stream(torch.tensor(tokens, device=device).unsqueeze(1), state)
+            return logits[:, -1], state
+
+    def follow(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """The logits (b, t, vocab) of several tokens more; the state given can be continued again."""
+        with self.resting():
+            return self.model.stream(tokens, state)
+
+
+def _last(h: Tensor, last: Tensor | None) -> Tensor:
+    return h[:, -1] if last is None else h[torch.arange(len(h), device=h.device), last]

@@ -1,0 +1,126 @@
+"""Rules that reshape what a model says of the next token: pure functions on logits, each with its equation.
+
+A token that a rule takes out gets the logit -inf. With p = softmax(logits) throughout; tokens that tie are kept together, so
+that no rule depends on an order of sorting.
+"""
+
+import math
+
+from torch import Tensor
+
+FIRST = 1024  # how many of the largest are looked at before a whole vocabulary is sorted
+
+
+def temper(logits: Tensor, temperature: float | int) -> Tensor:
+    r"""Temperature: sharper below 1, flatter above.
+
+    .. math:: p_i \propto \exp(z_i / \tau)
+
+    Shapes: logits (..., vocab) -> the same. Book: Alice 8.4.
+
+    >>> import torch
+    >>> temper(torch.tensor([1.0, 2.0]), 0.5)
+    tensor([2., 4.])
+    """
+    if temperature == 1:
+        return logits
+    if temperature < 1e-3:
+        # The same distribution, without a quotient that overflows.
+        logits = logits - logits.amax(-1, keepdim=True)
+    return logits / temperature
+
+
+def top_k(logits: Tensor, k: int) -> Tensor:
+    r"""Only the k most likely tokens.
+
+    .. math:: \{ i : z_i \ge z_{(k)} \}
+
+    Shapes: logits (..., vocab) -> the same. Paper: Fan et al., 2018.
+
+    >>> import torch
+    >>> top_k(torch.tensor([1.0, 3.0, 2.0]), 2)
+    tensor([-inf, 3., 2.])
+    """
+    if k >= logits.shape[-1]:
+        return logits
+    return logits.masked_fill(logits < logits.topk(k).values[..., -1:], -math.inf)
+
+
+def top_p(logits: Tensor, p: float | int) -> Tensor:
+    r"""The nucleus: the fewest most likely tokens that together have probability p.
+
+    .. math:: \{ i : \textstyle\sum_{j : p_j > p_i} p_j < p \}
+
+    Shapes: logits (..., vocab) -> the same. Paper: Holtzman et al., 2020.
+
+    >>> import torch
+    >>> top_p(torch.tensor([0.5, 0.3, 0.2]).log(), 0.7).exp()
+    tensor([0.5000, 0.3000, 0.0000])
+    """
+    if p >= 1:
+        return logits
+    total = logits.logsumexp(-1, keepdim=True)
+    few = min(FIRST, logits.shape[-1])
+    largest = logits.topk(few).values
+    mass = (largest - total).exp().cumsum(-1)
+    if few < logits.shape[-1] and not bool((mass[..., -1] >= p).all()):
+        largest = logits.sort(descending=True).values
+        mass = (largest - total).exp().cumsum(-1)
+    # The first token whose mass reaches p is the last that is kept.
+    last = (mass < p).sum(-1, keepdim=True).clamp_max(largest.shape[-1] - 1)
+    return logits.masked_fill(logits < largest.gather(-1, last), -math.inf)
+
+
+def min_p(logits: Tensor, p: float | int) -> Tensor:
+    r"""Tokens at least p times as likely as the most likely one.
+
+    .. math:: \{ i : p_i \ge p \max_j p_j \}
+
+    Shapes: logits (..., vocab) -> the same. Paper: Nguyen et al., 2024.
+
+    >>> import torch
+    >>> min_p(torch.tensor([0.5, 0.3, 0.2]).log(), 0.5).exp()
+    tensor([0.5000, 0.3000, 0.0000])
+    """
+    if p <= 0:
+        return logits
+    return logits.masked_fill(logits < logits.amax(-1, keepdim=True) + math.log(p), -math.inf)
+
+
+def typical(logits: Tensor, mass: float | int) -> Tensor:
+    r"""Locally typical tokens: those whose surprise is nearest to the expected one, until they have the mass.
+
+    .. math:: d_i = \lvert -\log p_i - H(p) \rvert, \qquad \{ i : \textstyle\sum_{j : d_j < d_i} p_j < m \}
+
+    Shapes: logits (..., vocab) -> the same. Paper: Meister et al., 2023.
+
+    >>> import torch
+    >>> typical(torch.tensor([0.6, 0.3, 0.1]).log(), 0.2).exp()
+    tensor([0.0000, 0.3000, 0.0000])
+    """
+    if mass >= 1:
+        return logits
+    surprise = -logits.log_softmax(-1)
+    chances = (-surprise).exp()
+    entropy = (chances * surprise).nansum(-1, keepdim=True)
+    distance = (surprise - entropy).abs()
+    nearest, order = distance.sort()
+    reached = chances.gather(-1, order).cumsum(-1)
+    last = (reached < mass).sum(-1, keepdim=True).clamp_max(logits.shape[-1] - 1)
+    return logits.masked_fill(distance > nearest.gather(-1, last), -math.inf)
+
+
+def penalise(logits: Tensor, seen: Tensor, penalty: float | int) -> Tensor:
+    r"""Tokens that stand in the prompt or were written already become less likely (penalty above 1) or more (below).
+
+    .. math:: z_i \leftarrow z_i / \theta \ \text{if}\ z_i > 0 \ \text{else}\ \theta z_i, \qquad i \in \mathrm{seen}
+
+    Shapes: logits (..., vocab), seen (..., vocab) bool -> the same. Paper: Keskar et al., 2019.
+
+    >>> import torch
+    >>> penalise(torch.tensor([2.0, -2.0, 1.0]), torch.tensor([True, True, False]), 2.0)
+    tensor([ 1., -4.,  1.])
+    """
+    if penalty == 1:
+        return logits
+    return logits.where(~seen, (logits / penalty).where(logits > 0, logits * penalty))
