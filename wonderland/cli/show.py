@@ -66,7 +66,8 @@ def beginning(found: Any, plan: Any, finished: bool) -> None:
         return
     sizes = ", ".join(f"{name} {len(rows):,}" for name, rows in plan.parts.parts.items() if len(rows))
     folds = f" in {plan.recipe.folds} folds" if plan.recipe.folds else ""
-    console.print(f"Rows: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
+    what = "Tokens" if found.kind == "corpus" else "Rows"
+    console.print(f"{what}: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
     if plan.parts.note:
         note(plan.parts.note)
 
@@ -134,8 +135,13 @@ def remarks(found: dict[str, Any]) -> list[str]:
 def ending(run: Any) -> None:
     """The metrics of a finished run, and where to look next."""
     found = run.facts["measured"]["test"]
-    measured(f"Test: {counted(found['rows'], 'row')} never seen in training", found)
+    what = "token" if hasattr(run, "write") else "row"
+    measured(f"Test: {counted(found['rows'], what)} never seen in training", found)
     console.print(f"Report: {escape(str(run.folder / 'report.html'))}", highlight=False, soft_wrap=True)
+    if hasattr(run, "write"):
+        words = f"Write: wonderland generate {shlex.quote(str(run.folder))} --prompt '...'"
+        console.print(escape(words), highlight=False, soft_wrap=True)
+        return
     console.print(
         f"Predict: wonderland predict {escape(shlex.quote(str(run.folder)))} NEWDATA -o predictions.csv",
         highlight=False,

@@ -14,8 +14,12 @@ from wonderland.data.split import Split, split
 from wonderland.data.table import Table
 from wonderland.data.table_encoder import TableEncoder
 from wonderland.data.text import (
+    Corpus,
+    CorpusEncoder,
     Documents,
     PackedDocuments,
+    TextEncoder,
+    Texts,
     TokenFile,
     Tokenizer,
     Windows,
@@ -28,6 +32,8 @@ __all__ = [
     "Augment",
     "Batches",
     "Column",
+    "Corpus",
+    "CorpusEncoder",
     "Dataset",
     "Documents",
     "Encoder",
@@ -38,6 +44,8 @@ __all__ = [
     "Split",
     "Table",
     "TableEncoder",
+    "TextEncoder",
+    "Texts",
     "TokenFile",
     "Tokenizer",
     "Windows",

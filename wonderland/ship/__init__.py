@@ -1,11 +1,13 @@
 """Run: save, load, predict."""
 
+from wonderland.ship.language import LanguageRun
 from wonderland.ship.run import Run, load, load_encoder, outputs, read_task
 from wonderland.ship.store import FORMAT, load_model, read_config, save_model
 from wonderland.ship.tables import read_kind, write_table
 
 __all__ = [
     "FORMAT",
+    "LanguageRun",
     "Run",
     "load",
     "load_encoder",

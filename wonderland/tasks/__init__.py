@@ -2,9 +2,19 @@
 
 from wonderland.tasks import losses, penalties
 from wonderland.tasks.classification import Classification
+from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.regression import Regression
 
 Task = Classification | Regression
 
-__all__ = ["Classification", "Regression", "Task", "gradient_noise", "label_noise", "losses", "penalties"]
+__all__ = [
+    "Classification",
+    "LanguageModelling",
+    "Regression",
+    "Task",
+    "gradient_noise",
+    "label_noise",
+    "losses",
+    "penalties",
+]

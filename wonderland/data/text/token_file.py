@@ -37,6 +37,7 @@ class TokenFile:
         refusal = WonderlandError(f"{self.path} is not a token file: it is damaged or not ours.")
         try:
             kind = header["tokens"]["dtype"]
+            self.about = {str(name): str(value) for name, value in about.items()}
             self.vocab, self.digest, self.tokenizer = int(about["vocab"]), str(about["digest"]), str(about["tokenizer"])
             with open_plain(self.path) as file:
                 start = 8 + struct.unpack("<Q", file.read(8))[0]
@@ -82,6 +83,7 @@ def write_tokens(
     path: str | Path,
     *,
     end: bool = True,
+    begin: bool = False,
     about: dict[str, str] | None = None,
     told: Callable[[int], Any] | None = None,
 ) -> TokenFile:
@@ -92,17 +94,21 @@ def write_tokens(
         tokenizer: what cuts the text.
         path: the file; it appears whole or not at all.
         end: put the tokenizer's end token, if it has one, after each document.
+        begin: put its begin token before each document; the end token serves where there is none.
         about: more metadata, text by name.
         told: called with the bytes of text read so far, now and then.
     """
     path = Path(path)
     after = tokenizer.end if end else None
+    before = (tokenizer.end if tokenizer.begin is None else tokenizer.begin) if begin else None
     kind = "U16" if tokenizer.vocab <= 1 << 16 else "U32"
     asides = [path.with_name(f".{path.name}.{os.getpid()}.{name}") for name in ("part", "documents", "bytes")]
     try:
         with asides[0].open("wb") as tokens, asides[1].open("wb") as documents, asides[2].open("wb") as sizes:
             tokens.write(b"\0" * (8 + HEADER))
-            count, digest, texts = _stream(pieces, tokenizer, DTYPES[kind], after, tokens, documents, sizes, told)
+            count, digest, texts = _stream(
+                pieces, tokenizer, DTYPES[kind], (before, after), tokens, documents, sizes, told
+            )
             if not count:
                 raise WonderlandError("There is no text to write as tokens: every document is empty.")
             documents.flush()
@@ -122,7 +128,7 @@ def _stream(
     pieces: Iterable[tuple[str, bool]],
     tokenizer: Tokenizer,
     dtype: np.dtype,
-    after: int | None,
+    around: tuple[int | None, int | None],
     tokens: Any,
     documents: Any,
     sizes: Any,
@@ -131,24 +137,26 @@ def _stream(
     """Blocks of pieces to tokens on disk; how many, and the digests of tokens and of text."""
     digest, text_digest = hashlib.sha256(), hashlib.sha256()
     count = read = begun = 0
-    last = np.zeros(1, dtype) if after is None else np.array([after], dtype)
+    first, last = (b"" if one is None else np.array([one], dtype).tobytes() for one in around)
     documents.write(struct.pack("<q", 0))
     sizes.write(struct.pack("<q", 0))
     for block, found in _ahead(pieces, tokenizer):
         for (text, ends), ids in zip(block, found, strict=True):
             small = ids.astype(dtype)
             data = small.tobytes()
+            if first and len(small) and count == begun:
+                data = first + data
             tokens.write(data)
             digest.update(data)
-            count += len(small)
+            count += len(data) // dtype.itemsize
             utf8 = text.encode()
             text_digest.update(utf8)
             read += len(utf8)
             if not ends:
                 continue
-            if after is not None and count > begun:
-                tokens.write(last.tobytes())
-                digest.update(last.tobytes())
+            if last and count > begun:
+                tokens.write(last)
+                digest.update(last)
                 count += 1
             if count > begun:
                 documents.write(struct.pack("<q", count))

@@ -18,14 +18,17 @@ class Writer:
 
     def __init__(self, pieces: list[bytes], *, strip: bool = False):
         self.pieces = pieces
-        self._strip = strip
+        self._strip = self.strips = strip
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token: int) -> str:
         """The text that this token completes; it may be empty."""
         if not 0 <= token < len(self.pieces):
             raise WonderlandError(f"Token {token} is not in the vocabulary: tokens are 0 to {len(self.pieces) - 1}.")
-        piece = self.pieces[token]
+        return self.feed(self.pieces[token])
+
+    def feed(self, piece: bytes) -> str:
+        """The text that these bytes complete."""
         if self._strip and piece:
             self._strip = False
             piece = piece.removeprefix(b" ")
