@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from typing import Any
 
 
 def options(verb: argparse.ArgumentParser) -> None:
@@ -26,7 +27,7 @@ def sampling(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--seed", type=int, default=0, help="the same seed gives the same text (default 0)")
 
 
-def chosen(found: argparse.Namespace) -> dict:
+def chosen(found: argparse.Namespace) -> dict[str, Any]:
     """The sampling options that were given."""
     names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
     return {name: getattr(found, name) for name in names if getattr(found, name) is not None}
@@ -44,7 +45,7 @@ def run(found: argparse.Namespace) -> int:
     return 0
 
 
-def opened(folder: str):
+def opened(folder: str) -> Any:
     """A run that writes; any other is refused in a sentence."""
     from wonderland.core.glance import glance
 

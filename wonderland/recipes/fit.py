@@ -247,7 +247,7 @@ def _report(folder: Path, plan: Any, config: dict[str, Any]) -> None:
     if path.exists() and path.read_text(errors="replace").endswith(mark + "\n"):
         return
     run = load(folder, model=plan.own)
-    gathered = language_facts if isinstance(plan.dataset, Corpus) else facts
+    gathered: Any = language_facts if isinstance(plan.dataset, Corpus) else facts
     write_text(path, render(gathered(run, plan)) + mark + "\n")
 
 

@@ -65,7 +65,7 @@ class LanguageRun(Run):
     def write(self, prompt: str = "", count: int = 200, *, stop: Any = (), **options: Any) -> Iterator[str]:
         """`generate` piece by piece: text as soon as its characters are whole."""
         given = self.read(prompt)
-        ends = [stop] if isinstance(stop, str) else list(stop)
+        ends: list[Any] = [stop] if isinstance(stop, str) else list(stop)
         if self.tokenizer.end is not None:
             ends.append(self.tokenizer.end)
         pieces = self.tokenizer.pieces()

@@ -1,6 +1,7 @@
 """What a language model needs to read new text: its tokenizer, and how many tokens it learned to look back."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,11 @@ class CorpusEncoder(Encoder):
 
     def open(self, source: Any, *, need_target: bool = False) -> Any:
         """New documents: a path, or texts in a list."""
+        if isinstance(source, str | Path):
+            return read_documents(source, column=self.column, lines=self.lines)
         if isinstance(source, list | tuple) and all(isinstance(text, str) for text in source):
             return _InMemory(list(source))
-        documents = read_documents(source, column=self.column, lines=self.lines)
-        return documents
+        raise WonderlandError(f"A language model reads a path or a list of texts, not {type(source).__name__}.")
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -67,8 +69,6 @@ class _InMemory(Documents):
     """Texts that are there already."""
 
     def __init__(self, texts: list[str]):
-        from pathlib import Path
-
         super().__init__(Path("texts"))
         self._texts = texts
 

@@ -126,7 +126,7 @@ class TextEncoder(Encoder):
         labels = None
         if need_target and self.target is not None and self.target in frame.columns:
             labels = [str(value) for value in frame[self.target]]
-        elif self.target in frame.columns and frame[self.target].notna().all():
+        elif self.target in frame.columns and bool(pd.Series(frame[self.target]).notna().all()):
             labels = [str(value) for value in frame[self.target]]
             labels = labels if set(labels) <= set(self.classes or ()) else None
         texts = ["" if pd.isna(cell) else str(cell) for cell in cells]

@@ -100,7 +100,7 @@ class Texts(Dataset):
         if said:
             text = (
                 f"Column {column!r} holds free text and {target!r} the answers, so this is read as texts with classes; "
-                "kind='table' reads it as a table."
+                "the kind table reads it as a table."
             )
             findings.append(Finding("text", column, len(frame), text))
         y, found, classes, rows = read_target(read_column(target, pd.Series(frame[target])), task, findings)
@@ -136,7 +136,7 @@ class Texts(Dataset):
         pairs = [line.split(None, 1) for line in documents.documents()]
         frame = pd.DataFrame({"text": [pair[1] if len(pair) > 1 else "" for pair in pairs]})
         frame["label"] = [pair[0].removeprefix("__label__") for pair in pairs]
-        text = f"Each line of {path.name} begins with a label: it is read as texts with classes; kind='corpus' reads it as plain text."
+        text = f"Each line of {path.name} begins with a label: it is read as texts with classes; the kind corpus reads it as plain text."
         findings = [Finding("text", path.name, len(frame), text), *documents.findings]
         origin = {"path": str(path.absolute()), "options": {"kind": "text"}}
         return cls.from_frame(
