@@ -1,14 +1,15 @@
 """Stated numbers: a lab returns what it measured beside what it states, and fails when one is missed."""
 
 import argparse
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from wonderland.core import write_text
+from wonderland.core import WonderlandError, write_text
 
 
 @dataclass(frozen=True)
@@ -43,19 +44,48 @@ def equal(words: str, measured: Any, stated: Any) -> Claim:
     return Claim(f"{words}: {stated}", f"{measured}", measured == stated)
 
 
-Lab = Callable[[], tuple[list[Claim], str, dict[str, str]]]
+Lab = Callable[..., tuple[list[Claim], str, dict[str, str]]]
+DATA = {"--data": {"help": "the file, or the folder that holds it; else the folder in WONDERLAND_DATA, else ./data"}}
 
 
-def run(name: str, words: str | None, lab: Lab, given: Sequence[str] | None = None) -> int:
-    """Run a lab: print its table and its stated numbers, write its pictures; 0 when every number is reached, else 1."""
+def run(
+    name: str,
+    words: str | None,
+    lab: Lab,
+    given: Sequence[str] | None = None,
+    more: Mapping[str, Mapping[str, Any]] | None = None,
+) -> int:
+    """Run a lab: print its table and its stated numbers, write its pictures.
+
+    The answer is 0 when every number is reached, 1 when one is missed, 2 when the lab could not run. `more` are options of
+    the lab's own, as `add_argument` takes them; it is called with their values.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m examples.{name}", description=words)
     parser.add_argument("--out", default=f"runs/{name}", help="the folder where the pictures go")
-    out = Path(parser.parse_args(given).out)
+    for option, settings in (more or {}).items():
+        parser.add_argument(option, **settings)
+    options = vars(parser.parse_args(given))
+    out = Path(options.pop("out"))
     torch.set_num_threads(1)
-    claims, report, pictures = lab()
+    try:
+        claims, report, pictures = lab(**options)
+    except WonderlandError as error:
+        print(error, file=sys.stderr)
+        return 2
     out.mkdir(parents=True, exist_ok=True)
     for title, picture in pictures.items():
         write_text(str(out / f"{title}.svg"), picture)
     told = "\n".join(map(str, claims))
     print(f"{report}\n\n{told}\n\nPictures: {', '.join(str(out / f'{title}.svg') for title in pictures)}")
     return 0 if all(claim.met for claim in claims) else 1
+
+
+def spread(values: Sequence[float], digits: int = 4) -> str:
+    """Mean and standard deviation of several seeds, in words.
+
+    >>> spread([1.0, 2.0, 3.0])
+    '2.0000 ± 1.0000 (3 seeds)'
+    """
+    mean = sum(values) / len(values)
+    wide = (sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)) ** 0.5
+    return f"{mean:.{digits}f} ± {wide:.{digits}f} ({len(values)} seeds)"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
@@ -66,9 +67,14 @@ class BatchNorm(Norm):
     def _by_batch(self, x: Tensor, rows: Tensor) -> Tensor:
         if len(rows) < 2:
             raise WonderlandError("BatchNorm takes at least two tokens to train on: the variance of one says nothing.")
-        variance, mean = torch.var_mean(rows, 0, correction=0)
         if self.seen is not None:
             self.seen(rows.detach())
+        if rows.numel() == x.numel() and rows.dtype == self.mean.dtype:
+            # Nothing is hidden: the same as below as one kernel, which matters where steps are small.
+            return F.batch_norm(
+                rows, self.mean, self.variance, self.weight, self.bias, True, self.rate, self.eps
+            ).view_as(x)
+        variance, mean = torch.var_mean(rows, 0, correction=0)
         with torch.no_grad():
             self.mean.lerp_(mean.detach().to(self.mean.dtype), self.rate)
             unbiased = variance.detach() * (len(rows) / (len(rows) - 1))

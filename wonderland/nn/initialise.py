@@ -123,13 +123,39 @@ def zero_residuals(model: nn.Module) -> int:
         elif isinstance(module, Block) and module.scales is not None:
             last += [[scale] for scale in module.scales]
         elif isinstance(module, Block):
-            last += [_final(branch) for branch in module.parts()]
+            last += [_final(branch, "zero_residuals") for branch in module.parts()]
     if not last:
         raise WonderlandError("zero_residuals takes a model with residual branches, and this one has none.")
     with torch.no_grad():
         for branch in last:
             for value in branch:
                 value.zero_()
+    return len(last)
+
+
+def gpt2(model: nn.Module, *, deviation: float | int = 0.02, generator: torch.Generator | None = None) -> int:
+    r"""Begin as GPT-2 does: every matrix and table normal, what ends a residual branch smaller; returns how many do.
+
+    .. math:: w \sim N(0, \sigma^2), \qquad w_\text{last} \sim N(0, \sigma^2 / n), \qquad b = 0
+
+    n counts the residual branches of the model's blocks, two a layer in a transformer: their sum begins as large as one.
+    Paper: Radford et al., 2019.
+
+    >>> from wonderland.nn.mlp import MLP
+    >>> gpt2(nn.Sequential(*[Block(4, MLP.spec()) for _ in range(3)]))
+    3
+    """
+    deviation = _positive(deviation, "deviation", "gpt2")
+    last = [_final(branch, "gpt2")[0] for one in model.modules() if isinstance(one, Block) for branch in one.parts()]
+    if not last:
+        raise WonderlandError("gpt2 takes a model with residual blocks, and this one has none.")
+    ends = {id(weight) for weight in last}
+    for module in model.modules():
+        for name, value in module.named_parameters(recurse=False):
+            if name == "bias":
+                nn.init.zeros_(value)
+            elif value.dim() > 1:
+                _draw(value, deviation / math.sqrt(len(last)) if id(value) in ends else deviation, False, generator)
     return len(last)
 
 
@@ -166,12 +192,12 @@ def signal(layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor, *, seed: int
     return Signal([size(value) for value in outputs], [size(value) for value in slopes])
 
 
-def _final(branch: Any) -> list[Tensor]:
+def _final(branch: Any, name: str) -> list[Tensor]:
     layer = getattr(branch, "out", None)
     layer = layer if isinstance(layer, nn.Linear) else getattr(branch, "outward", None)
     if not isinstance(layer, nn.Linear):
         raise WonderlandError(
-            f"zero_residuals finds no last matrix in {type(branch).__name__}: give its Block a layer_scale instead."
+            f"{name} finds no last matrix in {type(branch).__name__}: give its Block a layer_scale instead."
         )
     return [layer.weight] if layer.bias is None else [layer.weight, layer.bias]
 

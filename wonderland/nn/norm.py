@@ -52,7 +52,7 @@ class LayerNorm(Norm):
         self.bias = nn.Parameter(torch.zeros(dim)) if bias else None
 
     def branch(self, program: steps.Program) -> bool:
-        weight, bias = self._parameters["weight"], self._parameters["bias"]
+        weight, bias = self._parameters["weight"], self._parameters.get("bias")
         program.add(steps.LAYER_NORM, (), (weight, bias), (), self.eps)
         return weight is not None and weight.dtype == program.dtype
 

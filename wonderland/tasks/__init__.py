@@ -1,6 +1,6 @@
 """What is learned: loss, metrics, decoding."""
 
-from wonderland.tasks import losses, penalties
+from wonderland.tasks import losses, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.noise import gradient_noise, label_noise
@@ -17,4 +17,5 @@ __all__ = [
     "label_noise",
     "losses",
     "penalties",
+    "text",
 ]

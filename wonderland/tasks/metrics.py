@@ -202,6 +202,7 @@ def bleu(reference: Sequence[Any], predicted: Sequence[Any], longest: int = 4) -
     >>> bleu("the cat is on the mat".split(), "the cat is on a mat".split())
     0.537284965911771
     """
+    _written(reference, "bleu")
     precisions = [_precision(reference, predicted, n) for n in range(1, longest + 1)]
     if not all(precisions):
         return 0.0
@@ -218,6 +219,7 @@ def d2l_bleu(reference: Sequence[Any], predicted: Sequence[Any], longest: int = 
     >>> d2l_bleu("il est calme .".split(), "il est calme .".split())
     1.0
     """
+    _written(reference, "d2l_bleu")
     found = _brevity(reference, predicted)
     for n in range(1, min(longest, len(predicted)) + 1):
         found *= _precision(reference, predicted, n) ** 0.5**n
@@ -230,6 +232,11 @@ def _precision(reference: Sequence[Any], predicted: Sequence[Any], n: int) -> fl
         Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)) for words in (reference, predicted)
     )
     return (wanted & found).total() / found.total() if found else 0.0
+
+
+def _written(reference: Sequence[Any], name: str) -> None:
+    if not len(reference):
+        raise WonderlandError(f"{name} got an empty reference: there is nothing to compare with.")
 
 
 def _brevity(reference: Sequence[Any], predicted: Sequence[Any]) -> float:

@@ -1,0 +1,85 @@
+"""makemore's defaults: four layers, four heads, width 64, batches of 32 names, AdamW at a constant rate."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from examples.lab.names import ALPHABET, NUMBERS
+from wonderland import optim
+from wonderland.models import Decoder
+from wonderland.nn import MLP, Attention, LayerNorm, Learned
+
+STEPS, BATCH, EVERY = 30_000, 32, 500
+
+
+def rows(words: list[str], longest: int) -> tuple[Tensor, Tensor]:
+    """Names after their start, and what follows each place, -1 where nothing is asked: (n, longest + 1) each.
+
+    >>> rows(["ab"], 3)
+    (tensor([[0, 1, 2, 0]]), tensor([[ 1,  2,  0, -1]]))
+    """
+    x = torch.zeros(len(words), longest + 1, dtype=torch.int64)
+    y = torch.full_like(x, -1)
+    for row, word in enumerate(words):
+        numbers = torch.tensor([NUMBERS[letter] for letter in word])
+        x[row, 1 : len(word) + 1] = numbers
+        y[row, : len(word)] = numbers
+        y[row, len(word)] = 0
+    return x, y
+
+
+def network(longest: int) -> Decoder:
+    """GPT-2 in small, with the beginnings that torch gives to linear layers and tables."""
+    model = Decoder(
+        len(ALPHABET),
+        dim=64,
+        depth=4,
+        mixer=Attention.spec(heads=4, bias=True),
+        channel=MLP.spec(activation="gelu_tanh", bias=True),
+        position=Learned.spec(length=longest + 1),
+        norm=LayerNorm.spec(),
+        tie=False,
+    )
+    assert model.head is not None
+    model.head.reset_parameters()
+    model.embedding.reset_parameters()
+    nn.init.normal_(model.position.weight)  # pyright: ignore
+    return model
+
+
+def train(words: list[str], *, seed: int, steps: int = STEPS):
+    """A trained model at its best test loss, as makemore keeps it, and (step, test loss) on the way."""
+    torch.manual_seed(seed)
+    order = torch.randperm(len(words)).tolist()
+    longest = max(map(len, words))
+    x, y = rows([words[i] for i in order[:-1000]], longest)
+    held = rows([words[i] for i in order[-1000:]], longest)
+    model = network(longest)
+    update = optim.AdamW(model.parameters(), lr=5e-4, weight_decay=0.01, betas=(0.9, 0.99), eps=1e-8)
+    best, kept, curve = float("inf"), {}, []
+    for step in range(steps):
+        picked = torch.randint(len(x), (BATCH,))
+        loss = _loss(model, x[picked], y[picked])
+        update.zero_grad()
+        loss.backward()
+        update.step()
+        if (step + 1) % EVERY == 0 or step + 1 == steps:
+            curve.append((step + 1, score(model, *held)))
+            print(f"seed {seed}, step {step + 1}: {loss.item():.4f}, test {curve[-1][1]:.4f}", flush=True)
+            if curve[-1][1] < best:
+                best, kept = curve[-1][1], {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(kept)
+    return model, curve
+
+
+@torch.no_grad()
+def score(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    """Nats a letter."""
+    model.eval()
+    found = _loss(model, x, y).item()
+    model.train()
+    return found
+
+
+def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    return F.cross_entropy(model(x).flatten(0, 1), y.flatten(), ignore_index=-1)

@@ -1,0 +1,1 @@
+"""The Time Machine, letter by letter: the recurrent language models of D2L."""

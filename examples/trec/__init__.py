@@ -1,0 +1,1 @@
+"""What kind of answer does a question ask for? TextCNN on TREC."""

@@ -1,0 +1,94 @@
+"""Decomposable attention: two sentences compared word by word, in whatever order they come."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wonderland.core import Part, WonderlandError, part
+from wonderland.models.tokens import check_classes, check_mask, check_pad, check_sizes, check_tokens, look_up, real
+from wonderland.nn.mlp import chance
+from wonderland.ops.softmax import masked_softmax
+
+
+@part
+class DecomposableAttention(Part, nn.Module):
+    r"""Does one sentence follow from another? Attend, compare, aggregate.
+
+    .. math::
+        e_{ij} = F(a_i)^\top F(b_j), \qquad \beta_i = \sum_j \mathrm{softmax}_j(e_{ij})\, b_j, \qquad
+        \alpha_j = \sum_i \mathrm{softmax}_i(e_{ij})\, a_i \\
+        y = W H\Bigl(\bigl[\textstyle\sum_i G([a_i; \beta_i]);\; \sum_j G([b_j; \alpha_j])\bigr]\Bigr) + w
+
+    F, G and H have two layers of `hidden` units with ReLU, each after dropout. The order of the words does not matter.
+
+    Shapes: premise (b, s), hypothesis (b, t) -> logits (b, classes). Padding, on either side, is not read.
+    Book: D2L 16.5. Paper: Parikh et al., 2016.
+
+    >>> model = DecomposableAttention(vocab=20, dim=8, hidden=6)
+    >>> model(torch.tensor([[4, 9, 2]]), torch.tensor([[4, 2, 0, 0]])).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(
+        self,
+        vocab: int,
+        classes: int = 3,
+        *,
+        dim: int = 100,
+        hidden: int = 200,
+        dropout: float | int = 0.2,
+        pad: int | None = 0,
+    ):
+        super().__init__()
+        check_sizes("DecomposableAttention", vocab=vocab, dim=dim, hidden=hidden)
+        check_classes(classes, "DecomposableAttention")
+        check_pad(pad, vocab, "DecomposableAttention")
+        self.vocab, self.classes, self.pad = vocab, classes, pad
+        self.embedding = nn.Embedding(vocab, dim)
+        share = chance(dropout, "DecomposableAttention")
+        self.attend = _layers(dim, hidden, share)
+        self.compare = _layers(2 * dim, hidden, share)
+        self.aggregate = _layers(2 * hidden, hidden, share)
+        self.head = nn.Linear(hidden, classes)
+
+    def laws(self):
+        """What this instance promises; the suite checks it."""
+        from wonderland import laws
+
+        always = (laws.batch_independence, laws.gradients, laws.determinism, laws.save_load, laws.finiteness)
+        return (*always, laws.compiles, laws.permutation_invariance)
+
+    def forward(self, premise: Any, hypothesis: Any, premise_mask: Any = None, hypothesis_mask: Any = None) -> Tensor:
+        if isinstance(premise, Tensor) and isinstance(hypothesis, Tensor) and len(premise) != len(hypothesis):
+            raise WonderlandError(
+                f"DecomposableAttention got {len(premise)} premises and {len(hypothesis)} hypotheses: give pairs."
+            )
+        (a, shown_a), (b, shown_b) = self._embed(premise, premise_mask), self._embed(hypothesis, hypothesis_mask)
+        scores = self.attend(a) @ self.attend(b).transpose(1, 2)
+        both = shown_a.unsqueeze(2) & shown_b.unsqueeze(1)
+        beta = masked_softmax(scores, both) @ b
+        alpha = masked_softmax(scores.transpose(1, 2), both.transpose(1, 2)) @ a
+        sides = [
+            (self.compare(torch.cat([own, other], 2)) * shown.unsqueeze(2)).sum(1)
+            for own, other, shown in ((a, beta, shown_a), (b, alpha, shown_b))
+        ]
+        return self.head(self.aggregate(torch.cat(sides, 1)))
+
+    def _embed(self, tokens: Any, mask: Any) -> tuple[Tensor, Tensor]:
+        check_tokens(tokens, "DecomposableAttention")
+        check_mask(mask, tokens, "DecomposableAttention")
+        shown = real(tokens, mask, self.pad)
+        h = look_up(tokens if mask is None else tokens.masked_fill(~mask, 0), self.embedding.weight)
+        return h * shown.unsqueeze(2), shown
+
+
+def _layers(inputs: int, hidden: int, dropout: float) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Dropout(dropout),
+        nn.Linear(inputs, hidden),
+        nn.ReLU(),
+        nn.Dropout(dropout),
+        nn.Linear(hidden, hidden),
+        nn.ReLU(),
+    )

@@ -1,0 +1,151 @@
+"""Sequence to sequence: one recurrent network reads, another writes, with or without looking back at what was read."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from wonderland.core import Part, WonderlandError, part
+from wonderland.models.language import gathered_read
+from wonderland.models.recurrence import Layer, check_cell
+from wonderland.models.tokens import check_mask, check_range, check_sizes, check_tokens, gathered, look_up
+from wonderland.nn.additive_attention import AdditiveAttention
+from wonderland.nn.mixer import lengths
+from wonderland.nn.mlp import chance
+from wonderland.nn.state import COUNT, Layout, Slot, State, fits, misfit
+
+
+@part
+class Seq2Seq(Part, nn.Module):
+    r"""A recurrent encoder and decoder.
+
+    .. math::
+        h_j &= f(E_{x_j}, h_{j-1}), \qquad s_0 = h_m, \qquad
+        s_i = g([E'_{y_i};\; c_i], s_{i-1}), \qquad z_i = W s_i + b \\
+        c_i &= h_m \quad\text{or, with attention,}\quad c_i = \sum_j \mathrm{softmax}_j\, a(s_{i-1}, h_j)\, h_j
+
+    The decoder begins with the encoder's last states, layer by layer. Without `attention` the context c is what the
+    encoder knew at its last token; with it (Bahdanau's) each step looks at all of them, asked by the state before.
+
+    `prepare(source, source_mask)` reads and gives the state to write from; `stream(tokens, state, mask)` continues it;
+    `forward(source, tokens, source_mask, mask)` is both. Padding may stand on either side and is not read.
+
+    - `source_vocab`: tokens that are read, `vocab`: those that are written. `cell`: "gru", "lstm" or "rnn".
+    - `dropout`: between layers, as in D2L.
+
+    Shapes: source (b, s), tokens (b, t) -> logits (b, t, vocab); state: the decoder's layers, what was read, the count.
+    Book: D2L 10.7, 11.4. Papers: Sutskever et al., 2014; Cho et al., 2014; Bahdanau et al., 2015.
+
+    >>> model = Seq2Seq(source_vocab=10, vocab=12, dim=8, state_size=6, attention=True)
+    >>> model(torch.zeros(2, 5, dtype=torch.int64), torch.zeros(2, 3, dtype=torch.int64)).shape
+    torch.Size([2, 3, 12])
+    """
+
+    def __init__(
+        self,
+        source_vocab: int,
+        vocab: int,
+        *,
+        dim: int = 256,
+        state_size: int = 256,
+        depth: int = 2,
+        cell: str = "gru",
+        attention: bool = False,
+        dropout: float | int = 0.0,
+    ):
+        super().__init__()
+        check_sizes("Seq2Seq", source_vocab=source_vocab, vocab=vocab, dim=dim, state_size=state_size, depth=depth)
+        check_cell(cell, "Seq2Seq")
+        self.source_vocab, self.vocab = source_vocab, vocab
+        self.state_size, self.dropout = state_size, chance(dropout, "Seq2Seq")
+        self.source = nn.Embedding(source_vocab, dim)
+        self.target = nn.Embedding(vocab, dim)
+        deeper = [state_size] * (depth - 1)
+        self.reader = nn.ModuleList(Layer(cell, width, state_size) for width in [dim, *deeper])
+        self.writer = nn.ModuleList(Layer(cell, width, state_size) for width in [dim + state_size, *deeper])
+        self.attention = AdditiveAttention(state_size) if attention else None
+        self.head = nn.Linear(state_size, vocab)
+
+    def laws(self):
+        """What this instance promises; the suite checks it."""
+        from wonderland import laws
+
+        return (laws.batch_independence, laws.gradients, laws.determinism, laws.save_load, laws.finiteness)
+
+    def prepare(self, source: Any, source_mask: Any = None) -> State:
+        """Read a source (b, s); the state from which `stream` writes."""
+        check_tokens(source, "Seq2Seq")
+        check_mask(source_mask, source, "Seq2Seq")
+        if source_mask is not None:
+            if not torch.compiler.is_compiling() and not source_mask.any(1).all():
+                row = int((~source_mask.any(1)).nonzero()[0])
+                raise WonderlandError(f"Seq2Seq got a source_mask whose row {row} has no real token to read.")
+            source, source_mask = gathered(source.masked_fill(~source_mask, 0), source_mask)
+        h = look_up(source, self.source.weight)
+        h, states = self._pass(self.reader, h, [None] * len(self.reader), source_mask)
+        if source_mask is not None:
+            h = h.masked_fill(~source_mask.unsqueeze(-1), 0)
+        if self.attention is not None:
+            read = self.attention.read(h, source_mask)
+        else:
+            read = (h[:, -1] if source_mask is None else h[torch.arange(len(h)), lengths(source_mask) - 1],)
+        return states, read, torch.zeros(len(h), dtype=torch.int64, device=h.device)
+
+    def forward(self, source: Any, tokens: Any, source_mask: Any = None, mask: Any = None) -> Tensor:
+        if isinstance(source, Tensor) and isinstance(tokens, Tensor) and len(source) != len(tokens):
+            raise WonderlandError(f"Seq2Seq got {len(source)} sources and {len(tokens)} targets: give one for each.")
+        return self.stream(tokens, self.prepare(source, source_mask), mask)[0]
+
+    def stream(self, tokens: Any, state: Any, mask: Any = None) -> tuple[Tensor, State]:
+        """Continue after a state, that of `prepare` or of an earlier piece, with new tokens (b, t)."""
+        check_tokens(tokens, "Seq2Seq")
+        check_mask(mask, tokens, "Seq2Seq")
+        if not torch.compiler.is_compiling():
+            check_range(tokens if mask is None else tokens.masked_fill(~mask, 0), self.vocab)
+            self._check_state(state, len(tokens))
+        states, read, seen = state
+
+        def write(tokens: Tensor, mask: Tensor | None) -> tuple[Tensor, State]:
+            h = look_up(tokens, self.target.weight)
+            if self.attention is None:
+                h = torch.cat([h, read[0].unsqueeze(1).expand(-1, h.shape[1], -1)], -1)
+                h, after = self._pass(self.writer, h, states, mask)
+            else:
+                h, after = self._looking_back(h, states, read, mask)
+            return self.head(h), after
+
+        logits, after = gathered_read(tokens, mask, write)
+        return logits, (after, read, seen + (tokens.shape[1] if mask is None else lengths(mask)))
+
+    def _looking_back(self, h: Tensor, states: Any, read: State, mask: Tensor | None) -> tuple[Tensor, State]:
+        assert self.attention is not None
+        found = []
+        for at in range(h.shape[1]):
+            own = None if mask is None else mask[:, at : at + 1]
+            context = self.attention.answer(states[-1][0].unsqueeze(1), read)
+            y, states = self._pass(self.writer, torch.cat([h[:, at : at + 1], context], -1), states, own)
+            found.append(y)
+        return torch.cat(found, 1), states
+
+    def _pass(self, layers: nn.ModuleList, h: Tensor, states: Any, mask: Tensor | None) -> tuple[Tensor, State]:
+        after = []
+        for depth, (layer, state) in enumerate(zip(layers, states, strict=True)):
+            if depth:
+                h = F.dropout(h, self.dropout, self.training)
+            h, last = layer(h, state, mask)
+            after.append(tuple(last))
+        return h, tuple(after)
+
+    def state_layout(self) -> Layout:
+        """The state without its batch."""
+        read = (Slot((self.state_size,)),) if self.attention is None else self.attention.state_layout()
+        return tuple(layer.layout() for layer in self.writer), read, COUNT  # pyright: ignore
+
+    def _check_state(self, state: Any, batch: int) -> None:
+        layout = self.state_layout()
+        if state is None or (not fits(state, layout, batch) and (wrong := misfit(state, layout, batch))):
+            told = "there is none" if state is None else wrong  # pyright: ignore
+            raise WonderlandError(
+                f"The state does not fit this Seq2Seq: {told}. Writing begins from prepare(source) of the same batch."
+            )

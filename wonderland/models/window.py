@@ -1,0 +1,78 @@
+"""Models of a window: the next token from the last few, whatever came before them."""
+
+import torch
+from torch import Tensor
+
+from wonderland.core import WonderlandError
+from wonderland.models.language import LanguageModel
+from wonderland.nn.mixer import lengths
+from wonderland.nn.state import Layout, Slot, State
+
+
+class Window(LanguageModel):
+    """A language model that sees `context` tokens; before the first there are as many of `begin` as it takes.
+
+    A model writes `predict`: windows (n, context) -> logits (n, vocab). State: the last context tokens, (b, context).
+    """
+
+    context: int
+    begin: int
+
+    def predict(self, windows: Tensor) -> Tensor:
+        """Logits (n, vocab) of what follows each window (n, context)."""
+        raise NotImplementedError
+
+    def layout(self) -> Layout:
+        return (Slot((self.context,), fill=float(self.begin), dtype=torch.int64),)
+
+    @property
+    def receptive_field(self) -> tuple[int, int]:
+        """How many tokens to the left and right an output reads."""
+        return self.context - 1, 0
+
+    def laws(self):
+        from wonderland import laws
+
+        return (*super().laws(), laws.locality)
+
+    def read(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        b, t = tokens.shape
+        before = tokens.new_full((b, self.context), self.begin) if state is None else state[0].to(tokens.dtype)
+        full = torch.cat([before, tokens], 1)
+        logits = self.spread(full)
+        if mask is None:
+            return logits, (full[:, t:].long(),)
+        last = lengths(mask).unsqueeze(1) + torch.arange(self.context, device=tokens.device)
+        return logits, (full.gather(1, last).long(),)
+
+    def spread(self, full: Tensor) -> Tensor:
+        """Logits (b, t, vocab) of each of the last t positions of (b, context + t)."""
+        windows = full[:, 1:].unfold(1, self.context, 1)
+        return self.predict(windows.flatten(0, 1)).unflatten(0, windows.shape[:2])
+
+
+def check_begin(begin: int, vocab: int, name: str) -> None:
+    """Say that what stands before the first token is one of the vocabulary."""
+    if not isinstance(begin, int) or not 0 <= begin < vocab:
+        raise WonderlandError(f"{name} takes a token from 0 to {vocab - 1} to stand before the first, not {begin!r}.")
+
+
+def check_windows(windows: Tensor, context: int, name: str) -> None:
+    """Say that a window has another length than the model's."""
+    if windows.dim() != 2 or windows.shape[1] != context:
+        raise WonderlandError(f"{name} predicts from windows (n, {context}), not {tuple(windows.shape)}.")
+
+
+def windows_of(tokens: Tensor, context: int) -> tuple[Tensor, Tensor]:
+    """Every window of a text (n,) and the token after it: (n - context, context) and (n - context,).
+
+    >>> windows_of(torch.tensor([1, 2, 3, 4]), 2)
+    (tensor([[1, 2],
+            [2, 3]]), tensor([3, 4]))
+    """
+    if tokens.dim() != 1 or len(tokens) <= context:
+        raise WonderlandError(
+            f"Windows of {context} tokens and one after them need a text of at least {context + 1}, "
+            f"not one of shape {tuple(tokens.shape)}."
+        )
+    return tokens.unfold(0, context, 1)[:-1], tokens[context:]

@@ -1,0 +1,35 @@
+"""Likelihood of text in the units people compare: tokens one hesitates between, bits for each byte."""
+
+import math
+
+from wonderland.core import WonderlandError
+
+
+def perplexity(nats: float | int) -> float:
+    """How many equally likely tokens the model hesitates between: exp of its nats a token. Book: D2L 9.3.
+
+    >>> round(perplexity(math.log(4)), 12)
+    4.0
+    """
+    return math.exp(_loss(nats, "perplexity")) if nats < 700 else math.inf
+
+
+def bits_per_byte(nats: float | int, tokens: int, size: int) -> float:
+    r"""Bits that the model needs for each byte of a text: comparable between tokenizers, as perplexity is not.
+
+    .. math:: \frac{\text{nats a token} \cdot \text{tokens}}{\text{bytes} \cdot \ln 2}
+
+    >>> bits_per_byte(math.log(256), tokens=10, size=10)
+    8.0
+    """
+    if tokens < 1 or size < 1:
+        raise WonderlandError(
+            f"bits_per_byte takes a text of at least one token and one byte, not {tokens} and {size}."
+        )
+    return _loss(nats, "bits_per_byte") * tokens / size / math.log(2)
+
+
+def _loss(nats: float | int, name: str) -> float:
+    if not nats >= 0:
+        raise WonderlandError(f"{name} takes a loss of at least 0 nats a token, not {nats}.")
+    return float(nats)
