@@ -26,7 +26,7 @@ from wonderland.trust.language import TokenTrust
 from wonderland.understand import cost
 
 LEAST = 8
-JUDGED = 25_000  # tokens of the validation part that an evaluation looks at
+JUDGED = 10_000  # tokens of the validation part that an evaluation looks at
 
 
 @dataclass
@@ -287,6 +287,6 @@ def recipe(parts: TokenParts, tokenizer: Tokenizer, context: int) -> Recipe:
         betas=(0.9, 0.97),
         warmup=0.05,
         clip=1.0,
-        evaluate_every=max(1, steps // 20),
+        evaluate_every=max(1, steps // 15),
         patience=6,
     )

@@ -28,6 +28,7 @@ from wonderland.train import State, Supervised, adamw, find_lr, steps_within
 from wonderland.trust import Held, Trust, believed, judged
 from wonderland.understand import cost
 
+LOOKS = 15  # evaluations of a language model on its way
 ROADS: dict[str, Any] = {"table": table, "image": image, "text": text}
 
 
@@ -236,6 +237,8 @@ def measured(plan: Any, request: Request) -> None:
         every = plan.recipe.evaluate_every
         steps = steps_within(request.budget, plan.step(), fresh(plan), batches, plan.evaluate, every)
         plan.recipe = plan.recipe.changed(steps=steps)
+    if not isinstance(plan, Plan):
+        plan.recipe = plan.recipe.changed(evaluate_every=max(1, steps // LOOKS))
 
 
 def fresh(plan: Any) -> State:

@@ -1,7 +1,7 @@
 """Trust in a language model: a temperature for its probabilities, and sets of next tokens that hold the truth as often as asked."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,7 +127,7 @@ class Look:
     held: Tensor
 
 
-def look(logits: Logits, batches: Iterable[Any], temperature: float = 1.0, least: float = 0.0):
+def look(logits: Logits, batches: Iterable[Any], temperature: float = 1.0, least: float = 0.0) -> Iterator[Look]:
     """Log-probability of the truth, whether the likeliest token is right, and the set of tokens above `least`."""
     for x, y in batches:
         with torch.no_grad():
@@ -137,7 +137,8 @@ def look(logits: Logits, batches: Iterable[Any], temperature: float = 1.0, least
             own = found.gather(1, truth[:, None])[:, 0]
             best, place = found.max(1)
             edge = math.log(least) if least > 0 else -math.inf
-            yield Look(own, place == truth, best.exp(), (found >= edge).sum(1), own >= edge)
+            seen = Look(own, place == truth, best.exp(), (found >= edge).sum(1), own >= edge)
+        yield seen  # outside, or gradients would stay off for whoever reads
 
 
 def sample(logits: Logits, batches: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
