@@ -74,7 +74,15 @@ def chosen(options: argparse.Namespace) -> tuple[list[Task], list[str]]:
     for name, names, known in (("task", options.tasks, list(TASKS)), ("mixer", options.mixers, list(entries(4)))):
         for one in names or ():
             if one not in known:
-                raise WonderlandError(f"There is no {name} {one!r}; there are {', '.join(known)}.{nearest(one, known)}")
+                raise WonderlandError(
+                    f"There is no {name} {one!r}; there are {', '.join(map(repr, known))}.{nearest(one, known)}"
+                )
+    for name, given, least in (("steps", options.steps, 1), ("length", options.length, 2)):
+        if given is not None and given < least:
+            raise WonderlandError(f"--{name} is at least {least}, not {given}.")
+    for name in ("kept", "out"):
+        if Path(getattr(options, name)).is_dir():
+            raise WonderlandError(f"--{name} names a file, and {getattr(options, name)} is a folder.")
     tasks = [TASKS[name] for name in options.tasks or TASKS]
     if options.length:
         tasks = [task.stretched(options.length) for task in tasks]

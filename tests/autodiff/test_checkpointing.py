@@ -1,6 +1,8 @@
 """Checkpointing: the same gradients in less memory, and the peak that was predicted."""
 
+import copy
 import re
+import time
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ from torch import nn
 
 from wonderland import autodiff
 from wonderland.autodiff import memory
+from wonderland.autodiff.checkpointing import fitted, imagined
 from wonderland.core import WonderlandError
 
 
@@ -120,3 +123,175 @@ def test_a_timeline_counts_what_is_alive():
     live = [moment.live for moment in made.timeline()]
     assert live == [16, 32, 16, 32, 20]
     assert memory.words(1500) == "1.5 kB"
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.rnn, self.head = kind(4, 8, batch_first=True, **options), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(self.rnn(x)[0][:, -1])
+
+
+class Residual(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(inplace=True),
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels),
+        )  # fmt: skip
+
+    def forward(self, x):
+        return torch.relu(x + self.body(x))
+
+
+def pooled():
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+        nn.Conv2d(4, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.GELU(), nn.AvgPool2d(2), nn.Dropout(0.3),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3),
+    )  # fmt: skip
+
+
+def one_dimensional():
+    return nn.Sequential(
+        nn.Conv1d(3, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.GELU(), nn.MaxPool1d(2), nn.Conv1d(8, 8, 3),
+        nn.InstanceNorm1d(8), nn.SiLU(), nn.AdaptiveMaxPool1d(2), nn.Flatten(), nn.Linear(16, 3),
+    )  # fmt: skip
+
+
+def encoder():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    return nn.Sequential(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Flatten(), nn.Linear(48, 3))
+
+
+NETS = {
+    "lstm": (lambda: Recurrent(nn.LSTM, num_layers=2), (4, 6, 4)),
+    "gru": (lambda: Recurrent(nn.GRU), (4, 8, 4)),
+    "rnn": (lambda: Recurrent(nn.RNN), (4, 8, 4)),
+    "pooled": (pooled, (4, 3, 8, 8)),
+    "one dimension": (one_dimensional, (4, 3, 24)),
+    "residual": (lambda: nn.Sequential(Residual(3), Residual(3), nn.Flatten(), nn.Linear(192, 3)), (4, 3, 8, 8)),
+    "transformer": (encoder, (4, 6, 8)),
+}
+BUDGETS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.4)
+
+
+def predicted(net, loss, args, budgets):
+    """At every budget that has a plan: the same gradients as without, and the peak that was predicted."""
+    own = autodiff.parameters(net)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    torch.manual_seed(1)
+    expected = autodiff.value_and_grad(loss)(own, *args)
+    without = autodiff.checkpoint(loss, "1GB").plan(own, *args).without
+    found = []
+    for share in budgets:
+        net.load_state_dict(before)
+        made = autodiff.checkpoint(loss, int(without * share))
+        try:
+            plan = made.plan(own, *args)
+        except WonderlandError:
+            break
+        assert plan.lasting
+        watch = Peak([*own.values(), *net.buffers(), *args])
+        torch.manual_seed(1)
+        with watch:
+            result = made(own, *args)
+        torch.testing.assert_close(result, expected)
+        del result
+        assert watch.most <= plan.budget
+        assert abs(watch.most - plan.predicted) <= 0.01 * plan.predicted
+        found.append(plan.forgotten)
+    return found
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_the_peak_is_as_predicted_for_nets_of_all_kinds(name):
+    torch.manual_seed(0)
+    make, shape = NETS[name]
+    net, x, y = make(), torch.randn(shape), torch.randint(3, shape[:1])
+    loss = lambda own, x, y: nn.functional.cross_entropy(autodiff.call(net, own, x), y)  # noqa: E731
+    assert predicted(net, loss, (x, y), BUDGETS[::3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gpt2", "bert", "vit", "resnet", "llama", "mamba"])
+def test_the_peak_is_as_predicted_for_models_of_transformers(name):
+    import transformers as hf
+
+    small = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
+    torch.manual_seed(0)
+    tokens, images, y = torch.randint(50, (4, 12)), torch.randn(4, 3, 16, 16), torch.randint(2, (4,))
+    written = lambda own, x: autodiff.call(net, own, x, labels=x).loss  # noqa: E731
+    chosen = lambda own, x, y: autodiff.call(net, own, x, labels=y).loss  # noqa: E731
+    net, loss, args = {
+        "gpt2": lambda: (hf.GPT2LMHeadModel(hf.GPT2Config(n_layer=2, n_embd=32, n_head=2, vocab_size=50, bos_token_id=0, eos_token_id=0)), written, (tokens,)),
+        "bert": lambda: (hf.BertForSequenceClassification(hf.BertConfig(**small, vocab_size=50)), chosen, (tokens, y)),
+        "vit": lambda: (hf.ViTForImageClassification(hf.ViTConfig(**small, image_size=16, patch_size=4)), chosen, (images, y)),
+        "resnet": lambda: (hf.ResNetForImageClassification(hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[2, 2])), chosen, (images, y)),
+        "llama": lambda: (hf.LlamaForCausalLM(hf.LlamaConfig(**small, num_key_value_heads=1, vocab_size=50)), written, (tokens,)),
+        "mamba": lambda: (hf.MambaForCausalLM(hf.MambaConfig(num_hidden_layers=2, hidden_size=32, state_size=4, vocab_size=50)), written, (tokens,)),
+    }[name]()  # fmt: skip
+    assert any(predicted(net, loss, args, BUDGETS))
+
+
+@pytest.mark.slow
+def test_planning_grows_with_the_length_of_the_program():
+    def planned(length):
+        net, x = Recurrent(nn.LSTM), torch.randn(2, length, 4)
+        loss = lambda own, x: autodiff.call(net, own, x).square().mean()  # noqa: E731
+        joint, _ = imagined(autodiff.value_and_grad(loss), (autodiff.parameters(net), x))
+        without = fitted(joint, 10**9)[1].without
+        began = time.process_time()
+        fitted(joint, int(0.98 * without))
+        return len(joint.steps), time.process_time() - began
+
+    (few, short), (many, long) = planned(30), planned(120)
+    assert many > 1000
+    assert long / short < 1.7 * many / few
+    assert long * 1000 / many < 3
+
+
+def test_buffers_are_updated_once_a_run_and_not_by_planning():
+    torch.manual_seed(0)
+    net = pooled()
+    twin = copy.deepcopy(net)
+    for dropping in (net, twin):
+        dropping[8].p = 0.0
+    loss = lambda own, x: autodiff.call(net, own, x).square().mean()  # noqa: E731
+    decides = lambda own, x: loss(own, x) if x.sum() > -1e9 else x.sum()  # noqa: E731
+    own = autodiff.parameters(net)
+    for share, function in ((1.0, loss), (0.9, loss), (1.0, decides)):
+        x = torch.randn(4, 3, 8, 8)
+        without = autodiff.checkpoint(function, "1GB").plan(own, x).without
+        made = autodiff.checkpoint(function, int(without * share))
+        assert made.plan(own, x).lasting == (function is loss)
+        for _ in range(2):
+            made(own, x)
+            twin(x)
+        torch.testing.assert_close(dict(net.named_buffers()), dict(twin.named_buffers()))
+
+
+def test_functions_that_decide_say_so_and_modules_that_remember_are_run():
+    class Carry(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.hidden = nn.Linear(3, 3), None
+
+        def forward(self, x):
+            hidden = self.layer(x) + (0 if self.hidden is None else self.hidden)
+            self.hidden = hidden.detach()
+            return hidden
+
+    torch.manual_seed(0)
+    net = Carry()
+    twin, own = copy.deepcopy(net), autodiff.parameters(net)
+    made = autodiff.checkpoint(lambda own, x: autodiff.call(net, own, x).square().sum(), "1MB")
+    for _ in range(3):
+        x = torch.randn(2, 3)
+        torch.testing.assert_close(made(own, x)[0], twin(x).square().sum())
+    assert str(made.plan(own, x)).endswith(
+        "The function decides by its numbers, so every call is traced anew with all values in memory: the budget is kept by "
+        "the gradient, and not by the tracing before it."
+    )

@@ -60,3 +60,33 @@ def test_second_derivatives_go_through_the_equations(mixer):
         slope = torch.func.jvp(torch.func.grad(theirs), (own,), (moves,))[1]
     for name, value in slope.items():
         torch.testing.assert_close(found[name], value, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_with_fewer_key_heads_has_all_derivatives(causal):
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, heads, 5, 3, dtype=torch.float64) for heads in (4, 2, 2))
+    attend = torch.nn.functional.scaled_dot_product_attention
+    few = lambda q, k, v: attend(q, k, v, is_causal=causal, enable_gqa=True)  # noqa: E731
+    many = lambda q, k, v: attend(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1), is_causal=causal)  # noqa: E731
+    moves = (q.sin(), k + 1, v * 2)
+    torch.testing.assert_close(autodiff.jvp(few, (q, k, v), moves), autodiff.jvp(many, (q, k, v), moves))
+    loss = lambda f: lambda *x: f(*x).sin().sum()  # noqa: E731
+    torch.testing.assert_close(autodiff.hvp(loss(few), (q, k, v), moves), autodiff.hvp(loss(many), (q, k, v), moves))
+    slopes = lambda f: lambda q: sum(one.square().sum() for one in autodiff.grad(loss(f), (0, 1, 2))(q, k, v))  # noqa: E731
+    torch.testing.assert_close(autodiff.grad(slopes(few))(q), autodiff.grad(slopes(many))(q))
+    with autodiff.plain_rules():
+        torch.testing.assert_close(
+            autodiff.grad(loss(few), (0, 1, 2))(q, k, v), autodiff.grad(loss(many), (0, 1, 2))(q, k, v)
+        )
+
+
+def test_bags_of_embeddings_with_max_have_forward_mode():
+    torch.manual_seed(0)
+    index, w = torch.tensor([[0, 2, 2], [1, 5, 3]]), torch.randn(6, 3, dtype=torch.float64)
+    bags = lambda w: torch.nn.functional.embedding_bag(index, w, mode="max")  # noqa: E731
+    move = torch.randn_like(w)
+    picked = (lambda w: w[index].amax(1))(w)
+    found, moved = autodiff.jvp(bags, (w,), (move,))
+    torch.testing.assert_close(found, picked)
+    torch.testing.assert_close(moved, autodiff.jvp(lambda w: w[index].amax(1), (w,), (move,))[1])

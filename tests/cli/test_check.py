@@ -110,7 +110,7 @@ def test_an_instance_and_a_package_of_others(folder, capsys):
         (["blocks.py:number"], "blocks.py:number gives a int, and laws are checked on a torch module."),
         (["blocks.py:nothing"], "blocks.py:nothing gives a int, and laws are checked on a torch module."),
         (["blocks.py:Width"], "blocks.py:Width could not be called without arguments (TypeError: Width.__init__() missing 1 required positional argument: 'dim'): name a function that builds the module."),
-        (["blocks.py:Past"], "Past needs an example to be checked on: a tensor, a tuple of arguments, or Example.tokens(2, 17, vocab=100)."),
+        (["blocks.py:Past"], "blocks.py:Past does not say its width: give the shape of an input with --input 2,17,64."),
         (["blocks.py:Past", "--mask", "m"], "--mask says how to read an input: give its shape with --input 2,17,64 too."),
         (["blocks.py:Past", "--input", "2,x"], "'2,x' is not the shape of an input: write positive sizes such as 2,17,64."),
         (["blocks.py:Past", "--input", "2,0"], "'2,0' is not the shape of an input: write positive sizes such as 2,17,64."),

@@ -247,8 +247,22 @@ def test_a_missed_number_is_exit_code_one(tmp_path):
 
 def test_an_unknown_name_is_told_with_the_nearest(capsys):
     assert main(["--tasks", "ading"]) == 2
-    known = ", ".join(TASKS)
+    known = ", ".join(map(repr, TASKS))
     assert capsys.readouterr().err == f"There is no task 'ading'; there are {known}. Did you mean 'adding'?\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--steps", "0"], "--steps is at least 1, not 0."),
+        (["--length", "-5"], "--length is at least 2, not -5."),
+        (["--kept", "."], "--kept names a file, and . is a folder."),
+    ],
+)
+def test_options_that_do_not_fit_are_told(options, sentence, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(options) == 2
+    assert capsys.readouterr().err == f"{sentence}\n"
 
 
 def test_every_claim_names_a_mixer_and_a_test_that_exist():

@@ -52,6 +52,84 @@ def test_an_unknown_law_is_answered_with_the_nearest():
         wonderland.check(nn.Identity(), torch.ones(2, 3), ["x"])
 
 
+class Does(nn.Module):
+    """A linear layer with something done before or after it."""
+
+    def __init__(self, before=lambda x: x, after=lambda y: y):
+        super().__init__()
+        self.linear, self.before, self.after = nn.Linear(4, 4), before, after
+
+    def forward(self, x):
+        return self.after(self.linear(self.before(x)))
+
+
+def test_a_module_that_writes_into_its_input_is_told_so_and_judged_on_copies():
+    x = torch.randn(2, 5, 4)
+    kept = x.clone()
+    verdicts = wonderland.check(Does(before=lambda x: x.mul_(2)), x)
+    assert [verdict.law for verdict in verdicts.broken] == ["determinism"]
+    assert verdicts["determinism"].witness == "it writes into its input, so a second call would see other numbers"
+    assert verdicts["causality"].outcome == "holds"
+    assert torch.equal(x, kept)
+
+
+def test_an_answer_of_nan_keeps_no_law_that_compares():
+    spoilt = Does(after=lambda y: y.index_fill(1, torch.tensor([3]), torch.nan))
+    verdicts = wonderland.check(spoilt, torch.randn(2, 5, 4))
+    told = "output 3 (row 0) is NaN on the example itself, so that answers cannot be compared"
+    assert [verdict.law for verdict in verdicts.broken] == ["batch_independence", "gradients", "finiteness"]
+    assert verdicts["batch_independence"].witness == verdicts["causality"].witness == told
+    assert verdicts["streaming"].outcome == "not applicable"
+
+
+def test_an_input_that_is_not_finite_is_named():
+    witness = wonderland.check(Does(), torch.full((2, 5, 4), torch.inf), "causality")[0].witness
+    assert ", whose input is not finite, so that answers cannot be compared" in witness
+
+
+def test_a_lazy_module_gets_its_shapes_in_a_copy():
+    module = nn.Sequential(nn.LazyLinear(4), nn.Linear(4, 4))
+    assert wonderland.check(module, torch.randn(2, 5, 3)).broken == []
+    assert nn.parameter.is_lazy(module[0].weight)
+    with pytest.raises(
+        WonderlandError, match="Sequential gets its shapes at the first call, which failed on this example"
+    ):
+        wonderland.check(nn.Sequential(nn.LazyLinear(4), nn.Linear(5, 4)), torch.randn(2, 5, 3))
+
+
+def test_two_axes_are_enough_to_name_a_row():
+    witness = wonderland.check(nn.Linear(4, 4), torch.randn(3, 4), "causality")[0].witness
+    assert witness.startswith("output ")
+    assert "(row " in witness
+
+
+@pytest.mark.parametrize(
+    ("run", "sentence"),
+    [
+        (
+            lambda: wonderland.check(nn.Linear, torch.ones(2, 3)),
+            "Laws are checked on a torch module, not on the class Linear: build it first.",
+        ),
+        (
+            lambda: wonderland.check(nn.Linear(3, 3), torch.ones(0, 2, 3)),
+            "The input of this example has the shape (0, 2, 3), so nothing is in it: "
+            "give at least one row and one position.",
+        ),
+    ],
+)
+def test_what_cannot_be_checked_is_told(run, sentence):
+    with pytest.raises(WonderlandError) as error:
+        run()
+    assert str(error.value) == sentence
+
+
+def test_no_law_at_all_is_told():
+    with pytest.raises(
+        WonderlandError, match=r"No law is named: name some of batch_independence, .*, or leave laws out\."
+    ):
+        wonderland.check(nn.Linear(3, 3), torch.ones(1, 2, 3), [])
+
+
 def test_what_is_not_a_module_is_refused():
     with pytest.raises(WonderlandError) as error:
         wonderland.check("model", torch.ones(2, 3))

@@ -146,7 +146,7 @@ def test_rows_of_a_state_and_its_beginning(model):
             lambda: NeuralNgram(6, begin=6),
             "NeuralNgram takes a token from 0 to 5 to stand before the first, not 6.",
         ),
-        (lambda: NeuralNgram(6, 0), "NeuralNgram needs context to be a whole number of at least 1, not 0."),
+        (lambda: NeuralNgram(6, 0), "NeuralNgram needs window to be a whole number of at least 1, not 0."),
         (
             lambda: windows_of(torch.arange(3), 3),
             "Windows of 3 tokens and one after them need a text of at least 4, not one of shape (3,).",

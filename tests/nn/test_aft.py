@@ -8,6 +8,7 @@ import torch
 from wonderland.core import WonderlandError
 from wonderland.nn import aft
 from wonderland.nn.aft import AFT
+from wonderland.nn.block import Block
 
 
 def definition(mixer, x):
@@ -73,6 +74,10 @@ def test_the_simple_form_has_a_constant_state():
         (
             lambda: AFT(8, window=0),
             "AFT cannot be built with dim=8, length=256, window=0, rank=None: each is at least 1.",
+        ),
+        (
+            lambda: Block(4, AFT.spec(form="local", length=3, rank=1))(torch.zeros(1, 4, 4)),
+            "This AFT knows positions up to 3 and the sequence has 4: build it with a larger length.",
         ),
         (
             lambda: AFT(4, form="full", length=3)(torch.zeros(1, 4, 4)),

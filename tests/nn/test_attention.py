@@ -470,6 +470,22 @@ def test_errors_say_what_to_do(build, sentence):
     assert str(error.value) == sentence
 
 
+@pytest.mark.parametrize("scale", [0.0, -0.7])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"causal": False}, {"window": 2}, {"position": Alibi.spec()}],
+    ids=["causal", "both", "window", "bias"],
+)
+def test_a_scale_of_zero_or_below_hides_what_is_hidden(scale, options):
+    mixer, x = Attention(8, heads=2, scale=scale, **options), torch.randn(2, 6, 8)
+    y = mixer(x)
+    assert y.isfinite().all()
+    assert torch.allclose(mixer.contributions(x).sum(1), y, atol=1e-6)
+    if mixer.causal:
+        head, state = mixer.stream(x[:, :4])
+        assert torch.allclose(torch.cat([head, mixer.stream(x[:, 4:], state)[0]], 1), y, atol=1e-6)
+
+
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_module_of_torch_becomes_a_mixer(causal, bias):
@@ -486,10 +502,16 @@ def test_a_module_of_torch_becomes_a_mixer(causal, bias):
         (torch.nn.Linear(2, 2), "Attention.from_torch takes a torch.nn.MultiheadAttention, not a Linear."),
         (
             torch.nn.MultiheadAttention(4, 2, kdim=3),
-            "Attention.from_torch takes queries, keys and values of one width, without bias_k, bias_v and add_zero_attn.",
+            "This torch.nn.MultiheadAttention reads keys of width 3 and values of width 4 into 4, so it is no "
+            "self-attention: take CrossAttention.from_torch.",
+        ),
+        (
+            torch.nn.MultiheadAttention(4, 2, add_zero_attn=True),
+            "Attention.from_torch takes attention without bias_k, bias_v and add_zero_attn: "
+            "a key that is no token has no place in a stream.",
         ),
     ],
-    ids=["another module", "other widths"],
+    ids=["another module", "other widths", "a key of zeros"],
 )
 def test_what_is_not_self_attention_is_refused(module, message):
     with pytest.raises(WonderlandError, match=re.escape(message)):

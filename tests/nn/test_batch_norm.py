@@ -74,6 +74,19 @@ def test_padding_is_not_counted_in_training():
     assert y[~mask].count_nonzero() == 0
 
 
+@pytest.mark.parametrize("placement", ["pre", "post", "parallel"])
+def test_padding_is_not_counted_inside_a_block_either(placement):
+    block = Block(3, MLP.spec(), norm=BatchNorm.spec(), placement=placement)
+    mask = torch.arange(6) < torch.tensor([[6], [2]])
+    x = torch.randn(2, 6, 3).masked_fill(~mask.unsqueeze(-1), torch.nan)
+    y = block(x, mask)[mask]
+    mean = block.norms[0].mean.clone()
+    alone = Block(3, MLP.spec(), norm=BatchNorm.spec(), placement=placement)
+    alone.load_state_dict({**block.state_dict(), "norms.0.mean": torch.zeros(3), "norms.0.variance": torch.ones(3)})
+    assert torch.allclose(alone(x[mask].unsqueeze(0))[0], y, atol=1e-6)
+    assert torch.allclose(alone.norms[0].mean, mean, atol=1e-6)
+
+
 def test_precise_statistics_are_those_of_all_rows_whatever_the_batches():
     x = torch.randn(11, 3, 4, dtype=torch.float64) * 5 + 100
     norm = BatchNorm(4).double()

@@ -30,6 +30,18 @@ def test_both_directions_equal_torch_on_rows_of_different_lengths():
     torch.testing.assert_close(mixer(x, mask)[mask], mixer.project(expected)[mask])
 
 
+@pytest.mark.parametrize("rival", [nn.RNN, nn.GRU, nn.LSTM])
+def test_both_directions_come_from_torch(rival):
+    theirs, x = (
+        rival(4, 4, bidirectional=True, batch_first=True, bias=False, dtype=torch.float64).eval(),
+        torch.randn(2, 6, 4),
+    )
+    mixer = Bidirectional.from_torch(theirs)
+    torch.testing.assert_close(mixer.both(x.double()), theirs(x.double())[0])
+    assert mixer(x.double()).shape == (2, 6, 4)
+    assert not mixer.training
+
+
 def test_the_two_copies_have_weights_of_their_own():
     mixer = Bidirectional(4)
     assert isinstance(mixer.rightward, LSTM)
@@ -51,11 +63,19 @@ def test_convolutions_see_as_far_to_the_right_as_to_the_left():
     [
         (
             lambda: Bidirectional(4, mixer=LSTM(4)),
-            "Bidirectional takes the spec of a mixer, like nn.LSTM.spec(), not a LSTM.",
+            "The mixer of a Bidirectional is a spec such as nn.LSTM.spec(), not a built LSTM.",
         ),
         (
             lambda: Bidirectional(4, mixer=Bidirectional.spec()),
             "Bidirectional takes a causal mixer; this nn.Bidirectional sees both directions already.",
+        ),
+        (
+            lambda: Bidirectional.from_torch(nn.GRU(4, 4)),
+            "Bidirectional.from_torch takes a torch.nn.RNN, GRU or LSTM of two directions, not one of one direction.",
+        ),
+        (
+            lambda: Bidirectional.from_torch(nn.Linear(4, 4)),
+            "Bidirectional.from_torch takes a torch.nn.RNN, GRU or LSTM of two directions, not a Linear.",
         ),
         (
             lambda: Bidirectional(4).stream(torch.randn(1, 2, 4)),

@@ -194,7 +194,7 @@ CROSS = Block.spec(dim=8, mixer=ATTENTION, cross=CrossAttention.spec(heads=2))
         ),
         (
             lambda: Block(8, ATTENTION, channel="mlp"),
-            "The channel of a block is a spec such as nn.MLP.spec(), which is built once a layer, not a str.",
+            "The channel of a block is a spec such as nn.MLP.spec(), which is built once a layer, not 'mlp'.",
         ),
         (
             lambda: Block(8, ResidualConvolution.spec()),

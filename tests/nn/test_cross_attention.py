@@ -18,6 +18,19 @@ def pair(t=5, m=7, dim=12, width=12, dtype=torch.float64):
 
 
 @pytest.mark.parametrize("width", [12, 9])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_module_of_torch_becomes_a_cross_mixer(width, bias):
+    theirs = nn.MultiheadAttention(
+        12, 3, batch_first=True, kdim=width, vdim=width, bias=bias, dtype=torch.float64
+    ).eval()
+    ours, (x, context) = CrossAttention.from_torch(theirs), pair(width=width)
+    mask = torch.arange(7) < torch.tensor([[7], [3]])
+    expected = theirs(x, context, context, key_padding_mask=~mask, need_weights=False)[0]
+    assert torch.allclose(ours(x, context, context_mask=mask), expected)
+    assert not ours.training
+
+
+@pytest.mark.parametrize("width", [12, 9])
 def test_it_is_multihead_attention_of_torch_in_values_and_gradients(width):
     theirs = nn.MultiheadAttention(12, 3, batch_first=True, kdim=width, vdim=width)
     ours = CrossAttention(12, heads=3, context_dim=width, bias=True)
@@ -129,6 +142,15 @@ X, CONTEXT = torch.zeros(2, 3, 8), torch.zeros(2, 4, 6)
         (
             lambda mixer: CrossAttention(8, heads=3),
             "CrossAttention cannot be built with dim=8, heads=3: heads divides dim, unless key_dim and value_dim are given.",
+        ),
+        (
+            lambda mixer: CrossAttention.from_torch(nn.Linear(2, 2)),
+            "CrossAttention.from_torch takes a torch.nn.MultiheadAttention, not a Linear.",
+        ),
+        (
+            lambda mixer: CrossAttention.from_torch(nn.MultiheadAttention(8, 2, kdim=3, vdim=5)),
+            "CrossAttention.from_torch takes keys and values of one context, so kdim is vdim, "
+            "without bias_k, bias_v and add_zero_attn.",
         ),
         (
             lambda mixer: CrossAttention(8, context_dim=0),

@@ -37,8 +37,8 @@ def test_a_row_without_tokens_is_refused():
     for module in (Pool(4), SequenceHead(4, 2)):
         with pytest.raises(WonderlandError) as error:
             module(torch.zeros(2, 1, 4), mask)
-        assert (
-            str(error.value) == "Pool got a mask whose row 1 has no real token: leave empty sequences out of the batch."
+        assert str(error.value) == (
+            f"{type(module).__name__} got a mask whose row 1 has no real token: leave empty sequences out of the batch."
         )
 
 
@@ -54,7 +54,7 @@ def test_a_wrong_shape_is_told():
     with pytest.raises(WonderlandError) as error:
         TokenHead(4, 2)(torch.zeros(2, 4))
     assert str(error.value) == (
-        "TokenHead takes a tensor (batch, time, 4) with at least one row and one position, not (2, 4)."
+        "TokenHead takes a tensor (batch, time, 4) with at least one row and one position, not one of shape (2, 4)."
     )
 
 

@@ -10,7 +10,7 @@ from wonderland.core import WonderlandError
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block
 from wonderland.nn.convolution import ResidualConvolution
-from wonderland.nn.initialise import kaiming, orthogonal, signal, spectral_radius, xavier, zero_residuals
+from wonderland.nn.initialise import gpt2, kaiming, orthogonal, signal, spectral_radius, xavier, zero_residuals
 from wonderland.nn.mlp import MLP
 from wonderland.nn.residual import Residual
 from wonderland.nn.shift import Shift
@@ -122,6 +122,21 @@ def test_a_residual_convolution_is_silenced_too():
     assert torch.equal(model(x), x)
 
 
+def test_gpt2_begins_with_branches_that_add_up_to_one():
+    blocks = nn.Sequential(
+        *[Block(64, Attention.spec(heads=2, bias=True), channel=MLP.spec(bias=True)) for _ in range(8)]
+    )
+    assert gpt2(blocks, generator=torch.Generator().manual_seed(0)) == 16
+    for name, value in blocks.named_parameters():
+        if name.endswith("bias"):
+            assert (value == 0).all(), name
+        elif value.dim() > 1:
+            wide = 0.02 / 4 if name.endswith(("out.weight", "outward.weight")) else 0.02
+            assert abs(value.std().item() / wide - 1) < 0.05, name
+        else:
+            assert (value == 1).all(), name
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -150,6 +165,12 @@ def test_a_residual_convolution_is_silenced_too():
             lambda: zero_residuals(Block(8, Shift.spec())),
             "zero_residuals finds no last matrix in Shift: give its Block a layer_scale instead.",
         ),
+        (lambda: gpt2(nn.Linear(2, 2)), "gpt2 takes a model with residual blocks, and this one has none."),
+        (
+            lambda: gpt2(Block(8, Shift.spec())),
+            "gpt2 finds no last matrix in Shift: give its Block a layer_scale instead.",
+        ),
+        (lambda: gpt2(Block(8, MLP.spec()), deviation=0), "gpt2 takes a deviation above 0, not 0."),
         (lambda: signal([], torch.ones(2)), "signal takes at least one layer to send x through."),
     ],
 )

@@ -63,6 +63,14 @@ def test_a_grid_can_be_learned():
     assert F.mse_loss(layer(x), y) < 1e-3
 
 
+def test_built_without_memory_it_works_once_weights_are_there():
+    theirs, x = KAN(4, hidden=3), torch.randn(1, 5, 4)
+    with torch.device("meta"):
+        mixer = KAN(4, hidden=3)
+    mixer.to_empty(device="cpu").load_state_dict(theirs.state_dict())
+    assert torch.equal(mixer(x), theirs(x))
+
+
 def test_what_cannot_be_built_is_told():
     with pytest.raises(WonderlandError) as error:
         KAN(3, degree=6)

@@ -80,7 +80,7 @@ def test_hidden_keys_do_not_count():
             "take one of gaussian, boxcar, constant, triangular, epanechnikov.",
         ),
         (lambda: KernelRegression(width=0), "KernelRegression cannot be built with width=0: it is above 0."),
-        (lambda: KernelRegression(width=math.nan), "KernelRegression cannot be built with width=nan: it is above 0."),
+        (lambda: KernelRegression(width=math.nan), "KernelRegression needs width to be a finite number, not nan."),
     ],
 )
 def test_errors_say_what_to_do(build, sentence):

@@ -10,6 +10,7 @@ from wonderland.nn.gru import GRU
 from wonderland.nn.ligru import LiGRU
 from wonderland.nn.lstm import LSTM
 from wonderland.nn.rnn import RNN
+from wonderland.nn.stack import Stack
 from wonderland.nn.state import detach
 
 KINDS = [(RNN, nn.RNN), (GRU, nn.GRU), (LSTM, nn.LSTM)]
@@ -83,6 +84,16 @@ def test_relu_comes_from_torch_too():
     torch.testing.assert_close(RNN.from_torch(theirs)(x), theirs(x)[0])
 
 
+@pytest.mark.parametrize(("kind", "rival"), KINDS)
+def test_layers_of_torch_are_blocks_of_a_stack(kind, rival):
+    theirs = rival(5, 5, num_layers=3, batch_first=True)
+    stack = Stack(5, 3, kind.spec())
+    for index in range(3):
+        stack.blocks[index] = kind.from_torch(theirs, layer=index)
+    x = torch.randn(2, 7, 5)
+    torch.testing.assert_close(stack(x), theirs(x)[0])
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -90,7 +101,24 @@ def test_relu_comes_from_torch_too():
         (lambda: LiGRU.from_torch(nn.GRU(4, 4)), "LiGRU.from_torch takes a torch.nn.LiGRU, not a GRU."),
         (
             lambda: GRU.from_torch(nn.GRU(4, 4, num_layers=2)),
-            "GRU.from_torch takes one layer in one direction without a projection: load the layers one by one.",
+            "This torch.nn.GRU has 2 layers: name the one to load, layer=0 to 1, and make them the blocks of a Stack.",
+        ),
+        (
+            lambda: GRU.from_torch(nn.GRU(4, 4, num_layers=2), layer=2),
+            "This torch.nn.GRU has 2 layers: name the one to load, layer=0 to 1, and make them the blocks of a Stack.",
+        ),
+        (
+            lambda: GRU.from_torch(nn.GRU(4, 4, bidirectional=True)),
+            "This torch.nn.GRU reads in two directions: say which to load, reverse=False or True, "
+            "or take both with Bidirectional.from_torch.",
+        ),
+        (
+            lambda: GRU.from_torch(nn.GRU(4, 4), reverse=True),
+            "This torch.nn.GRU reads in one direction: leave reverse out.",
+        ),
+        (
+            lambda: LSTM.from_torch(nn.LSTM(4, 4, proj_size=2)),
+            "LSTM.from_torch takes no projection of the state, and this one has proj_size.",
         ),
         (
             lambda: LSTM.from_torch(nn.LSTM(3, 4)),

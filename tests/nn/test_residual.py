@@ -34,4 +34,4 @@ def test_a_built_module_and_an_infinite_scale_are_refused():
     )
     with pytest.raises(WonderlandError) as error:
         Residual(8, MLP.spec(), scale=float("inf"))
-    assert str(error.value) == "Residual takes a finite scale to begin with, not inf."
+    assert str(error.value) == "Residual needs scale to be a finite number, not inf."

@@ -30,18 +30,67 @@ def everything(optimizer):
     )
 
 
-@pytest.mark.parametrize("kind", [optim.AdamW, optim.Lion, torch.optim.AdamW])
+EVERY = [
+    optim.SGD, optim.Momentum, optim.HeavyBall, optim.Nesterov, optim.AdaGrad, optim.RMSProp, optim.Adadelta, optim.Adam,
+    optim.AdamW, optim.Yogi, optim.Lion, optim.Muon, optim.ScheduleFree, torch.optim.AdamW,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EVERY)
 def test_all_together_go_on_the_same_after_saving(kind):
-    params, optimizer = setup(kind, lr=0.05)
-    everything(optimizer)
-    train(params, optimizer, 10)
-    tensors, skeleton = flatten(copy.deepcopy(optimizer.state_dict()))
+    """Clipping, decay, a schedule, lookahead, groups and two averages around every rule, bit for bit."""
+
+    def build(rows):
+        matrices = rows[:1] if kind is optim.Muon else rows
+        optimizer = everything(
+            kind([{"params": matrices[:1]}, *({"params": [p], "lr": 0.02} for p in matrices[1:])], lr=0.05)
+        )
+        model = nn.ParameterList(rows)
+        return optimizer, model, optim.EMA(model, decay=0.9), optim.SWA(model, start=3, every=2)
+
+    def go(rows, parts, steps, start):
+        optimizer, model, *averages = parts
+        for step in range(start, start + steps):
+            train(rows, optimizer, 1, step)
+            for average in averages:
+                average.update(model)
+
+    torch.manual_seed(0)
+    params = [nn.Parameter(torch.randn(4, 3)), nn.Parameter(torch.randn(3))]
+    first = build(params)
+    go(params, first, 10, 0)
+    saved = [flatten(copy.deepcopy(part.state_dict())) for part in (first[0], *first[2:])]
     halves = [nn.Parameter(p.detach().clone()) for p in params]
-    train(params, optimizer, 10, 10)
-    again = everything(kind(halves, lr=0.05))
-    again.load_state_dict(unflatten(tensors, skeleton))
-    train(halves, again, 10, 10)
+    go(params, first, 10, 10)
+    again = build(halves)
+    for part, (tensors, skeleton) in zip((again[0], *again[2:]), saved, strict=True):
+        part.load_state_dict(unflatten(tensors, skeleton))
+    go(halves, again, 10, 10)
     assert all(torch.equal(a, b) for a, b in zip(params, halves, strict=True))
+    for mine, theirs in zip(first[2:], again[2:], strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(mine.module.parameters(), theirs.module.parameters(), strict=True))
+
+
+def test_a_schedule_that_remembers_is_saved_with_the_optimizer():
+    def build():
+        params, optimizer = setup(optim.SGD, lr=0.1)
+        schedule = optim.Plateau(alpha=0.5, patience=0)
+        return params, optim.scheduled(optimizer, schedule, steps=40), schedule
+
+    params, optimizer, schedule = build()
+    for loss in (1.0, 2.0, 3.0):
+        schedule.report(loss)
+    train(params, optimizer, 3)
+    halves, again, other = build()
+    for a, b in zip(halves, params, strict=True):
+        a.data.copy_(b)
+    again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    assert other.factor == schedule.factor == 0.25
+    train(params, optimizer, 3, 3)
+    train(halves, again, 3, 3)
+    assert all(torch.equal(a, b) for a, b in zip(params, halves, strict=True))
+    with pytest.raises(WonderlandError, match="nothing for scheduled"):
+        again.load_state_dict(setup(optim.SGD)[1].state_dict())
 
 
 def test_decay_around_adam_is_adamw():
@@ -111,6 +160,12 @@ def test_averages_are_saved_and_go_on():
         (lambda o: optim.clipped(o, value=-1.0), "clipped: value must be"),
         (lambda o: optim.decayed(o, -0.1), "decayed: weight_decay must be"),
         (lambda o: optim.scheduled(o, optim.cosine, steps=0), "scheduled: steps must be"),
+        (
+            lambda o: optim.scheduled(o, 0.5, steps=3),
+            r"scheduled: schedule must be a function of \(step, steps\), not 0.5",
+        ),
+        (lambda o: optim.groups([nn.Parameter(torch.zeros(1))]), "groups takes a model, not a list"),
+        (lambda o: optim.groups(nn.Linear(1, 1), weight_decay=-1.0), "groups: weight_decay must be"),
         (lambda o: optim.lookahead(o, every=0), "lookahead: every must be"),
         (lambda o: optim.lookahead(o, pull=1.5), "lookahead: pull must be"),
         (lambda o: optim.EMA(nn.Linear(1, 1), decay=1.5), "EMA: decay must be"),

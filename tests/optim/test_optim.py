@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from wonderland.optim import constant, follow, groups, warmup_cosine
+from wonderland.optim import AdamW, constant, follow, groups, warmup_cosine
 
 
 def test_warm_up_then_half_a_cosine():
@@ -51,3 +51,11 @@ def test_buffers_are_copied():
     model(torch.randn(8, 2))
     follow(mine, model, 0.9, 0)
     assert torch.equal(mine.running_mean, model.running_mean)
+
+
+def test_groups_leave_decay_to_the_optimizer_unless_told():
+    model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
+    first = AdamW(groups(model), weight_decay=0.3)
+    assert [group["weight_decay"] for group in first.param_groups] == [0.3, 0.0]
+    second = AdamW(groups(model, weight_decay=0.1))
+    assert [group["weight_decay"] for group in second.param_groups] == [0.1, 0.0]

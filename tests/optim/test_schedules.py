@@ -68,6 +68,8 @@ def test_each_can_be_plotted(schedule, steps):
         (lambda: optim.polynomial(1, 10, power=-1.0), "polynomial: power must be"),
         (lambda: optim.factor(1, 10, alpha=1.5), "factor: alpha must be between 0 and 1, not 1.5"),
         (lambda: optim.multi_step(1, 10, alpha=-0.1), "multi_step: alpha must be"),
+        (lambda: optim.warmup_cosine(1, 10, warmup=1.5), "warmup_cosine: warmup must be between 0 and 1, not 1.5"),
+        (lambda: optim.warmup_cosine(1, 10, floor=-1.0), "warmup_cosine: floor must be"),
         (lambda: optim.cosine(1, 10, floor=2.0), "cosine: floor must be"),
         (lambda: optim.one_cycle(1, 10, rise=2.0), "one_cycle: rise must be"),
         (lambda: optim.piecewise(1, 10, at=(0.5, 0.2), factors=(0.1, 0.1)), "piecewise: at must rise"),

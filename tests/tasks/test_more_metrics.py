@@ -54,6 +54,21 @@ def test_d2l_bleu_is_d2ls():
             lambda: metrics.zero_one(np.ones(3), np.ones((3, 1))),
             "y has shape (3,) and scores (3, 1): give both one shape, for nothing is broadcast.",
         ),
+        *(
+            (
+                lambda f=f: f(np.ones(3), np.ones((3, 1))),
+                "y has shape (3,) and predicted (3, 1): give both one shape, for nothing is broadcast.",
+            )
+            for f in (metrics.accuracy, metrics.balanced_accuracy, metrics.mae, metrics.rmse, metrics.r2)
+        ),
+        (
+            lambda: metrics.log_loss(np.array([2]), np.zeros((1, 2))),
+            "y holds the label 2, and the scores have classes 0 to 1.",
+        ),
+        (
+            lambda: metrics.confusion(np.array([0]), np.array([2]), 2),
+            "predicted holds the label 2, and the classes are 0 to 1.",
+        ),
     ],
 )
 def test_wrong_use_meets_a_sentence(call, sentence):

@@ -112,6 +112,13 @@ FUNCTIONS = frozenset(
         "clamp",
         "atan",
         "atan2",
+        "zeros",
+        "ones",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "full",
+        "arange",
         "dot",
         "outer",
     ]
@@ -120,17 +127,18 @@ FUNCTIONS = frozenset(
 
 def written(trace: Any) -> str:
     """The whole program: imports, signature, one line a step with its shape and the line it came from, the result."""
-    names = trace.names
-    given = [names[id(value)] for value in trace.inputs]
-    constants = [names[id(value)] for value, tensor in trace.constants if not _small(tensor)]
-    signature = ", ".join(given + (["*", *constants] if constants else []))
+    names, more = {**trace.names}, closed(trace)
+    names.update({id(entry): name for name, entry in more.items() if not isinstance(entry, torch.Tensor)})
+    buffers = {id(tensor) for tensor, _ in trace.effects}
+    signature = ", ".join([names[id(value)] for value in trace.inputs] + (["*", *more] if more else []))
     lines = ["import torch", "", "aten = torch.ops.aten", "", "", f"def {identifier(trace.name)}({signature}):"]
     lines += [f"    # {names[id(value)]}: {value.words()}" for value in trace.inputs]
-    for value, tensor in trace.constants:
-        name = names[id(value)]
-        lines.append(
-            f"    {name} = {numbers(tensor)}" if _small(tensor) else f"    # {name}: {value.words()}, a constant"
-        )
+    lines += [f"    # {name}: {_kind(entry, buffers)}" for name, entry in more.items()]
+    lines += [
+        f"    {names[id(value)]} = {numbers(tensor)}"
+        for value, tensor in trace.constants
+        if names[id(value)] not in more
+    ]
     before = ""
     for step in trace.steps:
         text = statement(step, names)
@@ -139,9 +147,42 @@ def written(trace: Any) -> str:
         seen = f"  {line}" if line and line != before else ""
         before = line
         lines.append(f"    {text}  # {notes}{seen}")
+    held = {id(entry): name for name, entry in more.items()}
+    lines += [f"    {held[id(tensor)]}.copy_({names[id(value)]})  # a buffer" for tensor, value in trace.effects]
     results = [names[id(one)] if isinstance(one, Value) else repr(one) for one in trace.outputs]
     lines.append(f"    return {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}")
     return "\n".join(lines) + "\n"
+
+
+def closed(trace: Any) -> dict[str, Any]:
+    """What the printed program takes beside its inputs, by name: large constants, buffers, functions and generators."""
+    buffers = {id(tensor): tensor for tensor, _ in trace.effects}
+    found: dict[str, Any] = {}
+    for value, tensor in trace.constants:
+        if id(tensor) in buffers or not _small(tensor):
+            found[trace.names[id(value)]] = tensor
+    read = {id(tensor) for tensor in found.values()}
+    found.update({f"b{k}": tensor for k, tensor in enumerate(buffers.values()) if id(tensor) not in read})
+    taken, seen = set(trace.names.values()) | set(found), set()
+    for step in trace.steps:
+        others = [entry for entry in (*step.args, *step.kwargs.values()) if isinstance(entry, torch.Generator)]
+        for entry in (*others, *([step.target] if not hasattr(step.target, "_schema") else [])):
+            if id(entry) in seen:
+                continue
+            seen.add(id(entry))
+            plain = "generator" if isinstance(entry, torch.Generator) else spelled(entry).rsplit(".", 1)[-1]
+            name, number = identifier(plain), 2
+            while name in taken:
+                name, number = f"{identifier(plain)}_{number}", number + 1
+            taken.add(name)
+            found[name] = entry
+    return found
+
+
+def _kind(entry: Any, buffers: set[int]) -> str:
+    if isinstance(entry, torch.Tensor):
+        return f"{Value.of(entry, False).words()}, {'a buffer' if id(entry) in buffers else 'a constant'}"
+    return "a generator" if isinstance(entry, torch.Generator) else f"the function {spelled(entry)}"
 
 
 def _small(tensor: Any) -> bool:
@@ -180,7 +221,7 @@ def statement(step: Step, names: dict[int, str]) -> str:
 def expression(step: Step, names: dict[int, str]) -> str:
     """The right side: an operator, a method or a function where torch has the same one, else the ATen operator itself."""
     args = [literal(entry, names) for entry in step.args]
-    kwargs = [f"{name}={literal(entry, names)}" for name, entry in step.kwargs.items()]
+    kwargs = [f"{name}={literal(entry, names)}" for name, entry in step.kwargs.items() if not _usual(step, name, entry)]
     name = packet(step.target)
     overload = f"{name}.{step.target._overloadname}" if name else ""
     if overload in INFIX and len(args) == 2 and not kwargs:
@@ -191,8 +232,20 @@ def expression(step: Step, names: dict[int, str]) -> str:
         return f"{args[0]}.{name}({', '.join(args[1:] + kwargs)})"
     if name in FUNCTIONS:
         return f"torch.{name}({', '.join(args + kwargs)})"
-    called = f"aten.{overload}" if name else spelled(step.target)
+    if name:
+        called = f"aten.{overload}"
+    else:
+        called = names.get(id(step.target)) or f"torch.ops.{spelled(step.target)}"
     return f"{called}({', '.join(args + kwargs)})"
+
+
+def _usual(step: Step, name: str, entry: Any) -> bool:
+    """Whether an argument is what the operator takes without being told."""
+    schema = getattr(step.target, "_schema", None)
+    usual = {one.name: one.default_value for one in schema.arguments if one.has_default_value()} if schema else {}
+    if name == "pin_memory" and entry is False:
+        return True
+    return name in usual and not isinstance(entry, Value) and type(entry) is type(usual[name]) and entry == usual[name]
 
 
 def _tight(text: str) -> str:
@@ -213,6 +266,10 @@ def literal(entry: Any, names: dict[int, str]) -> str:
         return f"[{inner}]" if isinstance(entry, list) else f"({inner}{',' if len(entry) == 1 else ''})"
     if isinstance(entry, float) and not math.isfinite(entry):
         return f'float("{entry}")'
+    if isinstance(entry, complex):
+        return f"complex({literal(entry.real, names)}, {literal(entry.imag, names)})"
+    if isinstance(entry, torch.Generator):
+        return names[id(entry)]
     if isinstance(entry, torch.device):
         return f'torch.device("{entry}")'
     if isinstance(entry, torch.Size):

@@ -54,8 +54,8 @@ def packet(target: Any) -> str:
 
 
 def is_view(step: Step) -> bool:
-    """Whether a step gives another look at memory that is there already."""
-    return packet(step.target) in VIEWS
+    """Whether a step gives another look at memory that is there already: as was seen when it ran, else by its name."""
+    return packet(step.target) in VIEWS if step.looks is None else step.looks
 
 
 def flops(step: Step) -> int:

@@ -10,7 +10,7 @@ from wonderland.autodiff.trace import Trace
 
 
 def graph(trace: Trace) -> fx.GraphModule:
-    """The same steps as nodes: inputs as placeholders, constants as buffers, outputs as a flat tuple."""
+    """The same steps as nodes: inputs as placeholders, constants as buffers, outputs as a flat tuple, then what buffers are left with."""
     made, holder = fx.Graph(), torch.nn.Module()
     nodes: dict[int, Any] = {}
     for value in trace.inputs:
@@ -31,7 +31,7 @@ def graph(trace: Trace) -> fx.GraphModule:
         for number, value in enumerate(step.result or ()):
             if isinstance(value, Value):
                 nodes[id(value)] = made.call_function(_pick, (node, number))
-    made.output(tuple(known(value) for value in trace.outputs))
+    made.output(tuple(known(value) for value in trace.kept))
     return fx.GraphModule(holder, made)
 
 

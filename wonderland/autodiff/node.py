@@ -68,6 +68,7 @@ class Step:
     line: str = ""
     module: str = ""
     smooth: bool = True
+    looks: bool | None = None  # whether it gives another look at its first input's memory; None where nobody has seen
 
     @cached_property
     def inputs(self) -> list[Value]:

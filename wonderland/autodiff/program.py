@@ -118,7 +118,6 @@ class Program:
 
 def _direct(call: Any, places: list[int], out: int, ends: list[int]) -> Callable[[Slots], None]:
     """The closures that run most often, without any list in between."""
-    ends = [slot for slot in ends if slot != out] if out in ends else ends
     if len(places) == 1:
         (first,) = places
 

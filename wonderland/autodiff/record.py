@@ -3,20 +3,24 @@
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import is_fake
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from wonderland.autodiff.cost import VIEWS, packet
 from wonderland.autodiff.functions import FUNCTIONS_AS_PRIMITIVES, Primitive
 from wonderland.autodiff.local import Pile, Shared
 from wonderland.autodiff.node import Step, Value, over
 from wonderland.autodiff.rules.table import RULES, Rule, decomposition, known, nothing
-from wonderland.autodiff.writes import functional, pure_arguments, spelled_op, written_by
+from wonderland.autodiff.windows import Window, put, taken, window
+from wonderland.autodiff.writes import draws, functional, pure_arguments, spelled_op, written_by
 from wonderland.core import WonderlandError
 from wonderland.ops import native
 
@@ -38,6 +42,17 @@ class _TooFar(Exception):
     """An operator was taken apart into what is no simpler, torch's own inner primitives: it is a primitive itself."""
 
 
+@dataclass(frozen=True)
+class _Write:
+    """A write into memory that several tensors share: the memory's version from then on, where, and what."""
+
+    version: int
+    layout: Any
+    part: Window | None
+    value: Value
+    silent: bool
+
+
 class Recorder(TorchDispatchMode):
     """Notes each primitive that runs while it is active, in the order of running.
 
@@ -52,9 +67,13 @@ class Recorder(TorchDispatchMode):
         self.constants: list[Value] = []
         self._held: dict[int, tuple[Tensor, Value, int]] = {}
         self._storages: dict[int, list[int]] = {}
+        self._living: dict[int, list[Value]] = {}
         self._version: dict[int, int] = {}
+        self._writes: dict[int, list[_Write]] = {}
         self._modules: list[str] = []
         self._lowering = 0
+        self._lasting: dict[int, Tensor] = {}
+        self._first: dict[int, tuple[Tensor, Value]] = {}
         self.inputs = [self._hold(tensor, Value.of(tensor, True)) for tensor in inputs]
         self._given = {_storage(tensor) for tensor in inputs}
 
@@ -87,16 +106,23 @@ class Recorder(TorchDispatchMode):
 
     def note(self, target: Any, args: Any, kwargs: dict[str, Any], result: Any) -> Step:
         """Add a step: tensors among the arguments become values, tensors in the result get new ones."""
+        read = self.value if packet(target) in VIEWS else self._read
         step = Step(
             target,
-            over(tuple(args), Tensor, self._read),
-            over(kwargs, Tensor, self._read),
+            over(tuple(args), Tensor, read),
+            over(kwargs, Tensor, read),
             line=where(),
             module=self._module(),
             smooth=torch.is_grad_enabled(),
         )
         depends = any(value.depends for value in step.inputs)
         step.result = over(result, Tensor, lambda tensor: self._hold(tensor, Value.of(tensor, depends, step)))
+        first = next((one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)), None)
+        given = next(
+            (one for one in (result if isinstance(result, tuple | list) else (result,)) if isinstance(one, Tensor)),
+            None,
+        )
+        step.looks = first is not None and given is not None and _storage(first) == _storage(given)
         self.steps.append(step)
         return step
 
@@ -111,14 +137,42 @@ class Recorder(TorchDispatchMode):
                 return alias
             value = self._hold(tensor, Value.of(tensor, False))
             self.constants.append(value)
+            self._first.setdefault(_storage(tensor), (tensor, value))
             return value
         _, value, version = held
         place = _storage(tensor)
         if version == self._version.get(place, 0):
             return value
+        return self._hold(tensor, self._seen_anew(tensor, value, place, version))
+
+    def _seen_anew(self, tensor: Tensor, before: Value, place: int, version: int) -> Value:
+        """The value of a tensor whose memory was written since it was last read: what was written, what it had, or a look."""
         root = self._root(place)
-        step = self._append(aten.as_strided.default, (self.value(root), *_layout(tensor)), tensor)
-        return self._hold(tensor, step.result)
+        part = window(root, tensor)
+        for write in reversed(self._writes.get(place, ())):
+            if write.version <= version:
+                return before
+            if write.silent:
+                break
+            if write.layout == _layout(tensor):
+                return write.value
+            if part is None or write.part is None or not part.misses(write.part):
+                break
+        else:
+            return before
+        if part is None:
+            return self._append(aten.as_strided.default, (self.value(root), *_layout(tensor)), tensor).result
+        with self._awake():
+            return self.value(taken(part, root))
+
+    @contextmanager
+    def _awake(self) -> Iterator[None]:
+        """Noting what runs, from within a step that is being noted or from outside."""
+        if any(one is self for one in _get_current_dispatch_mode_stack()):
+            yield
+        else:
+            with self:
+                yield
 
     def _alias(self, tensor: Tensor) -> Value | None:
         """A tensor made of a value's memory past the dispatcher, as nn.Parameter(y) is: the same numbers, no derivative."""
@@ -134,7 +188,7 @@ class Recorder(TorchDispatchMode):
     def _read(self, tensor: Tensor) -> Value:
         """The value of a tensor that is read: memory that nobody was seen to fill is a constant as it lies there."""
         value = self.value(tensor)
-        if value.origin is not None and packet(value.origin.target) in _EMPTY and value.numel:
+        if _unfilled(value) and value.numel:
             value = self._hold(tensor, Value.of(tensor, False))
             self.constants.append(value)
         return value
@@ -150,6 +204,7 @@ class Recorder(TorchDispatchMode):
         place = _storage(tensor)
         self._held[id(tensor)] = (tensor, value, self._version.get(place, 0))
         self._storages.setdefault(place, []).append(id(tensor))
+        self._living.setdefault(place, []).append(value)
         return value
 
     def _root(self, place: int) -> Tensor:
@@ -171,8 +226,15 @@ class Recorder(TorchDispatchMode):
         held = {id(tensor): self.value(tensor) for tensor in written}
         for tensor in written:
             self._keep(tensor)
-        result = run(func, args, kwargs)
+        result = self._filled(func, args, kwargs, written)
         step = Step(pure, *pure_arguments(func, *before), line=where(), smooth=torch.is_grad_enabled())
+        if draws(func) and func._schema.name.endswith(
+            "_"
+        ):  # again into memory of the same layout: the order of the draws follows it
+            room = held[id(written[0])]
+            if not _unfilled(room):
+                room = self._append(aten.empty_like.default, (room,), written[0]).result
+            step = replace(step, target=func, args=(room, *before[0][1:]), kwargs=before[1], looks=True)
         step.module = self._module()
         depends = any(value.depends for value in step.inputs)
         fresh = [Value.of(tensor, depends, step) for tensor in written]
@@ -194,9 +256,18 @@ class Recorder(TorchDispatchMode):
         for tensor, new in zip(written, found[len(found) - len(written) :], strict=True):
             value = self.value(new)
             self._keep(tensor)
-            run(aten.copy_.default, (tensor, new), {})
+            self._filled(aten.copy_.default, (tensor, new), {}, [tensor])
             self._now(tensor, value, not torch.is_grad_enabled())
         others = found[: len(found) - len(written)]
+        return written[0] if not others else others[0] if len(others) == 1 else tuple(others)
+
+    def _filled(self, func: Any, args: Any, kwargs: Any, written: list[Tensor]) -> Any:
+        """A write as it runs; where tensors have no numbers, those of the world outside, which have, stay as they are."""
+        if not native.imagined() or next(iter(ACTIVE)) is not self or all(map(is_fake, written)):
+            return run(func, args, kwargs)
+        plain, named = pure_arguments(func, args, kwargs)
+        found = run(functional(func), plain, named)
+        others = (found if isinstance(found, tuple | list) else (found,))[: -len(written)]
         return written[0] if not others else others[0] if len(others) == 1 else tuple(others)
 
     def _replaced(self, before: Value, after: Value, tensor: Tensor) -> Value:
@@ -211,10 +282,9 @@ class Recorder(TorchDispatchMode):
     def _keep(self, tensor: Tensor) -> None:
         """Copy the numbers of every value that shares a tensor's memory, before they are overwritten."""
         place = _storage(tensor)
-        for one in self._storages.get(place, ()):
-            held, value, _ = self._held[one]
-            if value.now is held:
-                value.now = held.clone()
+        for value in self._living.pop(place, ()):
+            if value.now is not None and _storage(value.now) == place and not _unfilled(value):
+                value.now = value.now.clone()
 
     def _now(self, tensor: Tensor, value: Value, silent: bool) -> None:
         """From here on a tensor has a new value, and what shares its memory reads from the owner's new value.
@@ -234,18 +304,40 @@ class Recorder(TorchDispatchMode):
             raise WonderlandError(
                 f"The program writes into part of a larger tensor through a view ({where()}): work on a copy of it."
             )
-        if root is not tensor:
+        part = window(root, tensor)
+        if len(ids) > 1:
+            now = self._version[place] = self._version.get(place, 0) + 1
+            self._writes.setdefault(place, []).append(_Write(now, _layout(tensor), part, value, silent))
+        if root is not tensor and part is not None:
+            value = put(part, owner, value, lambda *step: self._append(*step).result, root)
+        elif root is not tensor:
             value = self._append(aten.as_strided_scatter.default, (owner, value, *_layout(tensor)), root).result
         if silent:
             value = self._replaced(owner, value, root)
-        if len(ids) > 1:
-            self._version[place] = self._version.get(place, 0) + 1
         self._hold_again(root, value, place)
 
     def _hold_again(self, tensor: Tensor, value: Value, place: int) -> None:
         if id(tensor) not in self._held:
             self._storages.setdefault(place, []).append(id(tensor))
+        self._living.setdefault(place, []).append(value)
         self._held[id(tensor)] = (tensor, value, self._version.get(place, 0))
+
+    def lasts(self, tensor: Tensor) -> None:
+        """A buffer: what the program writes into it stays when the program ends."""
+        self._lasting.setdefault(_storage(tensor), tensor)
+
+    def effects(self) -> list[tuple[Tensor, Value, Value]]:
+        """The buffers that the program wrote: each with the value that it had and the one that it was left with."""
+        before = {id(value): value for value in self.constants}
+        found = []
+        for place, tensor in self._lasting.items():
+            first = self._first.get(place)
+            if first is None or id(first[1]) not in before or first[0] is not self._root(place):
+                continue
+            now = self._held[id(first[0])][1]
+            if now is not first[1] and first[0].shape == tensor.shape:
+                found.append((first[0], first[1], now))
+        return found
 
     def knows(self, tensor: Tensor) -> bool:
         """Whether a tensor depends on the inputs."""
@@ -295,6 +387,7 @@ def recording(
         stack.enter_context(torch.enable_grad())
         stack.enter_context(FUNCTIONS_AS_PRIMITIVES.held())
         stack.enter_context(_PLAIN_KERNELS.held())
+        stack.enter_context(_BUFFERS.held())
         stack.enter_context(_Leaving(recorder))
         stack.enter_context(recorder)
         if module is not None:
@@ -311,6 +404,17 @@ def _without_mkldnn() -> bool:
 
 # Keeps recurrent layers from taking one kernel for all of their steps, which no rule could see into.
 _PLAIN_KERNELS = Shared(_without_mkldnn, torch._C._set_mkldnn_enabled)
+
+
+def _noticed(module: nn.Module, _: Any) -> None:
+    for recorder in ACTIVE:
+        for tensor in module._buffers.values():
+            if isinstance(tensor, Tensor):
+                recorder.lasts(tensor)
+
+
+# Every module that runs while somebody records shows its buffers: what is written into them is to stay.
+_BUFFERS = Shared(lambda: register_module_forward_pre_hook(_noticed), lambda hook: hook.remove())
 
 
 @contextmanager
@@ -381,6 +485,14 @@ def _second(before: Tensor, after: Tensor) -> Tensor:
 
 replaced = Primitive(_second, "replaced")
 RULES[replaced] = Rule({0: lambda g, n: g, 1: nothing}, tangent=lambda t, n: t.get(0))
+
+
+def _unfilled(value: Value) -> bool:
+    """Whether a value is memory that nobody has filled: its numbers mean nothing."""
+    step = value.origin
+    while step is not None and packet(step.target) in VIEWS and step.inputs:
+        step = step.inputs[0].origin
+    return step is not None and packet(step.target) in _EMPTY
 
 
 def _cut(value: Value) -> bool:

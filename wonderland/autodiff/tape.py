@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wonderland.autodiff.cost import packet
 from wonderland.autodiff.node import Step, Value, over, values
 from wonderland.autodiff.record import quiet, recording, standing_for
-from wonderland.autodiff.rules.table import Call, Rule, bound, find, no_rule
+from wonderland.autodiff.rules.table import Call, Rule, bound, conj, find, no_rule
 
 
 def active(steps: Sequence[Step], sources: Sequence[Value]) -> set[int]:
@@ -90,6 +91,10 @@ def reverse(step: Step, slopes: Sequence[Tensor | None], alive: set[int]) -> lis
         if len(outputs) == 1 and isinstance(step.result, tuple) and len(step.result) == 1:
             g = g[0]
     found: dict[Any, Any] = {}
+    pairs: list[tuple[Value, Tensor]] = []
+    if (matrix := _repeated(step, alive)) is not None:
+        needs.remove("mat2")
+        pairs.append((matrix, fit(conj(call.self).flatten(0, 1).t() @ g.flatten(0, 1), matrix)))
     if rule.joint is not None:
         found = rule.joint(needs, g, call)
     for name in needs:
@@ -98,7 +103,6 @@ def reverse(step: Step, slopes: Sequence[Tensor | None], alive: set[int]) -> lis
         if name not in rule.each:
             raise no_rule(step.target, f"reverse ({name})")
         found[name] = rule.each[name](g, call)
-    pairs: list[tuple[Value, Tensor]] = []
     for name in needs:
         entry, slope = named[name], found.get(name)
         if isinstance(entry, Value):
@@ -107,6 +111,21 @@ def reverse(step: Step, slopes: Sequence[Tensor | None], alive: set[int]) -> lis
             if isinstance(value, Value) and one is not None and id(value) in alive:
                 pairs.append((value, fit(one, value)))
     return pairs
+
+
+def _repeated(step: Step, alive: set[int]) -> Value | None:
+    """The matrix that a batched product uses for every entry of the batch: its cotangent is one product, not a sum of many."""
+    if packet(step.target) != "bmm" or id(step.args[1]) not in alive:
+        return None
+    value, origin = step.args[1], step.args[1].origin
+    while origin is not None and packet(origin.target) in ("view", "_unsafe_view", "expand") and origin.smooth:
+        before = origin.inputs[0]
+        if before.shape == value.shape[1:] and packet(origin.target) == "expand" and id(before) in alive:
+            return before
+        if before.shape != value.shape:
+            return None
+        value, origin = before, before.origin
+    return None
 
 
 def fit(slope: Tensor, value: Value) -> Tensor:

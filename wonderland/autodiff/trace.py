@@ -26,10 +26,11 @@ class Trace:
     """The evaluation trace of a function: its primitives in order, with shapes, costs and source lines.
 
     Print it for Python that runs; call it with tensors of the same shapes to run it; `reverse()` is the program that computes
-    its gradients, again a trace. Where the function decided by its numbers, the trace has the branch that was taken.
+    its gradients, again a trace. Where the function decided by its numbers, the trace has the branch that was taken. What
+    the function wrote into buffers of modules, as BatchNorm does in training, every run writes again: `effects` has them.
     """
 
-    def __init__(self, run: Recorded, name: str, labels: list[str] | None = None):
+    def __init__(self, run: Recorded, name: str, labels: list[str] | None = None, buffers: Sequence[Tensor] = ()):
         self.name = name
         self.nesting, self.out_nesting = run.nesting, run.out_nesting
         self.inputs = list(run.inputs)
@@ -38,10 +39,21 @@ class Trace:
         ]
         steps, same = _tidy(run.steps)
         self.outputs = [same.get(id(value), value) for value in self.outputs]
-        self.steps = _needed(steps, [value for value in self.outputs if isinstance(value, Value)])
-        used = {id(value) for step in self.steps for value in step.inputs} | {id(value) for value in self.outputs}
+        written = run.recorder.effects()
+        self.effects = [(tensor, same.get(id(value), value)) for tensor, _, value in written]
+        if buffers:  # the last outputs are what buffers are left with
+            self.effects += list(zip(buffers, self.outputs[-len(buffers) :], strict=True))
+            del self.outputs[-len(buffers) :]
+            self.out_nesting = tree_flatten([0] * len(self.outputs))[1]
+        self.steps = _needed(steps, [value for value in self.kept if isinstance(value, Value)])
+        used = {id(value) for step in self.steps for value in step.inputs} | {id(value) for value in self.kept}
+        # A buffer is read as it is at each run, all else as it was.
+        live = {id(before): tensor for tensor, before, _ in written}
+        self.before = [(tensor, before.now) for tensor, before, _ in written if before.now is not None]
         self.constants = [
-            (value, value.now) for value in run.recorder.constants if id(value) in used and value.now is not None
+            (value, live.get(id(value), value.now))
+            for value in run.recorder.constants
+            if id(value) in used and value.now is not None
         ]
         self.plain = [_MOVES if isinstance(entry, Tensor) else entry for entry in run.given]
         self.given = [entry.detach() for entry in run.given if isinstance(entry, Tensor)]
@@ -54,6 +66,11 @@ class Trace:
                     value.now = None
         for value in self.inputs:
             value.now = None
+
+    @property
+    def kept(self) -> list[Any]:
+        """What is there at the end of a run: the outputs, then what buffers are left with."""
+        return [*self.outputs, *(value for _, value in self.effects)]
 
     @cached_property
     def names(self) -> dict[int, str]:
@@ -83,12 +100,22 @@ class Trace:
     @cached_property
     def program(self) -> Program:
         """The trace as closures, made at the first run."""
-        return Program(self.inputs, self.constants, self.steps, self.outputs)
+        return Program(self.inputs, self.constants, self.steps, self.kept)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors = self._flat(args, kwargs)
         with quiet():
-            return self._nested(self.program(tensors))
+            return self._nested(self._written(self.program(tensors)))
+
+    def _written(self, found: Sequence[Any]) -> Sequence[Any]:
+        """The outputs of a run, after its buffers were written."""
+        if self.effects:
+            with torch.no_grad():
+                for (tensor, _), new in zip(self.effects, found[len(self.outputs) :], strict=True):
+                    for recorder in ACTIVE:
+                        recorder.lasts(tensor)
+                    tensor.copy_(new)
+        return found[: len(self.outputs)]
 
     def compile(self, **options: Any) -> Callable[..., Any]:
         """The trace as machine code, by `torch.compile` with its options; called as the trace is."""
@@ -97,7 +124,7 @@ class Trace:
         def run(*args: Any, **kwargs: Any) -> Any:
             tensors = self._flat(args, kwargs)
             with torch.no_grad():
-                return self._nested(compiled(*tensors))
+                return self._nested(self._written(compiled(*tensors)))
 
         return run
 
@@ -138,7 +165,7 @@ class Trace:
 
         def joint(*flat: Tensor) -> Any:
             tensors, slopes = list(flat[: len(self.inputs)]), list(flat[len(self.inputs) :])
-            inner = Recorded(lambda *x: self.program(x), tuple(tensors))
+            inner = Recorded(lambda *x: _halves(self.program(x), len(self.outputs)), tuple(tensors), has_aux=True)
             if single:
                 like = inner.flat[0]
                 slopes = [torch.ones(like.shape, dtype=like.dtype, device=like.device)]
@@ -148,12 +175,14 @@ class Trace:
             named = iter(found)
             pairs = [(tensor, next(named)) for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
             gradients = [torch.zeros_like(tensor) if slope is None else slope for tensor, slope in pairs]
-            return [*inner.flat, *gradients]
+            return [*inner.flat, *gradients, *inner.aux]
 
         flat = self.given
         extra = [] if single else [torch.ones(one.shape, dtype=one.dtype, device=one.device) for one in smooth]
         labels = self.labels + [f"g{number}" if number else "g" for number in range(len(extra))]
-        return Trace(Recorded(joint, (*flat, *extra), differentiates=False), f"{self.name}_reverse", labels)
+        buffers = [tensor for tensor, _ in self.effects]
+        run = Recorded(joint, (*flat, *extra), differentiates=False)
+        return Trace(run, f"{self.name}_reverse", labels, buffers)
 
     @cached_property
     def flops(self) -> int:
@@ -167,7 +196,7 @@ class Trace:
 
     def timeline(self) -> list[memory.Moment]:
         """Bytes of intermediate values alive at each step."""
-        return memory.timeline(self.inputs, self.steps, self.outputs, [value for value, _ in self.constants])
+        return memory.timeline(self.inputs, self.steps, self.kept, [value for value, _ in self.constants])
 
     @cached_property
     def peak(self) -> int:
@@ -183,6 +212,11 @@ class Trace:
     def code(self) -> str:
         """The trace as Python."""
         return code.written(self)
+
+    @property
+    def closed(self) -> dict[str, Any]:
+        """What the printed program takes by name beside its inputs: constants, buffers, functions, generators."""
+        return code.closed(self)
 
     def __str__(self) -> str:
         return self.code()
@@ -280,6 +314,10 @@ def laid(tensor: Tensor, stride: tuple[int, ...]) -> Tensor:
     return torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
 
+def _halves(found: list[Any], count: int) -> tuple[list[Any], list[Any]]:
+    return found[:count], found[count:]
+
+
 def _told(entry: Any) -> str:
     return "a tensor" if isinstance(entry, Tensor) else repr(entry)
 
@@ -323,7 +361,7 @@ def _tidy(steps: list[Step]) -> tuple[list[Step], dict[int, Value]]:
             and value.shape == step.inputs[0].shape
             and value.dtype == step.inputs[0].dtype
         )
-        if idle or (name == "detach" and not step.inputs[0].depends):
+        if idle or (name in ("detach", "lift_fresh") and not step.inputs[0].depends):
             same[id(value)] = step.inputs[0]
         else:
             kept.append(step)

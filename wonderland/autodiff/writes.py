@@ -27,6 +27,11 @@ def written_by(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
     return found
 
 
+def draws(func: Any) -> bool:
+    """Whether an operator draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+
+
 @cache
 def functional(func: Any) -> Any:
     """The operator that gives what another one writes."""

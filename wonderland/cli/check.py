@@ -31,8 +31,13 @@ def run(found: argparse.Namespace) -> int:
     from wonderland.cli import show
     from wonderland.laws import check
 
+    example = _example(found)
+    if example is None and not isinstance(getattr(module, "dim", None), int):
+        raise WonderlandError(
+            f"{found.target} does not say its width: give the shape of an input with --input 2,17,64."
+        )
     names = None if found.laws is None else [name.strip() for name in found.laws.split(",")]
-    verdicts = check(module, _example(found), names)
+    verdicts = check(module, example, names)
     show.table(
         f"{found.target}: {show.counted(len(verdicts), 'law')}",
         [{"law": row["law"], "outcome": row["outcome"], "found": _words(row)} for row in (v.row() for v in verdicts)],

@@ -10,6 +10,7 @@ from wonderland.data.image_encoder import ImageEncoder
 from wonderland.data.images import Images
 from wonderland.data.mixing import cutmix, mixup, soft_labels
 from wonderland.data.open import open
+from wonderland.data.order import Importance, curriculum, importance_sample
 from wonderland.data.split import Split, split
 from wonderland.data.table import Table
 from wonderland.data.table_encoder import TableEncoder
@@ -40,6 +41,7 @@ __all__ = [
     "Finding",
     "ImageEncoder",
     "Images",
+    "Importance",
     "PackedDocuments",
     "Split",
     "Table",
@@ -49,8 +51,10 @@ __all__ = [
     "TokenFile",
     "Tokenizer",
     "Windows",
+    "curriculum",
     "cutmix",
     "encoder_from_json",
+    "importance_sample",
     "mixup",
     "open",
     "read_documents",

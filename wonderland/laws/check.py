@@ -8,7 +8,7 @@ from torch import nn
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.laws.example import Example
-from wonderland.laws.subject import LAWS
+from wonderland.laws.subject import LAWS, check_module
 from wonderland.laws.verdict import Verdict, Verdicts
 
 # What any module should do, and what is worth knowing of one that promises nothing.
@@ -30,8 +30,7 @@ def check(
     >>> check(torch.nn.Linear(4, 4), torch.randn(2, 5, 4), ["causality"]).broken
     []
     """
-    if not isinstance(module, nn.Module):
-        raise WonderlandError(f"Laws are checked on a torch module, not on a {type(module).__name__}.")
+    check_module(module)
     example = Example.of(example, module)
     promised, tried = _chosen(module, laws)
     verdicts = [law(module, example) for law in promised]
@@ -41,7 +40,10 @@ def check(
 def _chosen(module: nn.Module, laws: Any) -> tuple[list[Callable[..., Verdict]], list[Callable[..., Verdict]]]:
     if laws is not None:
         asked: Any = [laws] if isinstance(laws, str) or callable(laws) else laws
-        return [find(law) for law in asked], []
+        found = [find(law) for law in asked]
+        if not found:
+            raise WonderlandError(f"No law is named: name some of {', '.join(LAWS)}, or leave laws out.")
+        return found, []
     own = getattr(module, "laws", None)
     if callable(own):
         promised: Any = own()

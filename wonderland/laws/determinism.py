@@ -7,9 +7,13 @@ from wonderland.laws.subject import OWN, Subject, law
 from wonderland.laws.verdict import Verdict
 
 
-@law(dtype=OWN)
+@law(dtype=OWN, compares=False)
 def determinism(subject: Subject) -> Verdict:
     """The same input twice gives the same bits, outputs and gradients, and whatever the random numbers stand at."""
+    if subject.writes:
+        return subject.verdict(
+            float("inf"), 0.0, f"it writes into {subject.writes}, so a second call would see other numbers"
+        )
     leaves = [value for _, value in subject.parameters()]
     first = subject.run()
     weights = subject.noise(first.detach())

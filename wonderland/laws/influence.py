@@ -97,7 +97,7 @@ def _culprit(subject: Subject, i: int, marks: Tensor, axis: int, out: int) -> st
                 row = ""
                 if rows is not None and rows != out:
                     rank = rows - (rows > out)
-                    row = f" (row {int(move.movedim(rank, 0).flatten(1).amax(1).argmax())})"
+                    row = f" (row {int(move.movedim(rank, 0).reshape(move.shape[rank], -1).amax(1).argmax())})"
                 words = f"output {i} moved by {amount:.2g} when input {j} changed{row}"
     if best > 0:
         return words

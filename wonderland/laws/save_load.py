@@ -16,7 +16,7 @@ from wonderland.laws.subject import OWN, Subject, law, speaking
 from wonderland.laws.verdict import Verdict
 
 
-@law(dtype=OWN)
+@law(dtype=OWN, compares=False)
 def save_load(subject: Subject) -> Verdict:
     """Saved to a safetensors file and loaded into a fresh copy, a block gives the same bits.
 

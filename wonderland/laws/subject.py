@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from wonderland.core import WonderlandError
+from wonderland.laws.compare import same_bits
 from wonderland.laws.example import Example
 from wonderland.laws.verdict import BROKEN, HOLDS, UNFIT, Verdict
 
@@ -30,20 +32,27 @@ class Failed(Exception):
     """The block raised where the law says that it answers."""
 
 
-def law(function: Callable[..., Verdict] | None = None, *, dtype: torch.dtype | None = torch.float64) -> Any:
-    """Make a law of a function that judges a `Subject`: called as law(block, example), it answers with a verdict."""
+def law(
+    function: Callable[..., Verdict] | None = None, *, dtype: torch.dtype | None = torch.float64, compares: bool = True
+) -> Any:
+    """Make a law of a function that judges a `Subject`: called as law(block, example), it answers with a verdict.
+
+    A law that compares answers says nothing where they are NaN, so such an answer breaks it.
+    """
     if function is None:
-        return lambda found: law(found, dtype=dtype)
+        return lambda found: law(found, dtype=dtype, compares=compares)
     name = function.__name__
 
     @wraps(function)
     def judge(block: nn.Module, example: Any = None, **options: Any) -> Verdict:
-        if not isinstance(block, nn.Module):
-            raise WonderlandError(f"Laws are checked on a torch module, not on a {type(block).__name__}.")
+        check_module(block)
         with undisturbed():
             subject = Subject(name, block, Example.of(example, block), dtype)
             try:
-                return function(subject, **options)
+                found = function(subject, **options)
+                if compares and found.outcome != UNFIT:
+                    subject.check_numbers()
+                return found
             except Unfit as reason:
                 return Verdict(name, UNFIT, witness=str(reason))
             except Failed as fault:
@@ -51,6 +60,14 @@ def law(function: Callable[..., Verdict] | None = None, *, dtype: torch.dtype | 
 
     LAWS[name] = judge
     return judge
+
+
+def check_module(block: Any) -> None:
+    """Say so when something else than a module is to be checked."""
+    if isinstance(block, nn.Module):
+        return
+    what = f"the class {block.__name__}: build it first" if isinstance(block, type) else f"a {type(block).__name__}"
+    raise WonderlandError(f"Laws are checked on a torch module, not on {what}.")
 
 
 @contextmanager
@@ -73,12 +90,21 @@ class Subject:
         self.law = law
         self.name = type(block).__name__
         self.generator = torch.Generator().manual_seed(1)
+        self.writes = ""
+        if 0 in example.input.shape:
+            raise WonderlandError(
+                f"The input of this example has the shape {tuple(example.input.shape)}, so nothing is in it: "
+                "give at least one row and one position."
+            )
+        block = _with_shapes(block, example)
         own = next((value.dtype for value in block.parameters() if value.is_floating_point()), torch.float32)
         for self.dtype in (dtype or own, own):
             self.block, self.example = _converted(block, self.dtype), _numbers(example, self.dtype)
+            given = _numbers(example, self.dtype)
             try:
                 with torch.no_grad():
                     self.base = self.run()
+                self._restore(given)
                 return
             except Failed as found:
                 fault = found  # foreign modules may hold tensors that nobody converts: they are judged as they are
@@ -121,12 +147,38 @@ class Subject:
         example = self.example if example is None else example
         if x is not None or more:
             example = example.holding(example.input if x is None else x, **(more or {}))
+        if self.writes:
+            example = example.over(lambda _, value: value.clone())
         with speaking(when):
             answer = self.block(*example.args, **example.kwargs)
         found = example.pick(answer)
         if not isinstance(found, Tensor):
             raise WonderlandError(f"output= must lead to a tensor, not to a {type(found).__name__}.")
         return found
+
+    def _restore(self, given: Example) -> None:
+        """Note which input the block wrote into, if any, and put back what stood there: later calls get copies."""
+
+        def differs(place: int | str, value: Tensor) -> Tensor:
+            held = given.args[place] if isinstance(place, int) else given.kwargs[place]
+            if not self.writes and not same_bits(value, held):
+                self.writes = "its input" if place == given.place else f"argument {place}"
+            return value
+
+        self.example.over(differs)
+        if self.writes:
+            self.example, self.base = given, self.base.clone()
+
+    def check_numbers(self) -> None:
+        """Refuse an answer with NaN in it, which equals nothing and shows nothing."""
+        if not self.base.isnan().any():
+            return
+        index = tuple(int(number) for number in self.base.isnan().nonzero()[0])
+        finite = not (self.x.is_floating_point() or self.x.is_complex()) or bool(self.x.isfinite().all())
+        raise Failed(
+            f"{self.place(index)} is NaN on the example itself{'' if finite else ', whose input is not finite'}, "
+            "so that answers cannot be compared"
+        )
 
     def stream(self, x: Tensor, state: Any, mask: Tensor | None = None, *, when: str = "") -> tuple[Tensor, Any]:
         """One piece of a sequence through the block's `stream`."""
@@ -240,6 +292,21 @@ def speaking(when: str) -> Iterator[None]:
         raise Failed(f"it raised {type(error).__name__} ({lines[0]}){' ' if when else ''}{when}") from error
 
 
+def _with_shapes(block: nn.Module, example: Example) -> nn.Module:
+    """The block, or a copy of one that gets its shapes at the first call, after that call."""
+    if not any(is_lazy(value) for value in (*block.parameters(), *block.buffers())):
+        return block
+    found = copy.deepcopy(block).eval()
+    try:
+        with torch.no_grad():
+            found(*_numbers(example, torch.float32).args, **_numbers(example, torch.float32).kwargs)
+    except Exception as error:
+        raise WonderlandError(
+            f"{type(block).__name__} gets its shapes at the first call, which failed on this example: {error}."
+        ) from error
+    return found
+
+
 def _converted(block: nn.Module, dtype: torch.dtype) -> nn.Module:
     found = copy.deepcopy(block).eval()
     found.zero_grad(set_to_none=True)
@@ -247,7 +314,8 @@ def _converted(block: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 def _numbers(example: Example, dtype: torch.dtype) -> Example:
-    return example.over(lambda _, value: _number(value.detach(), dtype))
+    # Copies: a block that writes into its input must not reach the user's.
+    return example.over(lambda _, value: _number(value.detach().clone(), dtype))
 
 
 def _number(value: Tensor, dtype: torch.dtype) -> Tensor:

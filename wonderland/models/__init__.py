@@ -3,15 +3,21 @@
 from wonderland.models import generation, linear, words
 from wonderland.models.birnn import BiRNN
 from wonderland.models.convnet import ConvNet
+from wonderland.models.corruption import hide_spans, hide_tokens, take_spans
 from wonderland.models.costs import cost_table
 from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
-from wonderland.models.generation import generate, write
+from wonderland.models.encoder import Encoder
+from wonderland.models.encoder_decoder import EncoderDecoder
+from wonderland.models.generation import beam_search, best_of, generate, speculate, write
 from wonderland.models.gpt2 import from_gpt2
+from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
+from wonderland.models.mamba import from_mamba
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.packed import packed
 from wonderland.models.rnnlm import RNNLM
+from wonderland.models.rwkv import from_rwkv
 from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
@@ -25,23 +31,38 @@ __all__ = [
     "ConvNet",
     "Decoder",
     "DecomposableAttention",
+    "Encoder",
+    "EncoderDecoder",
     "FastText",
     "GloVe",
+    "MaskedLM",
     "NeuralNgram",
     "Ngram",
     "Seq2Seq",
+    "SequenceClassifier",
+    "SpanFinder",
     "TableNet",
     "TextCNN",
+    "TokenClassifier",
     "Tree",
     "Word2Vec",
     "approximate",
     "approximate_with_relu",
+    "beam_search",
+    "best_of",
+    "best_spans",
     "cost_table",
     "from_gpt2",
+    "from_mamba",
+    "from_rwkv",
     "generate",
     "generation",
+    "hide_spans",
+    "hide_tokens",
     "linear",
     "packed",
+    "speculate",
+    "take_spans",
     "words",
     "write",
 ]

@@ -26,7 +26,7 @@ def resting(model: nn.Module) -> Iterator[None]:
 
 def costs(model: Any, t: int) -> dict[str, int]:
     """`Decoder.costs`: counted on one step after t tokens."""
-    if t < 1:
+    if not isinstance(t, int) or t < 1:
         raise WonderlandError(f"The cost of a step is counted after at least one token, not after {t}.")
     device = model.embedding.weight.device
     with resting(model):

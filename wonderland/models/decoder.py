@@ -6,12 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, find, part
+from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.models.costs import costs
 from wonderland.models.generation import generate
+from wonderland.models.tokens import check_input, check_range, check_rows, look_up, take, to_the_left
+from wonderland.nn.arguments import Checked, check_specs
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
-from wonderland.nn.mixer import hide, lengths, positions
+from wonderland.nn.mixer import check_batch, hide, lengths, positions
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Position, Rotary
 from wonderland.nn.stack import Stack
@@ -20,7 +22,7 @@ from wonderland.ops import steps
 
 
 @part
-class Decoder(Part, nn.Module):
+class Decoder(Checked, nn.Module):
     r"""A language model: an embedding, a stack of blocks with any causal mixer, a head over the vocabulary.
 
     .. math:: h = E_{x} + s, \qquad h \leftarrow \mathrm{stack}(h), \qquad y = h\, W^\top
@@ -50,8 +52,8 @@ class Decoder(Part, nn.Module):
         dim: int = 128,
         depth: int = 4,
         *,
-        mixer: Spec | list[Spec] | None = None,
-        channel: Spec | bool | None = None,
+        mixer: Any = None,
+        channel: Any = None,
         position: Spec | None = None,
         placement: str = "pre",
         norm: Spec | None = None,
@@ -64,6 +66,12 @@ class Decoder(Part, nn.Module):
         if min(vocab, dim) < 1:
             raise WonderlandError(f"A Decoder needs at least one token and one feature, not vocab={vocab}, dim={dim}.")
         mixers = mixer if isinstance(mixer, list | tuple) else [_attention(dim) if mixer is None else mixer]
+        rule = "The mixer of a Decoder is a spec such as nn.Mamba.spec(), or a list of specs"
+        if not mixers:
+            raise WonderlandError(f"{rule}, not an empty list.")
+        check_specs(mixers, rule)
+        if channel is not None and not isinstance(channel, bool):
+            check_specs([channel], "The channel of a Decoder is a spec such as nn.MLP.spec(), None or False")
         self.vocab, self.dim, self.dropout = vocab, dim, chance(dropout, "Decoder")
         self.embedding = nn.Embedding(vocab, dim)
         nn.init.normal_(self.embedding.weight, std=0.02)
@@ -107,13 +115,17 @@ class Decoder(Part, nn.Module):
         return self.stack.receptive_field
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.logits(self.features(tokens, mask))
+
+    def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`forward` before its head: what the model knows at each token, (b, t, dim), 0 where masked."""
         self.check(tokens, mask)
         if mask is None:
-            return self.logits(self.stack.whole(self.embed(tokens, None, None), None))
-        _check_rows(mask)
-        tokens, mask, back = _to_the_left(tokens, mask)
+            return self.stack.whole(self.embed(tokens, None, None), None)
+        check_rows(mask, "Decoder")
+        tokens, mask, back = to_the_left(tokens, mask)
         h = self.stack.whole(self.embed(tokens, None, mask), mask)
-        return self.logits(h if back is None else _take(h, back))
+        return h if back is None else take(h, back)
 
     def stream(self, tokens: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         """Continue after `state` (None: at the beginning) with new tokens; returns logits and the next state."""
@@ -165,13 +177,13 @@ class Decoder(Part, nn.Module):
                 )
         back = None
         if mask is not None:
-            tokens, mask, back = _to_the_left(tokens, mask)
+            tokens, mask, back = to_the_left(tokens, mask)
         seen, inner = (None, None) if state is None else state
         h, inner = self.stack.proceed(self.embed(tokens, seen, mask), inner, mask)
         new = tokens.shape[1] if mask is None else lengths(mask)
         if seen is None:
             seen = torch.zeros(len(tokens), dtype=torch.int64, device=tokens.device)
-        return (h if back is None else _take(h, back)), (seen + new, inner)
+        return (h if back is None else take(h, back)), (seen + new, inner)
 
     def embed(self, tokens: Tensor, seen: Tensor | None, mask: Tensor | None) -> Tensor:
         """Token vectors with their positions added, 0 where masked."""
@@ -190,23 +202,17 @@ class Decoder(Part, nn.Module):
         return F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
 
     def look_up(self, tokens: Tensor) -> Tensor:
-        if not tokens.is_cpu and not torch.compiler.is_compiling():
-            self.check_range(tokens)
-        try:
-            return F.embedding(tokens, self.embedding.weight)
-        except IndexError:
-            # The lookup on a CPU compares every token anyway: a sentence costs nothing until it is needed.
-            self.check_range(tokens)
-            raise
+        return look_up(tokens, self.embedding.weight)
 
     def sample(
-        self, tokens: Tensor, count: int, *, temperature: float | int = 1.0, generator: torch.Generator | None = None
+        self, tokens: Any, count: Any, *, temperature: Any = 1.0, generator: torch.Generator | None = None
     ) -> Tensor:
         """Write on after a prompt: (b, t) -> (b, count) new tokens, each drawn from the model at a temperature.
 
         Temperature 0 always takes the most likely token. The model is as in evaluation, whatever its mode.
         """
-        if count < 1 or not temperature >= 0:
+        whole = isinstance(count, int) and isinstance(temperature, int | float)
+        if not whole or count < 1 or not temperature >= 0:
             raise WonderlandError(
                 f"Sampling takes at least one step and a temperature of at least 0, not {count} and {temperature}."
             )
@@ -215,8 +221,9 @@ class Decoder(Part, nn.Module):
         written = generate(self, tokens, count, temperature=temperature, seed=seed).tokens
         return torch.tensor(written, dtype=tokens.dtype, device=tokens.device)
 
-    def start(self, batch: int) -> State:
+    def start(self, batch: Any) -> State:
         """The state before the first token, written out (`stream` takes None for it)."""
+        check_batch(batch, "Decoder")
         weight = self.embedding.weight
         count = torch.zeros(batch, dtype=torch.int64, device=weight.device)
         return count, self.stack.start(batch, dtype=weight.dtype, device=weight.device)
@@ -239,39 +246,11 @@ class Decoder(Part, nn.Module):
 
     def check(self, tokens: Any, mask: Tensor | None) -> None:
         """Say what is wrong with tokens or a mask that do not fit."""
-        if not isinstance(tokens, Tensor) or tokens.dim() != 2 or 0 in tokens.shape:
-            given = (
-                f"of shape {tuple(tokens.shape)}" if isinstance(tokens, Tensor) else f"of type {type(tokens).__name__}"
-            )
-            raise WonderlandError(
-                f"A Decoder takes tokens (batch, time) with at least one row and one position, not one {given}."
-            )
-        if tokens.dtype not in (torch.int64, torch.int32):
-            raise WonderlandError(f"A Decoder takes tokens as whole numbers (int64 or int32), not {tokens.dtype}.")
-        if mask is None:
-            return
-        if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != tokens.shape:
-            given = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
-            raise WonderlandError(
-                f"A Decoder takes a mask of booleans {tuple(tokens.shape)}, True where a token is real, not {given}."
-            )
-        if not torch.compiler.is_compiling():
-            runs = mask[:, 0].long() + (mask[:, 1:] & ~mask[:, :-1]).sum(1)
-            if (runs > 1).any():
-                raise WonderlandError(
-                    f"The mask has a hole in row {int((runs > 1).nonzero()[0])}: real tokens stand together, "
-                    "with padding before or after them."
-                )
+        check_input(tokens, mask, "A Decoder")
 
     def check_range(self, tokens: Tensor) -> None:
         """Say which token is not in the vocabulary."""
-        outside = (tokens < 0) | (tokens >= self.vocab)
-        if outside.any():
-            row, at = outside.nonzero()[0].tolist()
-            raise WonderlandError(
-                f"Token {int(tokens[row, at])} in row {row}, position {at} is not in the vocabulary: "
-                f"tokens are 0 to {self.vocab - 1}."
-            )
+        check_range(tokens, self.vocab)
 
     def check_state(self, state: Any, batch: int) -> None:
         """Say what is wrong with a state that is not one of this model's."""
@@ -285,8 +264,14 @@ class Decoder(Part, nn.Module):
 
 
 def _door(spec: Spec, dim: int) -> Position:
+    kind = find(spec.name)
+    if not (isinstance(kind, type) and issubclass(kind, Position)):
+        raise WonderlandError(
+            f"{spec.name} is no position that can be added to an embedding: "
+            "take nn.Learned.spec() or nn.Sinusoidal.spec()."
+        )
     position = spec.build(dim=dim)
-    if not isinstance(position, Position) or position.kind != "embed":
+    if position.kind != "embed":
         raise WonderlandError(
             f"{spec.name} cannot be added to an embedding: put it into the mixer's spec, "
             f"as in nn.Attention.spec(position={spec.name}.spec())."
@@ -316,26 +301,3 @@ def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
 
 def _sees_ahead(module: nn.Module) -> bool:
     return not isinstance(module, Block | Stack) and getattr(module, "causal", True) is False
-
-
-def _check_rows(mask: Tensor) -> None:
-    if not torch.compiler.is_compiling() and not mask.any(1).all():
-        row = int((~mask.any(1)).nonzero()[0])
-        raise WonderlandError(
-            f"Decoder got a mask whose row {row} has no real token: leave empty sequences out of the batch."
-        )
-
-
-def _to_the_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Rows rolled until their real tokens come first, and where each position went; None where nothing moved."""
-    first = mask.to(torch.uint8).argmax(1, keepdim=True)
-    if not torch.compiler.is_compiling() and not first.any():
-        return tokens, mask, None
-    t = tokens.shape[1]
-    steps = torch.arange(t, device=tokens.device)
-    index = (steps + first) % t
-    return tokens.gather(1, index), mask.gather(1, index), (steps - first) % t
-
-
-def _take(h: Tensor, index: Tensor) -> Tensor:
-    return h.gather(1, index.unsqueeze(-1).expand(-1, -1, h.shape[2]))

@@ -15,12 +15,12 @@ class NeuralNgram(Window):
 
     .. math:: x = [E_{w_1}; \dots; E_{w_c}], \qquad y = W_2 \tanh(W_1 x + b_1) + b_2 \quad (+\, D x)
 
-    - `context`: how many tokens are seen. `norm`: a batch norm before the tanh, which takes the place of b1.
+    - `window`: how many tokens are seen. `norm`: a batch norm before the tanh, which takes the place of b1.
     - `direct`: the straight connection D of the paper. `begin`: what stands before the first token.
 
     Shapes: tokens (b, t) -> logits (b, t, vocab). Book: Alice 8.4; makemore, parts 2 and 3. Paper: Bengio et al., 2003.
 
-    >>> model = NeuralNgram(vocab=27, context=3)
+    >>> model = NeuralNgram(vocab=27, window=3)
     >>> model(torch.zeros(2, 5, dtype=torch.int64)).shape, model.predict(torch.zeros(4, 3, dtype=torch.int64)).shape
     (torch.Size([2, 5, 27]), torch.Size([4, 27]))
     """
@@ -28,7 +28,7 @@ class NeuralNgram(Window):
     def __init__(
         self,
         vocab: int,
-        context: int = 3,
+        window: int = 3,
         *,
         dim: int = 10,
         hidden: int = 200,
@@ -37,17 +37,17 @@ class NeuralNgram(Window):
         begin: int = 0,
     ):
         super().__init__()
-        check_sizes("NeuralNgram", vocab=vocab, context=context, dim=dim, hidden=hidden)
+        check_sizes("NeuralNgram", vocab=vocab, window=window, dim=dim, hidden=hidden)
         check_begin(begin, vocab, "NeuralNgram")
-        self.vocab, self.context, self.begin = vocab, context, begin
+        self.vocab, self.window, self.begin = vocab, window, begin
         self.embedding = nn.Embedding(vocab, dim)
-        self.inward = nn.Linear(context * dim, hidden, bias=not norm)
+        self.inward = nn.Linear(window * dim, hidden, bias=not norm)
         self.norm = BatchNorm(hidden) if norm else None
         self.outward = nn.Linear(hidden, vocab)
-        self.direct = nn.Linear(context * dim, vocab, bias=False) if direct else None
+        self.direct = nn.Linear(window * dim, vocab, bias=False) if direct else None
 
     def predict(self, windows: Tensor) -> Tensor:
-        check_windows(windows, self.context, "NeuralNgram")
+        check_windows(windows, self.window, "NeuralNgram")
         x = look_up(windows, self.embedding.weight).flatten(1)
         h = self.inward(x)
         if self.norm is not None:

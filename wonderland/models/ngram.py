@@ -1,6 +1,6 @@
 """n-grams: what followed these words in the text that was read, counted; and what to do where nothing was."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -74,13 +74,13 @@ class Ngram(Window):
                 f"Ngram takes {order + 1} weights of at least 0, for the uniform distribution and each order: not {weights}."
             )
         # A window of one token is read even by single words, which look at none.
-        self.vocab, self.order, self.context, self.begin = vocab, order, max(order - 1, 1), begin
+        self.vocab, self.order, self.window, self.begin = vocab, order, max(order - 1, 1), begin
         self.smoothing, self.k, self.discount, self.weights = smoothing, float(k), float(discount), weights
         for n, size in enumerate(entries, 1):
             self.register_buffer(f"grams_{n}", torch.zeros(size, dtype=torch.int64))
             self.register_buffer(f"counts_{n}", torch.zeros(size, dtype=torch.int64))
 
-    def laws(self):
+    def laws(self) -> tuple[Callable[..., Any], ...]:
         from wonderland import laws
 
         # Nothing in it has a gradient, and what was never seen may have no chance at all.
@@ -117,12 +117,12 @@ class Ngram(Window):
         return [len(getattr(self, f"grams_{n}")) for n in range(1, self.order + 1)]
 
     def predict(self, windows: Tensor) -> Tensor:
-        check_windows(windows, self.context, "Ngram")
+        check_windows(windows, self.window, "Ngram")
         return self.chances(windows).log().to(torch.get_default_dtype())
 
     def chances(self, windows: Tensor) -> Tensor:
-        """Probabilities (n, vocab) of what follows each window (n, context), in double precision."""
-        own = windows[:, self.context - self.order + 1 :]
+        """Probabilities (n, vocab) of what follows each window (n, window), in double precision."""
+        own = windows[:, self.window - self.order + 1 :]
         if self.smoothing == "add":
             seen = self._seen(own)
             total = seen.sum(1, keepdim=True) + self.k * self.vocab

@@ -1,11 +1,26 @@
-"""Tokens at a model's door: what is wrong with them, said once for all models; and where padding stands."""
+"""Tokens at the door of a model: checked, looked up, and rolled until padding stands at the right end."""
 
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+import torch.nn.functional as F
+from torch import Tensor
 
 from wonderland.core import WonderlandError
+
+
+def check_input(tokens: Any, mask: Any, name: str) -> None:
+    """Say what is wrong with tokens, or with a mask whose real tokens must stand together."""
+    check_tokens(tokens, name)
+    check_mask(mask, tokens, name)
+    if mask is None or torch.compiler.is_compiling():
+        return
+    runs = mask[:, 0].long() + (mask[:, 1:] & ~mask[:, :-1]).sum(1)
+    if (runs > 1).any():
+        raise WonderlandError(
+            f"The mask has a hole in row {int((runs > 1).nonzero()[0])}: real tokens stand together, "
+            "with padding before or after them."
+        )
 
 
 def check_tokens(tokens: Any, name: str) -> None:
@@ -27,6 +42,15 @@ def check_mask(mask: Any, tokens: Tensor, name: str) -> None:
         given = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
         raise WonderlandError(
             f"{name} takes a mask of booleans {tuple(tokens.shape)}, True where a token is real, not {given}."
+        )
+
+
+def check_rows(mask: Tensor, name: str) -> None:
+    """Say which row has nothing in it."""
+    if not torch.compiler.is_compiling() and not mask.any(1).all():
+        row = int((~mask.any(1)).nonzero()[0])
+        raise WonderlandError(
+            f"{name} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
         )
 
 
@@ -61,15 +85,31 @@ def check_pad(pad: Any, vocab: int, name: str) -> None:
 
 
 def look_up(tokens: Tensor, table: Tensor) -> Tensor:
-    """The rows of a table (vocab, dim) that tokens name; one outside of it meets a sentence."""
+    """The rows of a table (vocab, dim) for tokens (b, t); a token outside meets a sentence."""
     if not tokens.is_cpu and not torch.compiler.is_compiling():
-        check_range(tokens, len(table))
+        check_range(tokens, table.shape[0])
     try:
-        return nn.functional.embedding(tokens, table)
+        return F.embedding(tokens, table)
     except IndexError:
         # The lookup on a CPU compares every token anyway: a sentence costs nothing until it is needed.
-        check_range(tokens, len(table))
+        check_range(tokens, table.shape[0])
         raise
+
+
+def to_the_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Rows rolled until their real tokens come first, and where each position went; None where nothing moved."""
+    first = mask.to(torch.uint8).argmax(1, keepdim=True)
+    if not torch.compiler.is_compiling() and not first.any():
+        return tokens, mask, None
+    t = tokens.shape[1]
+    steps = torch.arange(t, device=tokens.device)
+    index = (steps + first) % t
+    return tokens.gather(1, index), mask.gather(1, index), (steps - first) % t
+
+
+def take(h: Tensor, index: Tensor) -> Tensor:
+    """Features (b, t, dim) at the positions (b, t) of each row."""
+    return h.gather(1, index.unsqueeze(-1).expand(-1, -1, h.shape[2]))
 
 
 def real(tokens: Tensor, mask: Tensor | None, pad: int | None) -> Tensor:
@@ -90,3 +130,17 @@ def gathered(tokens: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
     """
     index = (~shown).to(torch.uint8).argsort(dim=1, stable=True)
     return tokens.gather(1, index), shown.gather(1, index)
+
+
+def unpadded(tokens: Tensor, pad: int) -> Tensor:
+    """The mask of rows padded with a token: from the first to the last that is another; the first token where none is.
+
+    >>> unpadded(torch.tensor([[7, 0, 8, 0], [0, 0, 0, 0]]), 0)
+    tensor([[ True,  True,  True, False],
+            [ True, False, False, False]])
+    """
+    other = tokens != pad
+    before, after = other.long().cumsum(1), other.flip(1).long().cumsum(1).flip(1)
+    mask = (before > 0) & (after > 0)
+    empty = ~other.any(1)
+    return mask | (empty.unsqueeze(1) & (torch.arange(tokens.shape[1], device=tokens.device) == 0))

@@ -35,7 +35,7 @@ class Tree(Window):
         check_begin(begin, vocab, "Tree")
         if levels > 16:
             raise WonderlandError(f"A Tree has at most 16 levels, which is a window of 65,536 tokens, not {levels}.")
-        self.vocab, self.levels, self.context, self.begin = vocab, levels, 2**levels, begin
+        self.vocab, self.levels, self.window, self.begin = vocab, levels, 2**levels, begin
         self.embedding = nn.Embedding(vocab, dim)
         widths = [dim, *[hidden] * (levels - 1)]
         self.joints = nn.ModuleList(nn.Linear(2 * width, hidden, bias=False) for width in widths)
@@ -48,7 +48,7 @@ class Tree(Window):
         nn.init.zeros_(self.head.bias)
 
     def predict(self, windows: Tensor) -> Tensor:
-        check_windows(windows, self.context, "Tree")
+        check_windows(windows, self.window, "Tree")
         h = look_up(windows, self.embedding.weight)
         for joint, norm in zip(self.joints, self.norms, strict=True):
             # Two neighbours lie side by side in memory, so that joining them is a view.

@@ -1,5 +1,8 @@
 """Models of a window: the next token from the last few, whatever came before them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -10,44 +13,44 @@ from wonderland.nn.state import Layout, Slot, State
 
 
 class Window(LanguageModel):
-    """A language model that sees `context` tokens; before the first there are as many of `begin` as it takes.
+    """A language model that sees `window` tokens; before the first there are as many of `begin` as it takes.
 
-    A model writes `predict`: windows (n, context) -> logits (n, vocab). State: the last context tokens, (b, context).
+    A model writes `predict`: windows (n, window) -> logits (n, vocab). State: the last `window` tokens, (b, window).
     """
 
-    context: int
+    window: int
     begin: int
 
     def predict(self, windows: Tensor) -> Tensor:
-        """Logits (n, vocab) of what follows each window (n, context)."""
+        """Logits (n, vocab) of what follows each window (n, window)."""
         raise NotImplementedError
 
     def layout(self) -> Layout:
-        return (Slot((self.context,), fill=float(self.begin), dtype=torch.int64),)
+        return (Slot((self.window,), fill=float(self.begin), dtype=torch.int64),)
 
     @property
     def receptive_field(self) -> tuple[int, int]:
         """How many tokens to the left and right an output reads."""
-        return self.context - 1, 0
+        return self.window - 1, 0
 
-    def laws(self):
+    def laws(self) -> tuple[Callable[..., Any], ...]:
         from wonderland import laws
 
         return (*super().laws(), laws.locality)
 
     def read(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         b, t = tokens.shape
-        before = tokens.new_full((b, self.context), self.begin) if state is None else state[0].to(tokens.dtype)
+        before = tokens.new_full((b, self.window), self.begin) if state is None else state[0].to(tokens.dtype)
         full = torch.cat([before, tokens], 1)
         logits = self.spread(full)
         if mask is None:
             return logits, (full[:, t:].long(),)
-        last = lengths(mask).unsqueeze(1) + torch.arange(self.context, device=tokens.device)
+        last = lengths(mask).unsqueeze(1) + torch.arange(self.window, device=tokens.device)
         return logits, (full.gather(1, last).long(),)
 
     def spread(self, full: Tensor) -> Tensor:
-        """Logits (b, t, vocab) of each of the last t positions of (b, context + t)."""
-        windows = full[:, 1:].unfold(1, self.context, 1)
+        """Logits (b, t, vocab) of each of the last t positions of (b, window + t)."""
+        windows = full[:, 1:].unfold(1, self.window, 1)
         return self.predict(windows.flatten(0, 1)).unflatten(0, windows.shape[:2])
 
 
@@ -57,22 +60,22 @@ def check_begin(begin: int, vocab: int, name: str) -> None:
         raise WonderlandError(f"{name} takes a token from 0 to {vocab - 1} to stand before the first, not {begin!r}.")
 
 
-def check_windows(windows: Tensor, context: int, name: str) -> None:
+def check_windows(windows: Tensor, window: int, name: str) -> None:
     """Say that a window has another length than the model's."""
-    if windows.dim() != 2 or windows.shape[1] != context:
-        raise WonderlandError(f"{name} predicts from windows (n, {context}), not {tuple(windows.shape)}.")
+    if windows.dim() != 2 or windows.shape[1] != window:
+        raise WonderlandError(f"{name} predicts from windows (n, {window}), not {tuple(windows.shape)}.")
 
 
-def windows_of(tokens: Tensor, context: int) -> tuple[Tensor, Tensor]:
-    """Every window of a text (n,) and the token after it: (n - context, context) and (n - context,).
+def windows_of(tokens: Tensor, window: int) -> tuple[Tensor, Tensor]:
+    """Every window of a text (n,) and the token after it: (n - window, window) and (n - window,).
 
     >>> windows_of(torch.tensor([1, 2, 3, 4]), 2)
     (tensor([[1, 2],
             [2, 3]]), tensor([3, 4]))
     """
-    if tokens.dim() != 1 or len(tokens) <= context:
+    if tokens.dim() != 1 or len(tokens) <= window:
         raise WonderlandError(
-            f"Windows of {context} tokens and one after them need a text of at least {context + 1}, "
+            f"Windows of {window} tokens and one after them need a text of at least {window + 1}, "
             f"not one of shape {tuple(tokens.shape)}."
         )
-    return tokens.unfold(0, context, 1)[:-1], tokens[context:]
+    return tokens.unfold(0, window, 1)[:-1], tokens[window:]

@@ -56,7 +56,7 @@ from wonderland.nn.monte_carlo import Drawn, monte_carlo
 from wonderland.nn.norm import LayerNorm, RMSNorm
 from wonderland.nn.normalise import GroupNorm, InstanceNorm, normalise
 from wonderland.nn.pooling import Pooling
-from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, Rotary, Sinusoidal
+from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, RelativeBuckets, Rotary, Sinusoidal
 from wonderland.nn.residual import Residual
 from wonderland.nn.rnn import RNN
 from wonderland.nn.rwkv import RWKV, RWKVChannel
@@ -133,6 +133,7 @@ __all__ = [
     "RandomFeatures",
     "Registers",
     "RelativeBias",
+    "RelativeBuckets",
     "ReluFeatures",
     "Residual",
     "ResidualConvolution",

@@ -1,6 +1,7 @@
 """Activations: functions of one number, named so that a saved model can say which it uses."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -92,15 +93,16 @@ ACTIVATIONS: dict[str, Activation] = {
 }  # fmt: skip
 
 
-def activation(choice: str | Activation) -> Activation:
+def activation(choice: Any) -> Activation:
     """The function behind a name; a function is returned as it is.
 
     >>> activation("relu")(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    if callable(choice):
-        return choice
-    if choice not in ACTIVATIONS:
+    found: Any = choice
+    if callable(found) and not isinstance(found, type):
+        return found  # pyright: ignore[reportReturnType]
+    if not isinstance(choice, str) or choice not in ACTIVATIONS:
         raise WonderlandError(
             f"There is no activation {choice!r}.{nearest(str(choice), ACTIVATIONS)} "
             f"The choices are {', '.join(ACTIVATIONS)}, or a function."

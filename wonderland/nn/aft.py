@@ -79,6 +79,10 @@ class AFT(Mixer):
 
     def check(self, x: Tensor, mask: Tensor | None) -> None:
         super().check(x, mask)
+        self.check_length(x)
+
+    def check_length(self, x: Tensor) -> None:
+        """Say so when a sequence, or a piece of one, has more positions than were built."""
         if self.form != "simple" and x.shape[1] > self.length:
             raise WonderlandError(
                 f"This AFT knows positions up to {self.length} and the sequence has {x.shape[1]}: build it with a larger length."
@@ -103,6 +107,7 @@ class AFT(Mixer):
         self, k: Tensor, v: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None
     ) -> tuple[Tensor, State]:
         """Averages with trained weights for pairs of positions, over the cache and the new tokens."""
+        self.check_length(k)
         entries, places = remember(state, torch.cat([k, v], 2), seen, mask, None)
         queries, keys = standing(entries, places, k.shape[1], seen, None)
         if seen is not None and not torch.compiler.is_compiling() and int(queries.max()) >= self.length:

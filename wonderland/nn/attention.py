@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from wonderland.core import Spec, WonderlandError, part
+from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.nn.cache import cache_layout, forget, one_longer, remember, standing, visible
 from wonderland.nn.mixer import Mixer, hide, positions
 from wonderland.nn.positions import Alibi, Position, Rotary
@@ -84,14 +84,36 @@ class Attention(Mixer):
         self.scale = 1 / math.sqrt(self.key_dim) if scale is None else scale
         self.position: Position | None
         self.register_module("position", _built(position, self.key_dim, self.heads))
-        self._rotates = self.position is not None and self.position.kind == "rotate"
-        self._biases = self.position is not None and self.position.kind == "bias"
-        self._in_kernel = self.position is None or isinstance(self.position, Rotary | Alibi)
-        self._half = isinstance(self.position, Rotary) and self.position.layout == "half"
+        self._look(self.position)
         self._query_width, self._key_width = self.heads * self.key_dim, self.kv_heads * self.key_dim
         self._value_width = self.kv_heads * self.value_dim
         self.project = nn.Linear(dim, self._query_width + self._key_width + self._value_width, bias=bias)
         self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias)
+
+    def _look(self, position: Position | None) -> None:
+        self._rotates = position is not None and position.kind == "rotate"
+        self._biases = position is not None and position.kind == "bias"
+        self._in_kernel = position is None or isinstance(position, Rotary | Alibi)
+        self._half = isinstance(position, Rotary) and position.layout == "half"
+
+    def share(self, spec: Spec, position: Position | None) -> Position:
+        """Use a position that others use too and that somebody else keeps; None builds it from its spec, to be kept."""
+        if self.position is not None:
+            raise WonderlandError(
+                f"An Attention has one position: leave {type(self.position).__name__} out of its spec, "
+                f"or do not share {spec.name} among the blocks."
+            )
+        position = _built(spec, self.key_dim, self.heads) if position is None else position
+        assert position is not None
+        if position.kind == "rotate":
+            raise WonderlandError(
+                f"{spec.name} has nothing to learn, so it is not shared: put it into the mixer's spec."
+            )
+        # Past the register of submodules: its weights are the keeper's, and are saved once.
+        self.__dict__["position"] = position
+        self._look(position)
+        self._in_kernel = False
+        return position
 
     @classmethod
     def from_torch(cls, module: Any, *, causal: bool = True) -> "Attention":
@@ -100,9 +122,15 @@ class Attention(Mixer):
             raise WonderlandError(
                 f"Attention.from_torch takes a torch.nn.MultiheadAttention, not a {type(module).__name__}."
             )
-        if module.in_proj_weight is None or module.bias_k is not None or module.add_zero_attn:
+        if module.in_proj_weight is None:
             raise WonderlandError(
-                "Attention.from_torch takes queries, keys and values of one width, without bias_k, bias_v and add_zero_attn."
+                f"This torch.nn.MultiheadAttention reads keys of width {module.kdim} and values of width {module.vdim} into "
+                f"{module.embed_dim}, so it is no self-attention: take CrossAttention.from_torch."
+            )
+        if module.bias_k is not None or module.add_zero_attn:
+            raise WonderlandError(
+                "Attention.from_torch takes attention without bias_k, bias_v and add_zero_attn: "
+                "a key that is no token has no place in a stream."
             )
         bias = module.in_proj_bias is not None
         mixer = cls(module.embed_dim, heads=module.num_heads, causal=causal, dropout=module.dropout, bias=bias)
@@ -147,7 +175,9 @@ class Attention(Mixer):
             return hide(release(self._whole(x, mask), broken, self.window), mask)
         y = self._whole(x, mask)
         # The last position sees all of its row, so a broken token anywhere shows there, and costs nothing to look for.
-        if self.causal and (native.transformed() or not math.isfinite(y.detach()[:, -1].sum().item())):
+        if not self.causal or native.imagined():
+            return hide(y, mask)
+        if native.transformed() or not math.isfinite(y.detach()[:, -1].sum().item()):
             x, broken = quarantine(x)
             y = release(self._whole(x, mask), broken)
         return hide(y, mask)
@@ -338,6 +368,9 @@ def attend(
     elif value_dim < key_dim:
         # The fused kernel wants one width; zeros cost less than the whole matrix of scores.
         v = F.pad(v, (0, key_dim - value_dim))
+    if scale <= 0:
+        # The fused kernel scales what a mask has hidden too, and -inf times such a number is no longer -inf.
+        q, scale = q * scale, 1.0
     grouped = k.shape[1] != q.shape[1]
     # The fused kernel knows neither forward mode nor vmap; the plain one is made of operations that do.
     with sdpa_kernel(SDPBackend.MATH) if native.transformed() else nullcontext():
@@ -375,14 +408,15 @@ def head_sizes(
     return heads, kv_heads, key_dim, value_dim
 
 
+def _is_position(spec: Spec) -> bool:
+    kind = find(spec.name)
+    return isinstance(kind, type) and issubclass(kind, Position)
+
+
 def _built(position: Spec | None, key_dim: int, heads: int) -> Position | None:
     if position is None:
         return None
-    if not isinstance(position, Spec):
-        raise WonderlandError(
-            f"Attention takes a position as a spec, not as {type(position).__name__}: write Rotary.spec() or the like."
-        )
-    built = position.build(dim=key_dim, heads=heads)
+    built = position.build(dim=key_dim, heads=heads) if _is_position(position) else None
     if not isinstance(built, Position) or built.kind == "embed":
         raise WonderlandError(
             f"Attention cannot use {position.name} as its position: it takes one that rotates or biases "

@@ -51,10 +51,10 @@ class BatchNorm(Norm):
         return Pointwise.laws(self)
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        x = hide(x, mask)
-        if not self.training:
-            return hide(self.apply_to(x), mask), ()
-        return hide(self._by_batch(x, x.flatten(0, 1) if mask is None else x[mask]), mask), ()
+        return hide(self.among(hide(x, mask), mask), mask), ()
+
+    def among(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        return self._by_batch(x, x[mask]) if self.training and mask is not None else self.apply_to(x)
 
     def apply_to(self, x: Tensor) -> Tensor:
         if self.training:

@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Spec, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import check_specs
 from wonderland.nn.mixer import Mixer, lengths
 from wonderland.nn.state import State
 
@@ -38,13 +39,12 @@ class Bidirectional(Mixer):
             from wonderland.nn.lstm import LSTM
 
             mixer = LSTM.spec()
-        if not isinstance(mixer, Spec):
-            raise WonderlandError(
-                f"Bidirectional takes the spec of a mixer, like nn.LSTM.spec(), not a {type(mixer).__name__}."
-            )
+        check_specs([mixer], "The mixer of a Bidirectional is a spec such as nn.LSTM.spec()")
         self.dim = dim
         self.rightward, self.leftward = mixer.build(dim=dim), mixer.build(dim=dim)
-        if not getattr(self.rightward, "causal", False):
+        if not isinstance(self.rightward, Mixer):
+            raise WonderlandError(f"Bidirectional takes a causal mixer, and {mixer.name} is none.")
+        if not self.rightward.causal:
             raise WonderlandError(
                 f"Bidirectional takes a causal mixer; this {mixer.name} sees both directions already."
             )
@@ -52,6 +52,26 @@ class Bidirectional(Mixer):
         field = getattr(self.rightward, "receptive_field", None)
         if field is not None:
             self.receptive_field = (field[0], field[0])
+
+    @classmethod
+    def from_torch(cls, module: Any, *, layer: int | None = None) -> "Bidirectional":
+        """Both directions of a torch.nn.RNN, GRU or LSTM: `both` then gives its outputs, twice as wide as its inputs.
+
+        The map that brings them back to dim is new: torch has none.
+        """
+        from wonderland import nn as own
+
+        kind = getattr(own, type(module).__name__, None) if isinstance(module, nn.RNNBase) else None
+        if kind is None or not module.bidirectional:
+            what = "one of one direction" if kind is not None else f"a {type(module).__name__}"
+            raise WonderlandError(
+                f"Bidirectional.from_torch takes a torch.nn.RNN, GRU or LSTM of two directions, not {what}."
+            )
+        rightward, leftward = (kind.from_torch(module, layer=layer, reverse=reverse) for reverse in (False, True))
+        mixer = cls(rightward.dim, mixer=kind.spec())
+        mixer.rightward, mixer.leftward = rightward, leftward
+        mixer.project.to(rightward.weight_input)
+        return mixer.train(module.training)
 
     def laws(self):
         from wonderland import laws
@@ -65,6 +85,7 @@ class Bidirectional(Mixer):
 
     def both(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What both directions say, side by side: (b, t, 2 dim)."""
+        self.check(x, mask)
         left = backwards(self.leftward.whole(backwards(x, mask), mask), mask)
         return torch.cat([self.rightward.whole(x, mask), left], -1)
 

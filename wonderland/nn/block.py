@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, nearest, part
-from wonderland.nn.cross_mixer import CrossMixer
-from wonderland.nn.mixer import Mixer, hide
+from wonderland.nn.arguments import described
+from wonderland.nn.cross_mixer import CrossMixer, check_same_rows
+from wonderland.nn.mixer import Mixer, Pointwise, hide
 from wonderland.nn.mlp import chance
 from wonderland.nn.norm import LayerNorm
 from wonderland.nn.state import Layout, State
@@ -83,7 +84,7 @@ class Block(Mixer):
             slots = [slots[-1], *slots[:-1]]
         self.slots = tuple(slots)
         normed = slots[:1] if placement == "parallel" else slots
-        self.norms: Any = nn.ModuleList(norm.build(dim=dim) for _ in normed)
+        self.norms: Any = nn.ModuleList(build_norm(norm, dim) for _ in normed)
         self.scales = None
         if layer_scale is not None:
             self.scales = Scales(nn.Parameter(torch.full((dim,), float(layer_scale))) for _ in slots)
@@ -110,7 +111,7 @@ class Block(Mixer):
     def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
         return stream_step(self, x, state, mask)
 
-    def read(self, context: Tensor | None, context_mask: Tensor | None) -> State | None:
+    def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for `whole`; None where there is no cross mixer."""
         if self.cross is None:
             if context is not None:
@@ -124,24 +125,20 @@ class Block(Mixer):
             )
         return self.cross.prepare(context, context_mask)
 
-    def prepare(self, context: Tensor, context_mask: Tensor | None = None) -> State:
+    def prepare(self, context: Any, context_mask: Any = None) -> State:
         """The state before the first token with the context in it, for `stream`."""
         read = self.read(context, context_mask)
         batch = {"batch": context.shape[0], "dtype": context.dtype, "device": context.device}
         return tuple(one.start(**batch) if isinstance(one, Mixer) else read for one in self.parts())
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, context: Tensor | None = None, context_mask: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None, context: Any = None, context_mask: Any = None) -> Tensor:
         if self.cross is None and context is None:
             return super().forward(x, mask)
         self.check(x, mask)
         self.check_rows(mask)
-        if context is not None and context.shape[0] != x.shape[0]:
-            raise WonderlandError(
-                f"The context has {context.shape[0]} rows and the input {x.shape[0]}: give one for each."
-            )
-        return self.whole(x, mask, self.read(context, context_mask))
+        read = self.read(context, context_mask)
+        check_same_rows(x, context)
+        return self.whole(x, mask, read)
 
     def stream(self, x: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if state is None:
@@ -189,15 +186,15 @@ class Block(Mixer):
         # Mixers answer 0 at masked positions, so a stream that enters with 0 there keeps it.
         x = hide(x, mask)
         if self.placement == "parallel":
-            h = self.norms[0].apply_to(x)
+            h = self.norms[0].among(x, mask)
             for index, one in enumerate(self.parts()):
                 x = x + self.branch(step(one, index, h), index)
         elif self.placement == "pre":
             for index, one in enumerate(self.parts()):
-                x = x + self.branch(step(one, index, self.norms[index].apply_to(x)), index)
+                x = x + self.branch(step(one, index, self.norms[index].among(x, mask)), index)
         else:
             for index, one in enumerate(self.parts()):
-                x = self.norms[index].apply_to(x + self.branch(step(one, index, x), index))
+                x = self.norms[index].among(x + self.branch(step(one, index, x), index), mask)
             x = hide(x, mask)
         return x
 
@@ -238,7 +235,7 @@ def build_slot(spec: Any, dim: int, name: str, kind: type[Any]) -> Any:
     """What a slot holds, built from its spec."""
     if not isinstance(spec, Spec):
         raise WonderlandError(
-            f"The {name} of a block is a spec such as nn.MLP.spec(), which is built once a layer, not {_kind(spec)}."
+            f"The {name} of a block is a spec such as nn.MLP.spec(), which is built once a layer, not {described(spec)}."
         )
     built = spec.build(dim=dim)
     if not isinstance(built, kind):
@@ -246,8 +243,15 @@ def build_slot(spec: Any, dim: int, name: str, kind: type[Any]) -> Any:
     return built
 
 
-def _kind(value: Any) -> str:
-    return f"a built {type(value).__name__}" if isinstance(value, nn.Module) else f"a {type(value).__name__}"
+def build_norm(spec: Spec, dim: int) -> Any:
+    """A norm, or whatever else looks at each token alone, built from its spec."""
+    built = spec.build(dim=dim)
+    if not isinstance(built, Pointwise):
+        raise WonderlandError(
+            f"{spec.name} looks at more than one token or keeps no width, so it cannot be a norm: "
+            "take nn.LayerNorm.spec(), nn.RMSNorm.spec() or the like."
+        )
+    return built
 
 
 def shared_laws(parts: list[Any], field: Field | None) -> tuple[Callable[..., Any], ...]:

@@ -3,11 +3,12 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import Checked
 
 
 @part
-class ResidualConvolution(Part, nn.Module):
+class ResidualConvolution(Checked, nn.Module):
     r"""Two 3 x 3 convolutions beside a shortcut, each after batch normalisation and a rectifier (pre-activation).
 
     .. math::

@@ -1,6 +1,7 @@
 """Cross-attention: the tokens of one sequence ask those of another."""
 
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.attention import attend, head_sizes
-from wonderland.nn.cross_mixer import CrossMixer
+from wonderland.nn.cross_mixer import CrossMixer, check_same_rows
 from wonderland.nn.mixer import hide
 from wonderland.nn.state import TIME, Layout, Slot, State
 from wonderland.ops.softmax import masked_softmax
@@ -60,6 +61,37 @@ class CrossAttention(CrossMixer):
         self.project = nn.Linear(self.context_dim, self.kv_heads * (self.key_dim + self.value_dim), bias=bias)
         self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias)
 
+    @classmethod
+    def from_torch(cls, module: Any) -> "CrossAttention":
+        """Cross-attention with the weights of a torch.nn.MultiheadAttention, and its outputs where key and value are one."""
+        if not isinstance(module, nn.MultiheadAttention):
+            raise WonderlandError(
+                f"CrossAttention.from_torch takes a torch.nn.MultiheadAttention, not a {type(module).__name__}."
+            )
+        if module.kdim != module.vdim or module.bias_k is not None or module.add_zero_attn:
+            raise WonderlandError(
+                "CrossAttention.from_torch takes keys and values of one context, so kdim is vdim, "
+                "without bias_k, bias_v and add_zero_attn."
+            )
+        given, dim = module.in_proj_bias, module.embed_dim
+        mixer = cls(
+            dim, context_dim=module.kdim, heads=module.num_heads, dropout=module.dropout, bias=given is not None
+        )
+        if module.in_proj_weight is not None:
+            query, rest = module.in_proj_weight.split((dim, 2 * dim))
+        else:
+            query, rest = module.q_proj_weight, torch.cat([module.k_proj_weight, module.v_proj_weight])
+        mixer.to(query)
+        pairs = [(mixer.query.weight, query), (mixer.project.weight, rest), (mixer.out.weight, module.out_proj.weight)]
+        if given is not None:
+            pairs += [
+                (mixer.query.bias, given[:dim]), (mixer.project.bias, given[dim:]), (mixer.out.bias, module.out_proj.bias)
+            ]  # fmt: skip
+        with torch.no_grad():
+            for own, theirs in pairs:
+                own.copy_(theirs)
+        return mixer.train(module.training)
+
     def state_layout(self) -> Layout:
         return (Slot((TIME, self.project.out_features)), Slot((TIME,), dtype=torch.bool))
 
@@ -74,11 +106,12 @@ class CrossAttention(CrossMixer):
         y = attend(q, k, v, mask, self.scale, dropout=self.dropout if self.training else 0.0)
         return self.out(y)
 
-    def maps(
-        self, x: Tensor, context: Tensor, mask: Tensor | None = None, context_mask: Tensor | None = None
-    ) -> Float[Tensor, "b heads t m"]:
+    def maps(self, x: Any, context: Any, mask: Any = None, context_mask: Any = None) -> Float[Tensor, "b heads t m"]:
         """The attention weights of every head; rows sum to 1, those of masked positions to 0."""
-        q, k, _ = self._heads(hide(x, mask), self.prepare(context, context_mask)[0])
+        self.check(x, mask)
+        state = self.prepare(context, context_mask)
+        check_same_rows(x, context)
+        q, k, _ = self._heads(hide(x, mask), state[0])
         scores = q @ k.repeat_interleave(self.heads // self.kv_heads, 1).transpose(-1, -2) * self.scale
         allowed = torch.ones((1, 1, 1, 1), dtype=torch.bool, device=x.device)
         if context_mask is not None:

@@ -6,12 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError
-from wonderland.nn.mixer import check_mask, hide
-from wonderland.nn.state import Layout, State, misfit
+from wonderland.core import WonderlandError
+from wonderland.nn.arguments import Checked
+from wonderland.nn.mixer import check_features, check_mask, hide
+from wonderland.nn.state import Layout, State, misfit, other_type
 
 
-class CrossMixer(Part, nn.Module):
+class CrossMixer(Checked, nn.Module):
     """What lets the tokens of x read a context: (b, t, dim) and (b, m, context_dim) -> (b, t, dim).
 
     A cross mixer writes two methods: `read` turns the context into a state, `answer` lets x look into it, each position
@@ -57,10 +58,10 @@ class CrossMixer(Part, nn.Module):
         """What each position of x takes from the state."""
         raise NotImplementedError
 
-    def prepare(self, context: Tensor, context_mask: Tensor | None = None) -> State:
+    def prepare(self, context: Any, context_mask: Any = None) -> State:
         """Read the context once, to be looked at from any number of pieces of x."""
         name = f"The context of {type(self).__name__}"
-        check_features(context, self.context_dim, name)
+        check_features(context, self.context_dim, name, next(self.parameters(), None))
         check_mask(context_mask, context.shape[0], context.shape[1], name)
         if context_mask is not None and not torch.compiler.is_compiling() and not context_mask[:, 0].all():
             row = int((~context_mask[:, 0]).nonzero()[0])
@@ -69,33 +70,35 @@ class CrossMixer(Part, nn.Module):
             )
         return self.read(hide(context, context_mask), context_mask)
 
-    def forward(
-        self, x: Tensor, context: Tensor, mask: Tensor | None = None, context_mask: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, x: Any, context: Any, mask: Any = None, context_mask: Any = None) -> Tensor:
         return self.stream(x, self.prepare(context, context_mask), mask)
 
-    def stream(self, x: Tensor, state: State, mask: Tensor | None = None) -> Tensor:
+    def stream(self, x: Any, state: Any, mask: Any = None) -> Tensor:
         """What the tokens of x take from a prepared context."""
-        check_features(x, self.dim, type(self).__name__)
-        check_mask(mask, x.shape[0], x.shape[1], type(self).__name__)
+        self.check(x, mask)
         if not torch.compiler.is_compiling() and (wrong := misfit(state, self.state_layout(), x.shape[0], "")):
             raise WonderlandError(
                 f"The context does not fit this {type(self).__name__}: {wrong}. "
                 "A prepared context belongs to the module and the batch that made it: call prepare again."
             )
+        if other := other_type(state, x.dtype):
+            raise WonderlandError(
+                f"The context of this {type(self).__name__} was prepared in {other} and the input is {x.dtype}: "
+                "prepare it again."
+            )
         return self.proceed(x, state, mask)
+
+    def check(self, x: Any, mask: Any) -> None:
+        """Say what is wrong with an input that does not fit."""
+        check_features(x, self.dim, type(self).__name__, next(self.parameters(), None))
+        check_mask(mask, x.shape[0], x.shape[1], type(self).__name__)
 
     def proceed(self, x: Tensor, state: State, mask: Tensor | None) -> Tensor:
         """`stream` without its checks, for mixers made of mixers."""
         return hide(self.answer(hide(x, mask), state), mask)
 
 
-def check_features(x: Any, dim: int, name: str) -> None:
-    """Say what is wrong with features that do not fit."""
-    if not isinstance(x, Tensor) or x.dim() != 3 or x.shape[2] != dim or 0 in x.shape:
-        given = f"of shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"of type {type(x).__name__}"
-        raise WonderlandError(
-            f"{name} takes a tensor (batch, time, {dim}) with at least one row and one position, not one {given}."
-        )
-    if not x.is_floating_point():
-        raise WonderlandError(f"{name} takes floating point features, not {x.dtype}: embed tokens first.")
+def check_same_rows(x: Tensor, context: Tensor) -> None:
+    """Say so when there is not one context for each row."""
+    if context.shape[0] != x.shape[0]:
+        raise WonderlandError(f"The context has {context.shape[0]} rows and the input {x.shape[0]}: give one for each.")

@@ -4,14 +4,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import Checked
 from wonderland.nn.heads import check_sequence
 from wonderland.nn.mixer import hide
 from wonderland.nn.mlp import chance
 
 
 @part
-class DropConnect(Part, nn.Module):
+class DropConnect(Checked, nn.Module):
     r"""A linear layer whose weights are dropped at random in training, one draw for a call.
 
     .. math:: y = \frac{(M \odot W)\, x}{1 - p} + b, \qquad

@@ -85,6 +85,8 @@ class EchoState(Mixer):
         washout: how many first positions of each row to leave out, where the state still remembers its start.
         """
         self.check(x, mask)
+        if not ridge >= 0 or washout < 0:
+            raise WonderlandError(f"fit_readout takes a ridge and a washout of at least 0, not {ridge} and {washout}.")
         if y.shape != x.shape:
             raise WonderlandError(
                 f"fit_readout takes an output for each input, so y has shape {tuple(x.shape)}, not {tuple(y.shape)}."

@@ -6,13 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, part
+from wonderland.core import part
+from wonderland.nn.arguments import Checked, at_least_one
 
 LARGEST = 30.0  # e^30 squared still leaves float32 room for a sum of a million terms
 
 
 @part
-class EluPlusOne(Part, nn.Module):
+class EluPlusOne(Checked, nn.Module):
     r"""elu(x) + 1: positive, and linear above 0. Book: Alice 13.1. Paper: Katharopoulos et al., 2020."""
 
     def __init__(self, dim: int):
@@ -24,7 +25,7 @@ class EluPlusOne(Part, nn.Module):
 
 
 @part
-class ReluFeatures(Part, nn.Module):
+class ReluFeatures(Checked, nn.Module):
     r"""max(x, 0): sparse; a query with no feature in common with any key gives 0."""
 
     def __init__(self, dim: int):
@@ -36,7 +37,7 @@ class ReluFeatures(Part, nn.Module):
 
 
 @part
-class ExpFeatures(Part, nn.Module):
+class ExpFeatures(Checked, nn.Module):
     r"""e^x of each entry, cut off at e^30 so that sums stay finite."""
 
     def __init__(self, dim: int):
@@ -48,7 +49,7 @@ class ExpFeatures(Part, nn.Module):
 
 
 @part
-class RandomFeatures(Part, nn.Module):
+class RandomFeatures(Checked, nn.Module):
     r"""Positive random features: inner products that on average are the exponential of softmax attention.
 
     .. math::
@@ -66,6 +67,7 @@ class RandomFeatures(Part, nn.Module):
 
     def __init__(self, dim: int, *, features: int | None = None):
         super().__init__()
+        at_least_one("RandomFeatures", dim=dim, features=features)
         self.features = 4 * dim if features is None else features
         groups = [_rotation(dim) for _ in range(-(-self.features // dim))]
         directions = torch.cat(groups)[: self.features] * torch.randn(self.features, dim).norm(dim=1, keepdim=True)

@@ -1,18 +1,21 @@
 """Heads: from a mixed sequence to an answer, one for the whole of it or one for each token."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, nearest, part
+from wonderland.core import WonderlandError, nearest, part
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
-from wonderland.nn.mixer import check_mask, hide, lengths
+from wonderland.nn.arguments import Checked, at_least_one
+from wonderland.nn.mixer import check_features, check_mask, check_rows, hide, lengths
 
 POOLS = ("mean", "max", "first", "last", "attention")
 
 
 @part
-class Pool(Part, nn.Module):
+class Pool(Checked, nn.Module):
     r"""A sequence to one vector.
 
     "mean" and "max" over the real tokens, the "first" or the "last" real token, or "attention": a trained query weighs
@@ -35,6 +38,7 @@ class Pool(Part, nn.Module):
             raise WonderlandError(
                 f"There is no way to pool called {how!r}.{nearest(how, POOLS)} The choices are {', '.join(POOLS)}."
             )
+        at_least_one("Pool", dim=dim)
         self.dim, self.how = dim, how
         if how == "attention":
             self.query = nn.Parameter(torch.randn(dim) * dim**-0.5)
@@ -47,8 +51,8 @@ class Pool(Part, nn.Module):
         order = () if self.how in ("first", "last") else (laws.permutation_invariance,)
         return (*always, laws.finiteness, laws.compiles, *order)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        check_sequence(x, self.dim, mask, "Pool")
+    def forward(self, x: Any, mask: Any = None) -> Tensor:
+        check_sequence(x, self.dim, mask, "Pool", next(self.parameters(), None))
         if self.how == "first":
             return x[:, 0]
         if self.how == "last":
@@ -64,7 +68,7 @@ class Pool(Part, nn.Module):
 
 
 @part
-class SequenceHead(Part, nn.Module):
+class SequenceHead(Checked, nn.Module):
     """One answer for a sequence: pooled, then a linear layer, after a hidden one where `hidden` is given.
 
     Shapes: x (b, t, dim) -> (b, outputs); logits, not probabilities. Book: Alice 10.3.1.
@@ -83,6 +87,7 @@ class SequenceHead(Part, nn.Module):
         activation: str | Activation = "gelu",
     ):
         super().__init__()
+        at_least_one("SequenceHead", dim=dim, outputs=outputs, hidden=hidden)
         self.dim, self.pool = dim, Pool(dim, how=pool)
         self.hidden = None if hidden is None else nn.Linear(dim, hidden)
         self.activation = resolve(activation)
@@ -92,13 +97,14 @@ class SequenceHead(Part, nn.Module):
         """What this instance promises; the suite checks it."""
         return self.pool.laws()
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Any, mask: Any = None) -> Tensor:
+        check_sequence(x, self.dim, mask, "SequenceHead", self.outward.weight)
         pooled = self.pool(x, mask)
         return self.outward(pooled if self.hidden is None else self.activation(self.hidden(pooled)))
 
 
 @part
-class TokenHead(Part, nn.Module):
+class TokenHead(Checked, nn.Module):
     """One answer for each token: a linear layer; 0 where the mask hides.
 
     Shapes: x (b, t, dim) -> (b, t, outputs).
@@ -111,6 +117,7 @@ class TokenHead(Part, nn.Module):
 
     def __init__(self, dim: int, outputs: int, *, bias: bool = True):
         super().__init__()
+        at_least_one("TokenHead", dim=dim, outputs=outputs)
         self.dim = dim
         self.outward = nn.Linear(dim, outputs, bias=bias)
 
@@ -133,20 +140,13 @@ class TokenHead(Part, nn.Module):
             laws.compiles,
         )
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        check_sequence(x, self.dim, mask, "TokenHead")
+    def forward(self, x: Any, mask: Any = None) -> Tensor:
+        check_sequence(x, self.dim, mask, "TokenHead", self.outward.weight)
         return hide(self.outward(hide(x, mask)), mask)
 
 
-def check_sequence(x: Tensor, dim: int, mask: Tensor | None, name: str) -> None:
+def check_sequence(x: Any, dim: int, mask: Any, name: str, like: Tensor | None = None) -> None:
     """Say what is wrong with a sequence, or with a mask that leaves a row without a real token."""
-    if x.dim() != 3 or x.shape[2] != dim or 0 in x.shape:
-        raise WonderlandError(
-            f"{name} takes a tensor (batch, time, {dim}) with at least one row and one position, not {tuple(x.shape)}."
-        )
+    check_features(x, dim, name, like)
     check_mask(mask, x.shape[0], x.shape[1], name)
-    if mask is not None and not torch.compiler.is_compiling() and not mask[:, 0].all():
-        row = int((~mask[:, 0]).nonzero()[0])
-        raise WonderlandError(
-            f"{name} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
-        )
+    check_rows(mask, name)

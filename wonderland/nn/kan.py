@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import at_least_one
 from wonderland.nn.mixer import Pointwise
 
 
@@ -34,6 +35,7 @@ class KAN(Pointwise):
                 f"KAN cannot be built with grid={grid}, degree={degree}, span={span}: "
                 "grid is at least 1, degree is 1 to 5, span is positive."
             )
+        at_least_one("KAN", hidden=hidden)
         self.dim = dim
         sizes = [dim, dim] if hidden is None else [dim, hidden, dim]
         self.layers = nn.ModuleList(
@@ -49,13 +51,10 @@ class KAN(Pointwise):
 class Curves(nn.Module):
     """One layer of curves from `inputs` to `outputs` numbers."""
 
-    knots: Tensor
-
     def __init__(self, inputs: int, outputs: int, grid: int, degree: int, span: float):
         super().__init__()
         self.degree, self.span, self.step = degree, span, 2 * span / grid
-        # Knots are counted in steps from the left end of the grid: whole numbers, exact in every precision.
-        self.register_buffer("knots", torch.arange(-degree, grid, dtype=torch.float32), persistent=False)
+        self.grid = grid
         self.base = nn.Parameter(torch.empty(outputs, inputs))
         self.coefficients = nn.Parameter(torch.empty(outputs, inputs, grid + degree))
         nn.init.kaiming_uniform_(self.base, a=math.sqrt(5))
@@ -63,7 +62,9 @@ class Curves(nn.Module):
         nn.init.normal_(self.coefficients, std=0.1 / math.sqrt(inputs))
 
     def forward(self, x: Tensor) -> Tensor:
-        basis = splines(((x + self.span) / self.step).unsqueeze(-1) - self.knots, self.degree)
+        # Knots are counted in steps from the left end of the grid: whole numbers, exact in every precision.
+        knots = torch.arange(-self.degree, self.grid, device=x.device)
+        basis = splines(((x + self.span) / self.step).unsqueeze(-1) - knots, self.degree)
         return F.linear(F.silu(x), self.base) + F.linear(basis.flatten(-2), self.coefficients.flatten(1))
 
 

@@ -8,7 +8,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import Checked
+from wonderland.ops import shapes
 from wonderland.ops.softmax import masked_softmax
 
 
@@ -48,7 +50,7 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @part
-class KernelRegression(Part, nn.Module):
+class KernelRegression(Checked, nn.Module):
     r"""The estimator of Nadaraya and Watson.
 
     .. math::
@@ -102,6 +104,14 @@ class KernelRegression(Part, nn.Module):
         mask: Bool[Tensor, "n m"] | None = None,
     ) -> Float[Tensor, "n m"]:
         """How much each key counts for each query; rows sum to 1, or to 0 where no key is in reach."""
+        sizes = shapes.agree("KernelRegression", queries=(queries, "n d"), keys=(keys, "m d"))
+        if mask is not None and (
+            not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (sizes["n"], sizes["m"])
+        ):
+            had = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else f"a {type(mask).__name__}"
+            raise WonderlandError(
+                f"KernelRegression takes a mask of booleans ({sizes['n']}, {sizes['m']}), True where a key may be seen, not {had}."
+            )
         distance = torch.cdist(queries, keys, compute_mode="donot_use_mm_for_euclid_dist") / self.width
         scores = self.kernel(distance)
         reached = scores > -math.inf
@@ -114,6 +124,7 @@ class KernelRegression(Part, nn.Module):
         values: Float[Tensor, "m o"],
         mask: Bool[Tensor, "n m"] | None = None,
     ) -> Float[Tensor, "n o"]:
+        shapes.agree("KernelRegression", queries=(queries, "n d"), keys=(keys, "m d"), values=(values, "m o"))
         return self.weights(queries, keys, mask) @ values
 
 

@@ -7,14 +7,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import Checked
 from wonderland.nn.cross_attention import CrossAttention
-from wonderland.nn.cross_mixer import check_features
-from wonderland.nn.mixer import check_mask, hide
+from wonderland.nn.mixer import check_features, check_mask, check_rows, hide
 
 
 @part
-class LatentAttention(Part, nn.Module):
+class LatentAttention(Checked, nn.Module):
     r"""Cross-attention whose queries are parameters: t tokens become `latents` tokens, at a cost linear in t.
 
     .. math::
@@ -71,12 +71,8 @@ class LatentAttention(Part, nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b latents dim"]:
         name = type(self).__name__
-        check_features(x, self.dim, name)
+        check_features(x, self.dim, name, self.latents)
         check_mask(mask, x.shape[0], x.shape[1], name)
-        if mask is not None and not torch.compiler.is_compiling() and not mask[:, 0].all():
-            row = int((~mask[:, 0]).nonzero()[0])
-            raise WonderlandError(
-                f"{name} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
-            )
+        check_rows(mask, name)
         state = self.cross.read(hide(x, mask), mask)
         return self.cross.proceed(self.latents.expand(x.shape[0], -1, -1), state, None)

@@ -51,7 +51,13 @@ class LinearAttention(Mixer):
         self.dim, self.heads, self.causal = dim, heads, causal
         self.qkv = nn.Linear(dim, 3 * dim, bias=False)
         self.out = nn.Linear(dim, dim, bias=False)
-        self.feature_map = (EluPlusOne.spec() if feature_map is None else feature_map).build(dim=dim // heads)
+        spec = EluPlusOne.spec() if feature_map is None else feature_map
+        self.feature_map = spec.build(dim=dim // heads)
+        if not isinstance(getattr(self.feature_map, "features", None), int):
+            raise WonderlandError(
+                f"LinearAttention cannot use {spec.name} as its feature map: take nn.EluPlusOne.spec(), "
+                "nn.ReluFeatures.spec(), nn.ExpFeatures.spec(), nn.RandomFeatures.spec(), or a module with `features`."
+            )
 
     def laws(self) -> tuple[Callable[..., Any], ...]:
         from wonderland import laws

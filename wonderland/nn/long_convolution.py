@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import at_least_one
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.past import precede, recent
 from wonderland.nn.state import Layout, Slot, State
@@ -38,6 +39,7 @@ class LongConvolution(Mixer):
         super().__init__()
         if length < 1:
             raise WonderlandError(f"LongConvolution needs a length of at least 1, not {length}.")
+        at_least_one("LongConvolution", bands=bands, hidden=hidden)
         self.dim, self.causal, self.length, self.bands = dim, causal, length, bands
         self.receptive_field = (length - 1, 0 if causal else length - 1)
         self.enter, self.leave = nn.Linear(1 + 2 * bands, hidden), nn.Linear(hidden, dim)

@@ -31,7 +31,8 @@ class Mamba(Mixer):
 
     `expand` widens the inner channels, `width` is the length of the convolution, `rank` that of the projection which makes
     the steps (default dim / 16), `rule` how continuous time becomes steps: `euler`, as published, `hold` or `bilinear`.
-    `load_published` takes published weights.
+    `bias` gives one to the projections in and out, `conv_bias` one to the convolution. `load_published` takes published
+    weights.
 
     Shapes: x (b, t, dim) -> (b, t, dim); state: last inputs (b, width - 1, inner) and s (b, state_size, inner), constant in t.
     Book: Alice 13.4.3. Paper: Gu and Dao, 2023.
@@ -43,6 +44,7 @@ class Mamba(Mixer):
 
     alone = True
     no_decay = frozenset({"A_log", "conv_weight"})
+    conv_bias: Tensor | None
     VECTORS = ("conv_weight", "conv_bias", "A_log", "D")
 
     def __init__(
@@ -54,6 +56,8 @@ class Mamba(Mixer):
         width: int = 4,
         rank: int | None = None,
         rule: str = "euler",
+        bias: bool = False,
+        conv_bias: bool = True,
     ):
         super().__init__()
         rank = math.ceil(dim / 16) if rank is None else rank
@@ -73,14 +77,15 @@ class Mamba(Mixer):
             rank,
             rule,
         )
-        self.in_proj = nn.Linear(dim, 2 * inner, bias=False)
+        self.in_proj = nn.Linear(dim, 2 * inner, bias=bias)
         self.conv_weight = nn.Parameter(torch.empty(inner, width).uniform_(-1, 1) / math.sqrt(width))
-        self.conv_bias = nn.Parameter(torch.empty(inner).uniform_(-1, 1) / math.sqrt(width))
+        drawn = nn.Parameter(torch.empty(inner).uniform_(-1, 1) / math.sqrt(width)) if conv_bias else None
+        self.register_parameter("conv_bias", drawn)
         self.x_proj = nn.Linear(inner, rank + 2 * state_size, bias=False)
         self.dt_proj = nn.Linear(rank, inner)
         self.A_log = nn.Parameter(torch.arange(1.0, state_size + 1).log().repeat(inner, 1))
         self.D = nn.Parameter(torch.ones(inner))
-        self.out_proj = nn.Linear(inner, dim, bias=False)
+        self.out_proj = nn.Linear(inner, dim, bias=bias)
         nn.init.uniform_(self.dt_proj.weight, -(rank**-0.5), rank**-0.5)
         # Steps start between 0.001 and 0.1, evenly in their logarithm; the bias is what softplus turns into them.
         steps = torch.exp(torch.empty(inner).uniform_(math.log(1e-3), math.log(1e-1)))
@@ -95,7 +100,14 @@ class Mamba(Mixer):
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:
         """Take over weights of the published module, as `transformers` and the original code name them."""
-        load_published(self, self.PUBLISHED, weights)
+        names = {
+            published: own
+            for published, own in self.PUBLISHED.items()
+            if own != "conv_bias" or self.conv_bias is not None
+        }
+        if self.in_proj.bias is not None:
+            names |= {name: name for name in ("in_proj.bias", "out_proj.bias")}
+        load_published(self, names, weights)
 
     def laws(self):
         from wonderland import laws
@@ -120,9 +132,11 @@ class Mamba(Mixer):
         return self.inner * (self.width + 4 * self.state_size)
 
     def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
+        if self.rule != "euler" or self._parameters["conv_bias"] is None or self.in_proj.bias is not None:
+            return None
         weights = program.weights(self, ("in_proj", "x_proj", "dt_proj", "out_proj"), self.VECTORS)
         before = program.state(state)
-        if weights is None or before is None or self.rule != "euler":
+        if weights is None or before is None:
             return None
         after = tuple(torch.empty_like(part) for part in before)
         sizes = self.inner, self.state_size, self.rank, self.width

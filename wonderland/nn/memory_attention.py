@@ -1,7 +1,6 @@
 """Memory attention: the keys and values are parameters, a dictionary that every token looks into by itself."""
 
 import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
+from wonderland.nn.activations import Activation
+from wonderland.nn.activations import activation as resolve
 from wonderland.nn.mixer import Pointwise
 
 
@@ -23,7 +24,7 @@ class MemoryAttention(Pointwise):
     - `slots`: how many entries m the memory has, 4 dim unless given. `key_dim`: their width k, dim unless given.
     - `scale`: what scores are multiplied with, 1 / sqrt(k) unless given.
     - `project`: whether queries are projected; without, the token is its own query and key_dim is dim.
-    - `activation`: a function of the scores in place of the softmax. With `project=False, scale=1.0` the layer is then the
+    - `activation`: a function of the scores, or its name, in place of the softmax. With `project=False, scale=1.0` the layer is then the
       MLP :math:`V^\top \phi(K x_i)`: an MLP is a memory whose attention was never normalised.
 
     Shapes: x (b, t, dim) -> (b, t, dim); the state is empty.
@@ -41,7 +42,7 @@ class MemoryAttention(Pointwise):
         key_dim: int | None = None,
         scale: float | None = None,
         project: bool = True,
-        activation: Callable[[Tensor], Tensor] | None = None,
+        activation: str | Activation | None = None,
     ):
         super().__init__()
         slots, key_dim = 4 * dim if slots is None else slots, dim if key_dim is None else key_dim
@@ -50,7 +51,7 @@ class MemoryAttention(Pointwise):
                 f"MemoryAttention cannot be built with dim={dim}, slots={slots}, key_dim={key_dim}, project={project}: "
                 "sizes are whole numbers from 1, and without a projection key_dim is dim."
             )
-        self.dim, self.activation = dim, activation
+        self.dim, self.activation = dim, None if activation is None else resolve(activation)
         self.scale = 1 / math.sqrt(key_dim) if scale is None else scale
         self.query = nn.Linear(dim, key_dim, bias=False) if project else None
         self.keys = nn.Parameter(torch.empty(slots, key_dim))

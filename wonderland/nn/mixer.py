@@ -1,18 +1,18 @@
 """The contract of sequence mixers: the whole sequence at once, or piece after piece from a state, with one result."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError
+from wonderland.core import WonderlandError
+from wonderland.nn.arguments import Checked, described
 from wonderland.nn.state import Layout, State, count_of, fill, fits, misfit, other_type, product, signed, slots
 from wonderland.ops import steps
 
 
-class Mixer(Part, nn.Module):
+class Mixer(Checked, nn.Module):
     """What mixes tokens and keeps their number: (b, t, dim) -> (b, t, dim).
 
     A mixer writes one method, `mix`, and describes its state with `layout`; a pointwise one derives from `Pointwise`, one
@@ -30,14 +30,12 @@ class Mixer(Part, nn.Module):
     dim: int
 
     def __new__(cls, *args: Any, **named: Any):
-        dim = named.get("dim", args[0] if args and isinstance(args[0], int | float) else 1)
-        if not isinstance(dim, int) or dim < 1:
-            raise WonderlandError(f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {dim!r}.")
-        for name, parameter in inspect.signature(cls.__init__).parameters.items():
-            value, kinds = named.get(name), parameter.annotation
-            if kinds in (int, int | None) and value is not None and not isinstance(value, int):
-                raise WonderlandError(f"{cls.__name__} needs {name} to be a whole number, not {value!r}.")
-        return super().__new__(cls)
+        dim = named.get("dim", args[0] if args else 1)
+        if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1:
+            raise WonderlandError(
+                f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {described(dim)}."
+            )
+        return super().__new__(cls, *args, **named)
 
     def laws(self) -> tuple[Callable[..., Any], ...]:
         """What this instance promises; the suite checks it."""
@@ -114,8 +112,9 @@ class Mixer(Part, nn.Module):
                 )
         return self.proceed(x, state, mask)
 
-    def start(self, batch: int, *, dtype: torch.dtype | None = None, device: Any = None) -> State:
+    def start(self, batch: Any, *, dtype: torch.dtype | None = None, device: Any = None) -> State:
         """The state before the first token, written out (`stream` takes None for it)."""
+        check_batch(batch, type(self).__name__)
         like = next(self.parameters(), torch.empty(0))
         return fill(self.state_layout(), batch, dtype or like.dtype, device or like.device)
 
@@ -130,27 +129,12 @@ class Mixer(Part, nn.Module):
     def check(self, x: Any, mask: Any) -> None:
         """Say what is wrong with an input that does not fit."""
         name = type(self).__name__
-        if not isinstance(x, Tensor) or x.dim() != 3 or x.shape[2] != self.dim or 0 in x.shape:
-            given = f"of shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"of type {type(x).__name__}"
-            raise WonderlandError(
-                f"{name} takes a tensor (batch, time, {self.dim}) with at least one row and one position, not one {given}."
-            )
-        if not x.is_floating_point():
-            raise WonderlandError(f"{name} takes floating point features, not {x.dtype}: embed tokens first.")
-        like = next(self.parameters(), x)
-        if like.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise WonderlandError(
-                f"{name} has weights of {like.dtype} and got features of {x.dtype}: convert one of them with .to()."
-            )
+        check_features(x, self.dim, name, next(self.parameters(), None))
         check_mask(mask, x.shape[0], x.shape[1], name)
 
     def check_rows(self, mask: Tensor | None) -> None:
         """Say which row of a whole sequence has nothing in it; pieces of a stream may have none."""
-        if mask is not None and not torch.compiler.is_compiling() and not mask[:, 0].all():
-            row = int((~mask[:, 0]).nonzero()[0])
-            raise WonderlandError(
-                f"{type(self).__name__} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
-            )
+        check_rows(mask, type(self).__name__)
 
     def check_state(self, state: Any, batch: int) -> None:
         """Say what is wrong with a state that is not one of this module's."""
@@ -182,6 +166,10 @@ class Pointwise(Mixer):
         """The equation at each position."""
         raise NotImplementedError
 
+    def among(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """`apply_to` where masked positions hold 0; overridden where the others must know which these are."""
+        return self.apply_to(x)
+
     def plan(self, program: steps.Program, state: State) -> State | None:
         return None
 
@@ -205,6 +193,30 @@ def lengths(mask: Tensor) -> Tensor:
     return mask.sum(1)
 
 
+def check_features(x: Any, dim: int, name: str, like: Tensor | None = None) -> None:
+    """Say what is wrong with features that do not fit, or are of another type than the weight `like`."""
+    if not isinstance(x, Tensor) or x.dim() != 3 or x.shape[2] != dim or 0 in x.shape:
+        given = f"of shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"of type {type(x).__name__}"
+        raise WonderlandError(
+            f"{name} takes a tensor (batch, time, {dim}) with at least one row and one position, not one {given}."
+        )
+    if not x.is_floating_point():
+        raise WonderlandError(f"{name} takes floating point features, not {x.dtype}: embed tokens first.")
+    if like is not None and like.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise WonderlandError(
+            f"{name} has weights of {like.dtype} and got features of {x.dtype}: convert one of them with .to()."
+        )
+
+
+def check_rows(mask: Tensor | None, name: str) -> None:
+    """Say which row of a whole sequence has nothing in it."""
+    if mask is not None and not torch.compiler.is_compiling() and not mask[:, 0].all():
+        row = int((~mask[:, 0]).nonzero()[0])
+        raise WonderlandError(
+            f"{name} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
+        )
+
+
 def check_mask(mask: Any, batch: int, length: int, name: str) -> None:
     """Say what is wrong with a mask: its type, its shape, or real tokens that do not come first."""
     if mask is None:
@@ -222,6 +234,12 @@ def check_mask(mask: Any, batch: int, length: int, name: str) -> None:
         raise WonderlandError(
             f"{name} got a mask whose row {row} has a real token after a hidden one: put padding at the right end."
         )
+
+
+def check_batch(batch: Any, name: str) -> None:
+    """Say so when a state is asked for no whole number of rows."""
+    if not isinstance(batch, int) or batch < 1:
+        raise WonderlandError(f"{name} starts a state for a whole number of rows from 1, not {batch!r}.")
 
 
 def _count(x: Tensor, seen: Tensor | None, mask: Tensor | None) -> Tensor:

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import Checked
 
 
 def normalise(x: Tensor, axes: tuple[int, ...], *, centre: bool = True, eps: float | int = 1e-5) -> Tensor:
@@ -25,7 +26,7 @@ def normalise(x: Tensor, axes: tuple[int, ...], *, centre: bool = True, eps: flo
 
 
 @part
-class GroupNorm(Part, nn.Module):
+class GroupNorm(Checked, nn.Module):
     r"""Channels in groups, each group brought to mean 0 and variance 1 over its channels and all places.
 
     .. math:: y = \frac{x - \mu_g}{\sqrt{\sigma_g^2 + \epsilon}} \odot \gamma + \beta

@@ -92,36 +92,52 @@ class Recurrent(Mixer):
         return tuple(x.new_zeros(x.shape[0], self.state_size) for _ in range(CELLS[self.cell].states))
 
     @classmethod
-    def from_torch(cls, module: nn.Module) -> Any:
+    def from_torch(cls, module: nn.Module, *, layer: int | None = None, reverse: bool | None = None) -> Any:
         """This mixer with the weights of the torch.nn module of the same name, and its outputs.
 
-        torch keeps two biases where only their sum counts; they are added here.
+        torch keeps two biases where only their sum counts; they are added here. Of a module with several layers or two
+        directions one is taken: the `layer` counted from 0, and with `reverse` the one that reads from the end (give it
+        the sequence backwards). Layers one after another are a `Stack` with these as its blocks; both directions of a
+        layer are `Bidirectional.from_torch`.
         """
         name = cls.__name__
         kind = getattr(nn, name, None)
         if kind is None or not isinstance(module, kind):
             raise WonderlandError(f"{name}.from_torch takes a torch.nn.{name}, not a {type(module).__name__}.")
         given: Any = module
-        if given.num_layers != 1 or given.bidirectional or given.proj_size:
+        if given.proj_size:
+            raise WonderlandError(f"{name}.from_torch takes no projection of the state, and this one has proj_size.")
+        if (layer is None and given.num_layers != 1) or not 0 <= (layer or 0) < given.num_layers:
             raise WonderlandError(
-                f"{name}.from_torch takes one layer in one direction without a projection: load the layers one by one."
+                f"This torch.nn.{name} has {given.num_layers} layers: name the one to load, layer=0 to "
+                f"{given.num_layers - 1}, and make them the blocks of a Stack."
             )
-        if given.input_size != given.hidden_size:
+        if given.bidirectional and reverse is None:
             raise WonderlandError(
-                f"{name}.from_torch takes equal input and hidden sizes, not {given.input_size} and {given.hidden_size}: "
+                f"This torch.nn.{name} reads in two directions: say which to load, reverse=False or True, "
+                "or take both with Bidirectional.from_torch."
+            )
+        if reverse and not given.bidirectional:
+            raise WonderlandError(f"This torch.nn.{name} reads in one direction: leave reverse out.")
+        end = f"_l{layer or 0}{'_reverse' if reverse else ''}"
+        enter, back = getattr(given, f"weight_ih{end}"), getattr(given, f"weight_hh{end}")
+        if enter.shape[1] != given.hidden_size:
+            raise WonderlandError(
+                f"{name}.from_torch takes equal input and hidden sizes, not {enter.shape[1]} and {given.hidden_size}: "
                 "a mixer keeps the width."
             )
-        mixer = cls(given.input_size, bias=given.bias, **cls._options(given))
-        mixer.to(given.weight_ih_l0)
+        mixer = cls(given.hidden_size, bias=given.bias, **cls._options(given))
+        mixer.to(enter)
         with torch.no_grad():
-            mixer.weight_input.copy_(given.weight_ih_l0)
-            mixer.weight_state.copy_(given.weight_hh_l0)
+            mixer.weight_input.copy_(enter)
+            mixer.weight_state.copy_(back)
             if mixer.bias is not None:
-                mixer.bias.copy_(given.bias_ih_l0 + given.bias_hh_l0)
-            if mixer.bias is not None and mixer.bias_candidate is not None:
-                mixer.bias[-mixer.state_size :] = given.bias_ih_l0[-mixer.state_size :]
-                mixer.bias_candidate.copy_(given.bias_hh_l0[-mixer.state_size :])
-        return mixer
+                one, other = getattr(given, f"bias_ih{end}"), getattr(given, f"bias_hh{end}")
+                mixer.bias.copy_(one + other)
+                if mixer.bias_candidate is not None:
+                    mixer.bias[-mixer.state_size :] = one[-mixer.state_size :]
+                    mixer.bias_candidate.copy_(other[-mixer.state_size :])
+        return mixer.train(given.training)
 
     @classmethod
     def _options(cls, module: Any) -> dict[str, Any]:

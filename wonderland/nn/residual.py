@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import WonderlandError, part
+from wonderland.core import part
 from wonderland.nn.block import build_slot, shared_laws
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.state import Layout, State
@@ -34,8 +34,6 @@ class Residual(Mixer):
 
     def __init__(self, dim: int, inner: Any, *, scale: float | int = 0.0):
         super().__init__()
-        if not abs(scale) < float("inf"):
-            raise WonderlandError(f"Residual takes a finite scale to begin with, not {scale}.")
         self.dim = dim
         self.inner: Any = build_slot(inner, dim, "inner", Mixer)
         self.scale = nn.Parameter(torch.tensor(float(scale)))

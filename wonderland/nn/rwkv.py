@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import at_least_one
 from wonderland.nn.load import load_published
 from wonderland.nn.mixer import Mixer, lengths
 from wonderland.nn.past import latest
@@ -34,6 +35,8 @@ class RWKVChannel(Mixer):
         y_i = \sigma(W_r \tilde x^r_i) \odot W_v \max(0, W_k \tilde x^k_i)^2, \qquad
         \tilde x^\cdot_i = \mu^\cdot \odot x_i + (1 - \mu^\cdot) \odot x_{i-1}
 
+    The hidden layer has `hidden` units, `expand` times dim unless said otherwise.
+
     Shapes: x (b, t, dim) -> (b, t, dim); state: the last input (b, 1, dim). Book: Alice 13.4.2. Paper: Peng et al., 2023.
 
     >>> RWKVChannel(dim=16)(torch.randn(1, 5, 16)).shape
@@ -47,14 +50,16 @@ class RWKVChannel(Mixer):
     }  # fmt: skip
     receptive_field = (1, 0)
 
-    def __init__(self, dim: int, *, expand: int = 4):
+    def __init__(self, dim: int, *, expand: int = 4, hidden: int | None = None):
         super().__init__()
         if min(dim, expand) < 1:
             raise WonderlandError(f"RWKVChannel cannot be built with dim={dim}, expand={expand}: each is at least 1.")
+        at_least_one("RWKVChannel", hidden=hidden)
         self.dim = dim
+        hidden = expand * dim if hidden is None else hidden
         self.mix_key, self.mix_receptance = _blend(dim), _blend(dim)
-        self.key = nn.Linear(dim, expand * dim, bias=False)
-        self.value = nn.Linear(expand * dim, dim, bias=False)
+        self.key = nn.Linear(dim, hidden, bias=False)
+        self.value = nn.Linear(hidden, dim, bias=False)
         self.receptance = nn.Linear(dim, dim, bias=False)
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:
@@ -101,10 +106,10 @@ class RWKV(Mixer):
         \qquad w = e^{\text{decay}}
 
     `count="book"` decays once more, :math:`(i - j) w`, as the book prints it; the default is the published form, whose
-    weights load.
+    weights load. `inner` is the number of averages, dim unless given.
 
-    Shapes: x (b, t, dim) -> (b, t, dim); state: the last input (b, 1, dim), two sums (b, 2, dim) and their scale (b, dim),
-    constant in t. Book: Alice 13.4.2. Paper: Peng et al., 2023.
+    Shapes: x (b, t, dim) -> (b, t, dim); state: the last input (b, 1, dim), two sums (b, 2, inner) and their scale
+    (b, inner), constant in t. Book: Alice 13.4.2. Paper: Peng et al., 2023.
 
     >>> mixer = RWKV(dim=16)
     >>> mixer(torch.randn(1, 5, 16)).shape
@@ -119,19 +124,21 @@ class RWKV(Mixer):
         "receptance.weight": "receptance.weight", "output.weight": "output.weight",
     }  # fmt: skip
 
-    def __init__(self, dim: int, *, count: str = "paper"):
+    def __init__(self, dim: int, *, inner: int | None = None, count: str = "paper"):
         super().__init__()
+        at_least_one("RWKV", inner=inner)
         if dim < 1 or count not in ("paper", "book"):
             raise WonderlandError(
                 f"RWKV cannot be built with dim={dim}, count={count!r}: dim is at least 1, count is 'paper' or 'book'."
             )
-        self.dim, self.count = dim, count
+        self.dim, self.count, self.inner = dim, count, dim if inner is None else inner
         self.mix_key, self.mix_value, self.mix_receptance = _blend(dim), _blend(dim), _blend(dim)
-        self.key, self.value = nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim, bias=False)
-        self.receptance, self.output = nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim, bias=False)
+        inner = self.inner
+        self.key, self.value = nn.Linear(dim, inner, bias=False), nn.Linear(dim, inner, bias=False)
+        self.receptance, self.output = nn.Linear(dim, inner, bias=False), nn.Linear(inner, dim, bias=False)
         # From channels that remember almost everything to channels that forget within a few tokens.
-        self.decay = nn.Parameter(-5 + 8 * torch.linspace(0, 1, dim).pow(1.5))
-        self.bonus = nn.Parameter(torch.full((dim,), 0.3).log() + 0.5 * ((torch.arange(dim) + 1) % 3 - 1))
+        self.decay = nn.Parameter(-5 + 8 * torch.linspace(0, 1, inner).pow(1.5))
+        self.bonus = nn.Parameter(torch.full((inner,), 0.3).log() + 0.5 * ((torch.arange(inner) + 1) % 3 - 1))
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:
         """Take over weights of the published module, as `transformers` names them."""
@@ -143,7 +150,7 @@ class RWKV(Mixer):
         return (*super().laws(), laws.strict_causality)
 
     def layout(self) -> Layout:
-        return Slot((1, self.dim)), Slot((2, self.dim)), Slot((self.dim,), fill=EMPTY)
+        return Slot((1, self.dim)), Slot((2, self.inner)), Slot((self.inner,), fill=EMPTY)
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         last, average = (None, None) if state is None else (state[0], state[1:])
@@ -160,9 +167,11 @@ class RWKV(Mixer):
 
     def kernel_multiply_adds(self, t: int) -> int:
         """Products of one step outside its projections: two sums that fade, and two weights."""
-        return 8 * self.dim
+        return 8 * self.inner
 
     def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
+        if self.inner != self.dim:
+            return None
         weights = program.weights(self, ("receptance", "key", "value", "output"), self.VECTORS)
         before = program.state(state)
         if weights is None or before is None:

@@ -90,7 +90,7 @@ class S4D(Mixer):
         for low in range(0, x.shape[1], rows):
             piece = x[:, low : low + rows]
             drive = (wide(piece).unsqueeze(3) * weight).flatten(2)
-            left = None if real is None else (real - low).clamp(min=0)
+            left = None if real is None else (real - low).clamp(0, piece.shape[1])
             states = linear_scan(decay.flatten(), drive, s, lengths=left)
             s = states[:, -1]
             pieces.append(2 * (states.view(*piece.shape, -1) * readout).real.sum(3))

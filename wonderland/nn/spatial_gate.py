@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
+from wonderland.nn.arguments import at_least_one
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.mlp import width_of
 from wonderland.nn.norm import LayerNorm
@@ -36,6 +37,7 @@ class SpatialGate(Mixer):
     ):
         super().__init__()
         width = width_of(hidden, 2 * dim, "SpatialGate")
+        at_least_one("SpatialGate", length=length)
         self.dim, self.length = dim, length
         self.activation = resolve(activation)
         self.inward = nn.Linear(dim, 2 * width)

@@ -6,9 +6,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
-from wonderland.nn.block import Block, Field, joint_field, shared_laws, stream_step
+from wonderland.nn.arguments import check_specs, described
+from wonderland.nn.attention import Attention
+from wonderland.nn.block import Block, Field, build_norm, joint_field, shared_laws, stream_step
+from wonderland.nn.cross_mixer import check_same_rows
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.norm import LayerNorm
+from wonderland.nn.positions import Position
 from wonderland.nn.state import Layout, State
 from wonderland.ops import steps
 
@@ -21,7 +25,7 @@ class Stack(Mixer):
 
     Blocks may be any mixers, so a deep recurrent network is a stack too. Blocks with the norm before each slot leave the
     stream unnormed at the end, so a final `norm` follows: True means a LayerNorm exactly there, False none, a spec that
-    one in any case.
+    one in any case. `position` is one bias for all blocks that have an attention (T5), kept by the stack.
 
     Where blocks have a cross mixer, `forward` takes a context and its mask, and `prepare(context)` gives the state to
     stream from. Shapes: x (b, t, dim) -> (b, t, dim); state: a tuple of the blocks' states. Book: Alice 10.3.
@@ -36,13 +40,14 @@ class Stack(Mixer):
 
     takes_specs = True
 
-    def __init__(self, dim: int, depth: int, block: Spec | list[Spec], *, norm: Spec | bool = True):
+    def __init__(self, dim: int, depth: int, block: Any, *, norm: Any = True, position: Spec | None = None):
         super().__init__()
         pattern = list(block) if isinstance(block, list | tuple) else [block]
         if depth > DEEPEST:
             raise WonderlandError(f"A stack has at most {DEEPEST:,} blocks, not {depth:,}.")
-        if depth < 1 or not pattern or not all(isinstance(one, Spec) for one in pattern):
+        if depth < 1 or not pattern:
             raise WonderlandError("A stack needs a depth of at least 1 and the spec of a block, or a list of specs.")
+        check_specs(pattern, "The blocks of a stack are a spec such as nn.MLP.spec(), or a list of specs")
         self.dim = dim
         self.blocks: Any = nn.ModuleList(pattern[index % len(pattern)].build(dim=dim) for index in range(depth))
         for spec, built in zip(pattern, self.blocks, strict=False):
@@ -51,7 +56,12 @@ class Stack(Mixer):
         last = self.blocks[-1]
         if norm is True:
             norm = LayerNorm.spec() if isinstance(last, Block) and last.placement != "post" else False
-        self.norm = norm.build(dim=dim) if isinstance(norm, Spec) else None
+        if not isinstance(norm, Spec | bool):
+            raise WonderlandError(
+                f"The norm of a stack is True, False or a spec such as nn.RMSNorm.spec(), not {described(norm)}."
+            )
+        self.norm = build_norm(norm, dim) if isinstance(norm, Spec) else None
+        self.position = None if position is None else _shared(position, self.blocks)
         self.causal = all(one.causal for one in self.blocks)
         self.crossing = any(_crosses(one) for one in self.blocks)
 
@@ -66,7 +76,7 @@ class Stack(Mixer):
     def state_layout(self) -> Layout:
         return tuple(one.state_layout() for one in self.blocks)
 
-    def read(self, context: Tensor | None, context_mask: Tensor | None) -> State | None:
+    def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for each block that reads one; None where there is none."""
         if not self.crossing:
             if context is not None:
@@ -78,23 +88,20 @@ class Stack(Mixer):
             )
         return tuple(one.read(context, context_mask) if _crosses(one) else None for one in self.blocks)
 
-    def prepare(self, context: Tensor, context_mask: Tensor | None = None) -> State:
+    def prepare(self, context: Any, context_mask: Any = None) -> State:
         """The state before the first token with the context in it, for `stream`."""
+        self.read(context, context_mask)
         batch = {"batch": context.shape[0], "dtype": context.dtype, "device": context.device}
         return tuple(one.prepare(context, context_mask) if _crosses(one) else one.start(**batch) for one in self.blocks)
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, context: Tensor | None = None, context_mask: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None, context: Any = None, context_mask: Any = None) -> Tensor:
         if not self.crossing and context is None:
             return super().forward(x, mask)
         self.check(x, mask)
         self.check_rows(mask)
-        if context is not None and context.shape[0] != x.shape[0]:
-            raise WonderlandError(
-                f"The context has {context.shape[0]} rows and the input {x.shape[0]}: give one for each."
-            )
-        return self.whole(x, mask, self.read(context, context_mask))
+        read = self.read(context, context_mask)
+        check_same_rows(x, context)
+        return self.whole(x, mask, read)
 
     def stream(self, x: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if state is None:
@@ -104,7 +111,7 @@ class Stack(Mixer):
     def whole(self, x: Tensor, mask: Tensor | None, context: State | None = None) -> Tensor:
         for index, one in enumerate(self.blocks):
             x = one.whole(x, mask) if context is None or context[index] is None else one.whole(x, mask, context[index])
-        return x if self.norm is None else hide(self.norm.apply_to(x), mask)
+        return x if self.norm is None else hide(self.norm.among(x, mask), mask)
 
     @property
     def normed(self) -> bool:
@@ -132,8 +139,19 @@ class Stack(Mixer):
         for index, one in enumerate(self.blocks):
             x, own = one.proceed(x, None if state is None else state[index], mask)
             after.append(own)
-        return (x if self.norm is None else hide(self.norm.apply_to(x), mask)), tuple(after)
+        return (x if self.norm is None else hide(self.norm.among(x, mask), mask)), tuple(after)
 
 
 def _crosses(block: Any) -> bool:
     return getattr(block, "cross", None) is not None
+
+
+def _shared(spec: Spec, blocks: Any) -> Position:
+    position = None
+    for block in blocks:
+        mixer = getattr(block, "mixer", block)
+        if isinstance(mixer, Attention):
+            position = mixer.share(spec, position)
+    if position is None:
+        raise WonderlandError(f"No block of this Stack has an attention that {spec.name} could be shared by.")
+    return position

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wonderland.core import WonderlandError
+
 State = tuple[Any, ...]
 Layout = tuple[Any, ...]
 TIME = -1
@@ -51,13 +53,25 @@ def maker(count: Tensor) -> str:
     return getattr(count, "made_by", "")
 
 
-def rows(state: Any, index: Tensor) -> Any:
+def rows(state: Any, index: Any) -> Any:
     """A copy of a state with the chosen rows of the batch, in the order given; beams go through here.
 
     >>> rows((torch.arange(3), ()), torch.tensor([2, 2]))
     (tensor([2, 2]), ())
     """
-    return over(state, lambda tensor: tensor.index_select(0, index))
+    found = torch.as_tensor(index)
+    if found.dim() != 1 or found.dtype not in (torch.int64, torch.int32):
+        raise WonderlandError("rows takes the numbers of the rows to pick, a tensor or list of whole numbers.")
+
+    def pick(tensor: Tensor) -> Tensor:
+        try:
+            return tensor.index_select(0, found.to(tensor.device))
+        except IndexError:
+            raise WonderlandError(
+                f"rows was asked for rows {found.tolist()[:8]} of a state with {len(tensor)}: they count from 0."
+            ) from None
+
+    return over(state, pick)
 
 
 def detach(state: Any) -> Any:
@@ -66,7 +80,11 @@ def detach(state: Any) -> Any:
 
 
 def over(state: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """A state with a function applied to each of its tensors."""
+    """A state with a function applied to each of its tensors; None, the state before the first token, stays."""
+    if state is None:
+        return None
+    if not isinstance(state, tuple | Tensor):
+        raise WonderlandError(f"A state is a tuple of tensors, as stream returns it, not a {type(state).__name__}.")
     return (
         tuple(over(entry, function) for entry in state)
         if isinstance(state, tuple)

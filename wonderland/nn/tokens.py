@@ -6,11 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
-from wonderland.nn.mixer import check_mask, lengths
+from wonderland.core import WonderlandError, part
+from wonderland.nn.arguments import Checked, at_least_one
+from wonderland.nn.mixer import check_features, check_mask, lengths
 
 
-class ExtraTokens(Part, nn.Module):
+class ExtraTokens(Checked, nn.Module):
     """`count` trained tokens, the same for every row, added before or after each row's own.
 
     `forward(x, mask)` gives the longer sequence and its mask; `split(y, mask)` takes the mixed sequence apart again, into
@@ -24,6 +25,7 @@ class ExtraTokens(Part, nn.Module):
         name = type(self).__name__
         if count < 0:
             raise WonderlandError(f"{name} adds 0 or more tokens, not {count}.")
+        at_least_one(name, dim=dim)
         if position not in ("first", "last"):
             raise WonderlandError(f"{name} puts its tokens 'first' or 'last', not {position!r}.")
         self.dim, self.count, self.position = dim, count, position
@@ -36,8 +38,8 @@ class ExtraTokens(Part, nn.Module):
         always = (laws.batch_independence, laws.gradients, laws.determinism, laws.save_load)
         return (*always, laws.finiteness, laws.compiles)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        b, t = self.check(x, x.shape[1] if x.dim() == 3 else 0, mask)
+    def forward(self, x: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
+        b, t = self.check(x, 0, mask)
         extra = self.tokens.to(x.dtype).expand(b, -1, -1)
         if self.position == "first":
             x = torch.cat([extra, x], 1)
@@ -51,9 +53,9 @@ class ExtraTokens(Part, nn.Module):
                 x = _take(x, source)
         return x, mask if mask is None else torch.cat([mask.new_ones(b, self.count), mask], 1)
 
-    def split(self, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def split(self, y: Any, mask: Any = None) -> tuple[Tensor, Tensor]:
         """The row's own tokens (b, t, dim) and the extra ones (b, count, dim); `mask` (b, t) as before they were added."""
-        _, t = self.check(y, y.shape[1] - self.count if y.dim() == 3 else 0, mask)
+        _, t = self.check(y, self.count, mask)
         if self.position == "first":
             return y[:, self.count :], y[:, : self.count]
         if mask is None:
@@ -62,13 +64,16 @@ class ExtraTokens(Part, nn.Module):
         own = _take(y, torch.where(place < n, place, place + self.count))
         return own, _take(y, n + torch.arange(self.count, device=y.device))
 
-    def check(self, x: Tensor, t: int, mask: Tensor | None) -> tuple[int, int]:
+    def check(self, x: Any, extra: int, mask: Any) -> tuple[int, int]:
+        """Say what is wrong with a sequence that holds `extra` tokens beside its own; how many rows and tokens it has."""
         name = type(self).__name__
-        if x.dim() != 3 or x.shape[2] != self.dim or t < 1:
+        if not isinstance(x, Tensor) or x.dim() != 3 or x.shape[2] != self.dim or x.shape[1] <= extra:
+            had = tuple(x.shape) if isinstance(x, Tensor) else f"a {type(x).__name__}"
             raise WonderlandError(
-                f"{name} takes a sequence (batch, time, {self.dim}), of one token at least beside its own, "
-                f"not {tuple(x.shape)}."
+                f"{name} takes a sequence (batch, time, {self.dim}), of one token at least beside its own, not {had}."
             )
+        check_features(x, self.dim, name, self.tokens)
+        t = x.shape[1] - extra
         check_mask(mask, x.shape[0], t, name)
         return x.shape[0], t
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.ops import native, shapes
 
 Rows = Float[Tensor, "b t d"]
 
@@ -20,6 +20,7 @@ def fft_convolution(x: Rows, kernel: Float[Tensor, "k d"], tail: Float[Tensor, "
     >>> fft_convolution(torch.ones(1, 3, 1), torch.tensor([[1.0], [10.0]])).flatten()
     tensor([ 1., 11., 11.])
     """
+    shapes.agree("fft_convolution", x=(x, "b t d"), kernel=(kernel, "k d"), tail=(tail, "b p d"))
     if x.dtype in (torch.float16, torch.bfloat16) or kernel.dtype != x.dtype:
         # Transforms have no half precision.
         wide = [None if y is None else y.float() if y.element_size() < 4 else y for y in (x, kernel, tail)]

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 _recording: ContextVar[str] = ContextVar("recording", default="")
+_imagining: ContextVar[bool] = ContextVar("imagining", default=False)
 HERE = Path(__file__).parent / "kernels"
 _ENTRY = {torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64", torch.complex128: "c128"}
 _KIND = {int: ctypes.c_long, bool: ctypes.c_long, float: ctypes.c_double}
@@ -63,6 +64,21 @@ def recording(how: str) -> Iterator[None]:
         yield
     finally:
         _recording.reset(token)
+
+
+@contextmanager
+def imagining() -> Iterator[None]:
+    """Tell the ops that tensors have shapes and no numbers, so that nobody asks them for one: they pass for finite."""
+    token = _imagining.set(True)
+    try:
+        yield
+    finally:
+        _imagining.reset(token)
+
+
+def imagined() -> bool:
+    """Whether tensors have no numbers that could be asked for."""
+    return _imagining.get()
 
 
 def recorded() -> bool:

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.core import WonderlandError
+from wonderland.ops import native, shapes
 from wonderland.ops.softmax import masked_softmax
 
 
@@ -52,6 +53,17 @@ def attention(
     >>> torch.allclose(attention(q, k, v, chunk=2), reference(q, k, v), atol=1e-6)
     True
     """
+    shapes.agree("attention", k=(k, "b h n k"), v=(v, "b h n v"), q=(q, "b h q k"))
+    for name, extra, kind in (("mask", mask, "booleans"), ("bias", bias, "floating point numbers")):
+        if extra is None:
+            continue
+        fits = isinstance(extra, Tensor) and (extra.dtype == torch.bool) == (name == "mask") and extra.dim() <= 4
+        full = (*q.shape[:3], k.shape[2])
+        if not fits or not all(
+            own in (1, size) for own, size in zip(extra.shape, full[4 - extra.dim() :], strict=True)
+        ):
+            had = f"{extra.dtype} {tuple(extra.shape)}" if isinstance(extra, Tensor) else f"a {type(extra).__name__}"
+            raise WonderlandError(f"attention takes a {name} of {kind} that broadcasts to {full}, not {had}.")
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     q, k, v, bias = native.alike(q, k, v, bias)
     if native.transformed():

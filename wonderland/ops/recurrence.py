@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
-from wonderland.ops import native
+from wonderland.ops import native, shapes
 
 Step = Callable[[Tensor, tuple[Tensor, ...], Tensor, Tensor | None, float], tuple[Tensor, ...]]
 
@@ -122,6 +122,18 @@ def recurrence(
     """
     if cell not in CELLS:
         raise WonderlandError(f"There is no recurrence called {cell!r}.{nearest(cell, CELLS)}")
+    kind, (h, *more) = CELLS[cell], (*state, None)
+    if len(state) != kind.states:
+        raise WonderlandError(f"{cell} takes a state of {kind.states} tensors, not of {len(state)}.")
+    sizes = shapes.agree(cell, x=(x, "b t d"), weight_input=(weight_input, "g d"), bias=(bias, "g"), state=(h, "b e"))
+    wide = sizes["e"] * kind.gates
+    shapes.agree(
+        cell, state=(h, "b e"), weight_state=(weight_state, f"{wide} e"), cell=(more[0], "b e"), extra=(extra, "e")
+    )
+    shapes.agree(cell, x=(x, "b t d"), weight_input=(weight_input, f"{wide} d"))
+    if cell == "gru_after" and extra is None:
+        extra = x.new_zeros(sizes["e"])
+    lengths = shapes.counted(cell, lengths, sizes["b"], sizes["t"])
     x, weight_input, weight_state, bias, extra, *held = native.alike(x, weight_input, weight_state, bias, extra, *state)
     state = tuple(held)
     tensors = (x, weight_input, weight_state, bias, extra, *state)

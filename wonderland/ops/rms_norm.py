@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wonderland.core import WonderlandError
 from wonderland.ops import native
 from wonderland.ops.steps import entry
 
@@ -18,6 +19,10 @@ def rms_norm(x: Float[Tensor, "*rows d"], gain: Float[Tensor, " d"], eps: float)
     >>> rms_norm(torch.tensor([[3.0, 4.0]]), torch.ones(2), 0.0)
     tensor([[0.8485, 1.1314]])
     """
+    if gain.dim() != 1 or x.dim() < 1 or x.shape[-1] != gain.shape[0]:
+        raise WonderlandError(
+            f"rms_norm takes rows (..., d) and a gain (d,), not {tuple(x.shape)} and {tuple(gain.shape)}."
+        )
     if not native.usable(x, gain):
         return reference(x, gain, eps)
     if native.learns(x, gain):

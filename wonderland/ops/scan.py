@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Inexact, Int
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.ops import native, shapes
 
 STEPS = 32
 
@@ -26,18 +26,31 @@ def linear_scan(
     .. math::
         h_i = a_i \odot h_{i-1} + x_i, \qquad h_0 = \text{state}
 
-    `a` is (d,), the same at every step, or (b, t, d). Beyond a row's length the state stays what it was, so that `h[:, -1]`
+    `a` is (d,), the same at every step, or (b, t, d), or broadcasts to it. Beyond a row's length the state stays what it was, so that `h[:, -1]`
     is always the state to go on from. Book: Alice 13.3.
 
     >>> linear_scan(torch.tensor([0.5]), torch.ones(1, 3, 1)).flatten()
     tensor([1.0000, 1.5000, 1.7500])
     """
+    sizes = shapes.agree("linear_scan", x=(x, "b t d"), state=(state, "b d"))
+    lengths = shapes.counted("linear_scan", lengths, sizes["b"], sizes["t"])
+    a = _spread(a, x)
     a, x, state = native.alike(a, x, state)
     if native.transformed():
         return reference(a, x, state, lengths=lengths)
     if native.usable(a, x, state):
         return _forward(a, x, state, lengths)
     return chunked(a, x, state, lengths=lengths)
+
+
+def _spread(a: Any, x: Tensor) -> Tensor:
+    """`a` as (d,) or (b, t, d), whichever way it was given."""
+    if isinstance(a, Tensor) and a.shape not in (x.shape, x.shape[2:]) and a.dim() <= 3:
+        wide = (1,) * (3 - a.dim()) + tuple(a.shape)
+        if all(own in (1, size) for own, size in zip(wide, x.shape, strict=True)):
+            a = a.expand(x.shape)
+    shapes.agree("linear_scan", x=(x, "b t d"), a=(a, "d" if isinstance(a, Tensor) and a.dim() == 1 else "b t d"))
+    return a
 
 
 def reference(a: Tensor, x: Tensor, state: Tensor | None = None, *, lengths: Tensor | None = None) -> Tensor:

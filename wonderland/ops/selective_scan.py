@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wonderland.core import WonderlandError
-from wonderland.ops import native
+from wonderland.ops import native, shapes
 
 RULES = ("euler", "hold", "bilinear")
 SEGMENT = 16
@@ -48,6 +48,11 @@ def selective_scan(
     """
     if rule not in RULES:
         raise WonderlandError(f"A selective scan has the rules {', '.join(RULES)}, not {rule!r}.")
+    sizes = shapes.agree(
+        "selective_scan", u=(u, "b t d"), delta=(delta, "b t d"), a=(a, "d n"), b=(b, "b t n"), c=(c, "b t n"),
+        skip=(skip, "d"), gate=(gate, "b t d"), state=(state, "b n d"),
+    )  # fmt: skip
+    lengths = shapes.counted("selective_scan", lengths, sizes["b"], sizes["t"])
     u, delta, a, b, c, skip, gate, state = native.alike(u, delta, a, b, c, skip, gate, state)
     if native.transformed():
         return reference(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)

@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.core import WonderlandError
+from wonderland.ops import native, shapes
 
 WIDEST = 64
 STRETCH = 32  # as in the kernel
@@ -31,6 +32,10 @@ def short_convolution(
     >>> short_convolution(torch.ones(1, 3, 1), torch.tensor([[1.0, 10.0]])).flatten()
     tensor([10., 11., 11.])
     """
+    sizes = shapes.agree("short_convolution", x=(x, "b t d"), weight=(weight, "d w"), bias=(bias, "d"))
+    if sizes["w"] < 1:
+        raise WonderlandError("short_convolution takes a weight (d, w) with at least one tap.")
+    shapes.agree("short_convolution", x=(x, "b t d"), tail=(tail, f"b {sizes['w'] - 1} d"))
     x, weight, bias, tail = native.alike(x, weight, bias, tail)
     if weight.shape[1] <= WIDEST and native.usable(x, weight, bias, tail):
         return _forward(x, weight.t(), bias, tail, silu)

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from wonderland.core import WonderlandError
+
 
 def masked_softmax(scores: Float[Tensor, "..."], mask: Bool[Tensor, "..."], dim: int = -1) -> Float[Tensor, "..."]:
     r"""Softmax over the entries where `mask` is True; the others get 0, and so does a row without any.
@@ -22,6 +24,14 @@ def masked_softmax(scores: Float[Tensor, "..."], mask: Bool[Tensor, "..."], dim:
     tensor([[0.5000, 0.5000, 0.0000],
             [0.0000, 0.0000, 0.0000]])
     """
+    fits = isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.dim() <= scores.dim()
+    if not fits or not all(
+        own in (1, size) for own, size in zip(mask.shape, scores.shape[scores.dim() - mask.dim() :], strict=True)
+    ):
+        had = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else f"a {type(mask).__name__}"
+        raise WonderlandError(
+            f"masked_softmax takes a mask of booleans that broadcasts to the scores {tuple(scores.shape)}, not {had}."
+        )
     # Filled with a finite number where a row has no entries: a softmax over -inf alone would be NaN, and so its gradient.
     fill = torch.where(mask.any(dim, keepdim=True), -math.inf, 0.0).to(scores.dtype)
     return torch.where(mask, torch.where(mask, scores, fill).softmax(dim), 0.0)

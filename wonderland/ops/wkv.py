@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.core import WonderlandError
+from wonderland.ops import native, shapes
 
 SEGMENT = 16
 EMPTY = -1e38
@@ -42,7 +43,20 @@ def wkv(
 
     Book: Alice 13.4.2. Paper: Peng et al., 2023.
     """
-    k, v, decay, bonus, sums, top = native.alike(k, v, decay, bonus, *((None, None) if state is None else state))
+    if state is not None and (not isinstance(state, tuple) or len(state) != 2):
+        raise WonderlandError("wkv takes a state of two tensors, the sums (b, 2, d) and their exponent (b, d).")
+    sums, top = (None, None) if state is None else state
+    sizes = shapes.agree(
+        "wkv",
+        k=(k, "b t d"),
+        v=(v, "b t d"),
+        decay=(decay, "d"),
+        bonus=(bonus, "d"),
+        sums=(sums, "b 2 d"),
+        top=(top, "b d"),
+    )
+    lengths = shapes.counted("wkv", lengths, sizes["b"], sizes["t"])
+    k, v, decay, bonus, sums, top = native.alike(k, v, decay, bonus, sums, top)
     state = None if state is None else (sums, top)
     if native.transformed():
         return reference(k, v, decay, bonus, state=state, lengths=lengths)

@@ -60,8 +60,13 @@ def decayed(optimizer: Any_, weight_decay: float) -> Any_:
 
 
 def scheduled(optimizer: Any_, schedule: Schedule, *, steps: int) -> Any_:
-    """Before each step, the rate of each group is its first rate times the schedule's factor."""
+    """Before each step, the rate of each group is its first rate times the schedule's factor.
+
+    A schedule that remembers, such as `Plateau`, is saved and loaded with the optimizer.
+    """
     check("scheduled", {"steps": steps})
+    if not callable(schedule):
+        raise WonderlandError(f"scheduled: schedule must be a function of (step, steps), not {schedule!r}.")
     memory = {"step": 0, "peaks": [group["lr"] for group in optimizer.param_groups]}
 
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
@@ -72,6 +77,8 @@ def scheduled(optimizer: Any_, schedule: Schedule, *, steps: int) -> Any_:
 
     optimizer.register_step_pre_hook(before)
     _remember(optimizer, "scheduled", memory)
+    if hasattr(schedule, "state_dict") and hasattr(schedule, "load_state_dict"):
+        _keep(optimizer, "schedule", schedule)
     return optimizer
 
 
@@ -110,6 +117,21 @@ def lookahead(optimizer: Any_, *, every: int = 5, pull: float = 0.5) -> Any_:
 
 def _all(optimizer: torch.optim.Optimizer) -> list[Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _keep(optimizer: torch.optim.Optimizer, name: str, owner: Any) -> None:
+    """Save what has a state dict of its own with the optimizer's, and load it from there."""
+
+    def saved(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> dict[str, Any]:
+        return {**state, name: dict(owner.state_dict())}
+
+    def loaded(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+        if name not in state:
+            raise WonderlandError(f"The saved state has nothing for {name}: it was saved by an optimizer without it.")
+        owner.load_state_dict(state[name])
+
+    optimizer.register_state_dict_post_hook(saved)
+    optimizer.register_load_state_dict_pre_hook(loaded)
 
 
 def _remember(optimizer: torch.optim.Optimizer, name: str, memory: dict[str, Any]) -> None:

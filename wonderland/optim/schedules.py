@@ -28,6 +28,8 @@ def warmup_cosine(step: int, steps: int, *, warmup: float = 0.05, floor: float =
     >>> [round(warmup_cosine(step, 10, warmup=0.2), 3) for step in (0, 1, 2, 6, 10)]
     [0.5, 1.0, 1.0, 0.5, 0.0]
     """
+    _share("warmup_cosine", "warmup", warmup)
+    _share("warmup_cosine", "floor", floor)
     rise = max(1, round(warmup * steps))
     if step < rise:
         return (step + 1) / rise

@@ -1,6 +1,6 @@
 """What is learned: loss, metrics, decoding."""
 
-from wonderland.tasks import losses, penalties, text
+from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.noise import gradient_noise, label_noise
@@ -16,6 +16,7 @@ __all__ = [
     "gradient_noise",
     "label_noise",
     "losses",
+    "metrics",
     "penalties",
     "text",
 ]

@@ -17,6 +17,7 @@ def accuracy(y: ndarray, predicted: ndarray) -> float:
     >>> accuracy(np.array([0, 1, 1]), np.array([0, 1, 0]))
     0.6666666666666666
     """
+    _alike(y, predicted, "predicted")
     return float(np.mean(y == predicted))
 
 
@@ -26,11 +27,13 @@ def balanced_accuracy(y: ndarray, predicted: ndarray) -> float:
     >>> balanced_accuracy(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))
     0.5
     """
+    _alike(y, predicted, "predicted")
     return float(np.mean([np.mean(predicted[y == label] == label) for label in np.unique(y)]))
 
 
 def log_loss(y: ndarray, log_probabilities: ndarray) -> float:
     """Mean of -log p(true class), in nats. Shapes: y (n,), log-probabilities (n, c)."""
+    _labels(y, log_probabilities)
     return float(-np.mean(log_probabilities[np.arange(len(y)), y]))
 
 
@@ -44,6 +47,7 @@ def auroc(y: ndarray, scores: ndarray) -> float | None:
     >>> auroc(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]))
     0.75
     """
+    _alike(y, scores, "scores")
     positive = np.asarray(y, bool)
     ones, zeros = int(positive.sum()), int((~positive).sum())
     if not ones or not zeros:
@@ -64,16 +68,19 @@ def macro_auroc(y: ndarray, probabilities: ndarray) -> float | None:
 
 def mae(y: ndarray, predicted: ndarray) -> float:
     """Mean absolute error."""
+    _alike(y, predicted, "predicted")
     return float(np.mean(np.abs(y - predicted)))
 
 
 def rmse(y: ndarray, predicted: ndarray) -> float:
     """Root of the mean squared error."""
+    _alike(y, predicted, "predicted")
     return float(np.sqrt(np.mean(np.square(y - predicted))))
 
 
 def r2(y: ndarray, predicted: ndarray) -> float | None:
     """Share of the variance explained; None where the target does not vary."""
+    _alike(y, predicted, "predicted")
     total = float(np.sum(np.square(y - np.mean(y))))
     return 1 - float(np.sum(np.square(y - predicted))) / total if total > 0 else None
 
@@ -84,6 +91,11 @@ def confusion(y: ndarray, predicted: ndarray, classes: int) -> ndarray:
     >>> confusion(np.array([0, 1, 1]), np.array([0, 1, 0]), 2).tolist()
     [[1, 0], [1, 1]]
     """
+    _alike(y, predicted, "predicted")
+    for name, found in (("y", y), ("predicted", predicted)):
+        wrong = np.asarray(found)[(np.asarray(found) < 0) | (np.asarray(found) >= classes)]
+        if len(wrong):
+            raise WonderlandError(f"{name} holds the label {wrong[0]}, and the classes are 0 to {classes - 1}.")
     return np.bincount(y * classes + predicted, minlength=classes * classes).reshape(classes, classes)
 
 

@@ -18,6 +18,6 @@ CASES = {
     "AFT-full-rank": lambda: AFT(8, form="full", length=300, rank=2),
     "AFT-full-everywhere": lambda: AFT(8, form="full", length=300, causal=False),
     "RWKV": lambda: RWKV(8),
-    "RWKV-book": lambda: RWKV(8, count="book"),
+    "RWKV-book": lambda: RWKV(8, count="book", inner=6),
     "RWKVChannel": lambda: RWKVChannel(8, expand=2),
 }

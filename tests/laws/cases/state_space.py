@@ -9,7 +9,7 @@ CASES = {
     "Mamba": lambda: Mamba(8, state_size=3),
     "Mamba-hold": lambda: Mamba(8, state_size=2, expand=1, rule="hold"),
     "Mamba-bilinear": lambda: Mamba(8, state_size=2, expand=1, width=2, rule="bilinear"),
-    "Mamba-width-1": lambda: Mamba(8, state_size=2, expand=1, width=1),
+    "Mamba-width-1": lambda: Mamba(8, state_size=2, expand=1, width=1, bias=True, conv_bias=False),
     "S4D": lambda: S4D(8, state_size=3),
     "S4D-bilinear": lambda: S4D(8, state_size=2, start="lin", rule="bilinear"),
     "S4D-euler": lambda: S4D(8, state_size=2, start="inv", rule="euler"),

@@ -209,6 +209,7 @@ still(
     "__lshift__ __rshift__ argmax argmin argsort any all equal nonzero count_nonzero bucketize searchsorted "
     "zeros_like ones_like full_like empty_like rand_like randn_like randint_like new_zeros new_ones new_full new_empty "
     "new_empty_strided empty_strided zeros ones full empty eye arange linspace logspace scalar_tensor rand randn randint randperm "
+    "bernoulli_ normal_ uniform_ exponential_ geometric_ cauchy_ log_normal_ random_ "
     "bernoulli heaviside gcd lcm histc bincount multinomial tril_indices triu_indices isin is_nonzero "
     "_local_scalar_dense sym_size fill.Scalar zero frexp_exponent poisson one_hot histogram unique_consecutive "
     "_unique2 unique_dim normal normal_functional uniform random log_normal exponential cauchy geometric allclose "

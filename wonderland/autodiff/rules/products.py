@@ -3,7 +3,6 @@
 import torch
 
 from wonderland.autodiff.rules.table import bilinear, conj, plain, rule, total, written
-from wonderland.core import WonderlandError
 
 aten = torch.ops.aten
 
@@ -161,7 +160,7 @@ def _flash(needs, g, n):
     slopes: dict[str, torch.Tensor] = dict(zip(("query", "key", "value"), found, strict=True))
     if "attn_mask" in needs:
         weights = attended(n.query, n.key, n.value, n.attn_mask, n.is_causal, n.scale)
-        to_weights = g[0] @ n.value.mT
+        to_weights = g[0] @ spread(n.value, n.query).mT
         slopes["attn_mask"] = weights * (to_weights - (weights * to_weights).sum(-1, keepdim=True))
     return slopes
 
@@ -170,23 +169,32 @@ def _unfused(g, n, needs):
     """The cotangents of attention in tensor operations."""
     weights = attended(n.query, n.key, n.value, n.attn_mask, n.is_causal, n.scale)
     scale = n.query.shape[-1] ** -0.5 if n.scale is None else n.scale
-    to_weights = g @ n.value.mT
+    to_weights = g @ spread(n.value, n.query).mT
     to_scores = weights * (to_weights - (weights * to_weights).sum(-1, keepdim=True))
     ways = {
-        "query": lambda: to_scores @ n.key * scale,
-        "key": lambda: to_scores.mT @ n.query * scale,
-        "value": lambda: weights.mT @ g,
+        "query": lambda: to_scores @ spread(n.key, n.query) * scale,
+        "key": lambda: gathered(to_scores.mT @ n.query * scale, n.key),
+        "value": lambda: gathered(weights.mT @ g, n.value),
         "attn_mask": lambda: to_scores,
     }
     return [ways[name]() for name in needs]
 
 
+def spread(shared, query):
+    """Keys or values (b, fewer heads, t, d) with each head repeated for the queries that share it."""
+    times = query.shape[1] // shared.shape[1]
+    return shared if times == 1 else shared.repeat_interleave(times, 1)
+
+
+def gathered(g, shared):
+    """The cotangent of heads that several queries share: its sum over these."""
+    return g if g.shape[1] == shared.shape[1] else g.unflatten(1, (shared.shape[1], -1)).sum(2)
+
+
 def attended(query, key, value, mask, causal, scale):
     """Attention written out, for what no kernel gives: forward mode and second derivatives."""
-    if key.shape[1] != query.shape[1]:
-        raise WonderlandError("autodiff has no forward rule for attention with fewer key heads: repeat the keys first.")
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    scores = query @ key.mT * scale
+    scores = query @ spread(key, query).mT * scale
     if causal:
         ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device)
         scores = scores.masked_fill(ones.triu(1), float("-inf"))
@@ -204,17 +212,17 @@ def _flash_tangent(t, n):
     scale = n.query.shape[-1] ** -0.5 if n.scale is None else n.scale
     moved = total(
         [
-            None if t.get("query") is None else t["query"] @ n.key.mT * scale,
-            None if t.get("key") is None else n.query @ t["key"].mT * scale,
+            None if t.get("query") is None else t["query"] @ spread(n.key, n.query).mT * scale,
+            None if t.get("key") is None else n.query @ spread(t["key"], n.query).mT * scale,
             t.get("attn_mask"),
         ]
     )
     terms = []
     if moved is not None:
         moved = weights * (moved - (weights * moved).sum(-1, keepdim=True))
-        terms.append(moved @ n.value)
+        terms.append(moved @ spread(n.value, n.query))
     if t.get("value") is not None:
-        terms.append(weights @ t["value"])
+        terms.append(weights @ spread(t["value"], n.query))
     return [total(terms), None]
 
 
@@ -225,9 +233,10 @@ def _flash_again(needs, g, n):
     def written(slope, query, key, value, mask=n.attn_mask):
         weights = attended(query, key, value, mask, n.is_causal, n.scale)
         scale = query.shape[-1] ** -0.5 if n.scale is None else n.scale
-        to_weights = slope @ value.mT
+        to_weights = slope @ spread(value, query).mT
         to_scores = weights * (to_weights - (weights * to_weights).sum(-1, keepdim=True)) * scale
-        return to_scores @ key, to_scores.mT @ query, weights.mT @ slope
+        to_key, to_value = to_scores.mT @ query, weights.mT @ slope
+        return to_scores @ spread(key, query), gathered(to_key, key), gathered(to_value, value)
 
     given = {"grad_out": n.grad_out, "query": n.query, "key": n.key, "value": n.value}
     if "attn_mask" in needs:

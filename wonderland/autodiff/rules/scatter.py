@@ -123,8 +123,9 @@ def _bag(n):
 
 
 def _bag_max(n):
+    # Which row is largest has no derivative; the numbers are then picked from the table itself.
     found = aten._embedding_bag(
-        n.weight, n.indices, n.offsets, False, 2, False, None, n.include_last_offset, n.padding_idx
+        n.weight.detach(), n.indices, n.offsets, False, 2, False, None, n.include_last_offset, n.padding_idx
     )
     row, filled = found[3], (found[2] > 0).unsqueeze(-1)
     picked = n.weight.gather(0, row.clamp(min=0).expand(n.y[0].shape))

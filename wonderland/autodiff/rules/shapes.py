@@ -56,6 +56,7 @@ rule(
 linear("copy", self=nothing, src=lambda g, n: g)
 rule(
     "fill.Tensor",
+    self=nothing,
     value=lambda g, n: g.sum(),
     tangent=lambda t, n: t["value"].expand(n.y.shape) if "value" in t else None,
 )

@@ -35,3 +35,7 @@ class Constraint(ABC):
     @abstractmethod
     def check(self, count: int) -> None:
         """Say so when no text can be completed within `count` tokens."""
+
+    def without(self, tokens: frozenset[int]) -> "Constraint":
+        """The same constraint where some tokens write nothing, because they end a row."""
+        return self

@@ -11,8 +11,9 @@ from wonderland.models.generation.constraint import Constraint
 from wonderland.models.generation.prompts import Prompts, check_context, read_prompts
 from wonderland.models.generation.randomness import Uniforms
 from wonderland.models.generation.reading import Reader
+from wonderland.models.generation.record import Record
 from wonderland.models.generation.sampling import Sampling
-from wonderland.models.generation.stops import Stops, Tail
+from wonderland.models.generation.stops import Stops
 from wonderland.models.generation.written import Token, Written
 from wonderland.nn.state import rows as state_rows
 
@@ -42,11 +43,11 @@ def generate(
     - `prompts`: a tensor (b, t), with a `mask` (b, t) where rows are padded, or a list of lists of token ids of any lengths.
     - `state`: what was read before the prompts (an encoder-decoder's `prepare(source)`); it is not written to.
     - `temperature` (0: always the most likely token), `top_k`, `top_p`, `min_p`, `typical`, `repetition_penalty`: see
-      `Sampling` and the functions of `generation.rules`.
+      `generation.Sampling` and the functions of these names there.
     - `seed`, `rows`: the random numbers of a row depend on the seed and on its name in `rows` (0, 1, ... unless given)
       alone, so that a row among others is the row alone.
     - `stop`: token ids that end a row, and strings (looked for in `pieces`, the bytes that each token writes).
-    - `constraint`: an expression or a schema that the text of every row matches; see `generation.matching`, `generation.json_schema`.
+    - `constraint`: what the text of every row matches, `generation.matching(...)` or `generation.json_schema(...)`.
     - `on_token`: called with each `Token` as it is written.
 
     The model is as in evaluation, whatever its mode, and neither its mode nor the caller's random numbers change.
@@ -60,14 +61,11 @@ def generate(
     """
     sampling = Sampling(temperature, top_k, top_p, min_p, typical, repetition_penalty)
     run = Run(model, prompts, count, sampling, mask, state, seed, rows, stop, pieces, constraint)
-    if on_token is None:
-        for _ in run.steps():
-            pass
-    else:
-        for tokens in run.steps():
+    for tokens in run.steps():
+        if on_token is not None:
             for token in tokens:
                 on_token(token)
-    return run.written()
+    return run.record.written()
 
 
 def write(model: Any, prompts: Any, count: Any, **options: Any) -> Iterator[Token]:
@@ -77,16 +75,12 @@ def write(model: Any, prompts: Any, count: Any, **options: Any) -> Iterator[Toke
     >>> [token.row for token in write(Decoder(vocab=10, dim=8, depth=1), [[1], [2, 3]], 2)]
     [0, 1, 0, 1]
     """
-    settings = {name: options.pop(name) for name in Sampling.__dataclass_fields__ if name in options}
-    defaults: dict[str, Any] = {
-        "mask": None, "state": None, "seed": 0, "rows": None, "stop": (), "pieces": None, "constraint": None
-    }  # fmt: skip
+    rules, own = Sampling.__dataclass_fields__, ("mask", "state", "seed", "rows", "stop", "pieces", "constraint")
     for name in options:
-        if name not in defaults:
-            raise WonderlandError(
-                f"write has no option {name!r}.{nearest(name, [*Sampling.__dataclass_fields__, *defaults])}"
-            )
-    run = Run(model, prompts, count, Sampling(**settings), **{**defaults, **options})
+        if name not in rules and name not in own:
+            raise WonderlandError(f"write has no option {name!r}.{nearest(name, [*rules, *own])}")
+    sampling = Sampling(**{name: value for name, value in options.items() if name in rules})
+    run = Run(model, prompts, count, sampling, **{name: value for name, value in options.items() if name in own})
     return (token for tokens in run.steps() for token in tokens)
 
 
@@ -114,43 +108,35 @@ class Run:
         if state is None:
             check_context(model, self.prompts, count)
         vocab, size = getattr(model, "vocab", None), len(self.prompts.lists)
-        self.pieces = pieces if pieces is not None or constraint is None else constraint.pieces
-        self.stops = Stops(stop, self.pieces, vocab)
         for given in (pieces, None if constraint is None else constraint.pieces):
             if given is not None and vocab is not None and len(given) != vocab:
                 raise WonderlandError(
                     f"There are {len(given)} pieces and the model has {vocab} tokens: give one for each."
                 )
-        self.names = list(range(size)) if rows is None else [int(row) for row in rows]
-        if len(self.names) != size:
-            raise WonderlandError(f"rows names {len(self.names)} rows and there are {size} prompts: give one for each.")
-        self.uniforms = None if sampling.greedy else Uniforms(seed, self.names)
-        self.tokens: list[list[int]] = [[] for _ in range(size)]
-        self.ended = [""] * size
-        self._texts: list[list[bytes]] = [[] for _ in range(size)]
-        self._tails = [Tail(self.stops.strings) for _ in range(size)]
-        self.constraint, self._at = constraint, [None if constraint is None else constraint.start] * size
+        self.stops = Stops(stop, pieces if pieces is not None or constraint is None else constraint.pieces, vocab)
         if constraint is not None:
             if self.stops.strings:
                 raise WonderlandError("A stop string would cut a text that a constraint completes: give one of them.")
+            constraint = constraint.without(self.stops.tokens)
             constraint.check(count)
+        self.constraint, self.record = constraint, Record(size, count, self.stops, constraint)
+        names = row_names(rows, size)
+        self.uniforms = None if sampling.greedy else Uniforms(seed, names)
 
     def steps(self) -> Iterator[list[Token]]:
         """The tokens of each step, those of rows that have not ended."""
-        slots = list(range(len(self.tokens)))  # the rows that are computed, in their order in the batch
+        ended = self.record.ended
+        slots = list(range(len(ended)))  # the rows that are computed, in their order in the batch
         if self.constraint is not None and self.constraint.final(self.constraint.start, self.count):
-            self.ended = ["constraint"] * len(slots)
+            ended[:] = ["constraint"] * len(slots)
             return
         logits, state = self.reader.begin(self.prompts, self.state)
         self.state = None
         device, seen = logits.device, self._seen(logits)
         for step in range(self.count):
             chosen = self._choose(logits, seen, slots, step)
-            found = [
-                self._take(row, token, step) for row, token in zip(slots, chosen, strict=True) if not self.ended[row]
-            ]
-            yield found
-            live = [place for place, row in enumerate(slots) if not self.ended[row]]
+            yield [self.record.take(row, token) for row, token in zip(slots, chosen, strict=True) if not ended[row]]
+            live = [place for place, row in enumerate(slots) if not ended[row]]
             if not live:
                 return
             # Rows that have ended are computed along until a quarter has: a copy of the state costs several steps.
@@ -166,10 +152,6 @@ class Run:
                 seen[range(len(chosen)), chosen] = True
             logits, state = self.reader.step(chosen, state, device)
 
-    def written(self) -> Written:
-        texts = [] if self.pieces is None else [b"".join(parts) for parts in self._texts]
-        return Written(self.tokens, self.ended, texts)
-
     def _choose(self, logits: Tensor, seen: Tensor | None, slots: list[int], step: int) -> list[int]:
         with torch.no_grad():
             if self.constraint is not None:
@@ -178,8 +160,8 @@ class Run:
             chosen = self.sampling.choose(logits, uniform, seen)
         if min(chosen) < 0:
             for place, (row, token) in enumerate(zip(slots, chosen, strict=True)):
-                if token < 0 and not self.ended[row]:
-                    self._complain(logits[place], row, step)
+                if token < 0 and not self.record.ended[row]:
+                    complain(logits[place], row, step)
             chosen = [max(token, 0) for token in chosen]
         return chosen
 
@@ -187,35 +169,13 @@ class Run:
         assert self.constraint is not None
         masks = []
         for row in slots:
-            allowed = self.constraint.allowed(self._at[row], self.count - step)
+            at = self.record.at[row]
+            allowed = self.constraint.allowed(at, self.count - step)
             if self.stops.tokens:
                 allowed = allowed.clone()
-                allowed[list(self.stops.tokens)] = self.constraint.accepts(self._at[row])
+                allowed[list(self.stops.tokens)] = self.constraint.accepts(at)
             masks.append(allowed)
-        mask = torch.stack(masks).to(logits.device)
-        return logits.masked_fill(~mask, -torch.inf)
-
-    def _take(self, row: int, token: int, step: int) -> Token:
-        """Note a token of a row, and whether the row ends with it."""
-        if token in self.stops.tokens:
-            self.ended[row] = "stop"
-            rest = self._tails[row].rest()
-            self._texts[row].append(rest)
-            return Token(row, token, rest, "stop")
-        self.tokens[row].append(token)
-        text, ended = b"", ""
-        if self.pieces is not None:
-            text, found = self._tails[row].push(self.pieces[token])
-            ended = "stop" if found else ""
-        if self.constraint is not None:
-            self._at[row] = self.constraint.after(self._at[row], token)
-            ended = "constraint" if self.constraint.final(self._at[row], self.count - step - 1) else ""
-        if not ended and step == self.count - 1:
-            ended = "count"
-            text += self._tails[row].rest()
-        self.ended[row] = ended
-        self._texts[row].append(text)
-        return Token(row, token, text, ended)
+        return logits.masked_fill(~torch.stack(masks).to(logits.device), -torch.inf)
 
     def _seen(self, logits: Tensor) -> Tensor | None:
         if not self.sampling.penalises:
@@ -225,12 +185,20 @@ class Run:
             seen[row, tokens] = True
         return seen
 
-    def _complain(self, logits: Tensor, row: int, step: int) -> None:
-        what = (
-            "logits that are not numbers"
-            if bool(logits.isnan().any())
-            else "no finite logit for a token that may follow"
-        )
-        raise WonderlandError(
-            f"The model gives {what} in row {row}, after {step} new tokens: look for NaN and infinity in its weights."
-        )
+
+def row_names(rows: Sequence[int] | None, size: int) -> list[int]:
+    """The names of rows, on which their random numbers depend."""
+    names = list(range(size)) if rows is None else [int(row) for row in rows]
+    if len(names) != size:
+        raise WonderlandError(f"rows names {len(names)} rows and there are {size} prompts: give one for each.")
+    return names
+
+
+def complain(logits: Tensor, row: int, step: int) -> None:
+    """Say that nothing can be chosen from a row of logits."""
+    what = (
+        "logits that are not numbers" if bool(logits.isnan().any()) else "no finite logit for a token that may follow"
+    )
+    raise WonderlandError(
+        f"The model gives {what} in row {row}, after {step} new tokens: look for NaN and infinity in its weights."
+    )

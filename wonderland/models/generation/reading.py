@@ -52,6 +52,11 @@ class Reader:
             logits, state = self.model.stream(prompts.tokens, state, prompts.mask)
             return _last(logits, prompts.last), state
 
+    def whole(self, prompts: Prompts, state: Any = None) -> Tensor:
+        """The logits (b, t, vocab) at every position of the prompts."""
+        with self.resting():
+            return self.model.stream(prompts.tokens, state, prompts.mask)[0]
+
     def step(self, tokens: list[int], state: Any, device: Any) -> tuple[Tensor, Any]:
         """The logits (b, vocab) after one token more of each row, and the next state; the state given is used up."""
         with self.resting(), consuming():

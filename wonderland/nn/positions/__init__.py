@@ -4,7 +4,8 @@ from wonderland.nn.positions.alibi import Alibi
 from wonderland.nn.positions.learned import Learned
 from wonderland.nn.positions.position import Position
 from wonderland.nn.positions.relative_bias import RelativeBias
+from wonderland.nn.positions.relative_buckets import RelativeBuckets
 from wonderland.nn.positions.rotary import Rotary
 from wonderland.nn.positions.sinusoidal import Sinusoidal
 
-__all__ = ["Alibi", "Learned", "Position", "RelativeBias", "Rotary", "Sinusoidal"]
+__all__ = ["Alibi", "Learned", "Position", "RelativeBias", "RelativeBuckets", "Rotary", "Sinusoidal"]

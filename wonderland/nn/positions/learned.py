@@ -1,5 +1,7 @@
 """Learned positions: one trainable vector for each place, added to the embeddings."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -39,11 +41,16 @@ class Learned(Position):
         return F.embedding(positions, self.weight)
 
 
-def within(positions: Tensor, length: int, name: str) -> None:
+def within(positions: Any, length: int, name: str) -> None:
     """Say so when a position lies beyond a table."""
     if torch.compiler.is_compiling():
         return
-    last = int(positions.max())
+    if not isinstance(positions, Tensor) or positions.dtype not in (torch.int64, torch.int32):
+        had = positions.dtype if isinstance(positions, Tensor) else f"a {type(positions).__name__}"
+        raise WonderlandError(f"{name} takes positions as whole numbers (batch, time), not {had}.")
+    first, last = int(positions.min()), int(positions.max())
+    if first < 0:
+        raise WonderlandError(f"{name} was asked for position {first}: positions count from 0.")
     if last >= length:
         raise WonderlandError(
             f"{name} has {length} positions and was asked for position {last}, counted from 0: "

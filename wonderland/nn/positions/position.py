@@ -4,10 +4,11 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from wonderland.core import Part
+from wonderland.core import WonderlandError
+from wonderland.nn.arguments import Checked
 
 
-class Position(Part, nn.Module):
+class Position(Checked, nn.Module):
     """How a model is told where its tokens stand. `kind` says which of the three methods this one has.
 
     - "embed": `embed(positions)` is added to the embeddings, once, at the model's door;
@@ -36,12 +37,15 @@ class Position(Part, nn.Module):
 
     def embed(self, positions: Tensor) -> Tensor:
         """What is added to the embeddings at these positions: (b, t) -> (b, t, dim)."""
-        raise NotImplementedError
+        raise self._other("embed")
 
     def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
         """Queries or keys (b, t, heads, k), turned by where they stand; the same shape."""
-        raise NotImplementedError
+        raise self._other("rotate")
 
     def bias(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """What is added to the scores: (b, q), (b, k) -> (b, heads, q, k)."""
-        raise NotImplementedError
+        raise self._other("bias")
+
+    def _other(self, asked: str) -> WonderlandError:
+        return WonderlandError(f"{type(self).__name__} is a position of the kind {self.kind!r}, so it has no {asked}.")

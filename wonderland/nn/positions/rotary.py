@@ -59,9 +59,22 @@ class Rotary(Position):
         self.register_buffer("frequencies", both.flatten())
 
     def rotate(self, x: Float[Tensor, "b t heads k"], positions: Int[Tensor, "#b t"]) -> Float[Tensor, "b t heads k"]:
+        self._check(x, positions)
         if self.width is not None:
             return torch.cat([self._turn(x[..., : self.width], positions), x[..., self.width :]], -1)
         return self._turn(x, positions)
+
+    def _check(self, x: Tensor, positions: Tensor) -> None:
+        turned = self.frequencies.shape[0]
+        if x.dim() != 4 or x.shape[3] < turned or (self.width is None and x.shape[3] != turned):
+            raise WonderlandError(
+                f"Rotary takes queries or keys (batch, time, heads, {turned}{'' if self.width is None else ' or more'}), "
+                f"not {tuple(x.shape)}."
+            )
+        if positions.dim() != 2 or positions.shape[1] != x.shape[1] or positions.shape[0] not in (1, x.shape[0]):
+            raise WonderlandError(
+                f"Rotary takes positions ({x.shape[0]}, {x.shape[1]}), or one row for all, not {tuple(positions.shape)}."
+            )
 
     def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
         angles = positions.view(*positions.shape, 1, 1) * self.frequencies

@@ -1,0 +1,62 @@
+"""Train the two networks on names.txt with three seeds, and hold their losses beside those that makemore prints."""
+
+import sys
+
+import torch
+
+from examples.lab import DATA, Claim, below, lines, run, spread, table
+from examples.lab.names import ALPHABET, contexts, load, splits
+from examples.makemore.network import Network, normed, plain
+from examples.makemore.training import losses, train
+
+# What makemore prints for one seed (train, dev), and the steps it takes.
+PRINTED = {"plain": (2.1260, 2.1701), "batch norm": (2.0674, 2.1057)}
+STEPS = 200_000
+WITHIN = 0.005  # what the mean of three seeds may be worse by than one draw of makemore
+
+
+@torch.no_grad()
+def names(network: Network, count: int, seed: int = 0) -> list[str]:
+    """New names from the first of the seeds."""
+    draw, found = torch.Generator().manual_seed(seed), []
+    seeds = len(network.weights["table"])
+    for _ in range(count):
+        word, context = "", [0, 0, 0]
+        while len(word) < 20:
+            chances = network.logits(torch.tensor([context]).expand(seeds, 1, 3))[0, 0].softmax(0)
+            letter = int(torch.multinomial(chances, 1, generator=draw))
+            if letter == 0:
+                break
+            word, context = word + ALPHABET[letter], [*context[1:], letter]
+        found.append(word)
+    return found
+
+
+def lab(data: str | None = None, steps: int = STEPS) -> tuple[list[Claim], str, dict[str, str]]:
+    """Both networks; with fewer steps than makemore's nothing is stated."""
+    parts = splits(load(data))
+    sets = {name: contexts(words, 3) for name, words in parts._asdict().items()}
+    claims, rows, curves, made = [], [], {}, []
+    for name, make in (("plain", plain), ("batch norm", normed)):
+        network, curves[name] = train(make, *sets["train"], steps=steps)
+        found = {part: losses(network, *pairs) for part, pairs in sets.items()}
+        rows.append((name, *(f"{loss:.4f}" for loss in PRINTED[name]), *(spread(found[part]) for part in sets)))
+        made.append(f"{name}: {', '.join(names(network, 8))}")
+        if steps >= STEPS:
+            for part, stated in zip(("train", "dev"), PRINTED[name], strict=True):
+                mean = sum(found[part]) / len(found[part])
+                claims.append(below(f"{name}: mean loss on {part}, makemore's {stated}", mean, stated + WITHIN))
+    report = table(("network", "makemore: train", "dev", "ours: train", "dev", "test"), rows)
+    picture = lines(
+        curves, title="Loss of the batches, means of 1,000 steps", x_label="step", y_label="nats a letter", log_y=True
+    )
+    return claims, "\n".join([report, "", *made]), {"loss": picture}
+
+
+def main(given: list[str] | None = None) -> int:
+    """0 when every stated number is reached, 1 when one is missed."""
+    return run("makemore", __doc__, lab, given, {**DATA, "--steps": {"type": int, "default": STEPS}})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

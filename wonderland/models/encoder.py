@@ -1,0 +1,187 @@
+"""The encoder: tokens in, what each of them means among all the others out."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from wonderland.core import Part, Spec, WonderlandError, part
+from wonderland.models.encoder_decoder import facing
+from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
+from wonderland.nn.attention import Attention
+from wonderland.nn.block import Block, Field
+from wonderland.nn.mixer import hide
+from wonderland.nn.mixer import positions as places
+from wonderland.nn.mlp import MLP, chance
+from wonderland.nn.norm import LayerNorm
+from wonderland.nn.positions import Learned, Position
+from wonderland.nn.stack import Stack
+
+
+@part
+class Encoder(Part, nn.Module):
+    r"""A transformer that looks both ways: BERT, and the reading half of T5, by its arguments.
+
+    .. math:: h = \mathrm{norm}(E_x + S_{\mathrm{segment}} + P_{\mathrm{position}}), \qquad h \leftarrow \mathrm{stack}(h)
+
+    - `mixer` mixes tokens (attention without a causal mask unless given), `channel` features (a GELU network).
+    - `position` is added to the embedding (`Learned.spec(length=512)` unless given, False for none); `relative` is a bias
+      that all layers share (`RelativeBuckets.spec()`).
+    - `segments` kinds of segments have a vector each, 0 for none. `forward` takes them as `segments` (b, t); left out they
+      are all 0, or with `separator`, the token that ends a segment, counted: the second sentence of a pair is segment 1.
+    - `placement`: where norms stand, "post" as published; `norm` is their kind; `embed_norm` norms the embedding.
+    - `pooler`: a layer on the first token, :math:`\tanh(W h_1 + b)`, that stands for the whole: `summary(features)`.
+
+    Positions count the real tokens of a row, wherever its padding is; `positions` (b, t) says otherwise.
+
+    Shapes: tokens (b, t) -> features (b, t, dim), 0 where masked. Heads on top: `MaskedLM`, `SequenceClassifier`,
+    `TokenClassifier`, `SpanFinder`.
+    Book: Alice 10.3, 11.1; D2L 15.8. Paper: Devlin et al., 2019.
+
+    >>> model = Encoder(vocab=10, dim=16, depth=2, mixer=Attention.spec(heads=2))
+    >>> model(torch.zeros(2, 5, dtype=torch.int64)).shape
+    torch.Size([2, 5, 16])
+    """
+
+    takes_specs = True
+    causal = False
+
+    def __init__(
+        self,
+        vocab: int,
+        dim: int = 128,
+        depth: int = 4,
+        *,
+        mixer: Spec | list[Spec] | None = None,
+        channel: Spec | None = None,
+        position: Spec | bool | None = None,
+        relative: Spec | None = None,
+        segments: int = 0,
+        separator: int | None = None,
+        placement: str = "post",
+        norm: Spec | None = None,
+        embed_norm: bool = True,
+        pooler: bool = False,
+        dropout: float | int = 0.0,
+    ):
+        super().__init__()
+        if min(vocab, dim) < 1 or segments < 0:
+            raise WonderlandError(
+                f"An Encoder needs at least one token and one feature, and no fewer than 0 segments, not vocab={vocab}, "
+                f"dim={dim}, segments={segments}."
+            )
+        self.vocab, self.dim, self.segments, self.separator = vocab, dim, segments, separator
+        self.dropout = chance(dropout, "Encoder")
+        self.embedding = nn.Embedding(vocab, dim)
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        place = Learned.spec(length=512) if position in (None, True) else position
+        self.position = _door(place, dim) if isinstance(place, Spec) else None
+        self.segment = nn.Embedding(segments, dim) if segments else None
+        if self.segment is not None:
+            nn.init.normal_(self.segment.weight, std=0.02)
+        mixers = mixer if isinstance(mixer, list | tuple) else [Attention.spec() if mixer is None else mixer]
+        blocks = [
+            Block.spec(
+                mixer=facing(one, causal=False) if isinstance(one, Spec) else one,
+                channel=MLP.spec(bias=True) if channel is None else channel,
+                placement=placement,
+                norm=norm,
+                dropout=dropout,
+            )
+            for one in mixers
+        ]
+        final: Spec | bool = norm if norm is not None and placement != "post" else True
+        self.stack = Stack(dim, depth, blocks, norm=final, position=relative)
+        self.norm = (LayerNorm.spec() if norm is None else norm).build(dim=dim) if embed_norm else None
+        self.pooler = nn.Linear(dim, dim) if pooler else None
+
+    def laws(self):
+        """What this instance promises; the suite checks it."""
+        from wonderland import laws
+
+        lost = (laws.shift_equivariance, *(() if self.position is None else (laws.permutation_equivariance,)))
+        return tuple(law for law in self.stack.laws() if law not in lost)
+
+    @property
+    def receptive_field(self) -> Field | None:
+        """How many tokens to the left and right an output reads; None where a block does not tell."""
+        return self.stack.receptive_field
+
+    def forward(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None = None,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        self.check(tokens, mask, segments, positions)
+        segments = self.segments_of(tokens) if segments is None else segments
+        if mask is None:
+            return self.stack.whole(self.embed(tokens, None, segments, positions), None)
+        check_rows(mask, "Encoder")
+        start = mask
+        tokens, mask, back = to_the_left(tokens, mask)
+        if back is not None:
+            segments = None if segments is None else to_the_left(segments, start)[0]
+            positions = None if positions is None else to_the_left(positions.expand_as(tokens), start)[0]
+        h = self.stack.whole(self.embed(tokens, mask, segments, positions), mask)
+        return h if back is None else take(h, back)
+
+    features = forward
+
+    def summary(self, features: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The first real token's features through the pooler, if there is one: (b, t, dim) -> (b, dim)."""
+        first = features[:, 0]
+        if mask is not None:
+            at = mask.to(torch.uint8).argmax(1)
+            first = features[torch.arange(len(features), device=features.device), at]
+        return first if self.pooler is None else torch.tanh(self.pooler(first))
+
+    def embed(
+        self, tokens: Tensor, mask: Tensor | None, segments: Tensor | None, positions: Tensor | None = None
+    ) -> Tensor:
+        """Vectors of tokens, segments and positions together, 0 where masked."""
+        h = look_up(tokens if mask is None else tokens.masked_fill(~mask, 0), self.embedding.weight)
+        if self.segment is not None:
+            kinds = torch.zeros_like(tokens) if segments is None else segments
+            h = h + F.embedding(kinds if mask is None else kinds.masked_fill(~mask, 0), self.segment.weight)
+        if self.position is not None:
+            at = places(h, None) if positions is None else positions
+            h = h + self.position.embed(at if mask is None else at.masked_fill(~mask, 0)).to(h.dtype)
+        if self.norm is not None:
+            h = self.norm.apply_to(h)
+        if self.training and self.dropout:
+            h = F.dropout(h, self.dropout)
+        return hide(h, mask)
+
+    def segments_of(self, tokens: Tensor) -> Tensor | None:
+        """Segments counted by the separators before each token, at most the last there is; None where there are none."""
+        if self.segment is None or self.separator is None:
+            return None
+        ends = (tokens == self.separator).long()
+        return (ends.cumsum(1) - ends).clamp_max(self.segments - 1)
+
+    def check(self, tokens: Any, mask: Any, segments: Any, positions: Any) -> None:
+        """Say what is wrong with inputs that do not fit."""
+        check_input(tokens, mask, "An Encoder")
+        if segments is not None:
+            if self.segment is None:
+                raise WonderlandError("This Encoder has no segments: leave them out, or build it with segments=2.")
+            if not isinstance(segments, Tensor) or segments.shape != tokens.shape or segments.is_floating_point():
+                raise WonderlandError(f"An Encoder takes segments as whole numbers {tuple(tokens.shape)}, one a token.")
+            if not torch.compiler.is_compiling() and not ((segments >= 0) & (segments < self.segments)).all():
+                raise WonderlandError(f"The segments of this Encoder are 0 to {self.segments - 1}.")
+        if positions is not None and (
+            not isinstance(positions, Tensor) or positions.dim() != 2 or positions.shape[1] != tokens.shape[1]
+        ):
+            raise WonderlandError(f"An Encoder takes positions as whole numbers {tuple(tokens.shape)}, one a token.")
+
+
+def _door(spec: Spec, dim: int) -> Position:
+    position = spec.build(dim=dim)
+    if not isinstance(position, Position) or position.kind != "embed":
+        raise WonderlandError(
+            f"{spec.name} cannot be added to an embedding: put it into the mixer's spec, or give it as relative."
+        )
+    return position

@@ -1,0 +1,138 @@
+"""Beam search: several texts at once, the most likely kept at each step."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wonderland.core import WonderlandError
+from wonderland.models.generation.prompts import Prompts, check_context, read_prompts
+from wonderland.models.generation.reading import Reader
+from wonderland.models.generation.stops import Stops
+from wonderland.models.generation.written import Written
+from wonderland.nn.state import rows as state_rows
+
+
+def beam_search(
+    model: Any,
+    prompts: Any,
+    count: Any,
+    *,
+    beams: Any = 4,
+    alpha: float | int = 0.75,
+    length: str = "power",
+    stop: Any = (),
+    mask: Any = None,
+    state: Any = None,
+) -> list[Written]:
+    r"""The most likely continuations of each prompt, of at most `count` tokens, best first: `beams` of them or fewer.
+
+    .. math::
+        \mathrm{score}(y) = \frac{1}{\ell(L)} \sum_{t=1}^{L} \log p(y_t \mid y_{<t}, c), \qquad
+        \ell(L) = L^\alpha \ \text{("power")}, \quad \left(\tfrac{5 + L}{6}\right)^\alpha \ \text{("gnmt")}
+
+    L counts the stop token. At each step every text is continued by every token; the `beams` likeliest go on, and those that
+    end are kept if their score is among the best. The search stops when no text that is still open can overtake them: its
+    likelihood only falls, so its score stays below that of its likelihood now at the full length. With one beam it is greedy
+    search; with as many beams as there are texts it is exhaustive.
+
+    Book: Alice 8.4; D2L 10.8. Paper: Wu et al., 2016 (GNMT).
+
+    >>> from wonderland.models import Decoder
+    >>> best = beam_search(Decoder(vocab=10, dim=8, depth=1), [[1], [2, 3]], 5, beams=3)
+    >>> [len(found.tokens) for found in best], best[0].scores == sorted(best[0].scores, reverse=True)
+    ([3, 3], True)
+    """
+    if type(count) is not int or count < 1:
+        raise WonderlandError(f"count, the number of tokens to write, is a whole number from 1, not {count!r}.")
+    if type(beams) is not int or beams < 1:
+        raise WonderlandError(f"beams is a whole number from 1, not {beams!r}.")
+    if not alpha >= 0 or length not in ("power", "gnmt"):
+        raise WonderlandError(
+            f"Lengths are made equal by alpha, at least 0, and length, 'power' or 'gnmt', not {alpha!r} and {length!r}."
+        )
+    reader, given = Reader(model), read_prompts(prompts, mask, model)
+    if state is None:
+        check_context(model, given, count)
+    stops = Stops(stop, None, getattr(model, "vocab", None))
+    search = _Search(len(given.lists), beams, count, sorted(stops.tokens), lambda n: _scale(n, alpha, length))
+    with torch.no_grad():
+        search.run(reader, given, state)
+    return search.found()
+
+
+def _scale(size: int, alpha: float | int, length: str) -> float:
+    return float((size if length == "power" else (5 + size) / 6) ** alpha)
+
+
+class _Search:
+    def __init__(self, size: int, beams: int, count: int, stops: list[int], scale: Any):
+        self.size, self.beams, self.count, self.stops, self.scale = size, beams, count, stops, scale
+        # What has ended, of each prompt: (score, tokens, why).
+        self.ended: list[list[tuple[float, list[int], str]]] = [[] for _ in range(size)]
+        self.open = list(range(size))
+
+    def run(self, reader: Reader, prompts: Prompts, state: Any) -> None:
+        logits, state = reader.begin(prompts, state)
+        # One text of each prompt to begin with: all beams would be alike.
+        texts: list[list[list[int]]] = [[[]] for _ in range(self.size)]
+        likelihoods = [torch.zeros(1, dtype=torch.float64, device=logits.device) for _ in range(self.size)]
+        for step in range(1, self.count + 1):
+            logs = logits.log_softmax(-1, dtype=torch.float64)
+            if bool(logs.isnan().any()):
+                raise WonderlandError(
+                    f"The model gives logits that are not numbers after {step - 1} new tokens: "
+                    "look for NaN and infinity in its weights."
+                )
+            parents, tokens, at = [], [], 0
+            open_, self.open = self.open, []
+            for prompt in open_:
+                old = texts[prompt]
+                whole = likelihoods[prompt].unsqueeze(1) + logs[at : at + len(old)]
+                chosen = self._advance(prompt, old, whole, step)
+                if chosen:
+                    self.open.append(prompt)
+                    texts[prompt] = [[*old[parent], token] for parent, token, _ in chosen]
+                    likelihoods[prompt] = torch.tensor([value for *_, value in chosen], dtype=torch.float64).to(
+                        logs.device
+                    )
+                    parents += [at + parent for parent, *_ in chosen]
+                    tokens += [token for _, token, _ in chosen]
+                at += len(old)
+            if not self.open:
+                return
+            index = torch.tensor(parents, device=logits.device)
+            logits, state = reader.step(tokens, state_rows(state, index), logits.device)
+
+    def _advance(self, prompt: int, old: list[list[int]], whole: Tensor, step: int) -> list[tuple[int, int, float]]:
+        """Texts of one prompt after one token more: those that end are kept aside, the likeliest others go on."""
+        ended, scale = self.ended[prompt], self.scale(step)
+        for token in self.stops:
+            for parent, value in enumerate(whole[:, token].tolist()):
+                if value > -torch.inf:
+                    ended.append((value / scale, old[parent], "stop"))
+        if self.stops:
+            whole[:, self.stops] = -torch.inf
+        values, places = whole.flatten().topk(min(self.beams, whole.numel()))
+        vocab = whole.shape[1]
+        chosen = [
+            (place // vocab, place % vocab, value)
+            for value, place in zip(values.tolist(), places.tolist(), strict=True)
+            if value > -torch.inf
+        ]
+        if step == self.count:
+            ended += [(value / scale, [*old[parent], token], "count") for parent, token, value in chosen]
+            chosen = []
+        ended.sort(key=lambda one: -one[0])
+        del ended[self.beams :]
+        full = self.scale(self.count)
+        hopeless = len(ended) == self.beams and (not chosen or chosen[0][2] / full <= ended[-1][0])
+        return [] if hopeless else chosen
+
+    def found(self) -> list[Written]:
+        return [
+            Written(
+                [tokens for _, tokens, _ in ended], [why for *_, why in ended], scores=[score for score, *_ in ended]
+            )
+            for ended in self.ended
+        ]

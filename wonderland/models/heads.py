@@ -1,0 +1,282 @@
+"""Heads on a trunk: one answer for a sequence, one for each token, a span, or the tokens that were hidden."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from wonderland.core import Part, Spec, WonderlandError, nearest, part
+from wonderland.models.tokens import check_input, unpadded
+from wonderland.nn.activations import Activation
+from wonderland.nn.activations import activation as resolve
+from wonderland.nn.heads import POOLS, Pool
+from wonderland.nn.mixer import hide
+from wonderland.nn.mlp import chance
+from wonderland.nn.norm import LayerNorm
+
+
+class Headed(Part, nn.Module):
+    """A trunk (an `Encoder`, a `Decoder`, an `EncoderDecoder`) built from its spec, and a head on its features.
+
+    `pad` is the token that fills rows up: without a mask, all before the first and after the last other token is
+    padding. None takes every token for real.
+    """
+
+    takes_specs = True
+    trunk: Any
+
+    def __init__(self, trunk: Any, *, pad: int | None = 0, dropout: float | int = 0.0):
+        super().__init__()
+        if not isinstance(trunk, Spec):
+            raise WonderlandError(
+                f"{type(self).__name__} takes its trunk as a spec such as models.Encoder.spec(...), "
+                f"not as a {type(trunk).__name__}."
+            )
+        built: Any = trunk.build()
+        if not callable(getattr(built, "features", None)):
+            raise WonderlandError(
+                f"{trunk.name} has no features for a head to read: give an Encoder, a Decoder or the like."
+            )
+        self.trunk, self.pad, self.dropout = built, pad, chance(dropout, type(self).__name__)
+        self.vocab, self.dim = built.vocab, built.dim
+
+    def laws(self):
+        """What this instance promises; the suite checks it."""
+        from wonderland import laws
+
+        own = (laws.batch_independence, laws.padding_invariance, laws.gradients, laws.determinism, laws.save_load)
+        return (*own, laws.finiteness, laws.compiles)
+
+    def read(self, tokens: Tensor, mask: Tensor | None, more: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
+        """The trunk's features (b, t, dim), in training with some dropped, and the mask that was used."""
+        check_input(tokens, mask, type(self).__name__)
+        if mask is None and self.pad is not None:
+            mask = unpadded(tokens, self.pad)
+        return self.trunk.features(
+            tokens, mask, **{key: value for key, value in more.items() if value is not None}
+        ), mask
+
+    def drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout) if self.training and self.dropout else x
+
+
+@part
+class SequenceClassifier(Headed):
+    r"""One answer for a row of tokens: features pooled, a hidden layer if wanted, a linear one.
+
+    .. math:: y = W\, \phi(V\, \mathrm{pool}(h) + c) + b
+
+    `pool` is one of `nn.Pool` ("mean", "max", "first", "last", "attention"), or "summary": what the trunk's own pooler
+    says (BERT). `at` pools the last token of that id instead (T5 reads its end token). A pair of texts is one row, its
+    parts told apart by `segments` or by the encoder's `separator`.
+
+    Shapes: tokens (b, t) -> (b, classes). Book: D2L 16.6. Paper: Devlin et al., 2019.
+
+    >>> from wonderland.models.encoder import Encoder
+    >>> model = SequenceClassifier(Encoder.spec(vocab=10, dim=16, depth=1), classes=3)
+    >>> model(torch.tensor([[1, 2, 0, 0], [3, 4, 5, 0]])).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        trunk: Any,
+        classes: int,
+        *,
+        pool: str = "mean",
+        at: int | None = None,
+        hidden: int | None = None,
+        activation: str | Activation = "tanh",
+        bias: bool = True,
+        pad: int | None = 0,
+        dropout: float | int = 0.0,
+    ):
+        super().__init__(trunk, pad=pad, dropout=dropout)
+        if pool not in (*POOLS, "summary"):
+            choices = (*POOLS, "summary")
+            raise WonderlandError(
+                f"There is no way to pool called {pool!r}.{nearest(pool, choices)} The choices are {', '.join(choices)}."
+            )
+        if pool == "summary" and not callable(getattr(self.trunk, "summary", None)):
+            raise WonderlandError(f"{type(self.trunk).__name__} has no summary: pool its features in another way.")
+        self.at = at
+        self.pool = None if pool == "summary" or at is not None else Pool(self.dim, how=pool)
+        self.hidden = None if hidden is None else nn.Linear(self.dim, hidden)
+        self.activation = resolve(activation)
+        self.head = nn.Linear(
+            self.dim if hidden is None else hidden, check_classes(classes, "SequenceClassifier"), bias
+        )
+
+    def forward(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None = None,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        h, mask = self.read(tokens, mask, {"segments": segments, "positions": positions})
+        return self.answer(self.pooled(h, mask, tokens))
+
+    def answer(self, pooled: Tensor) -> Tensor:
+        """Pooled features (b, dim) to a score for each class."""
+        if self.hidden is not None:
+            pooled = self.activation(self.hidden(pooled))
+        return self.head(self.drop(pooled))
+
+    def pooled(self, h: Tensor, mask: Tensor | None, tokens: Tensor) -> Tensor:
+        """Features (b, t, dim) to one vector a row."""
+        if self.at is not None:
+            here = tokens == self.at if mask is None else (tokens == self.at) & mask
+            if not torch.compiler.is_compiling() and not here.any(1).all():
+                row = int((~here.any(1)).nonzero()[0])
+                raise WonderlandError(
+                    f"Row {row} has no token {self.at}, at which this SequenceClassifier reads: add it."
+                )
+            last = here.shape[1] - 1 - here.flip(1).to(torch.uint8).argmax(1)
+            return h[torch.arange(len(h), device=h.device), last]
+        if self.pool is None:
+            return self.trunk.summary(h, mask)
+        if mask is None:
+            return self.pool(h)
+        first = mask.to(torch.uint8).argmax(1, keepdim=True)
+        if torch.compiler.is_compiling() or first.any():
+            # Pools want padding at the right end.
+            t = mask.shape[1]
+            index = (torch.arange(t, device=mask.device) + first) % t
+            h, mask = h.gather(1, index.unsqueeze(-1).expand(-1, -1, h.shape[2])), mask.gather(1, index)
+        return self.pool(h, mask)
+
+
+@part
+class TokenClassifier(Headed):
+    """One answer for each token: tags of words, parts of speech. 0 where the mask hides.
+
+    Shapes: tokens (b, t) -> (b, t, classes). Book: D2L 16.6.
+
+    >>> from wonderland.models.encoder import Encoder
+    >>> TokenClassifier(Encoder.spec(vocab=10, dim=16, depth=1), classes=3)(torch.tensor([[1, 2, 0]])).shape
+    torch.Size([1, 3, 3])
+    """
+
+    def __init__(self, trunk: Any, classes: int, *, bias: bool = True, pad: int | None = 0, dropout: float | int = 0.0):
+        super().__init__(trunk, pad=pad, dropout=dropout)
+        self.head = nn.Linear(self.dim, check_classes(classes, type(self).__name__), bias)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None = None,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        h, mask = self.read(tokens, mask, {"segments": segments, "positions": positions})
+        return hide(self.head(self.drop(h)), mask)
+
+
+@part
+class SpanFinder(TokenClassifier):
+    """The beginning and the end of a span, such as the answer to a question: two scores for each token.
+
+    Shapes: tokens (b, t) -> (b, t, 2), the score of a beginning and of an end; `best_spans` decodes. Book: D2L 16.6.
+
+    >>> from wonderland.models.encoder import Encoder
+    >>> SpanFinder(Encoder.spec(vocab=10, dim=16, depth=1))(torch.tensor([[1, 2, 0]])).shape
+    torch.Size([1, 3, 2])
+    """
+
+    def __init__(self, trunk: Any, *, bias: bool = True, pad: int | None = 0, dropout: float | int = 0.0):
+        super().__init__(trunk, 2, bias=bias, pad=pad, dropout=dropout)
+
+
+@part
+class MaskedLM(Headed):
+    r"""What stands at each place of a text with holes, and with `sentences` whether its two halves belong together.
+
+    .. math:: y = \mathrm{norm}(\phi(V h + c))\, W^\top + b
+
+    `tie` makes W the embedding. `hide_tokens` digs the holes.
+
+    Shapes: tokens (b, t) -> logits (b, t, vocab), 0 where masked; `both` also gives (b, 2), the score of "follows" first.
+    Book: D2L 15.8 to 15.10. Paper: Devlin et al., 2019.
+
+    >>> from wonderland.models.encoder import Encoder
+    >>> model = MaskedLM(Encoder.spec(vocab=10, dim=16, depth=1, segments=2, pooler=True), sentences=True)
+    >>> words, pair = model.both(torch.tensor([[1, 2, 3]]))
+    >>> words.shape, pair.shape
+    (torch.Size([1, 3, 10]), torch.Size([1, 2]))
+    """
+
+    def __init__(
+        self,
+        trunk: Any,
+        *,
+        activation: str | Activation = "gelu",
+        norm: Spec | None = None,
+        tie: bool = True,
+        bias: bool = True,
+        sentences: bool = False,
+        pad: int | None = 0,
+    ):
+        super().__init__(trunk, pad=pad)
+        self.transform = nn.Linear(self.dim, self.dim)
+        self.activation = resolve(activation)
+        self.norm = (LayerNorm.spec() if norm is None else norm).build(dim=self.dim)
+        self.head = None if tie else nn.Linear(self.dim, self.vocab, bias=False)
+        self.bias = nn.Parameter(torch.zeros(self.vocab)) if bias else None
+        self.pair = nn.Linear(self.dim, 2) if sentences else None
+
+    def forward(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None = None,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        h, mask = self.read(tokens, mask, {"segments": segments, "positions": positions})
+        return hide(self.logits(h), mask)
+
+    def both(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None = None,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The scores of tokens, and whether the second segment follows the first."""
+        if self.pair is None:
+            raise WonderlandError("This MaskedLM does not judge pairs of sentences: build it with sentences=True.")
+        h, mask = self.read(tokens, mask, {"segments": segments, "positions": positions})
+        return hide(self.logits(h), mask), self.pair(self.trunk.summary(h, mask))
+
+    def logits(self, h: Tensor) -> Tensor:
+        """Features (..., dim) to a score for each token of the vocabulary."""
+        h = self.norm.apply_to(self.activation(self.transform(h)))
+        return F.linear(h, self.trunk.embedding.weight if self.head is None else self.head.weight, self.bias)
+
+
+def best_spans(scores: Tensor, mask: Tensor | None = None, *, longest: int | None = None) -> Tensor:
+    """The span with the largest sum of scores that does not end before it begins: (b, t, 2) -> (b, 2), both ends included.
+
+    >>> best_spans(torch.tensor([[[0.0, 8.0], [5.0, 0.0], [0.0, 4.0]]]))
+    tensor([[1, 2]])
+    """
+    if scores.dim() != 3 or scores.shape[2] != 2 or 0 in scores.shape:
+        raise WonderlandError(f"best_spans takes scores (batch, time, 2), not {tuple(scores.shape)}.")
+    if longest is not None and longest < 1:
+        raise WonderlandError(f"A span has at least one token, so longest is not {longest}.")
+    t = scores.shape[1]
+    if mask is not None:
+        scores = scores.masked_fill(~mask.unsqueeze(-1), -torch.inf)
+    joint = scores[:, :, :1] + scores[:, :, 1].unsqueeze(1)
+    gap = torch.arange(t) - torch.arange(t).unsqueeze(1)
+    allowed = (gap >= 0) & (gap < (t if longest is None else longest))
+    best = joint.masked_fill(~allowed.to(joint.device), -torch.inf).flatten(1).argmax(1)
+    return torch.stack([best // t, best % t], 1)
+
+
+def check_classes(classes: int, name: str) -> int:
+    """A number of classes that is at least 1."""
+    if not isinstance(classes, int) or classes < 1:
+        raise WonderlandError(f"{name} needs at least one class, not {classes!r}.")
+    return classes
