@@ -15,7 +15,9 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--overwrite", action="store_true", help="begin again in a folder that holds a run")
     learn = verb.add_argument_group("what to learn")
     learn.add_argument("--target", metavar="COLUMN", help="the column to learn (default: inferred)")
-    learn.add_argument("--task", choices=["binary", "multiclass", "regression", "language"], help="default: inferred")
+    learn.add_argument(
+        "--task", choices=["binary", "multiclass", "regression", "language", "translation"], help="default: inferred"
+    )
     learn.add_argument("--group", metavar="COLUMN", help="rows that share its value stay in one part of the split")
     learn.add_argument("--time", metavar="COLUMN", help="learn from the past, test on the future")
     learn.add_argument(

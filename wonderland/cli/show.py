@@ -135,7 +135,7 @@ def remarks(found: dict[str, Any]) -> list[str]:
 def ending(run: Any) -> None:
     """The metrics of a finished run, and where to look next."""
     found = run.facts["measured"]["test"]
-    what = "token" if hasattr(run, "write") else "row"
+    what = "token" if hasattr(run, "tokenizer") else "row"
     measured(f"Test: {counted(found['rows'], what)} never seen in training", found)
     console.print(f"Report: {escape(str(run.folder / 'report.html'))}", highlight=False, soft_wrap=True)
     if hasattr(run, "write"):

@@ -9,6 +9,7 @@ from wonderland.data.dataset import Encoder
 from wonderland.data.image_encoder import ImageEncoder
 from wonderland.data.table_encoder import TableEncoder
 from wonderland.data.text.corpus_encoder import CorpusEncoder
+from wonderland.data.text.pairs import PairsEncoder
 from wonderland.data.text.text_encoder import TextEncoder
 
 KINDS: dict[str, Any] = {
@@ -16,6 +17,7 @@ KINDS: dict[str, Any] = {
     "image": ImageEncoder,
     "text": TextEncoder,
     "corpus": CorpusEncoder,
+    "pairs": PairsEncoder,
 }
 
 

@@ -15,6 +15,7 @@ from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.read import check_names, read_file, unknown_file
 from wonderland.data.table import Table
 from wonderland.data.text.corpus import Corpus
+from wonderland.data.text.pairs import Pairs, looks_like_pairs
 from wonderland.data.text.recognise import recognise
 from wonderland.data.text.texts import Texts, text_column
 
@@ -84,6 +85,15 @@ def open(
         "strict": strict,
     }
     found.origin["options"] = {key: value for key, value in options.items() if value}
+    if found.frame is not None and (
+        kind == "pairs"
+        or task == "translation"
+        or (kind is None and not target and test is None and looks_like_pairs(found.frame))
+    ):
+        return Pairs.from_frame(
+            found.frame.drop(columns=list(drop)), column=column, target=target, strict=strict, name=found.name,
+            origin=found.origin, findings=[one for one in found.findings if one.kind != "header"],
+        )  # fmt: skip
     if found.frame is not None:
         marked = None if test is None else _join(found, look(test))
         words = None
@@ -119,7 +129,7 @@ def _text(source: Any, kind: str | None, task: str | None, lines: bool, column: 
     path = Path(source).expanduser()
     if kind == "corpus" or lines or task == "language":
         return Corpus.open(path, column=column, lines=lines, strict=strict)
-    if kind == "table" or not _exists(path):
+    if kind in ("table", "pairs") or task == "translation" or not _exists(path):
         return None
     found = recognise(path)
     if found == "folders":

@@ -28,10 +28,12 @@ from wonderland.core import (
 )
 from wonderland.data import Dataset
 from wonderland.data.text.corpus import Corpus
+from wonderland.data.text.pairs import Pairs
 from wonderland.recipes.facts import facts
 from wonderland.recipes.language_facts import language_facts
 from wonderland.recipes.plan import choose, config_of, final, measured, probe, rebuild, threads_for
 from wonderland.recipes.request import Request
+from wonderland.recipes.translation_facts import translation_facts
 from wonderland.ship import Run, load, load_model, read_config, save_model
 from wonderland.train import run as train
 from wonderland.train.state import random_state, set_random_state
@@ -152,7 +154,7 @@ def open_for(source: Any, request: Request, test: Any = None) -> Dataset:
         lines=request.lines,
         column=request.column,
     )
-    if isinstance(dataset, Corpus):
+    if isinstance(dataset, Corpus | Pairs):
         return dataset
     if dataset.y is None or dataset.task is None:
         raise WonderlandError(
@@ -247,7 +249,7 @@ def _report(folder: Path, plan: Any, config: dict[str, Any]) -> None:
     if path.exists() and path.read_text(errors="replace").endswith(mark + "\n"):
         return
     run = load(folder, model=plan.own)
-    gathered: Any = language_facts if isinstance(plan.dataset, Corpus) else facts
+    gathered: Any = {"corpus": language_facts, "pairs": translation_facts}.get(plan.dataset.kind, facts)
     write_text(path, render(gathered(run, plan)) + mark + "\n")
 
 

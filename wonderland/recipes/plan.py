@@ -17,11 +17,13 @@ from wonderland.core import WonderlandError
 from wonderland.data import Augment, Batches, Dataset, Encoder, Images, Split, split
 from wonderland.data.images import Memory
 from wonderland.data.text.corpus import Corpus
+from wonderland.data.text.pairs import Pairs
 from wonderland.optim import warmup_cosine
 from wonderland.recipes import image, table, text
 from wonderland.recipes.language import choose_language, rebuild_language
 from wonderland.recipes.recipe import Recipe
 from wonderland.recipes.request import Request
+from wonderland.recipes.translation import choose_translation, rebuild_translation
 from wonderland.ship import FORMAT, outputs
 from wonderland.tasks import Classification, Regression, Task
 from wonderland.train import State, Supervised, adamw, find_lr, steps_within
@@ -200,6 +202,8 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
     """Split the data, fit the encoder, and settle every number of the recipe."""
     if isinstance(dataset, Corpus):
         return choose_language(dataset, request, own)
+    if isinstance(dataset, Pairs):
+        return choose_translation(dataset, request, own)
     road = ROADS[dataset.kind]
     folds = None if own is not None else road.folds(dataset)
     parts = split_as(dataset, request, folds)
@@ -344,6 +348,8 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
         )
     if isinstance(dataset, Corpus):
         return rebuild_language(config, dataset, folder)
+    if isinstance(dataset, Pairs):
+        return rebuild_translation(config, dataset, folder)
     request, recipe = Request.from_json(config["request"]), Recipe.from_json(config["recipe"])
     if isinstance(recipe.model, str) and own is None:
         raise WonderlandError(

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import MIB, Spec, WonderlandError, check_inputs, inside, load_tensors, read_json, sha256
-from wonderland.data import CorpusEncoder, Dataset, Encoder, Finding, encoder_from_json
+from wonderland.data import CorpusEncoder, Dataset, Encoder, Finding, PairsEncoder, encoder_from_json
 from wonderland.data.dataset import stop_if_strict
 from wonderland.ship.store import load_model, read_config
-from wonderland.tasks import Classification, LanguageModelling, Regression, Task
+from wonderland.tasks import Classification, LanguageModelling, Regression, Task, Translation
 from wonderland.trust import Trust, check_level
 
 
@@ -169,6 +169,18 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
                 f"The model in {folder} has another vocabulary than its task: config.json is damaged."
             )
         return LanguageRun(folder, config, task, encoder, built, facts)
+    if isinstance(task, Translation):
+        from wonderland.ship.translation import TranslationRun
+
+        if not isinstance(encoder, PairsEncoder) or (encoder.tokenizer.vocab, encoder.read) != (task.vocab, task.read):
+            raise WonderlandError(
+                f"{folder / 'preprocess.json'} has another vocabulary than config.json: the two do not belong together."
+            )
+        if getattr(built, "vocab", None) != task.vocab or not hasattr(built, "prepare"):
+            raise WonderlandError(
+                f"The model in {folder} has another vocabulary than its task: config.json is damaged."
+            )
+        return TranslationRun(folder, config, task, encoder, built, facts)
     run = Run(folder, config, task, encoder, built, facts)
     members = getattr(built, "members", 1)
     groups, kinds = config["recipe"].get("folds") or 1, len(run.trust.shares)
@@ -199,7 +211,7 @@ def read_task(config: dict[str, Any]) -> Any:
     if not isinstance(recipe, dict):
         raise WonderlandError("config.json has no recipe: it is damaged or not ours.")
     spec = Spec.from_json(recipe.get("task"))
-    if spec.name not in ("tasks.Classification", "tasks.Regression", "tasks.LanguageModelling"):
+    if spec.name not in ("tasks.Classification", "tasks.Regression", "tasks.LanguageModelling", "tasks.Translation"):
         raise WonderlandError(f"{spec.name} is not a task.")
     classes = spec.arguments.get("classes")
     if spec.name == "tasks.Classification" and not (

@@ -5,6 +5,7 @@ from wonderland.tasks.classification import Classification
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.regression import Regression
+from wonderland.tasks.translation import Translation
 
 Task = Classification | Regression
 
@@ -13,6 +14,7 @@ __all__ = [
     "LanguageModelling",
     "Regression",
     "Task",
+    "Translation",
     "gradient_noise",
     "label_noise",
     "losses",

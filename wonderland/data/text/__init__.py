@@ -4,6 +4,7 @@ from wonderland.data.text.bpe import apply_merges, learn_merges, longest_first
 from wonderland.data.text.corpus import Corpus
 from wonderland.data.text.corpus_encoder import CorpusEncoder
 from wonderland.data.text.packing import Packed, PackedDocuments, pack
+from wonderland.data.text.pairs import Pairs, PairsEncoder
 from wonderland.data.text.sources import Documents, read_documents
 from wonderland.data.text.text_encoder import TextEncoder
 from wonderland.data.text.texts import Texts
@@ -19,6 +20,8 @@ __all__ = [
     "Documents",
     "Packed",
     "PackedDocuments",
+    "Pairs",
+    "PairsEncoder",
     "TextEncoder",
     "Texts",
     "TokenFile",
