@@ -65,7 +65,9 @@ def test_what_a_source_is_taken_for(tmp_path):
         return data.open(tmp_path / name, **named).kind
 
     assert kind_of("a.csv", "text,label\n" + "".join(f"{text},{label}\n" for label, text in pairs)) == "text"
-    assert kind_of("b.csv", "n,label\n" + "".join(f"{i % 7},{label}\n" for i, (label, _) in enumerate(pairs))) == "table"
+    assert (
+        kind_of("b.csv", "n,label\n" + "".join(f"{i % 7},{label}\n" for i, (label, _) in enumerate(pairs))) == "table"
+    )
     mixed = "text,n,label\n" + "".join(f"{text},{i % 7},{label}\n" for i, (label, text) in enumerate(pairs))
     assert kind_of("c.csv", mixed, keep=["text"]) == "table"
     assert kind_of("c.csv", mixed, kind="text", target="label") == "text"

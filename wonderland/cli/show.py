@@ -66,7 +66,7 @@ def beginning(found: Any, plan: Any, finished: bool) -> None:
         return
     sizes = ", ".join(f"{name} {len(rows):,}" for name, rows in plan.parts.parts.items() if len(rows))
     folds = f" in {plan.recipe.folds} folds" if plan.recipe.folds else ""
-    what = "Tokens" if found.kind == "corpus" else "Rows"
+    what = {"corpus": "Parts in tokens", "pairs": "Pairs"}.get(found.kind, "Rows")
     console.print(f"{what}: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
     if plan.parts.note:
         note(plan.parts.note)

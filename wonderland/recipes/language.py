@@ -127,7 +127,7 @@ class LanguagePlan:
         assert not isinstance(recipe.model, str)
         epochs = recipe.steps / self.batches().per_epoch
         return (
-            f"Tokens: {tokenizer.vocab:,} {'characters' if tokenizer.kind == 'characters' else tokenizer.kind}. "
+            f"Vocabulary: {tokenizer.vocab:,} {'characters' if tokenizer.kind == 'characters' else f'{tokenizer.kind} tokens'}. "
             f"Model: {recipe.model.name}, {recipe.steps:,} steps of {recipe.batch_size} x {self.encoder.context} tokens "
             f"({epochs:.3g} epochs), peak rate {recipe.lr:.3g}."
         )

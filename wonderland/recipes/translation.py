@@ -126,7 +126,7 @@ class TranslationPlan:
         assert not isinstance(recipe.model, str)
         epochs = recipe.steps / self.batches().per_epoch
         return (
-            f"Tokens: {self.encoder.tokenizer.vocab:,} bpe. Model: {recipe.model.name}, {recipe.steps:,} steps of "
+            f"Vocabulary: {self.encoder.tokenizer.vocab:,} bpe tokens. Model: {recipe.model.name}, {recipe.steps:,} steps of "
             f"{recipe.batch_size} pairs ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}."
         )
 

@@ -52,6 +52,10 @@ def is_table(lines: list[str]) -> bool:
     words = [line.split() for line in lines]
     if all(len(line) == len(words[-1]) and all(map(_is_number, line)) for line in words[1:]):
         return True
+    if sum(line.rstrip().endswith((".", "!", "?", "。", "！", "？", ",", "，")) for line in lines) > 0.5 * len(lines):
+        return any(line.count("\t") for line in lines) and all(
+            line.count("\t") == lines[0].count("\t") for line in lines
+        )
     for delimiter in DELIMITERS:
         counts = [line.count(delimiter) for line in lines if '"' not in line] or [0]
         usual = max(set(counts), key=counts.count)
