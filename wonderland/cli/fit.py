@@ -7,13 +7,17 @@ from typing import Any
 
 def options(verb: argparse.ArgumentParser) -> None:
     """What can be said to fit."""
-    verb.add_argument("source", nargs="?", help="a file, a folder of class folders, or a bundled set such as digits")
+    verb.add_argument(
+        "source", nargs="?", help="a table, a text, a folder of class folders, or a bundled set such as digits"
+    )
     verb.add_argument("--out", metavar="DIR", help="run folder (default: a free one under runs/)")
     verb.add_argument("--resume", metavar="DIR", help="continue the run in this folder, exactly where it was cut")
     verb.add_argument("--overwrite", action="store_true", help="begin again in a folder that holds a run")
     learn = verb.add_argument_group("what to learn")
     learn.add_argument("--target", metavar="COLUMN", help="the column to learn (default: inferred)")
-    learn.add_argument("--task", choices=["binary", "multiclass", "regression"], help="default: inferred")
+    learn.add_argument(
+        "--task", choices=["binary", "multiclass", "regression", "language", "translation"], help="default: inferred"
+    )
     learn.add_argument("--group", metavar="COLUMN", help="rows that share its value stay in one part of the split")
     learn.add_argument("--time", metavar="COLUMN", help="learn from the past, test on the future")
     learn.add_argument(
@@ -22,6 +26,17 @@ def options(verb: argparse.ArgumentParser) -> None:
     learn.add_argument("--drop", metavar="COLUMN", action="append", help="leave a column out; may be repeated")
     learn.add_argument("--strict", action="store_true", help="stop at faults in the data instead of repairing them")
     learn.add_argument("--size", type=int, metavar="PIXELS", help="side of the images (default: from the data)")
+    words = verb.add_argument_group("text")
+    words.add_argument(
+        "--kind", choices=["table", "text", "corpus", "pairs"], help="what the data are (default: inferred)"
+    )
+    words.add_argument("--column", metavar="COLUMN", help="the column or field that holds the text")
+    words.add_argument("--lines", action="store_true", help="each line of a text file is a document of its own")
+    words.add_argument(
+        "--tokens", choices=["characters", "words", "bpe", "wordpiece", "unigram"], help="default: by size"
+    )
+    words.add_argument("--vocab", type=int, help="how many tokens at most")
+    words.add_argument("--context", type=int, metavar="TOKENS", help="how far a language model looks back")
     how = verb.add_argument_group("how to learn (the recipe chooses what is left out)")
     length = how.add_mutually_exclusive_group()
     length.add_argument("--epochs", type=float, help="passes over the training rows")
@@ -64,7 +79,7 @@ def _share(text: str) -> float | str:
 
 ASKED = ("target", "task", "group", "time", "keep", "drop", "strict", "size", "epochs", "steps", "budget", "lr",
          "weight_decay", "batch_size", "clip", "accumulate", "precision", "patience", "workers", "threads", "test",
-         "level", "seed")  # fmt: skip
+         "level", "seed", "kind", "column", "lines", "tokens", "vocab", "context")  # fmt: skip
 
 
 def run(found: argparse.Namespace) -> int:
@@ -75,7 +90,7 @@ def run(found: argparse.Namespace) -> int:
 
     given: dict[str, Any] = {name: getattr(found, name) for name in ASKED}
     if found.resume:
-        defaults = {"test": 0.2, "level": 0.9, "seed": 0, "strict": False}
+        defaults = {"test": 0.2, "level": 0.9, "seed": 0, "strict": False, "lines": False}
         given = {name: value for name, value in given.items() if value is not None and value != defaults.get(name)}
     talk = None if found.quiet else show.beginning
     try:

@@ -14,6 +14,11 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--drop", metavar="COLUMN", action="append", default=[], help="leave a column out; may be repeated"
     )
+    verb.add_argument(
+        "--kind", choices=["table", "text", "corpus", "pairs"], help="what the data are (default: inferred)"
+    )
+    verb.add_argument("--column", metavar="COLUMN", help="the column or field that holds the text")
+    verb.add_argument("--lines", action="store_true", help="each line of a text file is a document of its own")
 
 
 def run(found: argparse.Namespace) -> int:
@@ -29,6 +34,9 @@ def run(found: argparse.Namespace) -> int:
         time=found.time,
         keep=found.keep,
         drop=found.drop,
+        kind=found.kind,
+        column=found.column,
+        lines=found.lines,
     )
     show.dataset(dataset)
     return 0

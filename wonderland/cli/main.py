@@ -5,11 +5,11 @@ import os
 import sys
 from typing import NoReturn
 
-from wonderland.cli import check, doctor, evaluate, fit, inspect, predict, trace
+from wonderland.cli import chat, check, doctor, evaluate, fit, generate, inspect, predict, tokenize, trace
 from wonderland.core.errors import WonderlandError, nearest
 from wonderland.version import __version__
 
-VERBS = (fit, predict, evaluate, inspect, check, trace, doctor)
+VERBS = (fit, predict, evaluate, generate, chat, inspect, tokenize, check, trace, doctor)
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,6 +1,8 @@
 """What the shell shows: data before training, metrics after it."""
 
 import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -64,9 +66,24 @@ def beginning(found: Any, plan: Any, finished: bool) -> None:
         return
     sizes = ", ".join(f"{name} {len(rows):,}" for name, rows in plan.parts.parts.items() if len(rows))
     folds = f" in {plan.recipe.folds} folds" if plan.recipe.folds else ""
-    console.print(f"Rows: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
+    what = {"corpus": "Parts in tokens", "pairs": "Pairs"}.get(found.kind, "Rows")
+    console.print(f"{what}: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
     if plan.parts.note:
         note(plan.parts.note)
+
+
+@contextmanager
+def working(label: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar for long work in a terminal; gives a function to be told how many bytes are done."""
+    if quiet or not console.is_terminal:
+        yield lambda done: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("[bold]{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as live:
+        task = live.add_task(label, total=total)
+        yield lambda done: live.update(task, completed=min(done, total))
 
 
 def note(text: str) -> None:
@@ -118,8 +135,13 @@ def remarks(found: dict[str, Any]) -> list[str]:
 def ending(run: Any) -> None:
     """The metrics of a finished run, and where to look next."""
     found = run.facts["measured"]["test"]
-    measured(f"Test: {counted(found['rows'], 'row')} never seen in training", found)
+    what = "token" if hasattr(run, "tokenizer") else "row"
+    measured(f"Test: {counted(found['rows'], what)} never seen in training", found)
     console.print(f"Report: {escape(str(run.folder / 'report.html'))}", highlight=False, soft_wrap=True)
+    if hasattr(run, "write"):
+        words = f"Write: wonderland generate {shlex.quote(str(run.folder))} --prompt '...'"
+        console.print(escape(words), highlight=False, soft_wrap=True)
+        return
     console.print(
         f"Predict: wonderland predict {escape(shlex.quote(str(run.folder)))} NEWDATA -o predictions.csv",
         highlight=False,

@@ -1,4 +1,4 @@
-"""From files to batches: tables, images, and the four parts they are cut into."""
+"""From files to batches: tables, images, text, and the four parts they are cut into."""
 
 from wonderland.data.augment import Augment
 from wonderland.data.batches import Batches
@@ -14,27 +14,55 @@ from wonderland.data.order import Importance, curriculum, importance_sample
 from wonderland.data.split import Split, split
 from wonderland.data.table import Table
 from wonderland.data.table_encoder import TableEncoder
+from wonderland.data.text import (
+    Corpus,
+    CorpusEncoder,
+    Documents,
+    PackedDocuments,
+    Pairs,
+    PairsEncoder,
+    TextEncoder,
+    Texts,
+    TokenFile,
+    Tokenizer,
+    Windows,
+    read_documents,
+    write_tokens,
+)
 
 __all__ = [
     "BUNDLED",
     "Augment",
     "Batches",
     "Column",
+    "Corpus",
+    "CorpusEncoder",
     "Dataset",
+    "Documents",
     "Encoder",
     "Finding",
     "ImageEncoder",
     "Images",
     "Importance",
+    "PackedDocuments",
+    "Pairs",
+    "PairsEncoder",
     "Split",
     "Table",
     "TableEncoder",
+    "TextEncoder",
+    "Texts",
+    "TokenFile",
+    "Tokenizer",
+    "Windows",
     "curriculum",
     "cutmix",
     "encoder_from_json",
     "importance_sample",
     "mixup",
     "open",
+    "read_documents",
     "soft_labels",
     "split",
+    "write_tokens",
 ]

@@ -28,6 +28,9 @@ NOTES = frozenset(
         "scale",
         "size",
         "copies",
+        "line ends",
+        "text",
+        "pairs",
     }
 )
 

@@ -8,8 +8,17 @@ from wonderland.core import WonderlandError
 from wonderland.data.dataset import Encoder
 from wonderland.data.image_encoder import ImageEncoder
 from wonderland.data.table_encoder import TableEncoder
+from wonderland.data.text.corpus_encoder import CorpusEncoder
+from wonderland.data.text.pairs import PairsEncoder
+from wonderland.data.text.text_encoder import TextEncoder
 
-KINDS: dict[str, type[TableEncoder] | type[ImageEncoder]] = {"table": TableEncoder, "image": ImageEncoder}
+KINDS: dict[str, Any] = {
+    "table": TableEncoder,
+    "image": ImageEncoder,
+    "text": TextEncoder,
+    "corpus": CorpusEncoder,
+    "pairs": PairsEncoder,
+}
 
 
 def encoder_from_json(saved: Any, tensors: dict[str, Tensor]) -> Encoder:

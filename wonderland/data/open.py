@@ -14,6 +14,10 @@ from wonderland.data.dataset import Dataset, Finding, counted
 from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.read import check_names, read_file, unknown_file
 from wonderland.data.table import Table
+from wonderland.data.text.corpus import Corpus
+from wonderland.data.text.pairs import Pairs, looks_like_pairs
+from wonderland.data.text.recognise import recognise
+from wonderland.data.text.texts import Texts, text_column
 
 
 @dataclass
@@ -41,6 +45,9 @@ def open(
     strict: bool = False,
     size: int | None = None,
     test: Any = None,
+    kind: str | None = None,
+    lines: bool = False,
+    column: str | None = None,
 ) -> Dataset:
     """Open a table or a set of images, infer what its columns and its target are, and say what was repaired.
 
@@ -51,10 +58,21 @@ def open(
     at the first fault instead of repairing it. `size` is the side of images. `test` is a second source with the same
     columns whose rows are kept for the test.
 
+    Plain text (a text file, a folder of text files) is a corpus to learn a language from; with `lines` each line is a
+    document of its own. Texts with classes are a table whose only column beside the target is free text, lines that begin
+    with a label, or class folders of text files; `column` names the text. `kind` ("corpus", "text", "pairs", "table") decides
+    where the data do not say it.
+
     >>> data = open("iris")
     >>> len(data), data.task, data.classes
     (150, 'multiclass', ['setosa', 'versicolor', 'virginica'])
     """
+    text = _text(source, kind, task, lines, column, strict)
+    if text is not None:
+        _only_text(
+            text, {"target": target, "group": group, "time": time, "keep": keep, "drop": drop, "size": size}, test
+        )
+        return text
     found = look(source)
     keep, drop = _names("keep", keep), _names("drop", drop)
     options = {
@@ -67,8 +85,29 @@ def open(
         "strict": strict,
     }
     found.origin["options"] = {key: value for key, value in options.items() if value}
+    if found.frame is not None and (
+        kind == "pairs"
+        or task == "translation"
+        or (kind is None and not target and test is None and looks_like_pairs(found.frame))
+    ):
+        return Pairs.from_frame(
+            found.frame.drop(columns=list(drop)), column=column, target=target, strict=strict, name=found.name,
+            origin=found.origin, findings=[one for one in found.findings if one.kind != "header"],
+        )  # fmt: skip
     if found.frame is not None:
         marked = None if test is None else _join(found, look(test))
+        words = None
+        if kind != "table" and (group, time) == (None, None) and task != "regression":
+            words = text_column(found.frame, target or found.target, set(drop), column=column, asked=kind == "text")
+        if words is not None:
+            return Texts.from_frame(
+                found.frame, *words, task=task, strict=strict, name=found.name, origin=found.origin,
+                findings=found.findings, test_rows=marked,
+            )  # fmt: skip
+        if kind == "text":
+            raise WonderlandError(
+                f"{found.name} has no text column beside a target: name them with the options column and target."
+            )
         options["target"] = target if target is not None or found.target in drop else found.target
         return Table.from_frame(
             found.frame, name=found.name, origin=found.origin, findings=found.findings, test_rows=marked, **options
@@ -76,6 +115,48 @@ def open(
     if test is not None:
         raise WonderlandError("A test set of its own is for tables; images are split by themselves.")
     return _images(found, options, size)
+
+
+def _text(source: Any, kind: str | None, task: str | None, lines: bool, column: str | None, strict: bool) -> Any:
+    """A corpus, or texts that are not in a table; None where the other roads look."""
+    if kind not in (None, "table", "text", "corpus", "pairs"):
+        kinds = ("table", "text", "corpus", "pairs")
+        raise WonderlandError(f"There is no kind {kind!r}.{nearest(str(kind), kinds)} Known are {', '.join(kinds)}.")
+    if not isinstance(source, str | Path):
+        if kind == "corpus" or lines:
+            raise WonderlandError("A corpus is read from a file or a folder: give its path.")
+        return None
+    path = Path(source).expanduser()
+    if kind == "corpus" or lines or task == "language":
+        return Corpus.open(path, column=column, lines=lines, strict=strict)
+    if kind in ("table", "pairs") or task == "translation" or not _exists(path):
+        return None
+    found = recognise(path)
+    if found == "folders":
+        return Texts.from_folder(path, strict=strict)
+    if found == "labelled":
+        return Texts.from_lines(path, strict=strict, task=task)
+    if found == "corpus" and kind is None and column is None:
+        return Corpus.open(path, strict=strict)
+    if found == "corpus" and kind == "text":
+        raise WonderlandError(f"{path} has no classes: begin each line with a label, or sort texts into class folders.")
+    return None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _only_text(text: Dataset, options: dict[str, Any], test: Any) -> None:
+    for option, value in options.items():
+        if value:
+            where = "images" if option == "size" else "a table"
+            raise WonderlandError(f"{option} is for {where}; {text.name} is text.")
+    if test is not None:
+        raise WonderlandError("A test set of its own is for tables; texts from files are split by themselves.")
 
 
 def _join(found: Source, test: Source) -> np.ndarray:

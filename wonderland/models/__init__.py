@@ -15,6 +15,7 @@ from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, To
 from wonderland.models.mamba import from_mamba
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
+from wonderland.models.packed import packed
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.rwkv import from_rwkv
 from wonderland.models.seq2seq import Seq2Seq
@@ -59,6 +60,7 @@ __all__ = [
     "hide_spans",
     "hide_tokens",
     "linear",
+    "packed",
     "speculate",
     "take_spans",
     "words",

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import shlex
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from wonderland.core import peak_megabytes
-from wonderland.data import TableEncoder
+from wonderland.data import TableEncoder, TextEncoder
 from wonderland.recipes.plan import Plan, versions
 from wonderland.ship import Run, outputs
 from wonderland.tasks import Classification, Regression
@@ -117,6 +118,8 @@ def regressed(run: Run, plan: Plan, found: Tensor, y: ndarray, measured: dict[st
 def shown(plan: Plan, index: int) -> dict[str, Any]:
     """A row or an image for people to look at."""
     example = plan.dataset.example(index)
+    if plan.dataset.kind == "text":
+        return {"row": {str(name): str(value)[:600] for name, value in example.items()}}
     if plan.dataset.kind == "image":
         return {"image": thumbnail(example["image"]), "path": example.get("path")}
     return {
@@ -143,6 +146,8 @@ def thumbnail(image: ndarray, *, side: int = 96) -> str:
 def importance(run: Run, plan: Plan) -> dict[str, Any]:
     """Columns by how much the answer suffers without them, or pixels by how much they move it."""
     test = plan.parts.test
+    if isinstance(plan.encoder, TextEncoder):
+        return text_importance(run, plan, plan.encoder)
     if plan.dataset.kind == "image":
         rows = test[:256]
         if isinstance(run.task, Regression):
@@ -165,6 +170,48 @@ def importance(run: Run, plan: Plan) -> dict[str, Any]:
     rows = [{"name": name, "value": drop.value, "spread": drop.spread} for name, drop in zip(names, drops, strict=True)]
     what = "absolute error" if isinstance(run.task, Regression) else "log loss"
     return {"importance": sorted(rows, key=lambda row: -row["value"]), "importance_score": what}
+
+
+def text_importance(run: Run, plan: Plan, encoder: TextEncoder, *, most: int = 400) -> dict[str, Any]:
+    """Words by how much the truth loses, in nats, where they are hidden; and words whose vectors are neighbours."""
+    rows = plan.parts.test[:most]
+    x, y = plan.take(rows), torch.as_tensor(plan.y[rows])
+
+    def score(tokens: Tensor) -> Tensor:
+        found = torch.as_tensor(run.trust.log_probabilities(outputs(run.model, tokens)))
+        return found[torch.arange(len(tokens)), y]
+
+    base, drops = score(x), defaultdict(list)
+    for place in range(min(x.shape[1], 32)):
+        hidden = x.clone()
+        hidden[:, place] = encoder.tokenizer.unknown or 0
+        real = x[:, place] != 0
+        for token, drop in zip(x[real, place].tolist(), (base - score(hidden))[real].tolist(), strict=True):
+            drops[token].append(drop)
+    often = {
+        token: values for token, values in drops.items() if len(values) >= 3 and token != encoder.tokenizer.unknown
+    }
+    means = {
+        token: (float(np.mean(values)), float(np.std(values) / len(values) ** 0.5)) for token, values in often.items()
+    }
+    best = sorted(means, key=lambda token: -means[token][0])[:20]
+    items = [{"name": encoder.tokenizer.token(t), "value": means[t][0], "spread": means[t][1]} for t in best]
+    return {"importance": items, "importance_score": "log loss", "importance_of": "word",
+            "neighbours": _neighbours(run, encoder, best)}  # fmt: skip
+
+
+def _neighbours(run: Run, encoder: TextEncoder, tokens: list[int]) -> list[dict[str, Any]]:
+    table = getattr(run.model, "embedding", None)
+    if not isinstance(table, torch.nn.Embedding):
+        return []
+    vectors = torch.nn.functional.normalize(table.weight.detach(), dim=1)
+    found = []
+    for token in tokens[:12]:
+        likeness = vectors @ vectors[token]
+        order = [int(i) for i in likeness.argsort(descending=True)[:8] if int(i) not in (token, 0, 1)][:5]
+        near = [{"token": encoder.tokenizer.token(i), "cosine": float(likeness[i])} for i in order]
+        found.append({"token": encoder.tokenizer.token(token), "near": near})
+    return found
 
 
 def curves(run: Run) -> list[dict[str, Any]]:
@@ -243,6 +290,15 @@ def split_note(plan: Plan) -> str:
 def commands(run: Run) -> list[dict[str, str]]:
     """How to do it again, and what to do next."""
     folder = shlex.quote(str(run.folder))
+    return [
+        *again(run),
+        {"text": "Predict", "command": f"wonderland predict {folder} NEWDATA -o predictions.csv"},
+        {"text": "Measure on other data", "command": f"wonderland evaluate {folder} DATA"},
+    ]
+
+
+def again(run: Run) -> list[dict[str, str]]:
+    """The command that fits the same run once more."""
     origin = run.config["source"]["origin"]
     source = origin.get("bundled") or origin.get("path")
     found = []
@@ -262,6 +318,4 @@ def commands(run: Run) -> list[dict[str, str]]:
                 "command": " ".join([*words, "--out NEWFOLDER"]),
             }
         )
-    found.append({"text": "Predict", "command": f"wonderland predict {folder} NEWDATA -o predictions.csv"})
-    found.append({"text": "Measure on other data", "command": f"wonderland evaluate {folder} DATA"})
     return found

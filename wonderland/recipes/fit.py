@@ -27,14 +27,19 @@ from wonderland.core import (
     write_text,
 )
 from wonderland.data import Dataset
+from wonderland.data.text.corpus import Corpus
+from wonderland.data.text.pairs import Pairs
 from wonderland.recipes.facts import facts
-from wonderland.recipes.plan import Plan, choose, config_of, final, measured, probe, rebuild, threads_for
+from wonderland.recipes.language_facts import language_facts
+from wonderland.recipes.plan import choose, config_of, final, measured, probe, rebuild, threads_for
 from wonderland.recipes.request import Request
+from wonderland.recipes.translation_facts import translation_facts
 from wonderland.ship import Run, load, load_model, read_config, save_model
 from wonderland.train import run as train
 from wonderland.train.state import random_state, set_random_state
-from wonderland.trust import Trust
 from wonderland.understand import render
+
+TOKENS = ".tokens"
 
 
 def fit(
@@ -67,7 +72,8 @@ def fit(
         tensorboard: also write TensorBoard files.
         talk: called with the open dataset and the plan before training, to show them.
         options: epochs, steps or budget ("60s"); seed, level, task, group, time, keep, drop, strict, lr (a number
-            or "auto"), weight_decay, batch_size, clip, accumulate, precision, patience, workers, threads, size.
+            or "auto"), weight_decay, batch_size, clip, accumulate, precision, patience, workers, threads, size; and for
+            text: kind ("corpus", "text", "pairs", "table"), lines, column, tokens, vocab, context.
     """
     if resume is not None:
         folder = Path(resume)
@@ -89,12 +95,16 @@ def fit(
     _check_folder(folder)
     with _tidy(folder), lock(folder), _world(request):
         dataset = open_for(source, request, test if _is_source(test) else None)
+        if isinstance(dataset, Corpus):
+            dataset.home = folder / TOKENS
         plan, config = _settle(folder, dataset, request, model, overwrite and resume is None)
         inputs = {"config.json": sha256(folder / "config.json")}
         finished = _made_from(folder / "model.safetensors", inputs)
         if talk:
             talk(dataset, plan, finished)
         torch.set_num_threads(config["threads"])
+        if isinstance(dataset, Corpus):
+            _preprocessing(folder, plan)  # at once: a tokenizer takes long to learn again
         if not finished:
             _train(folder, plan, inputs, progress, tensorboard)
         _preprocessing(folder, plan)
@@ -140,7 +150,12 @@ def open_for(source: Any, request: Request, test: Any = None) -> Dataset:
         strict=request.strict,
         size=request.size,
         test=test,
+        kind=request.kind,
+        lines=request.lines,
+        column=request.column,
     )
+    if isinstance(dataset, Corpus | Pairs):
+        return dataset
     if dataset.y is None or dataset.task is None:
         raise WonderlandError(
             f"{dataset.name} has no target to learn: name a column, or sort images into class folders."
@@ -150,7 +165,7 @@ def open_for(source: Any, request: Request, test: Any = None) -> Dataset:
 
 def _settle(
     folder: Path, dataset: Dataset, request: Request, own: nn.Module | None, overwrite: bool
-) -> tuple[Plan, dict[str, Any]]:
+) -> tuple[Any, dict[str, Any]]:
     """The plan of the run in this folder: as config.json says if there is one, else chosen now and written down."""
     if (folder / "config.json").exists() and not overwrite:
         config = read_config(folder)
@@ -173,7 +188,7 @@ def _settle(
     return plan, config
 
 
-def _train(folder: Path, plan: Plan, inputs: dict[str, str], progress: bool, tensorboard: bool) -> None:
+def _train(folder: Path, plan: Any, inputs: dict[str, str], progress: bool, tensorboard: bool) -> None:
     """Weights and preprocessing, from where an earlier process was cut."""
     recipe = plan.recipe
     outcome = train(
@@ -193,7 +208,7 @@ def _train(folder: Path, plan: Plan, inputs: dict[str, str], progress: bool, ten
     save_model(folder, final(outcome.state), {"inputs": inputs, "step": outcome.best_step or recipe.steps})
 
 
-def _preprocessing(folder: Path, plan: Plan) -> None:
+def _preprocessing(folder: Path, plan: Any) -> None:
     """The fitted encoder, unless it is there and whole; it is the same each time it is made."""
     try:
         same = read_json(folder / "preprocess.json") == plan.encoder.to_json()
@@ -205,20 +220,13 @@ def _preprocessing(folder: Path, plan: Plan) -> None:
         write_json(folder / "preprocess.json", plan.encoder.to_json())
 
 
-def _trust(folder: Path, plan: Plan, config: dict[str, Any]) -> None:
+def _trust(folder: Path, plan: Any, config: dict[str, Any]) -> None:
     """Temperature, scores and measured coverage, unless trust.json was made from these very files."""
     inputs = {name: sha256(folder / name) for name in INPUTS}
     if _recorded(folder) == inputs:
         return
-    model = trained(folder, plan)
-    parts = plan.parts
-    judged = parts.train if plan.recipe.folds else None
-    validation = plan.held(model, parts.validation if judged is None else judged)
-    calibration = plan.held(model, parts.calibration) if judged is None else validation
-    trust = Trust.fit(plan.task, validation, calibration, plan.recipe.folds or 1, config["level"], plan.recipe.kinds)
-    test = plan.held(model, parts.test)
-    measured = {"test": trust.measure(test.outputs, test.y)}
-    write_json(folder / "trust.json", {"inputs": inputs, **trust.to_json(), "measured": measured})
+    found = plan.trusted(trained(folder, plan), config["level"])
+    write_json(folder / "trust.json", {"inputs": inputs, **found})
 
 
 def _recorded(folder: Path) -> dict[str, str] | None:
@@ -229,19 +237,20 @@ def _recorded(folder: Path) -> dict[str, str] | None:
         return None
 
 
-def trained(folder: Path, plan: Plan) -> nn.Module:
+def trained(folder: Path, plan: Any) -> nn.Module:
     """The finished model of a plan."""
     return load_model(folder, None if isinstance(plan.recipe.model, str) else plan.recipe.model, plan.own)
 
 
-def _report(folder: Path, plan: Plan, config: dict[str, Any]) -> None:
+def _report(folder: Path, plan: Any, config: dict[str, Any]) -> None:
     """The page for people, unless it already shows this trust.json."""
     mark = f"<!-- made from {sha256(folder / 'trust.json')} -->"
     path = folder / "report.html"
     if path.exists() and path.read_text(errors="replace").endswith(mark + "\n"):
         return
     run = load(folder, model=plan.own)
-    write_text(path, render(facts(run, plan)) + mark + "\n")
+    gathered: Any = {"corpus": language_facts, "pairs": translation_facts}.get(plan.dataset.kind, facts)
+    write_text(path, render(gathered(run, plan)) + mark + "\n")
 
 
 def _made_from(path: Path, inputs: dict[str, str]) -> bool:
@@ -280,7 +289,7 @@ def _clear(folder: Path) -> None:
     """Remove a run's own files, and nothing else that may lie in the folder."""
     for name in RUN_FILES:
         (folder / name).unlink(missing_ok=True)
-    for name in ("checkpoint", "tensorboard"):
+    for name in ("checkpoint", "tensorboard"):  # tokens stay: they belong to the text, and are looked at before use
         shutil.rmtree(folder / name, ignore_errors=True)
 
 

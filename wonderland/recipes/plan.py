@@ -16,17 +16,22 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError
 from wonderland.data import Augment, Batches, Dataset, Encoder, Images, Split, split
 from wonderland.data.images import Memory
+from wonderland.data.text.corpus import Corpus
+from wonderland.data.text.pairs import Pairs
 from wonderland.optim import warmup_cosine
-from wonderland.recipes import image, table
+from wonderland.recipes import image, table, text
+from wonderland.recipes.language import choose_language, rebuild_language
 from wonderland.recipes.recipe import Recipe
 from wonderland.recipes.request import Request
+from wonderland.recipes.translation import choose_translation, rebuild_translation
 from wonderland.ship import FORMAT, outputs
 from wonderland.tasks import Classification, Regression, Task
 from wonderland.train import State, Supervised, adamw, find_lr, steps_within
-from wonderland.trust import Held, believed, judged
+from wonderland.trust import Held, Trust, believed, judged
 from wonderland.understand import cost
 
-ROADS = {"table": table, "image": image}
+LOOKS = 15  # evaluations of a language model on its way
+ROADS: dict[str, Any] = {"table": table, "image": image, "text": text}
 
 
 @dataclass
@@ -165,6 +170,20 @@ class Plan:
         order = np.concatenate(rows)
         return Held(joined, np.zeros(len(order), np.int64), self.y[order])
 
+    def trusted(self, model: nn.Module, level: float) -> dict[str, Any]:
+        """Temperature, scores and measured coverage, as trust.json keeps them."""
+        parts = self.parts
+        judging = parts.train if self.recipe.folds else None
+        validation = self.held(model, parts.validation if judging is None else judging)
+        calibration = self.held(model, parts.calibration) if judging is None else validation
+        trust = Trust.fit(self.task, validation, calibration, self.recipe.folds or 1, level, self.recipe.kinds)
+        test = self.held(model, parts.test)
+        return trust.to_json() | {"measured": {"test": trust.measure(test.outputs, test.y)}}
+
+    def about(self) -> dict[str, Any]:
+        """What the record of the source says beside the usual."""
+        return {}
+
     def describe(self) -> str:
         """The plan in a sentence."""
         recipe = self.recipe
@@ -179,8 +198,12 @@ def final(state: State) -> nn.Module:
     return state.parts().get("average", state.model)
 
 
-def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Plan:
+def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
     """Split the data, fit the encoder, and settle every number of the recipe."""
+    if isinstance(dataset, Corpus):
+        return choose_language(dataset, request, own)
+    if isinstance(dataset, Pairs):
+        return choose_translation(dataset, request, own)
     road = ROADS[dataset.kind]
     folds = None if own is not None else road.folds(dataset)
     parts = split_as(dataset, request, folds)
@@ -202,7 +225,7 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Plan:
     return Plan(dataset, parts, encoder, recipe.task.build(), recipe, request.seed, own)
 
 
-def measured(plan: Plan, request: Request) -> None:
+def measured(plan: Any, request: Request) -> None:
     """Turn wishes that need a stopwatch or a trial (epochs, budget, lr auto) into numbers, once."""
     batches = plan.batches()
     epoch = batches.per_epoch
@@ -218,9 +241,11 @@ def measured(plan: Plan, request: Request) -> None:
         every = plan.recipe.evaluate_every
         steps = steps_within(request.budget, plan.step(), fresh(plan), batches, plan.evaluate, every)
         plan.recipe = plan.recipe.changed(steps=steps)
+    if not isinstance(plan, Plan):
+        plan.recipe = plan.recipe.changed(evaluate_every=max(1, steps // LOOKS))
 
 
-def fresh(plan: Plan) -> State:
+def fresh(plan: Any) -> State:
     """A state to try things on; a user's own module is copied, so that it stays as it came."""
     return copy.deepcopy(plan.state())
 
@@ -253,7 +278,7 @@ def task_of(dataset: Dataset, parts: Split) -> Task:
     return Regression(mean=float(y.mean()), scale=scale, low=float(y.min()), high=float(y.max()))
 
 
-def probe(plan: Plan) -> None:
+def probe(plan: Any) -> None:
     """Try a user's module on two rows before anything is written; say what it gets and what it must give."""
     if plan.own is None:
         return
@@ -275,27 +300,29 @@ def probe(plan: Plan) -> None:
 HEAVY = 4e9
 
 
-def threads_for(plan: Plan) -> int:
+def threads_for(plan: Any) -> int:
     """One thread unless a step is heavy: small kernels lose more by waiting for each other than they gain.
 
     Two threads beside another busy process were measured 20 times slower than one on small networks; a step of a few
     billion operations is worth sharing.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    rows = plan.parts.train[:1]
-    flops = cost(fresh(plan).model, plan.take(rows)).flops  # one row through every member, forward
+    if isinstance(plan, Plan):
+        flops = cost(fresh(plan).model, plan.take(plan.parts.train[:1])).flops  # one row through every member, forward
+    else:
+        flops = plan.flops()
     work = 3 * flops * plan.recipe.batch_size
     return min(cores, torch.get_num_threads()) if work > HEAVY else 1
 
 
-def config_of(plan: Plan, request: Request, threads: int) -> dict[str, Any]:
+def config_of(plan: Any, request: Request, threads: int) -> dict[str, Any]:
     """The record that a run begins with, and can be rebuilt from."""
     return {
         "format": FORMAT,
         "wonderland": version("wonderland"),
         "source": {"name": plan.dataset.name, "kind": plan.dataset.kind, "origin": plan.dataset.origin,
                    "fingerprint": plan.dataset.fingerprint, "rows": len(plan.dataset),
-                   "findings": [finding.text for finding in plan.dataset.findings]},
+                   "findings": [finding.text for finding in plan.dataset.findings], **plan.about()},
         "request": request.to_json(),
         "recipe": plan.recipe.to_json(),
         "split": plan.parts.to_json(),
@@ -312,13 +339,17 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **found, "machine": platform.machine(), "system": platform.system()}
 
 
-def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Module | None) -> Plan:
+def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Module | None) -> Any:
     """The plan that a config describes, from the same data."""
     if dataset.fingerprint != config["source"]["fingerprint"]:
         raise WonderlandError(
             f"The data of {folder} changed since the run began, so it cannot go on as it was. "
             "Bring back the data, or start a new run in another folder."
         )
+    if isinstance(dataset, Corpus):
+        return rebuild_language(config, dataset, folder)
+    if isinstance(dataset, Pairs):
+        return rebuild_translation(config, dataset, folder)
     request, recipe = Request.from_json(config["request"]), Recipe.from_json(config["recipe"])
     if isinstance(recipe.model, str) and own is None:
         raise WonderlandError(

@@ -7,6 +7,9 @@ from wonderland.core import WonderlandError, nearest
 from wonderland.train import seconds
 from wonderland.trust import check_level
 
+KINDS = ("table", "text", "corpus", "pairs")
+TOKENS = ("characters", "words", "bpe", "wordpiece", "unigram")
+
 _TEXT, _WHOLE, _NUMBER = ((str,), "text"), ((int,), "a whole number"), ((int, float), "a number")
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "target": _TEXT,
@@ -32,6 +35,12 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "level": _NUMBER,
     "seed": _WHOLE,
     "threads": _WHOLE,
+    "kind": _TEXT,
+    "lines": ((bool,), "True or False"),
+    "column": _TEXT,
+    "tokens": _TEXT,
+    "vocab": _WHOLE,
+    "context": _WHOLE,
 }
 
 
@@ -62,6 +71,12 @@ class Request:
     level: float = 0.9
     seed: int = 0
     threads: int | None = None
+    kind: str | None = None
+    lines: bool = False
+    column: str | None = None
+    tokens: str | None = None
+    vocab: int | None = None
+    context: int | None = None
 
     @staticmethod
     def of(**options: Any) -> "Request":
@@ -94,7 +109,8 @@ class Request:
             raise WonderlandError(f"The test part is a share between 0 and 1, such as 0.2, not {self.test}.")
         if not 0 <= self.seed < 2**63:
             raise WonderlandError(f"seed must be at least 0, not {self.seed}.")
-        least = {"epochs": 0.0, "steps": 1, "batch_size": 1, "accumulate": 1, "patience": 1, "threads": 1, "size": 8}
+        least = {"epochs": 0.0, "steps": 1, "batch_size": 1, "accumulate": 1, "patience": 1, "threads": 1, "size": 8,
+                 "vocab": 2, "context": 1}  # fmt: skip
         for name, bound in least.items():
             value = getattr(self, name)
             if value is not None and (value < bound or value == 0):
@@ -107,6 +123,12 @@ class Request:
                 raise WonderlandError(f"{name} must not be {'negative' if value < 0 else 'zero'}, as {value} is.")
         if self.precision not in (None, "float32", "bfloat16"):
             raise WonderlandError(f"precision is float32 or bfloat16, not {self.precision!r}.")
+
+        for name, choices in {"kind": KINDS, "tokens": TOKENS}.items():
+            value = getattr(self, name)
+            if value is not None and value not in choices:
+                known = ", ".join(choices)
+                raise WonderlandError(f"There is no {name} {value!r}.{nearest(value, choices)} Known are {known}.")
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""

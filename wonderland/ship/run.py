@@ -10,11 +10,11 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Spec, WonderlandError, check_inputs, inside, load_tensors, read_json, sha256
-from wonderland.data import Dataset, Encoder, Finding, encoder_from_json
+from wonderland.core import MIB, Spec, WonderlandError, check_inputs, inside, load_tensors, read_json, sha256
+from wonderland.data import CorpusEncoder, Dataset, Encoder, Finding, PairsEncoder, encoder_from_json
 from wonderland.data.dataset import stop_if_strict
 from wonderland.ship.store import load_model, read_config
-from wonderland.tasks import Classification, Regression, Task
+from wonderland.tasks import Classification, LanguageModelling, Regression, Task, Translation
 from wonderland.trust import Trust, check_level
 
 
@@ -157,6 +157,30 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
             raise WonderlandError(
                 f"{folder / name} is not the file that trust.json was measured with: one of them was changed."
             )
+    if isinstance(task, LanguageModelling):
+        from wonderland.ship.language import LanguageRun
+
+        if not isinstance(encoder, CorpusEncoder) or encoder.tokenizer.vocab != task.vocab:
+            raise WonderlandError(
+                f"{folder / 'preprocess.json'} has another vocabulary than config.json: the two do not belong together."
+            )
+        if getattr(built, "vocab", None) != task.vocab:
+            raise WonderlandError(
+                f"The model in {folder} has another vocabulary than its task: config.json is damaged."
+            )
+        return LanguageRun(folder, config, task, encoder, built, facts)
+    if isinstance(task, Translation):
+        from wonderland.ship.translation import TranslationRun
+
+        if not isinstance(encoder, PairsEncoder) or (encoder.tokenizer.vocab, encoder.read) != (task.vocab, task.read):
+            raise WonderlandError(
+                f"{folder / 'preprocess.json'} has another vocabulary than config.json: the two do not belong together."
+            )
+        if getattr(built, "vocab", None) != task.vocab or not hasattr(built, "prepare"):
+            raise WonderlandError(
+                f"The model in {folder} has another vocabulary than its task: config.json is damaged."
+            )
+        return TranslationRun(folder, config, task, encoder, built, facts)
     run = Run(folder, config, task, encoder, built, facts)
     members = getattr(built, "members", 1)
     groups, kinds = config["recipe"].get("folds") or 1, len(run.trust.shares)
@@ -181,13 +205,13 @@ def _check_measured(folder: Path, facts: dict[str, Any]) -> None:
         raise WonderlandError(f"{folder / 'trust.json'} is not a run's record of trust: it is damaged or not ours.")
 
 
-def read_task(config: dict[str, Any]) -> Task:
+def read_task(config: dict[str, Any]) -> Any:
     """The task a run learned."""
     recipe = config.get("recipe")
     if not isinstance(recipe, dict):
         raise WonderlandError("config.json has no recipe: it is damaged or not ours.")
     spec = Spec.from_json(recipe.get("task"))
-    if spec.name not in ("tasks.Classification", "tasks.Regression"):
+    if spec.name not in ("tasks.Classification", "tasks.Regression", "tasks.LanguageModelling", "tasks.Translation"):
         raise WonderlandError(f"{spec.name} is not a task.")
     classes = spec.arguments.get("classes")
     if spec.name == "tasks.Classification" and not (
@@ -223,4 +247,4 @@ def read_model_spec(config: dict[str, Any], *, own: bool, folder: Path) -> Spec 
 def load_encoder(folder: Path) -> Encoder:
     """The fitted preprocessing of a run."""
     tensors, _ = load_tensors(inside(folder, "preprocess.safetensors"))
-    return encoder_from_json(read_json(inside(folder, "preprocess.json")), tensors)
+    return encoder_from_json(read_json(inside(folder, "preprocess.json"), 64 * MIB), tensors)

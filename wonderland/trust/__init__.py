@@ -2,6 +2,7 @@
 
 from wonderland.trust.calibration import Bin, ece, fit_temperature, log_softmax, reliability
 from wonderland.trust.conformal import Scores, check_level, misfit
+from wonderland.trust.language import TokenTrust
 from wonderland.trust.trust import Held, Trust, believed, judged
 from wonderland.trust.weights import simplex
 
@@ -9,6 +10,7 @@ __all__ = [
     "Bin",
     "Held",
     "Scores",
+    "TokenTrust",
     "Trust",
     "believed",
     "check_level",

@@ -33,7 +33,7 @@ def unseen_rows(facts: Facts) -> float | None:
 
 def noun(facts: Facts) -> str:
     """What rows are called."""
-    return str(facts.get("noun") or ("images" if facts.get("kind") == "image" else "rows"))
+    return str(facts.get("noun") or {"image": "images", "text": "texts"}.get(str(facts.get("kind")), "rows"))
 
 
 def unseen(facts: Facts) -> str:

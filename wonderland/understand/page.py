@@ -156,6 +156,9 @@ font-variant-numeric:tabular-nums}
 .tile span{display:block;color:var(--muted);font-size:.78rem;line-height:1.35}
 figure{margin:0 0 1.2rem}
 figure>.wide{overflow-x:auto}
+.sample pre{background:var(--soft);border-radius:10px;padding:14px 16px;margin:0 0 .4rem;white-space:pre-wrap;overflow-wrap:anywhere;
+font:14px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;max-height:26rem;overflow-y:auto}
+.sample .given{color:var(--muted)}
 figure svg.wl{display:block;width:100%;max-width:520px;height:auto}
 figure .wide svg.wl{min-width:620px;max-width:820px}
 figcaption{margin-top:.6rem;max-width:68ch}

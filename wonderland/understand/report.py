@@ -5,7 +5,7 @@ without facts is left out. Numbers may be NaN. All text is escaped, lists are cu
 taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
 
     title         str, what was fitted                    source   str, where the data came from
-    kind          "table" | "image"                       task     "binary" | "multiclass" | "regression"
+    kind          "table" | "image" | "text"              task     "binary" | "multiclass" | "regression", or words
     target        str, name of the target column          noun     str, what a row is ("digits"; else rows or images)
     when          str, date of the fit                    verdict  str, replaces the sentence made from the facts
     classes       [str] in code order                     rows     int, rows in all
@@ -23,6 +23,10 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
     mistakes      [{"true", "predicted", "probability", "image": data URI, "path", "row": {column: value}}], the worst
                   first; for regression also "low", "high"
     importance    [{"name", "value", "spread"}] of columns, or a pixel map {"height", "width", "values": flat or rows}
+    importance_of  "word" where items are words of texts
+    samples       [{"prompt", "text", "temperature"}], what a language model wrote
+    neighbours    [{"token", "near": [{"token", "cosine"}]}]
+    attention     [{"layer", "head", "tokens": [str], "weights": [[share]]}]
     importance_score  str, the score whose drop is shown ("accuracy")
     columns       [{"name", "kind", "missing": count, "distinct": count, "role", "note"}], or any flat dictionaries
     findings      [{"kind", "subject", "count", "text"}]: what was repaired or left out

@@ -9,6 +9,7 @@ infinite or all alike give a smaller chart, never a broken one.
 (True, True)
 """
 
+from wonderland.understand.charts.attention import attention
 from wonderland.understand.charts.bars import bars, counts, histogram
 from wonderland.understand.charts.confusion import confusion
 from wonderland.understand.charts.curves import curves
@@ -22,6 +23,7 @@ from wonderland.understand.svg import CSS, fit, width_of, without_style
 __all__ = [
     "CSS",
     "MISSING",
+    "attention",
     "bars",
     "compact",
     "confusion",

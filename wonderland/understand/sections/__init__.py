@@ -12,6 +12,7 @@ from wonderland.understand.sections.mistakes import mistakes
 from wonderland.understand.sections.record import cost, recipe, repeat
 from wonderland.understand.sections.summary import glance, header
 from wonderland.understand.sections.trust import calibration, conformal
+from wonderland.understand.sections.writing import attention, neighbours, samples
 
 __all__ = ["SECTIONS", "Section", "header"]
 
@@ -33,11 +34,14 @@ class Section:
 SECTIONS = (
     Section("glance", "Summary", "At a glance", glance),
     Section("learning", "Learning", "How it learned", learning),
+    Section("samples", "Samples", "What it writes", samples),
     Section("errors", "Errors", "What is taken for what", errors, "Predicted against true"),
     Section("calibration", "Confidence", "Can its confidence be trusted?", calibration),
     Section("conformal", "Coverage", "Sets with a promise", conformal, "Intervals with a promise"),
     Section("mistakes", "Mistakes", "Most confident mistakes", mistakes, "Largest errors"),
     Section("importance", "Importance", "What it looks at", importance),
+    Section("neighbours", "Neighbours", "What it takes for alike", neighbours),
+    Section("attention", "Attention", "Where it looks", attention),
     Section("data", "Data", "The data", data),
     Section("cost", "Cost", "What it costs", cost),
     Section("recipe", "Recipe", "The full recipe", recipe),

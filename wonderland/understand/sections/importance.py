@@ -31,6 +31,11 @@ def importance(facts: Facts) -> str:
         return ""
     score = str(facts.get("importance_score") or "score")
     way, verb = ("rise", "rises") if score in _LOSSES else ("drop", "drops")
+    if facts.get("importance_of") == "word":
+        svg = charts.bars(items, title="Word importance", x_label=f"{way} of {score}")
+        text = page.p(f"How much the {escape(score)} of unseen texts {verb} where a word is hidden, on average.")
+        text += page.p("Whiskers show the spread of the mean; a bar within its whisker of zero may be noise.", "quiet")
+        return page.pair(page.figure(svg), text)
     svg = charts.bars(items, title="Column importance", x_label=f"{way} of {score}")
     text = page.p(f"How much the {escape(score)} on unseen rows {verb} when one column is shuffled.")
     text += page.p(

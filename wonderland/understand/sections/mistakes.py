@@ -61,10 +61,18 @@ def _mistake_table(facts: Facts, found: Sequence[Facts]) -> str:
         rows = [
             [_name(m.get("true")), _name(m.get("predicted")), page.Number(percent(m.get("probability")))] for m in found
         ]
-    rows = [row + [(m.get("row") or {}).get(key) for key in shown] for row, m in zip(rows, found, strict=True)]
+    long = facts.get("kind") == "text"
+    rows = [
+        row + [_cell((m.get("row") or {}).get(key), long) for key in shown] for row, m in zip(rows, found, strict=True)
+    ]
     several = "1 more column is" if left == 1 else f"{number(left)} more columns are"
     more = page.p(f"{several} not shown.", "quiet") if left > 0 else ""
     return page.table([*head, *shown], rows, "Mistakes", first=False) + more
+
+
+def _cell(value: object, long: bool) -> object:
+    """A cell; texts keep more of their length than cells of a table do."""
+    return page.Html(page.soft(page.cut(value, 400))) if long and isinstance(value, str) else value
 
 
 def _name(value: object) -> str | None:

@@ -1,0 +1,87 @@
+"""wonderland generate and chat: text to the terminal, turns, commands; what cannot write is refused."""
+
+import io
+
+import pytest
+
+from tests.runs import classifier
+from tests.texts import language
+from wonderland.cli.chat import HELP, Conversation
+from wonderland.cli.generate import printable
+from wonderland.cli.main import main
+
+
+def test_generate_writes_after_the_prompt(capsys):
+    folder = str(language().folder)
+    assert main(["generate", folder, "--prompt", "The ", "--count", "40", "--seed", "3"]) == 0
+    said = capsys.readouterr().out
+    assert said == "The " + language().generate("The ", 40, seed=3, temperature=0.8) + "\n"
+    assert (
+        main(
+            ["generate", folder, "--prompt", "The ", "--count", "40", "--temperature", "0", "--stop", " ", "--no-echo"]
+        )
+        == 0
+    )
+    assert " " not in capsys.readouterr().out
+    assert main(["generate", folder, "--count", "5", "--top-k", "1"]) == 0
+    assert len(capsys.readouterr().out) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--count", "0"], "count, the number of tokens to write, is a whole number from 1, not 0."),
+        (["--temperature", "-1"], "temperature is a number from 0"),
+        (["--top-p", "2"], "top_p is a probability above 0, at most 1, not 2.0."),
+        (["--tempreature", "1"], "Unknown option '--tempreature'. Did you mean '--temperature'?"),
+    ],
+)
+def test_bad_options(capsys, words, says):
+    assert main(["generate", str(language().folder), *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_what_cannot_write(capsys, tmp_path):
+    assert main(["generate", str(classifier().folder)]) == 2
+    assert "is no language model: it predicts, and does not write." in capsys.readouterr().err
+    assert main(["chat", str(tmp_path / "none")]) == 2
+    assert "the folder does not exist" in capsys.readouterr().err
+
+
+def test_chat_reads_lines_and_commands(capsys, monkeypatch):
+    lines = "The fox\n\n/help\n/temperature 0\n/count 10\n/temperature hot\n/rest\n/reset\nA hare\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    assert main(["chat", str(language().folder), "--count", "12"]) == 0
+    said = capsys.readouterr().out
+    for text in (HELP, "Temperature 0.", "At most 10 tokens.", "/temperature takes a number, such as /temperature 0.7.",
+                 "There is no /rest. Did you mean 'reset'? /help tells what there is.", "Forgotten."):  # fmt: skip
+        assert text in said, text
+    monkeypatch.setattr("sys.stdin", io.StringIO("/quit\nmore\n"))
+    assert main(["chat", str(language().folder)]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_conversation_remembers_and_forgets():
+    run = language()
+    talk = Conversation(run, 8, {"temperature": 0}, [])
+    first = "".join(talk.answer("The fox"))
+    assert talk.said == f"The fox\n{first}" + ("" if first.endswith("\n") else "\n")
+    "".join(talk.answer("A" * 1000))
+    assert len(talk.said) < 9 * run.encoder.context
+    talk.command("/reset")
+    assert talk.said == ""
+
+
+def test_control_characters_do_not_reach_the_terminal():
+    assert printable("a\x1b[31m\tb\n") == "a\N{REPLACEMENT CHARACTER}[31m\tb\n"
+
+
+def test_the_other_verbs_read_text(capsys, tmp_path):
+    folder = str(language().folder)
+    (tmp_path / "new.txt").write_text("The fox ran over the hill and went home.\n" * 4)
+    assert main(["evaluate", folder, str(tmp_path / "new.txt")]) == 0
+    assert "bits per byte" in capsys.readouterr().out
+    assert main(["predict", folder, str(tmp_path / "new.txt"), "-o", str(tmp_path / "out.csv")]) == 0
+    assert (tmp_path / "out.csv").read_text().startswith("text,tokens,loss,bits_per_byte,perplexity,next,set\n")
+    assert main(["inspect", str(tmp_path / "new.txt")]) == 0
+    assert "language modelling" in capsys.readouterr().out

@@ -1,0 +1,131 @@
+"""fit for texts with classes: tables, JSON lines, labelled lines, folders; prediction on each; refusals."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import wonderland
+from tests.texts import labelled, topics
+from wonderland import data
+from wonderland.core import WonderlandError
+
+
+def refuses(text, call):
+    with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
+        call()
+
+
+def test_a_table_of_texts_is_learned_and_trusted():
+    run = topics()
+    assert run.metrics["accuracy"] > 0.9
+    assert run.classes == ["animals", "food", "weather"]
+    assert any("holds free text and 'label' the answers" in text for text in run.findings)
+    table = wonderland.load(run.folder).predict(["the fox was here", "bread and soup", ""])
+    assert table["prediction"].tolist()[:2] == ["animals", "food"]
+    assert {"probability", "set", "p(animals)"} <= set(table.columns)
+    assert run.facts["measured"]["test"]["conformal"]["coverage"] > 0.75
+
+
+def test_new_texts_come_in_every_form(tmp_path):
+    run = topics()
+    pairs = labelled(40, seed=1)
+    truth = [label for label, _ in pairs]
+    (tmp_path / "a.csv").write_text("label,text\n" + "".join(f"{label},{text}\n" for label, text in pairs))
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for _, text in pairs))
+    (tmp_path / "a.txt").write_text("".join(text + "\n" for _, text in pairs))
+    for label in set(truth):
+        (tmp_path / "folders" / label).mkdir(parents=True)
+    for i, (label, text) in enumerate(pairs):
+        (tmp_path / "folders" / label / f"{i:03d}.txt").write_text(text)
+    expected = run.predict([text for _, text in pairs])["prediction"].tolist()
+    for name in ("a.csv", "a.jsonl", "a.txt"):
+        assert run.predict(tmp_path / name)["prediction"].tolist() == expected, name
+    assert run.predict(pd.DataFrame({"text": [text for _, text in pairs]}))["prediction"].tolist() == expected
+    right = np.mean([a == b for a, b in zip(expected, truth, strict=True)])
+    assert run.evaluate(tmp_path / "a.csv")["metrics"]["accuracy"] == pytest.approx(right)
+    assert run.evaluate(tmp_path / "folders")["metrics"]["accuracy"] == pytest.approx(right)
+    refuses("a.jsonl has no classes to compare with: give a table with the column 'label', or class folders.",
+            lambda: run.evaluate(tmp_path / "a.jsonl"))  # fmt: skip
+    (tmp_path / "b.csv").write_text("label,txt\nfood,bread\n")
+    refuses("b.csv has no column 'text', which holds the texts this model reads. Did you mean 'txt'?",
+            lambda: run.predict(tmp_path / "b.csv"))  # fmt: skip
+    (tmp_path / "b.csv").write_text("label,text\nfoods,bread and soup\n")
+    refuses("b.csv has the class 'foods', which this model does not know. Did you mean 'food'?",
+            lambda: run.evaluate(tmp_path / "b.csv"))  # fmt: skip
+
+
+def test_what_a_source_is_taken_for(tmp_path):
+    pairs = labelled(60)
+
+    def kind_of(name, text, **named):
+        (tmp_path / name).write_text(text)
+        return data.open(tmp_path / name, **named).kind
+
+    assert kind_of("a.csv", "text,label\n" + "".join(f"{text},{label}\n" for label, text in pairs)) == "text"
+    assert (
+        kind_of("b.csv", "n,label\n" + "".join(f"{i % 7},{label}\n" for i, (label, _) in enumerate(pairs))) == "table"
+    )
+    mixed = "text,n,label\n" + "".join(f"{text},{i % 7},{label}\n" for i, (label, text) in enumerate(pairs))
+    assert kind_of("c.csv", mixed, keep=["text"]) == "table"
+    assert kind_of("c.csv", mixed, kind="text", target="label") == "text"
+    assert kind_of("a.csv", (tmp_path / "a.csv").read_text(), kind="table", keep=["text"], target="label") == "table"
+    assert kind_of("d.txt", "".join(f"__label__{label} {text}\n" for label, text in pairs)) == "text"
+    assert kind_of("e.txt", "".join(f"{i % 3} {text}\n" for i, (_, text) in enumerate(pairs))) == "text"
+    assert kind_of("f.txt", "\n".join(text for _, text in pairs)) == "corpus"
+    assert kind_of("g.txt", "a,b\n" + "1,2\n3,2\n5,4\n1,4\n" * 30) == "table"
+    assert kind_of("h.txt", "a b\n" + "1 2\n3 4\n" * 30) == "table"
+    assert kind_of("i.txt", "One line, with a comma, and no end") == "corpus"
+    assert kind_of("j.txt", "漢字的文字。" * 50) == "corpus"
+    assert kind_of("k.md", "# Title\n\nSome words, some more.\n" * 9) == "corpus"
+    for label in ("x", "y"):
+        (tmp_path / "folder" / label).mkdir(parents=True)
+        (tmp_path / "folder" / label / "1.txt").write_text(f"some words of {label}")
+    assert data.open(tmp_path / "folder").kind == "text"
+    assert data.open(tmp_path / "folder" / "x").kind == "corpus"
+
+
+def test_findings_and_strict(tmp_path):
+    rows = [{"label": "a" if i % 2 else "b", "text": f"the {i} words of a text" if i else None} for i in range(30)]
+    pd.DataFrame(rows).to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    found = data.open(tmp_path / "a.jsonl")
+    assert "1 row has no text and read as an empty one." in [finding.text for finding in found.findings]
+    with pytest.raises(WonderlandError, match=r"^Strict mode stops here\. 1 row has no text"):
+        data.open(tmp_path / "a.jsonl", strict=True)
+
+
+def test_what_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("text,score\n" + "".join(f"a text of {i} words,{i * 1.37}\n" for i in range(60)))
+    refuses("The target 'score' holds numbers, and texts are sorted into classes here. Say task='multiclass' if the numbers "
+            "are classes.", lambda: data.open(tmp_path / "a.csv"))  # fmt: skip
+    (tmp_path / "n.csv").write_text("a,b\n1,2\n3,4\n")
+    refuses(
+        "No column holds text. Name it with the option column, or leave kind out.",
+        lambda: data.open(tmp_path / "n.csv", kind="text"),
+    )
+    (tmp_path / "p.txt").write_text("Just some prose.\nAnd more of it.\n")
+    refuses(f"{tmp_path / 'p.txt'} has no classes: begin each line with a label, or sort texts into class folders.",
+            lambda: data.open(tmp_path / "p.txt", kind="text"))  # fmt: skip
+    refuses(
+        "There is no kind 'txt'. Did you mean 'text'? Known are table, text, corpus, pairs.",
+        lambda: data.open(tmp_path / "p.txt", kind="txt"),
+    )
+    refuses("A corpus is read from a file or a folder: give its path.", lambda: data.open({"a": [1]}, kind="corpus"))
+    (tmp_path / "empty.csv").write_text("label,text\n" + "a,\nb,\n" * 5)
+    refuses("empty.csv has no text in column 'text': every text is empty.",
+            lambda: data.open(tmp_path / "empty.csv", kind="text", column="text", target="label"))  # fmt: skip
+
+
+def test_the_report_escapes_texts(tmp_path):
+    pairs = labelled(90)
+    nasty = "<script>alert(1)</script> the fox & the hare"
+    rows = [(label, nasty if i % 9 == 0 else text) for i, (label, text) in enumerate(pairs)]
+    pd.DataFrame(rows, columns=["label", "text"]).to_csv(tmp_path / "a.csv", index=False)
+    run = wonderland.fit(tmp_path / "a.csv", out=tmp_path / "run", epochs=1)
+    page = (run.folder / "report.html").read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    for heading in ("What is taken for what", "Most confident mistakes", "What it looks at", "What it takes for alike"):
+        assert heading in page, heading

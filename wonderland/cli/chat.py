@@ -1,0 +1,106 @@
+"""chat: write with a language model in turns, in the terminal."""
+
+import argparse
+import sys
+from contextlib import suppress
+
+from wonderland.cli.generate import chosen, opened, printable, sampling
+
+HELP = """\
+What you type goes to the model, and it writes on from the whole conversation.
+/reset            forget what was said
+/temperature X    how daring it writes (0 is the likeliest text)
+/count N          how many tokens an answer has at most
+/help             this text
+/quit             leave (so do Ctrl-D and Ctrl-C)"""
+
+
+def options(verb: argparse.ArgumentParser) -> None:
+    """What can be said to chat."""
+    verb.add_argument("run_folder", metavar="RUN", help="the run folder of a language model")
+    verb.add_argument("--count", type=int, default=120, help="how many tokens an answer has at most (default 120)")
+    sampling(verb)
+    verb.add_argument("--stop", metavar="TEXT", action="append", help="end an answer before this text; may be repeated")
+
+
+def run(found: argparse.Namespace) -> int:
+    """Read a line, write on, again and again."""
+    run = opened(found.run_folder)
+    shown = sys.stdin.isatty()
+    if shown:
+        with suppress(ImportError):
+            import readline  # noqa: F401 - arrow keys and history in input()
+        print(f"{run!r}\nWrite something; /help tells more, Ctrl-D leaves.")
+    talk = Conversation(run, found.count, chosen(found), found.stop or [])
+    while True:
+        try:
+            line = input("> " if shown else "")
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return 0
+        if not line.strip():
+            continue
+        if line.startswith("/"):
+            answer = talk.command(line)
+            if answer is None:
+                return 0
+            print(answer)
+            continue
+        with suppress(KeyboardInterrupt):  # an answer that was cut stays in the conversation
+            for text in talk.answer(line):
+                sys.stdout.write(printable(text))
+                sys.stdout.flush()
+        print()
+
+
+class Conversation:
+    """What was said so far, and how answers are written."""
+
+    def __init__(self, run, count: int, options: dict, stop: list[str]):
+        self.run, self.count, self.options, self.stop = run, count, dict(options), stop
+        self.said = ""
+
+    def answer(self, line: str):
+        """The model's next words, piece by piece; they join what was said."""
+        prompt = self._recent(f"{self.said}{line}\n")
+        self.said = prompt
+        self.options["seed"] = self.options.get("seed", 0) + 1
+        for text in self.run.write(prompt, self.count, stop=self.stop, **self.options):
+            self.said += text
+            yield text
+        self.said += "" if self.said.endswith("\n") else "\n"
+
+    def command(self, line: str) -> str | None:
+        """What a line that begins with / does; None leaves."""
+        from wonderland.core import WonderlandError, nearest
+
+        word, _, value = line[1:].strip().partition(" ")
+        if word in ("quit", "exit", "q"):
+            return None
+        if word == "help":
+            return HELP
+        if word == "reset":
+            self.said = ""
+            return "Forgotten."
+        try:
+            if word == "temperature":
+                heat = float(value)
+                if not 0 <= heat < 100:
+                    raise ValueError
+                self.options["temperature"] = heat
+                return f"Temperature {heat:g}."
+            if word == "count":
+                count = int(value)
+                if count < 1:
+                    raise ValueError
+                self.count = count
+                return f"At most {count} tokens."
+        except ValueError:
+            return f"/{word} takes a number, such as /{word} {'0.7' if word == 'temperature' else '100'}."
+        known = ("help", "reset", "temperature", "count", "quit")
+        return str(WonderlandError(f"There is no /{word}.{nearest(word, known)} /help tells what there is."))
+
+    def _recent(self, text: str) -> str:
+        """The end of a conversation that fits a few times into what the model looks back at."""
+        most = 8 * self.run.encoder.context
+        return text[-most:]

@@ -1,0 +1,224 @@
+"""A corpus: text to learn a language from, read in a stream, and cut into four parts that share nothing."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wonderland.core import WonderlandError, uniform
+from wonderland.data.dataset import Dataset, Encoder, Finding, counted, stop_if_strict
+from wonderland.data.split import PARTS
+from wonderland.data.text.kinds import POINTS, code_points
+from wonderland.data.text.sources import Documents, read_documents
+from wonderland.data.text.token_file import TokenFile, write_tokens
+from wonderland.data.text.tokenizer import Tokenizer
+
+MANY = 20  # with so many documents, whole documents are dealt to the parts
+LARGEST = {"validation": 50_000, "calibration": 50_000, "test": 100_000}  # characters, from where more tell nothing new
+
+
+class Corpus(Dataset):
+    """Text as one or many documents. A single one is cut by place: the end of the text is the test; many are dealt whole.
+
+    `letters` counts characters, `size` bytes, `count` documents; `home` is where tokens are kept between two calls.
+    """
+
+    kind = "corpus"
+
+    def __init__(self, documents: Documents, *, name: str, origin: dict[str, Any], strict: bool = False):
+        self.documents, self.name, self.origin = documents, name, origin
+        self.task, self.classes, self.y, self.home = "language", None, None, Path(".")
+        self.letters = self.size = self.count = 0
+        total, seen = hashlib.sha256(), np.zeros(POINTS, bool)
+        begun = False
+        for piece, ends in documents:
+            data = piece.encode()
+            total.update(data)
+            self.letters += len(piece)
+            self.size += len(data)
+            begun = begun or bool(piece)
+            seen[code_points(piece)] = True
+            if ends:
+                total.update(b"\xff")
+                self.count += begun
+                begun = False
+        self.fingerprint = total.hexdigest()
+        self.distinct = int(seen.sum())
+        self.findings = [Finding("text", name, self.count, self._said()), *documents.findings]
+        if not self.letters or not seen[33:].any():
+            raise WonderlandError(f"{name} holds no text to learn from.")
+        stop_if_strict(self.findings, strict)
+
+    @classmethod
+    def open(
+        cls, source: str | Path, *, column: str | None = None, lines: bool = False, strict: bool = False
+    ) -> "Corpus":
+        """A corpus from whatever `read_documents` takes."""
+        path = Path(source).expanduser()
+        options = {"column": column, "lines": lines, "strict": strict}
+        origin = {
+            "path": str(path.absolute()),
+            "options": {"kind": "corpus"} | {key: value for key, value in options.items() if value},
+        }
+        return cls(read_documents(path, **options), name=path.name, origin=origin, strict=strict)
+
+    @property
+    def many(self) -> bool:
+        """Whether there are documents enough to deal them whole."""
+        return self.count >= MANY
+
+    def _said(self) -> str:
+        what = "one document" if self.count == 1 else f"{self.count:,} documents"
+        return f"{self.name} is read as plain text ({what}): the task is to predict the next token."
+
+    def __len__(self) -> int:
+        return self.letters
+
+    def headline(self) -> str:
+        """The corpus in one line."""
+        return f"{self.name}: {self.size:,} bytes of text, {counted(self.count, 'document', 'documents')}, language modelling"
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Counts."""
+        rows = {"characters": self.letters, "bytes": self.size, "different characters": self.distinct}
+        rows |= {"documents": self.count}
+        return [{"what": what, "count": number} for what, number in rows.items()]
+
+    def example(self, i: int) -> dict[str, Any]:
+        """The first characters of a document."""
+        for number, text in enumerate(self.documents.documents()):
+            if number == i:
+                return {"text": text[:500]}
+        raise WonderlandError(f"There is no document {i}: {self.name} has {self.count:,}.")
+
+    def encoder(self, rows: np.ndarray) -> Encoder:
+        raise WonderlandError("A corpus has no rows to encode: its tokens come from a tokenizer.")
+
+    def shares(self, test: float) -> dict[str, float]:
+        """How much of the text each part gets: a share, but no more than is needed to measure well."""
+        asked = {"validation": 0.05, "calibration": 0.05, "test": test}
+        found = {name: min(share, max(LARGEST[name] / self.letters, 0.01)) for name, share in asked.items()}
+        return {"train": 1 - sum(found.values()), **found}
+
+    def part(self, name: str, shares: dict[str, float], seed: int) -> Iterator[tuple[str, bool]]:
+        """The pieces of one part, in a stream."""
+        edges = np.cumsum([0.0, *(shares[part] for part in PARTS)])
+        low, high = edges[PARTS.index(name)], edges[PARTS.index(name) + 1]
+        high = 2.0 if name == PARTS[-1] else high
+        if self.many:
+            number = -1
+            fresh = True
+            inside = False
+            for piece, ends in self.documents:
+                if fresh:
+                    number += 1
+                    inside = bool(low <= uniform(seed, 0, np.array([number]), 1)[0, 0] < high)
+                fresh = ends
+                if inside:
+                    yield piece, ends
+            return
+        at, first, stop = 0, round(low * self.letters), round(min(high, 1.0) * self.letters)
+        for piece, ends in self.documents:
+            inner = piece[max(0, first - at) : max(0, stop - at)]
+            at += len(piece)
+            if inner:
+                yield inner, ends or at >= stop
+
+
+@dataclass(frozen=True)
+class TokenParts:
+    """The four parts of a corpus as token files."""
+
+    files: dict[str, TokenFile]
+    shares: dict[str, float]
+    seed: int
+    many: bool
+    note: str = ""
+
+    @property
+    def parts(self) -> dict[str, TokenFile]:
+        """Part by name."""
+        return self.files
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the tokens of every part."""
+        return hashlib.sha256("".join(self.files[name].digest for name in PARTS).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """What a record keeps."""
+        sizes = {name: len(file) for name, file in self.files.items()}
+        return {"seed": self.seed, "shares": self.shares, "sizes": sizes, "unit": "tokens", "by": "document" if self.many
+                else "place", "folds": None, "digest": self.digest, "note": self.note}  # fmt: skip
+
+
+def learn_tokens(
+    corpus: Corpus, shares: dict[str, float], seed: int, *, kind: str | None, vocab: int | None
+) -> Tokenizer:
+    """Tokens from the training part: single characters where the text is small and has few, else byte pairs."""
+    small = corpus.distinct <= 512 and corpus.letters <= 5_000_000
+    kind = kind or ("characters" if small else "bpe")
+    size = vocab or (8000 if kind in ("characters", "words") else _vocab(corpus.letters))
+    skip = max(1, corpus.size // (64 << 20))
+    texts = (piece for i, (piece, _) in enumerate(corpus.part("train", shares, seed)) if i % skip == 0)
+    specials = ("<unk>",) if kind in ("characters", "words", "wordpiece") else ()
+    return Tokenizer.train(texts, kind=kind, vocab=size, specials=(*specials, "</s>") if corpus.many else specials)
+
+
+def _vocab(letters: int) -> int:
+    """How many pairs a text of this length can teach."""
+    return int(np.clip(2 ** round(np.log2(max(letters, 1) / 1500)), 1024, 8192))
+
+
+def write_parts(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    shares: dict[str, float],
+    seed: int,
+    told: Callable[[int], Any] | None = None,
+) -> TokenParts:
+    """Every part as a token file in the corpus's home; files that are there and whole are used again."""
+    corpus.home.mkdir(parents=True, exist_ok=True)
+    mark = hashlib.sha256(f"{corpus.fingerprint} {tokenizer.digest} {shares} {seed}".encode()).hexdigest()
+    files = {}
+    for name in PARTS:
+        path = corpus.home / f"{name}.safetensors"
+        files[name] = _again(path, mark) or _written(corpus, name, shares, seed, tokenizer, path, mark, told)
+    return TokenParts(files, shares, seed, corpus.many)
+
+
+def _again(path: Path, mark: str) -> TokenFile | None:
+    if not path.exists():
+        return None
+    try:
+        file = TokenFile(path)
+        file.check()
+    except WonderlandError:
+        return None
+    return file if file.about.get("mark") == mark else None
+
+
+def _written(
+    corpus: Corpus,
+    name: str,
+    shares: dict[str, float],
+    seed: int,
+    tokenizer: Tokenizer,
+    path: Path,
+    mark: str,
+    told: Callable[[int], Any] | None,
+) -> TokenFile:
+    pieces = corpus.part(name, shares, seed)
+    try:
+        return write_tokens(
+            pieces, tokenizer, path, end=corpus.many, begin=corpus.many, about={"mark": mark}, told=told
+        )
+    except WonderlandError as error:
+        if "every document is empty" not in str(error):
+            raise
+        raise WonderlandError(
+            f"{corpus.name} is too short to be cut into parts to learn from and to test on: its {name} part is empty."
+        ) from error

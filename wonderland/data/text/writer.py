@@ -1,0 +1,43 @@
+"""Writer: text from tokens that come one at a time; a character is written when it is whole."""
+
+import codecs
+from collections.abc import Iterable
+
+from wonderland.core import WonderlandError
+
+
+class Writer:
+    """Turns ids into text as they come: `push(id)` gives the characters that are complete now, `close()` the rest.
+
+    What `push` and `close` give, put together, is the text of all tokens; bytes that form no character become U+FFFD.
+
+    >>> writer = Writer([b"\\xc3", b"\\xa9", b"a"])
+    >>> writer.push(0), writer.push(1), writer.push(2), writer.close()
+    ('', 'é', 'a', '')
+    """
+
+    def __init__(self, pieces: list[bytes], *, strip: bool = False):
+        self.pieces = pieces
+        self._strip = self.strips = strip
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, token: int) -> str:
+        """The text that this token completes; it may be empty."""
+        if not 0 <= token < len(self.pieces):
+            raise WonderlandError(f"Token {token} is not in the vocabulary: tokens are 0 to {len(self.pieces) - 1}.")
+        return self.feed(self.pieces[token])
+
+    def feed(self, piece: bytes) -> str:
+        """The text that these bytes complete."""
+        if self._strip and piece:
+            self._strip = False
+            piece = piece.removeprefix(b" ")
+        return self._decoder.decode(piece)
+
+    def extend(self, tokens: Iterable[int]) -> str:
+        """The text that several tokens complete."""
+        return "".join(self.push(token) for token in tokens)
+
+    def close(self) -> str:
+        """What is left: a character that was never finished shows as U+FFFD."""
+        return self._decoder.decode(b"", final=True)
