@@ -175,7 +175,7 @@ class Trace:
             named = iter(found)
             pairs = [(tensor, next(named)) for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
             gradients = [torch.zeros_like(tensor) if slope is None else slope for tensor, slope in pairs]
-            return [*inner.flat, *gradients, *inner.aux]
+            return [*inner.flat, *gradients, *(inner.aux or ())]
 
         flat = self.given
         extra = [] if single else [torch.ones(one.shape, dtype=one.dtype, device=one.device) for one in smooth]
