@@ -517,7 +517,8 @@ def plain(tensor: Tensor) -> None:
     kind = type(tensor)
     functions = (Tensor.__torch_function__.__func__, torch._C._disabled_torch_function_impl)
     usual = getattr(kind.__torch_function__, "__func__", kind.__torch_function__) in functions
-    if usual and (kind.__torch_dispatch__ is Tensor.__torch_dispatch__ or is_fake(tensor)):
+    inner = getattr(kind, "__torch_dispatch__", None) is getattr(Tensor, "__torch_dispatch__", None)
+    if usual and (inner or is_fake(tensor)):
         return
     raise WonderlandError(
         f"A {kind.__name__} changes what operators do, which a trace would not see: convert it to a plain tensor first."
