@@ -245,3 +245,109 @@ def test_budgets_keep_random_numbers_and_branches():
     assert step(X)[0] == 14
     assert step(-X)[0] == -36
     assert autodiff.checkpoint(picks_by_a_mask, "1MB")(X)[1].tolist() == [0, 4, 6]
+
+
+class Plain(torch.Tensor):
+    pass
+
+
+class Loud(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_tensors_of_other_kinds_are_numbers_or_refused():
+    x = torch.tensor([1.0, 2.0])
+    assert autodiff.grad(lambda y: (y**2).sum())(x.as_subclass(Plain)).tolist() == [2, 4]
+    assert autodiff.grad(lambda y: (y * x.as_subclass(Plain)).sum())(x).tolist() == [1, 2]
+    message = "A Loud changes what operators do, which a trace would not see: convert it to a plain tensor first."
+    for f in (
+        lambda: autodiff.grad(lambda y: y.sum())(x.as_subclass(Loud)),
+        lambda: autodiff.trace(lambda y: y * x.as_subclass(Loud), x),
+    ):
+        with pytest.raises(WonderlandError, match=re.escape(message)):
+            f()
+
+
+def hooked(y):
+    y = y * 2
+    y.register_hook(lambda g: 10 * g)
+    return y.sum()
+
+
+def asked(y):
+    return torch.autograd.grad((y**3).sum(), y)[0].sum()
+
+
+def chosen(y):
+    return torch.cond(y.sum() > 0, lambda z: z**2, lambda z: z, (y,)).sum()
+
+
+def nested(y):
+    return torch.nested.as_nested_tensor([y, y]).to_padded_tensor(0).sum()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("f", "words"),
+    [
+        (hooked, "The program uses register_hook ("),
+        (asked, "The program uses torch.autograd.grad ("),
+        (chosen, "The program uses torch's operator cond, which takes programs as arguments and is not traced: write it with Python's own if and for."),
+        (nested, "Nested tensors are not traced: pad them with .to_padded_tensor(0), and mask."),
+    ],
+)  # fmt: skip
+def test_what_needs_another_graph_is_told(f, words):
+    with pytest.raises(WonderlandError, match=re.escape(words)):
+        autodiff.grad(f)(torch.tensor([1.0, 2.0]))
+
+
+def test_backward_hooks_and_lazy_layers_are_told():
+    layer = torch.nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda *_: None)
+    with pytest.raises(
+        WonderlandError, match=re.escape("Linear has backward hooks, which belong to loss.backward() and")
+    ):
+        autodiff.grad(lambda x: layer(x).sum())(torch.ones(2))
+    with pytest.raises(
+        WonderlandError, match=re.escape("The module has lazy layers whose shapes are not known yet: call")
+    ):
+        autodiff.parameters(torch.nn.LazyLinear(2))
+
+
+def test_none_among_parameters_stays_none():
+    x = torch.tensor([1.0, 2.0])
+    own = {"weight": x, "bias": None}
+    assert autodiff.grad(lambda own: (own["weight"] ** 2).sum())(own)["bias"] is None
+    assert autodiff.grad(lambda own: (own["weight"] ** 2).sum())(own)["weight"].tolist() == [2, 4]
+    moved = autodiff.jvp(lambda own: own["weight"] ** 2, (own,), ({"weight": x, "bias": None},))[1]
+    assert moved.tolist() == [2, 8]
+
+
+def test_forward_mode_of_layer_norm_differentiates_again():
+    torch.manual_seed(0)
+    x, v, g = torch.randn(3, 2, 4, dtype=torch.float64)
+    norm = torch.nn.LayerNorm(4).double()
+    loss = lambda x: (norm(x) * g).sin().sum()  # noqa: E731
+    expected = autodiff.jvp(autodiff.grad(loss), (x,), (v,))[1]
+    found = autodiff.grad(lambda x: autodiff.jvp(loss, (x,), (v,))[1])(x)
+    torch.testing.assert_close(found, expected)
+    slope = autodiff.grad(loss)
+    torch.testing.assert_close(expected, (slope(x + 1e-6 * v) - slope(x - 1e-6 * v)) / 2e-6, rtol=1e-6, atol=1e-7)
+
+
+def test_packed_sequences_have_all_derivatives():
+    torch.manual_seed(0)
+    body = torch.nn.GRU(3, 2, batch_first=True).double()
+    lengths = torch.tensor([2, 4, 3])
+
+    def read(x):
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return torch.nn.utils.rnn.pad_packed_sequence(body(packed)[0], batch_first=True)[0].sin().sum()
+
+    x, v = torch.randn(2, 3, 4, 3, dtype=torch.float64)
+    x = x.requires_grad_()
+    expected = torch.autograd.grad(read(x), x)[0]
+    torch.testing.assert_close(autodiff.grad(read)(x), expected)
+    torch.testing.assert_close(autodiff.jvp(read, (x,), (v,))[1], (expected * v).sum())

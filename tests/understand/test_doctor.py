@@ -175,6 +175,16 @@ class LogOfShares(nn.Module):
         return torch.log(shares)  # the log
 
 
+class Shares(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = kaiming(mlp())
+
+    def forward(self, x):
+        raised = (self.net(x) - self.net(x).amax(1, keepdim=True)).exp()
+        return raised / raised.sum(1, keepdim=True)
+
+
 class HandMade(nn.Module):
     def __init__(self):
         super().__init__()
@@ -272,6 +282,12 @@ SICK = {
     "own sum": (lambda: (cnn(), (images()[0], torch.randn(16, 10)), lambda o, y: ((o - y) ** 2).sum()), "loss summed over the batch", "", "own sum"),
     "labels from one": (lambda: (mlp(), counted_from_one(32)), "labels off by one", "", None),
     "labels from one, own loss": (lambda: (mlp(), counted_from_one(32), lambda o, y: -o.log_softmax(-1).gather(1, y[:, None]).mean()), "labels off by one", "", None),
+    "softmax twice": (lambda: (nn.Sequential(kaiming(mlp()), nn.Softmax(1)), rows(), nn.CrossEntropyLoss()), "softmax before cross-entropy", "", None),
+    "softmax by hand": (lambda: (Shares(), rows()), "softmax before cross-entropy", "", None),
+    "sigmoid twice": (lambda: (nn.Sequential(kaiming(mlp(outputs=1)), nn.Sigmoid()), (torch.randn(32, 20), torch.randint(2, (32, 1)).float()), nn.BCEWithLogitsLoss()), "sigmoid before a loss of logits", "", None),
+    "nll of scores": (lambda: (kaiming(mlp()), rows(), nn.NLLLoss()), "nll loss of scores", "", None),
+    "column against row": (lambda: (kaiming(mlp(outputs=1)), (torch.randn(32, 20), torch.randn(32)), nn.MSELoss()), "broadcast loss", "", None),
+    "row against column": (lambda: (nn.Sequential(kaiming(mlp(outputs=1)), nn.Flatten(0)), (torch.randn(32, 20), torch.randn(32, 1)), lambda o, y: (o - y).abs().mean()), "broadcast loss", "", "row against"),
     "class 0 never": (lambda: (mlp(outputs=11), counted_from_one(128)), "shifted labels", "", None),
 }  # fmt: skip
 

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wonderland.core import WonderlandError
+
 
 @dataclass(eq=False)
 class Value:
@@ -30,6 +32,8 @@ class Value:
     @staticmethod
     def of(tensor: Tensor, depends: bool, origin: "Step | None" = None) -> "Value":
         """The value that a tensor has at this moment."""
+        if tensor.is_nested:
+            raise WonderlandError("Nested tensors are not traced: pad them with .to_padded_tensor(0), and mask.")
         stride = tuple(tensor.stride()) if tensor.layout == torch.strided else ()
         made_by = None if origin is None else weakref.ref(origin)
         return Value(tuple(tensor.shape), tensor.dtype, stride, tensor.device, depends, now=tensor, made_by=made_by)

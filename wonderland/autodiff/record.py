@@ -38,6 +38,15 @@ _LEAVING = {
 }
 
 
+_GRAPH = {
+    Tensor.register_hook: "register_hook",
+    Tensor.retain_grad: "retain_grad",
+    Tensor.backward: "backward",
+    torch.autograd.grad: "torch.autograd.grad",
+    torch.autograd.backward: "torch.autograd.backward",
+}
+
+
 class _TooFar(Exception):
     """An operator was taken apart into what is no simpler, torch's own inner primitives: it is a primitive itself."""
 
@@ -135,6 +144,7 @@ class Recorder(TorchDispatchMode):
         if held is None:
             if (alias := self._alias(tensor)) is not None:
                 return alias
+            plain(tensor)
             value = self._hold(tensor, Value.of(tensor, False))
             self.constants.append(value)
             self._first.setdefault(_storage(tensor), (tensor, value))
@@ -357,6 +367,11 @@ class _Leaving(TorchFunctionMode):
         self.recorder = recorder
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _GRAPH and self._ours(args[0] if args else None):
+            raise WonderlandError(
+                f"The program uses {_GRAPH[func]} ({where()}), which needs torch's own graph: use autodiff.grad or "
+                "autodiff.vjp inside, or leave it out."
+            )
         way = _LEAVING.get(func)
         if way and args and isinstance(args[0], Tensor) and self.recorder.value(args[0]).depends:
             raise WonderlandError(
@@ -364,6 +379,10 @@ class _Leaving(TorchFunctionMode):
                 "stay in torch operations, or make the function a primitive with autodiff.primitive."
             )
         return func(*args, **(kwargs or {}))
+
+    def _ours(self, entry: Any) -> bool:
+        several = entry if isinstance(entry, tuple | list) else [entry]
+        return any(isinstance(one, Tensor) and not one.requires_grad and self.recorder.knows(one) for one in several)
 
 
 @contextmanager
@@ -389,6 +408,7 @@ def recording(
         stack.enter_context(_PLAIN_KERNELS.held())
         stack.enter_context(_BUFFERS.held())
         stack.enter_context(_Leaving(recorder))
+        stack.enter_context(torch._C.DisableTorchFunctionSubclass())
         stack.enter_context(recorder)
         if module is not None:
             stack.enter_context(named(module, recorder))
@@ -407,6 +427,11 @@ _PLAIN_KERNELS = Shared(_without_mkldnn, torch._C._set_mkldnn_enabled)
 
 
 def _noticed(module: nn.Module, _: Any) -> None:
+    if ACTIVE and (module._backward_hooks or module._backward_pre_hooks):
+        raise WonderlandError(
+            f"{type(module).__name__} has backward hooks, which belong to loss.backward() and would not run here: remove "
+            "them, or give a change of gradients as a function with autodiff.primitive(vjp=...)."
+        )
     for recorder in ACTIVE:
         for tensor in module._buffers.values():
             if isinstance(tensor, Tensor):
@@ -485,6 +510,19 @@ def _second(before: Tensor, after: Tensor) -> Tensor:
 
 replaced = Primitive(_second, "replaced")
 RULES[replaced] = Rule({0: lambda g, n: g, 1: nothing}, tangent=lambda t, n: t.get(0))
+
+
+def plain(tensor: Tensor) -> None:
+    """Refuse tensors that are more than numbers in memory: what they do to operators would be lost."""
+    kind = type(tensor)
+    functions = (Tensor.__torch_function__.__func__, torch._C._disabled_torch_function_impl)
+    usual = getattr(kind.__torch_function__, "__func__", kind.__torch_function__) in functions
+    inner = getattr(kind, "__torch_dispatch__", None) is getattr(Tensor, "__torch_dispatch__", None)
+    if usual and (inner or is_fake(tensor)):
+        return
+    raise WonderlandError(
+        f"A {kind.__name__} changes what operators do, which a trace would not see: convert it to a plain tensor first."
+    )
 
 
 def _unfilled(value: Value) -> bool:

@@ -17,6 +17,7 @@ _CSS = """
 .wl-trace table { border-collapse: collapse; width: 100%; font-size: 12.5px; }
 .wl-trace th { text-align: left; color: #5a6675; font-weight: 600; border-bottom: 1px solid #c9d1da; padding: 4px 8px; }
 .wl-trace td { border-bottom: 1px solid #eef1f5; padding: 3px 8px; vertical-align: top; }
+.wl-trace th.n { text-align: right; }
 .wl-trace td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .wl-trace code { font: 12px/1.4 ui-monospace, monospace; white-space: pre-wrap; word-break: break-word; }
 .wl-trace .bar { background: #4a7fb5; height: 9px; border-radius: 2px; min-width: 1px; }
@@ -113,7 +114,8 @@ def page(trace: Any) -> str:
 
 def _steps(trace: Any) -> str:
     names = ("step", "program", "gives", "operations", "moves", "alive", "module", "line")
-    head = "".join(f"<th>{name}</th>" for name in names)
+    numbers = ("step", "operations", "moves", "alive")
+    head = "".join(f"<th class='n'>{name}</th>" if name in numbers else f"<th>{name}</th>" for name in names)
     body = []
     for row in rows(trace)[:MOST_ROWS]:
         cells = []
@@ -149,7 +151,7 @@ def _shares(trace: Any) -> str:
             f'<td><code>{escape(name)}</code></td><td class="n">{count[name]}</td><td class="n">{amount(flops)}</td>'
         )
         body += f'<tr>{cells}<td class="n">{share:.1f} %</td><td style="width:45%">{bar}</td></tr>'
-    head = "<th>primitive</th><th>times</th><th>operations</th><th>share</th><th></th>"
+    head = "<th>primitive</th><th class='n'>times</th><th class='n'>operations</th><th class='n'>share</th><th></th>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from wonderland.autodiff import code, cost, memory
@@ -175,7 +176,7 @@ class Trace:
             named = iter(found)
             pairs = [(tensor, next(named)) for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
             gradients = [torch.zeros_like(tensor) if slope is None else slope for tensor, slope in pairs]
-            return [*inner.flat, *gradients, *inner.aux]
+            return [*inner.flat, *gradients, *(inner.aux or ())]
 
         flat = self.given
         extra = [] if single else [torch.ones(one.shape, dtype=one.dtype, device=one.device) for one in smooth]
@@ -269,6 +270,10 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Trace:
 
 def parameters(module: nn.Module) -> dict[str, Tensor]:
     """The parameters of a module by name, each once though it may be used twice."""
+    if any(isinstance(value, UninitializedParameter) for value in module.parameters()):
+        raise WonderlandError(
+            "The module has lazy layers whose shapes are not known yet: call it once on data, then take its parameters."
+        )
     return {name: value.detach() for name, value in module.named_parameters()}
 
 

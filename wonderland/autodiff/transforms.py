@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from wonderland.autodiff.node import Value
-from wonderland.autodiff.record import ACTIVE, quiet, recording
+from wonderland.autodiff.record import ACTIVE, plain, quiet, recording
 from wonderland.autodiff.tape import pull, push
 from wonderland.core import WonderlandError
 
@@ -38,7 +39,16 @@ class Recorded:
         module = f if isinstance(f, nn.Module) else None
         with recording(inputs, module, differentiates=differentiates, equations=equations) as recorder:
             own, named = tree_unflatten(tensors, self.nesting)
-            out = f(*own, **named)
+            try:
+                out = f(*own, **named)
+            except NotImplementedError as error:
+                if "HigherOrderOperator" not in str(error):
+                    raise
+                name = str(error).split("HigherOrderOperator ")[1].split(" ")[0]
+                raise WonderlandError(
+                    f"The program uses torch's operator {name}, which takes programs as arguments and is not traced: "
+                    "write it with Python's own if and for."
+                ) from None
             self.aux = None
             if has_aux:
                 out, self.aux = _pair(out)
@@ -52,6 +62,15 @@ class Recorded:
         self.flat = self.flat if ACTIVE else tree_flatten(self.out)[0]
         named = iter(self.inputs)
         self.places: list[Value | None] = [next(named) if isinstance(entry, Tensor) else None for entry in tensors]
+
+    def woven(self, found: list[Any]) -> list[Any]:
+        """Slopes of the tensors among the arguments, zeros where none came, None where an argument was None."""
+        slopes = iter(found)
+        with quiet():
+            return [
+                None if not isinstance(one, Tensor) else torch.zeros_like(one) if (g := next(slopes)) is None else g
+                for one in self.given
+            ]
 
     def nest(self, flat: list[Any]) -> Any:
         """A flat list in the nesting of the arguments."""
@@ -73,6 +92,9 @@ def _own(tensor: Tensor) -> Tensor:
     """A tensor object of the program's own, on the same memory."""
     if tensor.layout != torch.strided:
         raise WonderlandError(f"Tensors of layout {tensor.layout} are not traced: convert with .to_dense().")
+    plain(tensor)
+    if type(tensor) not in (Tensor, nn.Parameter, FakeTensor):
+        tensor = tensor.as_subclass(Tensor)
     return tensor.view_as(tensor) if ACTIVE else tensor.detach()
 
 
@@ -80,6 +102,11 @@ def _pair(out: Any) -> Any:
     if not isinstance(out, tuple) or len(out) != 2:
         raise WonderlandError("With has_aux=True the function returns a pair: what is differentiated, and the rest.")
     return out
+
+
+def _given(tree: Any) -> list[Any]:
+    """The entries of a tree, without those that are None: nothing is there to move."""
+    return [entry for entry in tree_flatten(tree)[0] if entry is not None]
 
 
 def _tensors(flat: list[Any], what: str) -> list[Tensor]:
@@ -108,7 +135,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pullback(torch.ones(2))
     (tensor([1., 1.]),)
     """
-    _smooth(_tensors(tree_flatten(primals)[0], "The primals of vjp"), "The primals of vjp")
+    _smooth(_tensors(_given(primals), "The primals of vjp"), "The primals of vjp")
     run = Recorded(f, primals, has_aux=has_aux)
     _tensors(run.flat, f"The outputs of {_name(f)}")
 
@@ -123,7 +150,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 had = tuple(entry.shape) if isinstance(entry, Tensor) else type(entry).__name__
                 raise WonderlandError(f"A cotangent has shape {had} where the output has {tuple(value.shape)}.")
         found = pull(run.steps, run.inputs, run.outputs, flat)
-        return run.nest(_filled(found, run.given))
+        return run.nest(run.woven(found))
 
     return (run.out, pullback, run.aux) if has_aux else (run.out, pullback)
 
@@ -145,10 +172,10 @@ def jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ..
     """
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         raise WonderlandError("jvp takes a tuple of primals and a tuple of tangents: jvp(f, (x,), (v,)).")
-    flat, nesting = tree_flatten(primals)
-    moves, other = tree_flatten(tangents)
+    nesting, other = tree_flatten(primals)[1], tree_flatten(tangents)[1]
+    flat, moves = _given(primals), _given(tangents)
     _smooth(_tensors(flat, "The primals of jvp"), "The primals of jvp")
-    if nesting != other:
+    if nesting != other or len(flat) != len(moves):
         raise WonderlandError(f"The tangents are nested as {other}, the primals as {nesting}: give one for each.")
     for primal, move in zip(flat, moves, strict=True):
         if not isinstance(move, Tensor) or move.shape != primal.shape:

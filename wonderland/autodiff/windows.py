@@ -63,7 +63,7 @@ def window(root: Tensor, view: Tensor) -> Window | None:
     first = [0] * root.dim()
     for axis in sorted(range(root.dim()), key=lambda axis: -root.stride(axis)):
         if root.shape[axis] > 1:
-            first[axis], rest = divmod(rest, root.stride(axis))
+            first[axis], rest = int(rest // root.stride(axis)), int(rest % root.stride(axis))
     if rest or any(not 0 <= place < size for place, size in zip(first, root.shape, strict=True)):
         return None
     places: list[tuple[int, int | None, int]] = []

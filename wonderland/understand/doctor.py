@@ -14,6 +14,7 @@ from wonderland.understand.doctoring.dead import dead
 from wonderland.understand.doctoring.exam import Exam, finite
 from wonderland.understand.doctoring.finding import Diagnosis, Finding, Vitals
 from wonderland.understand.doctoring.labels import misfit, shifted
+from wonderland.understand.doctoring.losses import losses
 from wonderland.understand.doctoring.memory import memory
 from wonderland.understand.doctoring.numbers import numbers
 from wonderland.understand.doctoring.patient import Patient, untouched
@@ -103,6 +104,7 @@ def _examined(
     found += _measured(exam, fresh)
     found += [*unreached(exam), *frozen(exam), *teachers(exam, held)]
     if finite(exam.loss.now) and not any(one.illness in _BROKEN for one in found):
+        found += losses(exam)
         found += reduction(exam, fresh, notes)
         found += rate(exam, fresh, steps, notes)
     return Diagnosis(name, exam.number, found, vitals(exam), notes)

@@ -133,3 +133,14 @@ def _bag_max(n):
 
 
 written("_embedding_bag _embedding_bag_forward_only", _bag, blind=(1, 2, 3))
+
+
+def _packed(n):
+    """Rows of unequal lengths, the longest first, one moment after the other: of each moment those rows that reach it."""
+    counts = n.y[1]
+    moments = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    rows = torch.cat([torch.arange(int(count)) for count in counts])
+    return (n.input[rows, moments] if n.batch_first else n.input[moments, rows]), None
+
+
+written("_pack_padded_sequence", _packed, blind=(1,))

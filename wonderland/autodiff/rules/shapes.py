@@ -60,7 +60,6 @@ rule(
     value=lambda g, n: g.sum(),
     tangent=lambda t, n: t["value"].expand(n.y.shape) if "value" in t else None,
 )
-linear("constant_pad_nd", self=lambda g, n: torch.ops.aten.constant_pad_nd(g, [-size for size in n.pad], 0))
 rule(
     "constant_pad_nd",
     self=lambda g, n: torch.ops.aten.constant_pad_nd(g, [-size for size in n.pad], 0),

@@ -159,7 +159,7 @@ class Exam:
             if not step.outputs:
                 continue
             moment = Moment(index, step)
-            data = [value for value in step.inputs if self._data(value)]
+            data = [value for value in step.inputs if self.fed(value)]
             moment.depth = max((depth.get(id(value), 0) for value in data), default=0)
             if data:
                 moment.source = max(data, key=lambda value: (value.smooth, value.numel))
@@ -175,7 +175,8 @@ class Exam:
         self._sweep({moment.index: moment for moment in found})
         return found
 
-    def _data(self, value: Value) -> bool:
+    def fed(self, value: Value) -> bool:
+        """Whether the batch has a part in a value."""
         return self.made_of.get(id(value), (frozenset(), self._fed(value)))[1]
 
     def _weights(self, step: Step, data: list[Value]) -> frozenset[str]:

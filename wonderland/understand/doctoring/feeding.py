@@ -105,12 +105,13 @@ def loss_of(loss: Any, model: nn.Module, batch: Any, given: Meal, output: Any) -
 
 
 def whole(loss: Any) -> Callable[[nn.Module, Any], Any] | None:
-    """The loss as a function of model and batch, if it is one: a task of ours, or a function whose first word is model."""
+    """The loss as a function of model and batch, if it is one: a task of ours, or a function whose first word says so."""
     if loss is None or isinstance(loss, nn.Module):
         return None
     if callable(method := getattr(loss, "loss", None)) and not isinstance(loss, type):
         return method
-    return loss if _takes(loss).names[:1] == ["model"] else None
+    first = _takes(loss).names[:1]
+    return loss if first and first[0] in ("model", "net", "network", "module", "m") else None
 
 
 def _by(loss: Any, given: Meal, output: Any) -> Any:

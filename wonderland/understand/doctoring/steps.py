@@ -14,7 +14,8 @@ from wonderland.understand.doctoring.patient import Patient
 
 SMALLER = 100
 STAYS, SHOOTS = 0.1, 0.3  # of the first loss: how far above it the later half lies, or the highest
-REPLACED = 0.5  # share of its size by which the first step moves a weight matrix
+WORSE = 0.02  # of the first loss: how far the later half lies above that of a rate a hundred times smaller
+REPLACED = 0.3  # share of its size by which the first step moves a weight matrix
 
 
 def slopes(patient: Patient) -> tuple[float, list[Tensor]]:
@@ -84,10 +85,12 @@ def rate(exam: Exam, fresh: Callable[[], Patient], steps: int, notes: list[str])
     try:
         given, moved = _losses(patient, steps, 1.0)
         rises = _rises(given)
-        if not rises and moved <= REPLACED:
-            return
         for smaller in (SMALLER, SMALLER**2, SMALLER**3):
             small, _ = _losses(fresh(), steps, 1 / smaller)
+            # A rate that is right learns more of the batch than one a hundred times smaller.
+            worse = _late(given) > _late(small) + WORSE * max(abs(given[0]), 0.05)
+            if not rises and moved <= REPLACED and not worse:
+                return
             if not _rises(small) and small[-1] <= small[0]:
                 break
         else:
@@ -98,7 +101,7 @@ def rate(exam: Exam, fresh: Callable[[], Patient], steps: int, notes: list[str])
     lr = max(float(group["lr"]) for group in patient.optimizer.param_groups)
     yield Finding(
         "learning rate too large", "", exam.home, lr,
-        f"At {lr:.3g} {_reached(given) if rises else f'the first step moves weights by {moved:.0%} of their size'}; "
+        f"At {lr:.3g} {_reached(given) if rises or moved <= REPLACED else f'the first step moves weights by {moved:.0%} of their size'}; "
         f"at {lr / smaller:.3g} the loss of the batch falls from {small[0]:.4g} to {small[-1]:.4g} in {steps} steps.",
         f"Lower it: try {lr / smaller:.2g}, with a warmup if it must be larger.",
     )  # fmt: skip
@@ -106,9 +109,10 @@ def rate(exam: Exam, fresh: Callable[[], Patient], steps: int, notes: list[str])
 
 def _reached(losses: list[float]) -> str:
     peak = max(losses, key=lambda loss: loss if isfinite(loss) else float("inf"))
-    return (
-        f"the loss of the batch rises from {losses[0]:.3g} to {peak:.3g}" if isfinite(peak) else "it stops being finite"
-    )
+    if not isfinite(peak):
+        return "it stops being finite"
+    way = f"rises from {losses[0]:.3g} to" if peak > losses[0] else f"is {losses[0]:.3g} at first and later"
+    return f"the loss of the batch {way} {peak if peak > losses[0] else losses[-1]:.3g}"
 
 
 def _losses(patient: Patient, steps: int, scale: float) -> tuple[list[float], float]:
@@ -133,11 +137,16 @@ def _losses(patient: Patient, steps: int, scale: float) -> tuple[list[float], fl
     return found, moved[len(moved) // 2] if moved else 0.0
 
 
+def _late(losses: list[float]) -> float:
+    """The middle of the later half."""
+    half = sorted(losses[1 + (len(losses) - 1) // 2 :])
+    return half[len(half) // 2] if half and all(map(isfinite, losses)) else float("inf")
+
+
 def _rises(losses: list[float]) -> bool:
     """Whether training made the loss worse: the later half stays above the start, or it shot far beyond it."""
     if not all(map(isfinite, losses)):
         return True
     start, rest = losses[0], losses[1:]
-    half = sorted(rest[len(rest) // 2 :])
     scale = max(abs(start), 0.05)
-    return half[len(half) // 2] > start + STAYS * scale or max(rest) > start + SHOOTS * scale
+    return _late(losses) > start + STAYS * scale or max(rest) > start + SHOOTS * scale
