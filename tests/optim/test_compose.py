@@ -164,6 +164,15 @@ def test_averages_are_saved_and_go_on():
             lambda o: optim.scheduled(o, 0.5, steps=3),
             r"scheduled: schedule must be a function of \(step, steps\), not 0.5",
         ),
+        (lambda o: optim.clipped(3, norm=1.0), "clipped takes an optimizer first, not a int"),
+        (lambda o: optim.lookahead(nn.Linear(1, 1)), "lookahead takes an optimizer first, not a Linear"),
+        (lambda o: optim.EMA(3), "EMA takes a model, not a int"),
+        (lambda o: optim.EMA(nn.Linear(1, 1)).update(nn.Linear(2, 2)), "EMA: model has other parameters than the one"),
+        (
+            lambda o: optim.SWA(nn.Linear(1, 1)).update(nn.Sequential(nn.Linear(1, 1))[:0]),
+            "SWA: model has other parameters",
+        ),
+        (lambda o: optim.groups(nn.ReLU()), "groups got a ReLU, which has nothing to learn"),
         (lambda o: optim.groups([nn.Parameter(torch.zeros(1))]), "groups takes a model, not a list"),
         (lambda o: optim.groups(nn.Linear(1, 1), weight_decay=-1.0), "groups: weight_decay must be"),
         (lambda o: optim.lookahead(o, every=0), "lookahead: every must be"),
@@ -176,3 +185,13 @@ def test_averages_are_saved_and_go_on():
 def test_wrong_options_are_named(call, sentence):
     with pytest.raises(WonderlandError, match=sentence):
         call(setup(optim.SGD)[1])
+
+
+def test_decay_that_turns_weights_round_is_told():
+    (p, _), optimizer = setup(optim.SGD, lr=1.0)
+    optim.decayed(optimizer, 5.0)
+    p.grad = torch.zeros_like(p)
+    with pytest.raises(
+        WonderlandError, match=r"^decayed: weight_decay 5 times the rate 1 is above 1, and weights would change"
+    ):
+        optimizer.step()

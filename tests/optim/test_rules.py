@@ -382,6 +382,24 @@ def test_other_wrong_use_gets_a_sentence():
         optim.AdamW([])
     with pytest.raises(WonderlandError, match="not one tensor"):
         optim.AdamW(x)
+    for params, sentence in (
+        (nn.Linear(1, 1), r"AdamW: params must be tensors, not a model: write model.parameters\(\)\.$"),
+        (None, r"AdamW: params must be tensors or groups of them, not None\.$"),
+        ("weights", r"AdamW: params must be tensors or groups of them, not 'weights'\.$"),
+        ([x, 3], r"AdamW: params\[1\] must be a tensor, not 3\.$"),
+        ([torch.arange(3)], r"AdamW: params\[0\] holds torch.int64, which has no gradient\.$"),
+        ([x * 2], r"AdamW: params\[0\] was computed from other tensors: give these, or detach it first\.$"),
+        ([{"lr": 0.1}], r"AdamW: a group must be a dict with params in it, not {'lr': 0.1}\.$"),
+        ([{"params": []}], r"AdamW: params is empty: give model.parameters\(\), and only once\.$"),
+    ):
+        with pytest.raises(WonderlandError, match=sentence):
+            optim.AdamW(params)
+    with pytest.raises(WonderlandError, match=r"AdamW: a saved state has 'state' and 'param_groups'; this has not\.$"):
+        optim.AdamW([x]).load_state_dict({})
+    with pytest.raises(
+        WonderlandError, match=r"has groups of \[2\] tensors, and this optimizer of \[1\]: build it for"
+    ):
+        optim.AdamW([x]).load_state_dict(optim.AdamW(parameters([(2,), (2,)])).state_dict())
     with pytest.raises(WonderlandError, match="no option 'learning_rate'"):
         optim.Optimizer([x], rules.sgd, learning_rate=1.0)
     with pytest.raises(WonderlandError, match="for real matrices"):

@@ -53,6 +53,13 @@ def test_plateau_is_that_of_torch_and_can_be_saved():
     assert ours(0, 1) < 0.1
 
 
+def test_nan_is_no_fall():
+    schedule = optim.Plateau(alpha=0.5, patience=1)
+    for measure in (math.nan, 1.0, math.nan, math.nan, 0.5):
+        schedule.report(measure)
+    assert (schedule.best, schedule.factor) == (0.5, 0.5)
+
+
 @pytest.mark.parametrize("schedule", [schedule for schedule, _ in PAIRS] + [optim.constant, optim.warmup_cosine])
 @pytest.mark.parametrize("steps", [1, 7, 1000])
 def test_each_can_be_plotted(schedule, steps):
@@ -74,6 +81,15 @@ def test_each_can_be_plotted(schedule, steps):
         (lambda: optim.one_cycle(1, 10, rise=2.0), "one_cycle: rise must be"),
         (lambda: optim.piecewise(1, 10, at=(0.5, 0.2), factors=(0.1, 0.1)), "piecewise: at must rise"),
         (lambda: optim.Plateau(patience=-1), "Plateau: patience must be"),
+        (
+            lambda: optim.exponential(1, 10, rate="fast"),
+            "exponential: rate must be a finite number of at least 0, not 'fast'",
+        ),
+        (lambda: optim.factor(1, 10, alpha=None), "factor: alpha must be between 0 and 1, not None"),
+        (lambda: optim.multi_step(1, 10, at=5), "multi_step: at must be a list of steps such as"),
+        (lambda: optim.piecewise(1, 10, at=0.5, factors=0.1), "piecewise: at must rise"),
+        (lambda: optim.piecewise(1, 10, at=(5,), factors=(0.1,)), "piecewise: at must be between 0 and 1, not 5"),
+        (lambda: optim.plot(optim.cosine, 10.5), "plot: steps must be a whole number"),
         (lambda: optim.plot(optim.cosine, 0), "plot: steps must be"),
     ],
 )

@@ -75,3 +75,14 @@ def test_wrong_use_meets_a_sentence(call, sentence):
     with pytest.raises(WonderlandError) as error:
         call()
     assert str(error.value) == sentence
+
+
+def test_lists_are_taken_and_nothing_cannot_be_measured():
+    assert metrics.confusion([0, 1, 1], [0, 1, 0], 2).tolist() == [[1, 0], [1, 1]]
+    assert metrics.balanced_accuracy([0, 0, 1], [0, 1, 1]) == 0.75
+    assert metrics.top_k_error([1], [[0.1, 0.9]], k=1) == 0
+    for call in (lambda: metrics.accuracy([], []), lambda: metrics.log_loss(np.zeros(0, int), np.zeros((0, 2)))):
+        with pytest.raises(WonderlandError, match=r"^y is empty, and there is nothing to measure\.$"):
+            call()
+    with pytest.raises(WonderlandError, match=r"^y holds the label 0\.5, and the scores have classes 0 to 5\.$"):
+        metrics.top_k_error(np.array([0.5]), np.ones((1, 6)))

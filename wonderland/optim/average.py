@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from wonderland.core import WonderlandError
 from wonderland.optim.limits import check
 
 
@@ -41,10 +42,12 @@ class EMA:
 
     def __init__(self, model: nn.Module, *, decay: float = 0.999):
         check("EMA", {"decay": decay})
+        _model("EMA", model)
         self.module, self.decay, self.count = copy.deepcopy(model).requires_grad_(False), decay, 0
 
     def update(self, model: nn.Module) -> None:
         """Follow the model by one step."""
+        _alike("EMA", self.module, model)
         follow(self.module, model, self.decay, self.count)
         self.count += 1
 
@@ -77,12 +80,14 @@ class SWA:
 
     def __init__(self, model: nn.Module, *, start: int = 0, every: int = 1):
         check("SWA", {"start": start, "every": every})
+        _model("SWA", model)
         self.module, self.start, self.every = copy.deepcopy(model).requires_grad_(False), start, every
         self.calls, self.count = 0, 0
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
         """One step was made: take its weights in, if it is their turn."""
+        _alike("SWA", self.module, model)
         due = self.calls >= self.start and (self.calls - self.start) % self.every == 0
         self.calls += 1
         if due:
@@ -99,3 +104,15 @@ class SWA:
         """Go on from there."""
         self.module.load_state_dict(saved["module"])
         self.calls, self.count = saved["calls"], saved["count"]
+
+
+def _model(owner: str, model: Any) -> None:
+    if not isinstance(model, nn.Module):
+        raise WonderlandError(f"{owner} takes a model, not a {type(model).__name__}.")
+
+
+def _alike(owner: str, average: nn.Module, model: Any) -> None:
+    _model(owner, model)
+    mine, theirs = ([p.shape for p in module.parameters()] for module in (average, model))
+    if mine != theirs:
+        raise WonderlandError(f"{owner}: model has other parameters than the one the average was made from.")

@@ -31,6 +31,7 @@ def clipped(optimizer: Any_, *, norm: float | None = None, value: float | None =
     >>> x.detach()
     tensor([-0.6000, -0.8000])
     """
+    _optimizer("clipped", optimizer)
     if (norm is None) == (value is None):
         raise WonderlandError("clipped: give either norm or value.")
     check("clipped", {"norm": norm} if value is None else {"value": value})
@@ -47,11 +48,17 @@ def clipped(optimizer: Any_, *, norm: float | None = None, value: float | None =
 
 def decayed(optimizer: Any_, weight_decay: float) -> Any_:
     r"""Decay beside any rule, as AdamW has it: :math:`x \leftarrow (1 - \eta \lambda) x` before the step."""
+    _optimizer("decayed", optimizer)
     check("decayed", {"weight_decay": weight_decay})
 
     @torch.no_grad()
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         for group in optimizer.param_groups:
+            if group["lr"] * weight_decay > 1:
+                raise WonderlandError(
+                    f"decayed: weight_decay {weight_decay:g} times the rate {group['lr']:g} is above 1, "
+                    "and weights would change their sign: lower one of them."
+                )
             if held := [parameter for parameter in group["params"] if parameter.grad is not None]:
                 torch._foreach_mul_(held, 1 - group["lr"] * weight_decay)
 
@@ -64,6 +71,7 @@ def scheduled(optimizer: Any_, schedule: Schedule, *, steps: int) -> Any_:
 
     A schedule that remembers, such as `Plateau`, is saved and loaded with the optimizer.
     """
+    _optimizer("scheduled", optimizer)
     check("scheduled", {"steps": steps})
     if not callable(schedule):
         raise WonderlandError(f"scheduled: schedule must be a function of (step, steps), not {schedule!r}.")
@@ -97,6 +105,7 @@ def lookahead(optimizer: Any_, *, every: int = 5, pull: float = 0.5) -> Any_:
     >>> x.item()
     -1.0
     """
+    _optimizer("lookahead", optimizer)
     check("lookahead", {"every": every, "pull": pull})
     slow = [parameter.detach().clone() for parameter in _all(optimizer)]
     memory: dict[str, Any] = {"step": 0, "slow": slow}
@@ -113,6 +122,11 @@ def lookahead(optimizer: Any_, *, every: int = 5, pull: float = 0.5) -> Any_:
     optimizer.register_step_post_hook(after)
     _remember(optimizer, "lookahead", memory)
     return optimizer
+
+
+def _optimizer(name: str, value: Any) -> None:
+    if not isinstance(value, torch.optim.Optimizer):
+        raise WonderlandError(f"{name} takes an optimizer first, not a {type(value).__name__}.")
 
 
 def _all(optimizer: torch.optim.Optimizer) -> list[Tensor]:

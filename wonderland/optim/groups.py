@@ -35,4 +35,6 @@ def groups(model: nn.Module, *, weight_decay: float | None = None) -> list[dict[
                 (spared if keep else decayed).append(parameter)
     own = {} if weight_decay is None else {"weight_decay": weight_decay}
     found = [{"params": decayed, **own}, {"params": spared, "weight_decay": 0.0}]
+    if not decayed and not spared:
+        raise WonderlandError(f"groups got a {type(model).__name__}, which has nothing to learn.")
     return [group for group in found if group["params"]]

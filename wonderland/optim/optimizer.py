@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
 from wonderland.optim.limits import check, known
@@ -43,11 +43,7 @@ class Optimizer(torch.optim.Optimizer):
         self.rule = rule
         self._plans: dict[int, Plan] = {}
         known(self._owner(), options, rule.options)
-        params = [params] if isinstance(params, dict) else params if isinstance(params, Tensor) else list(params)
-        if isinstance(params, Tensor):
-            raise WonderlandError(f"{self._owner()}: params must be a list of tensors, not one tensor: write [tensor].")
-        if not params:
-            raise WonderlandError(f"{self._owner()}: params is empty: give model.parameters(), and only once.")
+        params = self._listed(params)
         defaults = {**rule.options, **options}
         check(self._owner(), defaults)
         super().__init__(params, defaults)
@@ -62,8 +58,41 @@ class Optimizer(torch.optim.Optimizer):
     def _owner(self) -> str:
         return type(self).__name__
 
+    def _listed(self, params: Any) -> list[Any]:
+        """Parameters or groups as a list, or the sentence that says why they are neither."""
+        owner = self._owner()
+        if isinstance(params, Tensor):
+            raise WonderlandError(f"{owner}: params must be a list of tensors, not one tensor: write [tensor].")
+        if isinstance(params, nn.Module):
+            raise WonderlandError(f"{owner}: params must be tensors, not a model: write model.parameters().")
+        if isinstance(params, str) or not isinstance(params, Iterable):
+            raise WonderlandError(f"{owner}: params must be tensors or groups of them, not {params!r}.")
+        found = [params] if isinstance(params, dict) else list(params)
+        if not found:
+            raise WonderlandError(f"{owner}: params is empty: give model.parameters(), and only once.")
+        return found
+
+    def _fit(self, params: Any) -> None:
+        """Say which of the parameters of a group cannot be stepped."""
+        several = params if isinstance(params, Iterable) and not isinstance(params, Tensor) else [params]
+        for i, entry in enumerate(several):
+            tensor = entry[1] if isinstance(entry, tuple) and len(entry) == 2 else entry
+            if not isinstance(tensor, Tensor):
+                raise WonderlandError(f"{self._owner()}: params[{i}] must be a tensor, not {tensor!r}.")
+            if not tensor.is_floating_point() and not tensor.is_complex():
+                raise WonderlandError(f"{self._owner()}: params[{i}] holds {tensor.dtype}, which has no gradient.")
+            if not tensor.is_leaf:
+                raise WonderlandError(
+                    f"{self._owner()}: params[{i}] was computed from other tensors: give these, or detach it first."
+                )
+
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Further parameters, with options of their own where they differ."""
+        if not isinstance(param_group, dict) or "params" not in param_group:
+            raise WonderlandError(f"{self._owner()}: a group must be a dict with params in it, not {param_group!r}.")
+        if not isinstance(param_group["params"], Tensor):
+            param_group = {**param_group, "params": self._listed(param_group["params"])}
+        self._fit(param_group["params"])
         check(self._owner(), {name: value for name, value in param_group.items() if name not in _GATHERED})
         super().add_param_group(param_group)
 
@@ -108,8 +137,21 @@ class Optimizer(torch.optim.Optimizer):
             )
         return gradient
 
+    def _matching(self, saved: Any) -> None:
+        """Say why a saved state is none of an optimizer with these groups."""
+        groups = saved.get("param_groups") if isinstance(saved, dict) else None
+        if not isinstance(groups, list) or not isinstance(saved.get("state"), dict):
+            raise WonderlandError(f"{self._owner()}: a saved state has 'state' and 'param_groups'; this has not.")
+        theirs, ours = ([len(group["params"]) for group in each] for each in (groups, self.param_groups))
+        if theirs != ours:
+            raise WonderlandError(
+                f"{self._owner()}: the saved state has groups of {theirs} tensors, and this optimizer of {ours}: "
+                "build it for the same model with the same groups."
+            )
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a saved state: of this optimizer, or of torch's under the same name."""
+        self._matching(state_dict)
         super().load_state_dict(state_dict)
         for parameter, state in self.state.items():
             for name, value in list(state.items()):

@@ -46,8 +46,15 @@ def piecewise(
     >>> [piecewise(step, 8) for step in (0, 4, 6)]
     [1.0, 0.1, 0.01]
     """
-    if len(at) != len(factors) or list(at) != sorted(at):
+    if (
+        not isinstance(at, Sequence)
+        or not isinstance(factors, Sequence)
+        or len(at) != len(factors)
+        or list(at) != sorted(at)
+    ):
         raise WonderlandError(f"piecewise: at must rise and be as long as factors, not {at!r} and {factors!r}.")
+    for share in at:
+        _share("piecewise", "at", share)
     return [1.0, *factors][bisect_right([share * steps for share in at], step)]
 
 
@@ -104,6 +111,8 @@ def multi_step(step: int, steps: int, *, at: Sequence[int] = (), alpha: float = 
     [1.0, 0.5, 0.25]
     """
     _share("multi_step", "alpha", alpha)
+    if not isinstance(at, Sequence):
+        raise WonderlandError(f"multi_step: at must be a list of steps such as (100, 200), not {at!r}.")
     return float(alpha ** sum(mark <= step for mark in at))
 
 
@@ -161,8 +170,9 @@ class Plateau:
         self.best, self.bad, self.factor = math.inf, 0, 1.0
 
     def report(self, measure: float) -> None:
-        """Say how it went: smaller is better."""
-        better = measure < self.best - abs(self.best) * self.threshold if math.isfinite(self.best) else True
+        """Say how it went: smaller is better, and NaN is no fall."""
+        least = self.best - abs(self.best) * self.threshold if math.isfinite(self.best) else self.best
+        better = measure < least
         self.best, self.bad = (measure, 0) if better else (self.best, self.bad + 1)
         if self.bad > self.patience:
             self.factor, self.bad = max(self.floor, self.factor * self.alpha), 0
@@ -185,7 +195,7 @@ def plot(schedule: Schedule, steps: int, *, width: int = 420, height: int = 160)
     >>> plot(cosine, 100).startswith("<svg")
     True
     """
-    if steps < 1:
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise WonderlandError(f"plot: steps must be a whole number of at least 1, not {steps!r}.")
     marks = sorted({round(i * (steps - 1) / 400) for i in range(401)})
     values = [schedule(step, steps) for step in marks]
@@ -207,10 +217,14 @@ def plot(schedule: Schedule, steps: int, *, width: int = 420, height: int = 160)
 
 
 def _share(owner: str, name: str, value: float) -> None:
-    if not 0 <= value <= 1:
+    if not _number(value) or not 0 <= value <= 1:
         raise WonderlandError(f"{owner}: {name} must be between 0 and 1, not {value!r}.")
 
 
 def _at_least(owner: str, name: str, value: float) -> None:
-    if not 0 <= value < math.inf:
+    if not _number(value) or not 0 <= value < math.inf:
         raise WonderlandError(f"{owner}: {name} must be a finite number of at least 0, not {value!r}.")
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

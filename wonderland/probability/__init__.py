@@ -23,7 +23,7 @@ from wonderland.probability.likelihood import (
     maximise,
     negative_log_likelihood,
 )
-from wonderland.probability.monte_carlo import Estimate, average, expectation, sampled_kl
+from wonderland.probability.monte_carlo import Estimate, average, expectation, predictive_average, sampled_kl
 from wonderland.probability.naive_bayes import (
     BernoulliNaiveBayes,
     GaussianNaiveBayes,
@@ -68,6 +68,7 @@ __all__ = [
     "neighbour_entropy",
     "neighbour_information",
     "pointwise_mutual_information",
+    "predictive_average",
     "proportion_interval",
     "quality",
     "quantile",

@@ -1,5 +1,6 @@
 """Monte Carlo: expectations as averages over samples, with the error that they carry."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -85,3 +86,22 @@ def sampled_kl(p: Distribution, q: Distribution, draws: int = 10_000) -> Estimat
         return p.log_prob(x) - q.log_prob(x)
 
     return expectation(log_ratio, p, draws)
+
+
+def predictive_average(log_probabilities: Tensor) -> Tensor:
+    r"""What k models, drawn from a posterior, say together: the mean of their probabilities, as a logarithm.
+
+    .. math:: \log p(y | x) = \log \frac1k \sum_i p(y | f_i(x)), \qquad f_i \sim p(f | S)
+
+    Probabilities are averaged, not logits, and the posterior's density does not appear again, since the draws have it in
+    them already (the book prints it once more). Shapes: (k, ...) -> (...). Book: Alice 3.3 (E.3.9-E.3.10).
+
+    >>> predictive_average(torch.tensor([[0.5, 0.5], [0.9, 0.1]]).log()).exp()
+    tensor([0.7000, 0.3000])
+    """
+    if not isinstance(log_probabilities, Tensor) or log_probabilities.dim() < 1 or not len(log_probabilities):
+        raise WonderlandError("`log_probabilities` has to be a tensor with the models first, one at least.")
+    if bool((log_probabilities > 1e-4).any()) and not log_probabilities.is_complex():
+        high = float(log_probabilities.max())
+        raise WonderlandError(f"`log_probabilities` holds {high:g}: a logarithm of a probability is at most 0.")
+    return torch.logsumexp(log_probabilities, 0) - math.log(len(log_probabilities))

@@ -137,3 +137,11 @@ class GaussianWeights:
     def posterior(self) -> MultivariateNormal:
         """The belief as a distribution."""
         return MultivariateNormal(self.mean, precision_matrix=self.precision)
+
+    def predictive(self, X: Numbers) -> Normal:
+        r"""The targets of new rows, all weights taken together: :math:`N(X \mu, x^\top \Lambda^{-1} x + \sigma^2)`. (n, c) -> (n,)."""
+        rows = numbers("X", X, 2)
+        if rows.shape[1] != len(self.shift):
+            raise WonderlandError(f"`X` has {rows.shape[1]} columns for {len(self.shift)} weights.")
+        spread = (rows * torch.linalg.solve(self.precision, rows.T).T).sum(1)
+        return Normal(rows @ self.mean, (spread + self.noise).sqrt())

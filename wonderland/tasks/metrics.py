@@ -1,4 +1,4 @@
-"""Metrics on numpy arrays: labels first, predictions second, one number back."""
+"""Metrics on arrays and lists: labels first, predictions second, one number back."""
 
 import math
 from collections import Counter
@@ -10,34 +10,36 @@ from numpy import ndarray
 
 from wonderland.core import WonderlandError
 
+Values = ndarray | Sequence[Any]
 
-def accuracy(y: ndarray, predicted: ndarray) -> float:
+
+def accuracy(y: Values, predicted: Values) -> float:
     """Share of rows with the right class.
 
     >>> accuracy(np.array([0, 1, 1]), np.array([0, 1, 0]))
     0.6666666666666666
     """
-    _alike(y, predicted, "predicted")
+    y, predicted = _alike(y, predicted, "predicted")
     return float(np.mean(y == predicted))
 
 
-def balanced_accuracy(y: ndarray, predicted: ndarray) -> float:
+def balanced_accuracy(y: Values, predicted: Values) -> float:
     """Mean over the classes that occur of the share found: every class counts alike, however rare.
 
     >>> balanced_accuracy(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))
     0.5
     """
-    _alike(y, predicted, "predicted")
+    y, predicted = _alike(y, predicted, "predicted")
     return float(np.mean([np.mean(predicted[y == label] == label) for label in np.unique(y)]))
 
 
-def log_loss(y: ndarray, log_probabilities: ndarray) -> float:
+def log_loss(y: Values, log_probabilities: Values) -> float:
     """Mean of -log p(true class), in nats. Shapes: y (n,), log-probabilities (n, c)."""
-    _labels(y, log_probabilities)
+    y, log_probabilities = _labels(y, log_probabilities)
     return float(-np.mean(log_probabilities[np.arange(len(y)), y]))
 
 
-def auroc(y: ndarray, scores: ndarray) -> float | None:
+def auroc(y: Values, scores: Values) -> float | None:
     r"""Probability that a random positive scores above a random negative, ties counted half.
 
     .. math:: \frac{\sum_{i: y_i = 1} r_i - n_1 (n_1 + 1) / 2}{n_1 n_0}, \qquad r_i \text{ the rank of score } i
@@ -47,7 +49,7 @@ def auroc(y: ndarray, scores: ndarray) -> float | None:
     >>> auroc(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]))
     0.75
     """
-    _alike(y, scores, "scores")
+    y, scores = _alike(y, scores, "scores")
     positive = np.asarray(y, bool)
     ones, zeros = int(positive.sum()), int((~positive).sum())
     if not ones or not zeros:
@@ -57,8 +59,9 @@ def auroc(y: ndarray, scores: ndarray) -> float | None:
     return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * zeros))
 
 
-def macro_auroc(y: ndarray, probabilities: ndarray) -> float | None:
+def macro_auroc(y: Values, probabilities: Values) -> float | None:
     """Mean over classes of each class against the rest; two classes give the usual binary number."""
+    y, probabilities = _labels(y, probabilities)
     if probabilities.shape[1] == 2:
         return auroc(y == 1, probabilities[:, 1])
     found = [auroc(y == label, probabilities[:, label]) for label in range(probabilities.shape[1])]
@@ -66,50 +69,50 @@ def macro_auroc(y: ndarray, probabilities: ndarray) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def mae(y: ndarray, predicted: ndarray) -> float:
+def mae(y: Values, predicted: Values) -> float:
     """Mean absolute error."""
-    _alike(y, predicted, "predicted")
+    y, predicted = _alike(y, predicted, "predicted")
     return float(np.mean(np.abs(y - predicted)))
 
 
-def rmse(y: ndarray, predicted: ndarray) -> float:
+def rmse(y: Values, predicted: Values) -> float:
     """Root of the mean squared error."""
-    _alike(y, predicted, "predicted")
+    y, predicted = _alike(y, predicted, "predicted")
     return float(np.sqrt(np.mean(np.square(y - predicted))))
 
 
-def r2(y: ndarray, predicted: ndarray) -> float | None:
+def r2(y: Values, predicted: Values) -> float | None:
     """Share of the variance explained; None where the target does not vary."""
-    _alike(y, predicted, "predicted")
+    y, predicted = _alike(y, predicted, "predicted")
     total = float(np.sum(np.square(y - np.mean(y))))
     return 1 - float(np.sum(np.square(y - predicted))) / total if total > 0 else None
 
 
-def confusion(y: ndarray, predicted: ndarray, classes: int) -> ndarray:
+def confusion(y: Values, predicted: Values, classes: int) -> ndarray:
     """Counts (true class, predicted class).
 
     >>> confusion(np.array([0, 1, 1]), np.array([0, 1, 0]), 2).tolist()
     [[1, 0], [1, 1]]
     """
-    _alike(y, predicted, "predicted")
+    y, predicted = _alike(y, predicted, "predicted")
     for name, found in (("y", y), ("predicted", predicted)):
-        wrong = np.asarray(found)[(np.asarray(found) < 0) | (np.asarray(found) >= classes)]
+        wrong = found[(found < 0) | (found >= classes)]
         if len(wrong):
             raise WonderlandError(f"{name} holds the label {wrong[0]}, and the classes are 0 to {classes - 1}.")
     return np.bincount(y * classes + predicted, minlength=classes * classes).reshape(classes, classes)
 
 
-def zero_one(y: ndarray, scores: ndarray) -> float:
+def zero_one(y: Values, scores: Values) -> float:
     """Share of wrong signs, for classes -1 and +1; a score of 0 decides nothing, and is wrong. Book: Alice 3.2.
 
     >>> zero_one(np.array([1, -1, 1]), np.array([0.3, 2.0, 0.0]))
     0.6666666666666666
     """
-    _alike(y, scores, "scores")
+    y, scores = _alike(y, scores, "scores")
     return float(np.mean(np.sign(scores) != y))
 
 
-def top_k_error(y: ndarray, scores: ndarray, k: int = 5) -> float:
+def top_k_error(y: Values, scores: Values, k: int = 5) -> float:
     """Share of rows whose class is not among the k with the highest scores; of equal scores the lower class comes first.
 
     Shapes: y (n,), scores (n, c). Book: Alice 9.1.
@@ -117,7 +120,7 @@ def top_k_error(y: ndarray, scores: ndarray, k: int = 5) -> float:
     >>> top_k_error(np.array([2, 0]), np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]), k=2)
     1.0
     """
-    _labels(y, scores)
+    y, scores = _labels(y, scores)
     if not 1 <= k <= scores.shape[1]:
         raise WonderlandError(f"top_k_error takes a k from 1 to the {scores.shape[1]} classes, not {k}.")
     own = scores[np.arange(len(y)), y][:, None]
@@ -126,7 +129,7 @@ def top_k_error(y: ndarray, scores: ndarray, k: int = 5) -> float:
     return float(np.mean(rank >= k))
 
 
-def precision_recall_f1(y: ndarray, predicted: ndarray, positive: Any = 1) -> tuple[float, float, float]:
+def precision_recall_f1(y: Values, predicted: Values, positive: Any = 1) -> tuple[float, float, float]:
     r"""Precision, recall and their harmonic mean for one class against the rest; 0 where one has nothing to count.
 
     .. math:: P = \frac{TP}{TP + FP}, \qquad R = \frac{TP}{TP + FN}, \qquad F_1 = \frac{2 TP}{2 TP + FP + FN}
@@ -134,7 +137,7 @@ def precision_recall_f1(y: ndarray, predicted: ndarray, positive: Any = 1) -> tu
     >>> precision_recall_f1(np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0]))
     (0.5, 0.5, 0.5)
     """
-    _alike(y, predicted, "predicted")
+    y, predicted = _alike(y, predicted, "predicted")
     true, found = y == positive, predicted == positive
     hits, named, wanted = int((true & found).sum()), int(found.sum()), int(true.sum())
     return (
@@ -144,7 +147,7 @@ def precision_recall_f1(y: ndarray, predicted: ndarray, positive: Any = 1) -> tu
     )
 
 
-def macro_f1(y: ndarray, predicted: ndarray) -> float:
+def macro_f1(y: Values, predicted: Values) -> float:
     """Mean of F1 over the classes that occur, in the truth or in the predictions.
 
     >>> macro_f1(np.array([0, 0, 1]), np.array([0, 0, 0]))
@@ -154,7 +157,7 @@ def macro_f1(y: ndarray, predicted: ndarray) -> float:
     return float(np.mean([precision_recall_f1(y, predicted, label)[2] for label in classes]))
 
 
-def average_precision(y: ndarray, scores: ndarray) -> float | None:
+def average_precision(y: Values, scores: Values) -> float | None:
     r"""Precision at each positive, read down the scores, on average; rows of one score are read together.
 
     .. math:: \sum_k (R_k - R_{k-1}) P_k
@@ -164,7 +167,7 @@ def average_precision(y: ndarray, scores: ndarray) -> float | None:
     >>> average_precision(np.array([1, 0, 1]), np.array([0.9, 0.8, 0.7]))
     0.8333333333333333
     """
-    _alike(y, scores, "scores")
+    y, scores = _alike(y, scores, "scores")
     positive = np.asarray(y, bool)
     if not positive.any():
         return None
@@ -175,17 +178,17 @@ def average_precision(y: ndarray, scores: ndarray) -> float | None:
     return float(np.sum(np.diff(hits, prepend=0) / hits[-1] * hits / rows))
 
 
-def brier(y: ndarray, probabilities: ndarray) -> float:
+def brier(y: Values, probabilities: Values) -> float:
     """Squared distance of the probabilities (n, c) from the truth, summed over classes, the mean over rows.
 
     >>> brier(np.array([0]), np.array([[0.5, 0.5]]))
     0.5
     """
-    _labels(y, probabilities)
+    y, probabilities = _labels(y, probabilities)
     return float(np.mean(np.sum(np.square(probabilities - np.eye(probabilities.shape[1])[y]), 1)))
 
 
-def perplexity(y: ndarray, log_probabilities: ndarray, mask: ndarray | None = None) -> float:
+def perplexity(y: Values, log_probabilities: Values, mask: Values | None = None) -> float:
     r"""How many equally likely tokens the model hesitates between.
 
     .. math:: \exp\Bigl(-\frac1n \sum_t \log p(y_t)\Bigr)
@@ -199,8 +202,8 @@ def perplexity(y: ndarray, log_probabilities: ndarray, mask: ndarray | None = No
     shown = np.ones(np.shape(y), bool) if mask is None else np.asarray(mask, bool)
     if not shown.any():
         raise WonderlandError("perplexity got no token to look at: the mask hides them all, or there are none.")
-    own, rows = np.asarray(y)[shown], log_probabilities[shown]
-    _labels(own, rows)
+    own, rows = np.asarray(y)[shown], np.asarray(log_probabilities)[shown]
+    own, rows = _labels(own, rows)
     return math.exp(log_loss(own, rows))
 
 
@@ -255,16 +258,25 @@ def _brevity(reference: Sequence[Any], predicted: Sequence[Any]) -> float:
     return math.exp(min(0.0, 1 - len(reference) / len(predicted))) if len(predicted) else 0.0
 
 
-def _alike(y: ndarray, predicted: ndarray, name: str) -> None:
+def _alike(y: Any, predicted: Any, name: str) -> tuple[ndarray, ndarray]:
+    """Both as arrays of one shape, with something in them."""
     if np.shape(y) != np.shape(predicted):
         raise WonderlandError(
             f"y has shape {np.shape(y)} and {name} {np.shape(predicted)}: give both one shape, for nothing is broadcast."
         )
+    if not np.size(y):
+        raise WonderlandError("y is empty, and there is nothing to measure.")
+    return np.asarray(y), np.asarray(predicted)
 
 
-def _labels(y: ndarray, scores: ndarray) -> None:
+def _labels(y: Any, scores: Any) -> tuple[ndarray, ndarray]:
+    """Labels and scores as arrays that fit each other."""
     if np.ndim(y) != 1 or np.ndim(scores) != 2 or len(y) != len(scores):
         raise WonderlandError(f"Labels (n,) meet scores (n, c), not {np.shape(y)} and {np.shape(scores)}.")
-    wrong = np.asarray(y)[(np.asarray(y) < 0) | (np.asarray(y) >= scores.shape[1])]
+    y, scores = np.asarray(y), np.asarray(scores)
+    if not len(y):
+        raise WonderlandError("y is empty, and there is nothing to measure.")
+    wrong = y[(y < 0) | (y >= scores.shape[1]) | (y != np.floor(y))]
     if len(wrong):
         raise WonderlandError(f"y holds the label {wrong[0]}, and the scores have classes 0 to {scores.shape[1] - 1}.")
+    return y.astype(np.int64), scores

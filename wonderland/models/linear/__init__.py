@@ -8,6 +8,7 @@ from wonderland.models.linear.least_squares import LinearFit, least_squares
 from wonderland.models.linear.logistic import LogisticFit, logistic_regression
 from wonderland.models.linear.ridge import ridge_regression
 from wonderland.models.linear.softmax import SoftmaxFit, softmax_regression
+from wonderland.models.linear.synthetic import synthetic
 
 __all__ = [
     "Descent",
@@ -28,4 +29,5 @@ __all__ = [
     "prediction_intervals",
     "ridge_regression",
     "softmax_regression",
+    "synthetic",
 ]

@@ -22,7 +22,7 @@ def orthogonalise(matrix: Tensor, steps: int = 5, *, precision: str = "bfloat16"
     a, b, c = COEFFICIENTS
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.to(getattr(torch, precision))
-    x = x.T if tall else x
+    x = x.T.contiguous() if tall else x  # the same bits as without, sooner
     x = x / x.norm().clamp(min=eps)
     for _ in range(steps):
         gram = x @ x.T
