@@ -1,5 +1,7 @@
 """Truncation rules against the logits processors of transformers, and their equations on small cases."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from transformers.generation import logits_process as theirs
 
 from wonderland.models import generation
 from wonderland.models.generation import rules
+from wonderland.models.generation.sampling import draw
 
 PAIRS = [
     (lambda x: generation.temper(x, 0.7), theirs.TemperatureLogitsWarper(0.7)),
@@ -92,7 +95,24 @@ def test_a_temperature_near_zero_is_greedy():
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from([0.0, 0.0, 0.1, 1.0, 3.0]), min_size=1, max_size=9), st.floats(0, 1, exclude_max=True))
 def test_a_draw_never_has_weight_zero(weights, uniform):
-    from wonderland.models.generation.sampling import draw
-
     (index,) = draw(torch.tensor([weights], dtype=torch.float64), torch.tensor([[uniform]], dtype=torch.float64))
     assert index == -1 if sum(weights) == 0 else weights[index] > 0
+
+
+@pytest.mark.parametrize("vocab", [7, 300, 5000])
+@pytest.mark.parametrize("spread", [0.1, 4.0])
+def test_the_fast_form_draws_from_what_the_rules_leave(vocab, spread):
+    """The same token for the same number, where tokens are laid out from the likeliest on."""
+    options = itertools.product([1.0, 0.6], [None, 1, 5, 100], [None, 0.3, 0.9], [None, 0.2])
+    for temperature, k, p, share in options:
+        sampling = generation.Sampling(temperature, k, p, share)
+        logits = torch.randn(3, vocab, dtype=torch.float64) * spread
+        uniform = torch.rand(3, 1, dtype=torch.float64)
+        chances = sampling.chances(logits)
+        plain = k is None and p is None and share is None
+        order = torch.arange(vocab).expand(3, vocab) if plain else logits.argsort(-1, descending=True)
+        at = draw(chances.gather(1, order), uniform)
+        expected = [int(order[row, place]) for row, place in enumerate(at)]
+        assert sampling.choose(logits, uniform) == expected
+        alone = [sampling.choose(logits[row : row + 1], uniform[row : row + 1])[0] for row in range(3)]
+        assert alone == expected

@@ -156,8 +156,7 @@ class Run:
         with torch.no_grad():
             if self.constraint is not None:
                 logits = self._constrain(logits, slots, step)
-            uniform = None if self.uniforms is None else self.uniforms.at(step).to(logits.device)
-            chosen = self.sampling.choose(logits, uniform, seen)
+            chosen = self.sampling.choose(logits, None if self.uniforms is None else self.uniforms.at(step), seen)
         if min(chosen) < 0:
             for place, (row, token) in enumerate(zip(slots, chosen, strict=True)):
                 if token < 0 and not self.record.ended[row]:

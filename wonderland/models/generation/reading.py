@@ -1,7 +1,5 @@
 """How a model is read while it writes: at rest, without gradients, the last position of each row only."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -10,6 +8,26 @@ from torch import Tensor
 from wonderland.core import WonderlandError
 from wonderland.models.generation.prompts import Prompts
 from wonderland.nn.state import consuming
+
+
+class _Rest:
+    """Modules out of training, and no gradients; a class, because every step enters it."""
+
+    __slots__ = ("_awake", "_before")
+
+    def __init__(self, awake: list[Any]):
+        self._awake = awake
+
+    def __enter__(self) -> None:
+        self._before = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(False)
+        for module in self._awake:
+            module.training = False
+
+    def __exit__(self, *_: Any) -> None:
+        torch._C._set_grad_enabled(self._before)
+        for module in self._awake:
+            module.training = True
 
 
 class Reader:
@@ -31,17 +49,9 @@ class Reader:
         # A head over a large vocabulary costs more than all else: only the last position goes through it.
         self._headless = hasattr(model, "proceed") and hasattr(model, "logits")
 
-    @contextmanager
-    def resting(self) -> Iterator[None]:
+    def resting(self) -> "_Rest":
         """The model as in evaluation, without gradients."""
-        for module in self._awake:
-            module.training = False
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            for module in self._awake:
-                module.training = True
+        return _Rest(self._awake)
 
     def begin(self, prompts: Prompts, state: Any = None) -> tuple[Tensor, Any]:
         """The logits (b, vocab) after each prompt, and the state."""
@@ -60,7 +70,7 @@ class Reader:
     def step(self, tokens: list[int], state: Any, device: Any) -> tuple[Tensor, Any]:
         """The logits (b, vocab) after one token more of each row, and the next state; the state given is used up."""
         with self.resting(), consuming():
-            logits, state = self.model.stream(torch.tensor(tokens, device=device).unsqueeze(1), state)
+            logits, state = self.model.stream(torch.tensor([[token] for token in tokens], device=device), state)
             return logits[:, -1], state
 
     def follow(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:

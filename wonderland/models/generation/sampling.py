@@ -9,6 +9,7 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.models.generation.rules import min_p, penalise, temper, top_k, top_p, typical
+from wonderland.models.generation.truncated import draw_rows
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,10 @@ class Sampling:
         """Logits (..., vocab) after every rule; `seen` (..., vocab) says which tokens stand in the text."""
         if self.penalises and seen is not None:
             logits = penalise(logits, seen, self.repetition_penalty)
-        if self.greedy:
-            return logits
+        return logits if self.greedy else self.without_penalty(logits)
+
+    def without_penalty(self, logits: Tensor) -> Tensor:
+        """The rules after the repetition penalty."""
         logits = temper(logits, self.temperature)
         if self.top_k is not None:
             logits = top_k(logits, self.top_k)
@@ -79,18 +82,26 @@ class Sampling:
 
         -1 stands where nothing can be chosen: a logit is not a number, or none is above -inf.
         """
-        logits = self.adjust(logits, seen)
+        if self.penalises and seen is not None:
+            logits = penalise(logits, seen, self.repetition_penalty)
         if self.greedy:
             best, tokens = logits.max(-1)
             return [
                 token if value > -math.inf else -1 for value, token in zip(best.tolist(), tokens.tolist(), strict=True)
             ]
         assert uniform is not None
-        return draw(logits.softmax(-1, dtype=torch.float64), uniform)
+        if self.typical is not None:
+            return draw(self.without_penalty(logits).softmax(-1, dtype=torch.float64), uniform)
+        # A copy in float64, because it is written to.
+        scaled = logits.to("cpu", torch.float64, copy=True)
+        if self.temperature != 1:
+            scaled = temper(scaled, self.temperature)
+        return draw_rows(scaled.numpy(), uniform.numpy(), self.top_k, self.top_p, self.min_p)
 
 
 def draw(chances: Tensor, uniform: Tensor) -> list[int]:
     """Indices drawn from rows of weights (b, n) by inverting their cumulative sum at `uniform` (b, 1); -1 for NaN."""
+    uniform = uniform.to(chances.device)
     reached = chances.cumsum(-1)
     total = reached[:, -1:]
     # The first index whose sum lies above: never one of weight 0.

@@ -187,8 +187,9 @@ def test_nesting_is_bounded():
         ({"type": "strnig"}, "The schema has the type 'strnig': types are object, array, string, number, integer, boolean, null. "
          "Did you mean 'string'?"),
         ({"type": "string", "maxlength": 3}, "The schema has the keyword 'maxlength', which is not understood here. "
-         "Did you mean 'maxLength' or 'minLength' or 'maxItems'?"),
-        ({"type": "array", "uniqueItems": True}, "The schema has the keyword 'uniqueItems', which is not understood here."),
+         "Did you mean 'maxLength' or 'minLength'?"),
+        ({"type": "array", "uniqueItems": True}, "The schema has the keyword 'uniqueItems', which is not understood here. "
+         "Did you mean 'minItems' or 'items'?"),
         ({"oneOf": [{}]}, "The schema has the keyword 'oneOf', which is not understood here. Did you mean 'anyOf'?"),
         ({"type": "object", "properties": {"a": {"format": "date"}}},
          "Property 'a' of the schema has the keyword 'format', which is not understood here."),
@@ -198,7 +199,7 @@ def test_nesting_is_bounded():
         ({"anyOf": [{}], "type": "string"}, "The schema has anyOf together with type: give one of them."),
         ({"anyOf": []}, "The schema has an anyOf that is not a list of schemas."),
         ({"enum": []}, "The schema has an enum that is not a list of values."),
-        ({"const": float("nan")}, "The schema names a value that JSON cannot write: Out of range float values are not JSON compliant: nan."),
+        ({"const": float("nan")}, "The schema names a value that JSON cannot write."),
         (False, "The schema allows no value at all."),
         ({"type": "integer", "minimum": 3, "maximum": 2}, "The schema allows no value at all."),
         ({"type": "number", "minimum": 0.5}, "The schema bounds a number by 0.5: bounds are whole numbers, at most 1,000,000,000 from 0."),

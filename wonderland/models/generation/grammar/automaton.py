@@ -98,17 +98,15 @@ class _Nodes:
 
     def _characters(self, part: Chars, start: int) -> int:
         end = self.new()
+        # Ends of characters are shared: most of Unicode ends in the same ranges of bytes.
         tails: dict[tuple, int] = {(): end}
-
-        def lead(rest: tuple) -> int:
-            # Ends of characters are shared: most of Unicode ends in the same ranges of bytes.
-            if rest not in tails:
-                tails[rest] = self.new()
-                self.moves[tails[rest]].append((*rest[0], lead(rest[1:])))
-            return tails[rest]
-
         for spelled in utf8(part.ranges):
-            self.moves[start].append((*spelled[0], lead(spelled[1:])))
+            for at in range(len(spelled) - 1, 0, -1):
+                rest = spelled[at:]
+                if rest not in tails:
+                    tails[rest] = self.new()
+                    self.moves[tails[rest]].append((*rest[0], tails[rest[1:]]))
+            self.moves[start].append((*spelled[0], tails[spelled[1:]]))
         return end
 
     def _times(self, part: Times, start: int) -> int:
@@ -184,21 +182,8 @@ def _determine(nodes: _Nodes, end: int) -> Automaton:
     )
     kinds = np.searchsorted(cuts, np.arange(256), side="right") - 1
     moves = [[(int(kinds[low]), int(kinds[high]), target) for low, high, target in own] for own in nodes.moves]
-    reach: dict[int, frozenset[int]] = {}
-
-    def reached(node: int) -> frozenset[int]:
-        """The nodes with moves, and the end, that are reached without taking a byte."""
-        if node not in reach:
-            seen, open_ = {node}, [node]
-            while open_:
-                for target in nodes.free[open_.pop()]:
-                    if target not in seen:
-                        seen.add(target)
-                        open_.append(target)
-            reach[node] = frozenset(one for one in seen if moves[one] or one == end)
-        return reach[node]
-
-    start = reached(0)
+    reached = _reached(nodes.free, {node for node, own in enumerate(moves) if own} | {end})
+    start = reached[0]
     states, order = {start: 0}, [start]
     joined: dict[frozenset[int], int] = {}
     rows, work = [], 0
@@ -213,7 +198,7 @@ def _determine(nodes: _Nodes, end: int) -> Automaton:
         for found in targets:
             key = frozenset(found)
             if key not in joined:
-                whole = frozenset().union(*(reached(node) for node in key)) if key else frozenset()
+                whole = frozenset().union(*(reached[node] for node in key)) if key else frozenset()
                 work += len(whole)
                 if whole and whole not in states:
                     states[whole] = len(order)
@@ -224,6 +209,20 @@ def _determine(nodes: _Nodes, end: int) -> Automaton:
         _bound(len(order), work)
     accepting = np.array([end in state for state in order])
     return _trim(kinds, np.array(rows), accepting)
+
+
+def _reached(free: list[list[int]], wanted: set[int]) -> list[frozenset[int]]:
+    """For each node, those wanted that are reached from it without taking a byte."""
+    found = []
+    for node in range(len(free)):
+        seen, open_ = {node}, [node]
+        while open_:
+            for target in free[open_.pop()]:
+                if target not in seen:
+                    seen.add(target)
+                    open_.append(target)
+        found.append(frozenset(seen & wanted))
+    return found
 
 
 def _bound(states: int, work: int) -> None:

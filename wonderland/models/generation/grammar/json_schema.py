@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from wonderland.core import WonderlandError, nearest
@@ -46,7 +46,7 @@ _KNOWN = ("type", *_FORMS, *sorted({word for words in KEYWORDS.values() for word
 _DEEPEST = 40
 
 
-def json_schema(schema: Any, pieces: Sequence[bytes], *, depth: int = 3) -> Constraint:
+def json_schema(schema: Any, pieces: Any, *, depth: int = 3) -> Constraint:
     """Only texts that are valid JSON for a schema; what a model writes is parsed and validated without a failure.
 
     Understood: `type` (one or several), `properties`, `required`, `additionalProperties`, `items`, `minItems`, `maxItems`,
@@ -281,8 +281,8 @@ def _constant(value: Any, where: str) -> Expression:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
         text.encode()
-    except (TypeError, ValueError) as error:
-        raise WonderlandError(f"{_big(where)} names a value that JSON cannot write: {str(error)[:80]}.") from None
+    except (TypeError, ValueError):
+        raise WonderlandError(f"{_big(where)} names a value that JSON cannot write.") from None
     return literal(text)
 
 

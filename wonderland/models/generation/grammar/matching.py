@@ -16,7 +16,7 @@ from wonderland.models.generation.grammar.regex import parse
 _NEVER = np.iinfo(np.int32).max // 2
 
 
-def matching(pattern: str, pieces: Sequence[bytes]) -> Constraint:
+def matching(pattern: str, pieces: Any) -> Constraint:
     r"""Only texts that a regular expression matches from end to end; see `grammar.regex` for what is understood.
 
     `pieces` are the bytes that each token writes (a tokenizer's `pieces()`); tokens that write nothing are never chosen. A
@@ -42,7 +42,7 @@ class Matching(Constraint):
 
     start = 0
 
-    def __init__(self, automaton: Automaton, pieces: Sequence[bytes]):
+    def __init__(self, automaton: Automaton, pieces: Any):
         self.pieces, self._automaton = _checked(pieces), automaton
         self._others: dict[frozenset[int], Matching] = {}
         self._tree()

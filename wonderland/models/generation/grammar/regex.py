@@ -10,7 +10,7 @@ matches here matches for Python with and without `re.ASCII`, and for JSON Schema
 """
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from wonderland.core import WonderlandError
 from wonderland.models.generation.grammar.characters import (
@@ -41,7 +41,7 @@ class _Set:
         return _Set(complement(self.possible), complement(self.certain))
 
 
-def parse(pattern: str, *, search: bool = False) -> Expression:
+def parse(pattern: Any, *, search: bool = False) -> Expression:
     r"""The texts that an expression matches from end to end; with `search`, those in which it is found somewhere.
 
     >>> parse("a|b")
