@@ -31,7 +31,7 @@ def about(words: str, measured: float, stated: float, within: float) -> Claim:
 
 def below(words: str, measured: float, bound: float) -> Claim:
     """A number that stays below a bound."""
-    return Claim(f"{words}: below {bound:g}", f"{measured:.3g}", measured < bound)
+    return Claim(f"{words}: below {bound:g}", f"{measured:.5g}", measured < bound)
 
 
 def above(words: str, measured: float, bound: float) -> Claim:
