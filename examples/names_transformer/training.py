@@ -59,7 +59,9 @@ def train(words: list[str], *, seed: int, steps: int = STEPS):
     best, kept, curve = float("inf"), {}, []
     for step in range(steps):
         picked = torch.randint(len(x), (BATCH,))
-        loss = _loss(model, x[picked], y[picked])
+        # Columns after the longest name of the batch are asked for nothing.
+        wide = int((y[picked] >= 0).sum(1).max())
+        loss = _loss(model, x[picked, :wide], y[picked, :wide])
         update.zero_grad()
         loss.backward()
         update.step()

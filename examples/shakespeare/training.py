@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland import optim
+from wonderland.core import WonderlandError
 from wonderland.models import Decoder
 from wonderland.nn import MLP, Attention, LayerNorm, Learned, Rotary, initialise
 
@@ -16,9 +17,12 @@ BLOCK, BATCH, STEPS = 64, 12, 2000
 def encode(text: str) -> tuple[Tensor, list[str]]:
     """Letters as numbers, in the order of their codes, and the letters themselves.
 
-    >>> encode("abca")
+    >>> tokens, letters = encode("abc" * 1000)
+    >>> tokens[:4], letters
     (tensor([0, 1, 2, 0]), ['a', 'b', 'c'])
     """
+    if len(text) < 20 * BLOCK:
+        raise WonderlandError(f"The text has {len(text):,} letters, and at least {20 * BLOCK:,} are needed.")
     letters = sorted(set(text))
     numbers = {letter: number for number, letter in enumerate(letters)}
     return torch.tensor([numbers[letter] for letter in text]), letters

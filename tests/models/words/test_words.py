@@ -229,4 +229,8 @@ def test_errors_speak(call, sentence):
 def test_they_survive_json():
     for spec in (Word2Vec.spec(vocab=5, tree=[1, 2, 3, 4, 5]), GloVe.spec(vocab=5), FastText.spec(words=["a", "b"])):
         assert Spec.from_json(spec.to_json()) == spec
-        spec.build()
+        with torch.device("meta"):
+            outline = spec.build().state_dict()
+        assert {name: value.shape for name, value in spec.build().state_dict().items()} == {
+            name: value.shape for name, value in outline.items()
+        }

@@ -51,7 +51,9 @@ class Word2Vec(Part, nn.Module):
         self.outward = nn.Embedding(vocab if tree is None else vocab - 1, dim)
         nn.init.uniform_(self.inward.weight, -0.5 / dim, 0.5 / dim)
         nn.init.zeros_(self.outward.weight)
-        found = None if tree is None else huffman(torch.tensor(list(tree)))
+        # A model may be outlined without memory, and its tree still has to be known.
+        with torch.device("cpu"):
+            found = None if tree is None else huffman(torch.tensor(list(tree)))
         self.register_buffer("nodes", None if found is None else found.nodes, persistent=False)
         self.register_buffer("turns", None if found is None else found.turns, persistent=False)
 
