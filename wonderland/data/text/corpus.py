@@ -183,6 +183,8 @@ def write_parts(
     """Every part as a token file in the corpus's home; files that are there and whole are used again."""
     corpus.home.mkdir(parents=True, exist_ok=True)
     mark = hashlib.sha256(f"{corpus.fingerprint} {tokenizer.digest} {shares} {seed}".encode()).hexdigest()
+    for torn in corpus.home.glob(".*.safetensors.*"):  # of a process that was killed while it wrote
+        torn.unlink(missing_ok=True)
     files = {}
     for name in PARTS:
         path = corpus.home / f"{name}.safetensors"
