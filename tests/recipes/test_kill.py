@@ -73,6 +73,22 @@ def test_thirty_kills_of_a_table(tmp_path):
     killed_and_continued(tmp_path, table(tmp_path), 30, "--steps", 400, span=0.8)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["corpus", "pairs", "text"])
+def test_twelve_kills_of_text(tmp_path, kind):
+    from tests.recipes.test_pairs import pairs
+    from tests.texts import labelled, rhyme
+
+    path = tmp_path / ("a.txt" if kind == "corpus" else "a.csv")
+    if kind == "corpus":
+        path.write_text(rhyme(300))
+    elif kind == "pairs":
+        pairs(120).to_csv(path, index=False)
+    else:
+        pd.DataFrame(labelled(300), columns=["label", "text"]).to_csv(path, index=False)
+    killed_and_continued(tmp_path, path, 12, "--steps", 150, "--kind", kind, span=0.9)
+
+
 def test_a_polite_stop_says_how_to_go_on(tmp_path):
     out = tmp_path / "run"
     process = subprocess.Popen(

@@ -76,7 +76,7 @@ def test_what_a_source_is_taken_for(tmp_path):
     assert kind_of("e.txt", "".join(f"{i % 3} {text}\n" for i, (_, text) in enumerate(pairs))) == "text"
     assert kind_of("f.txt", "\n".join(text for _, text in pairs)) == "corpus"
     assert kind_of("g.txt", "a,b\n" + "1,2\n3,2\n5,4\n1,4\n" * 30) == "table"
-    assert kind_of("h.txt", "a b\n" + "1 2\n3 4\n" * 30) == "table"
+    assert kind_of("h.txt", "a b\n" + "1 2\n3 2\n5 4\n1 4\n" * 30) == "table"
     assert kind_of("i.txt", "One line, with a comma, and no end") == "corpus"
     assert kind_of("j.txt", "漢字的文字。" * 50) == "corpus"
     assert kind_of("k.md", "# Title\n\nSome words, some more.\n" * 9) == "corpus"

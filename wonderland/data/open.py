@@ -67,7 +67,7 @@ def open(
     >>> len(data), data.task, data.classes
     (150, 'multiclass', ['setosa', 'versicolor', 'virginica'])
     """
-    text = _text(source, kind, task, lines, column, strict)
+    text = _text(source, kind, task, lines, column, strict, test)
     if text is not None:
         _only_text(
             text, {"target": target, "group": group, "time": time, "keep": keep, "drop": drop, "size": size}, test
@@ -117,7 +117,9 @@ def open(
     return _images(found, options, size)
 
 
-def _text(source: Any, kind: str | None, task: str | None, lines: bool, column: str | None, strict: bool) -> Any:
+def _text(
+    source: Any, kind: str | None, task: str | None, lines: bool, column: str | None, strict: bool, test: Any
+) -> Any:
     """A corpus, or texts that are not in a table; None where the other roads look."""
     if kind not in (None, "table", "text", "corpus", "pairs"):
         kinds = ("table", "text", "corpus", "pairs")
@@ -135,7 +137,8 @@ def _text(source: Any, kind: str | None, task: str | None, lines: bool, column: 
     if found == "folders":
         return Texts.from_folder(path, strict=strict)
     if found == "labelled":
-        return Texts.from_lines(path, strict=strict, task=task)
+        other = Path(test).expanduser() if isinstance(test, str | Path) and _exists(Path(test).expanduser()) else None
+        return Texts.from_lines(path, strict=strict, task=task, test=other)
     if found == "corpus" and kind is None and column is None:
         return Corpus.open(path, strict=strict)
     if found == "corpus" and kind == "text":
@@ -155,8 +158,10 @@ def _only_text(text: Dataset, options: dict[str, Any], test: Any) -> None:
         if value:
             where = "images" if option == "size" else "a table"
             raise WonderlandError(f"{option} is for {where}; {text.name} is text.")
-    if test is not None:
-        raise WonderlandError("A test set of its own is for tables; texts from files are split by themselves.")
+    if test is not None and text.test_rows is None:
+        raise WonderlandError(
+            "A test set of its own is for tables and labelled lines; texts from files are split by themselves."
+        )
 
 
 def _join(found: Source, test: Source) -> np.ndarray:

@@ -26,6 +26,7 @@ from wonderland.trust.language import TokenTrust
 from wonderland.understand import cost
 
 LEAST = 8
+MEASURED = 200_000  # tokens of a part that trust looks at
 JUDGED = 10_000  # tokens of the validation part that an evaluation looks at
 
 
@@ -108,9 +109,13 @@ class LanguagePlan:
     def trusted(self, model: nn.Module, level: float) -> dict[str, Any]:
         """Temperature, scores, and what the test part says of them."""
         logits = self.logits(model)
-        trust = TokenTrust.fit(logits, self.part("validation"), self.part("calibration"), level)
-        test = self.parts.files["test"]
-        measured = trust.measure(self.task, logits, self.part("test"), int(test.bytes[-1]))
+        trust = TokenTrust.fit(logits, self.part("validation", MEASURED), self.part("calibration", MEASURED), level)
+        test, batches = self.parts.files["test"], self.part("test", MEASURED)
+        # A part of a few huge documents may be larger than what is measured: the bytes of what is.
+        size = int(test.bytes[-1])
+        if len(test) > MEASURED:
+            size = round(size * sum(int((y != -100).sum()) for _, y in batches) / len(test))
+        measured = trust.measure(self.task, logits, batches, size)
         return trust.to_json() | {"measured": {"test": measured}}
 
     def about(self) -> dict[str, Any]:

@@ -31,6 +31,7 @@ def language_facts(run: LanguageRun, plan: LanguagePlan) -> dict[str, Any]:
         "kind": "text",
         "task": "language modelling",
         "noun": "tokens",
+        "choices": "tokens",
         "rows": sum(len(file) for file in plan.parts.files.values()),
         "verdict": verdict(measured),
         "metrics": {"test": measured["metrics"]},

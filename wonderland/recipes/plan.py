@@ -242,7 +242,8 @@ def measured(plan: Any, request: Request) -> None:
         steps = steps_within(request.budget, plan.step(), fresh(plan), batches, plan.evaluate, every)
         plan.recipe = plan.recipe.changed(steps=steps)
     if not isinstance(plan, Plan):
-        plan.recipe = plan.recipe.changed(evaluate_every=max(1, steps // LOOKS))
+        # Often enough to draw a curve, seldom enough to cost little beside the steps.
+        plan.recipe = plan.recipe.changed(evaluate_every=max(1, min(20, steps // 6), steps // LOOKS))
 
 
 def fresh(plan: Any) -> State:

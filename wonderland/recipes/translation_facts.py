@@ -25,6 +25,7 @@ def translation_facts(run: TranslationRun, plan: TranslationPlan) -> dict[str, A
         "kind": "text",
         "task": "translation",
         "noun": "pairs",
+        "choices": "tokens",
         "target": dataset.columns[1],
         "rows": len(dataset),
         "verdict": f"BLEU {number(metrics['bleu'])} and chrF {number(metrics['chrf'])} on {number(measured['pairs'])} unseen "

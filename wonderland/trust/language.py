@@ -65,8 +65,7 @@ class TokenTrust:
         mended: list[np.ndarray] = []
         sizes: list[np.ndarray] = []
         held: list[np.ndarray] = []
-        batches = list(batches)
-        for plain, found in zip(look(logits, batches), look(logits, batches, self.temperature, least), strict=True):
+        for plain, found in _twice(logits, batches, self.temperature, least):
             nats -= float(plain.log_probability.sum(dtype=torch.float64))
             after -= float(found.log_probability.sum(dtype=torch.float64))
             right.append(plain.right.numpy())
@@ -132,13 +131,26 @@ def look(logits: Logits, batches: Iterable[Any], temperature: float = 1.0, least
     for x, y in batches:
         with torch.no_grad():
             real = y != -100
-            found = (logits(x)[real].float() / temperature).log_softmax(-1)
-            truth = y[real]
-            own = found.gather(1, truth[:, None])[:, 0]
-            best, place = found.max(1)
-            edge = math.log(least) if least > 0 else -math.inf
-            seen = Look(own, place == truth, best.exp(), (found >= edge).sum(1), own >= edge)
+            seen = _seen(logits(x)[real], y[real], temperature, least)
         yield seen  # outside, or gradients would stay off for whoever reads
+
+
+def _twice(logits: Logits, batches: Iterable[Any], temperature: float, least: float) -> Iterator[tuple[Look, Look]]:
+    """What is seen without and with a temperature, from one reading."""
+    for x, y in batches:
+        with torch.no_grad():
+            real = y != -100
+            found, truth = logits(x)[real], y[real]
+            both = _seen(found, truth, 1.0, 0.0), _seen(found, truth, temperature, least)
+        yield both
+
+
+def _seen(found: Tensor, truth: Tensor, temperature: float, least: float) -> Look:
+    found = (found.float() / temperature).log_softmax(-1)
+    own = found.gather(1, truth[:, None])[:, 0]
+    best, place = found.max(1)
+    edge = math.log(least) if least > 0 else -math.inf
+    return Look(own, place == truth, best.exp(), (found >= edge).sum(1), own >= edge)
 
 
 def sample(logits: Logits, batches: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -36,6 +36,11 @@ def noun(facts: Facts) -> str:
     return str(facts.get("noun") or {"image": "images", "text": "texts"}.get(str(facts.get("kind")), "rows"))
 
 
+def choices(facts: Facts) -> str:
+    """What the sets of a model are made of."""
+    return str(facts.get("choices") or "classes")
+
+
 def unseen(facts: Facts) -> str:
     """The test part in words."""
     rows = unseen_rows(facts)

@@ -23,6 +23,7 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
     mistakes      [{"true", "predicted", "probability", "image": data URI, "path", "row": {column: value}}], the worst
                   first; for regression also "low", "high"
     importance    [{"name", "value", "spread"}] of columns, or a pixel map {"height", "width", "values": flat or rows}
+    choices       "tokens" where sets are made of tokens, else classes
     importance_of  "word" where items are words of texts
     samples       [{"prompt", "text", "temperature"}], what a language model wrote
     neighbours    [{"token", "near": [{"token", "cosine"}]}]

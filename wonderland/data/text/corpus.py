@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wonderland.core import WonderlandError, uniform
+from wonderland.core import WonderlandError, permutation
 from wonderland.data.dataset import Dataset, Encoder, Finding, counted, stop_if_strict
 from wonderland.data.split import PARTS
 from wonderland.data.text.kinds import POINTS, code_points
@@ -100,7 +100,7 @@ class Corpus(Dataset):
     def shares(self, test: float) -> dict[str, float]:
         """How much of the text each part gets: a share, but no more than is needed to measure well."""
         asked = {"validation": 0.05, "calibration": 0.05, "test": test}
-        found = {name: min(share, max(LARGEST[name] / self.letters, 0.01)) for name, share in asked.items()}
+        found = {name: min(share, LARGEST[name] / self.letters) for name, share in asked.items()}
         return {"train": 1 - sum(found.values()), **found}
 
     def part(self, name: str, shares: dict[str, float], seed: int) -> Iterator[tuple[str, bool]]:
@@ -109,16 +109,7 @@ class Corpus(Dataset):
         low, high = edges[PARTS.index(name)], edges[PARTS.index(name) + 1]
         high = 2.0 if name == PARTS[-1] else high
         if self.many:
-            number = -1
-            fresh = True
-            inside = False
-            for piece, ends in self.documents:
-                if fresh:
-                    number += 1
-                    inside = bool(low <= uniform(seed, 0, np.array([number]), 1)[0, 0] < high)
-                fresh = ends
-                if inside:
-                    yield piece, ends
+            yield from self._dealt(name, shares, seed)
             return
         at, first, stop = 0, round(low * self.letters), round(min(high, 1.0) * self.letters)
         for piece, ends in self.documents:
@@ -126,6 +117,23 @@ class Corpus(Dataset):
             at += len(piece)
             if inner:
                 yield inner, ends or at >= stop
+
+    def _dealt(self, name: str, shares: dict[str, float], seed: int) -> Iterator[tuple[str, bool]]:
+        """The documents of a part: a random deal, with at least one document for each; empty ones go nowhere."""
+        home = np.zeros(self.count, np.int8)
+        order, first = permutation(seed, 0, self.count), 0
+        for code, part in enumerate(PARTS[1:], start=1):
+            many = max(1, round(shares[part] * self.count))
+            home[order[first : first + many]] = code
+            first += many
+        wanted, number, held = PARTS.index(name), 0, []
+        for piece, ends in self.documents:
+            if home[min(number, self.count - 1)] == wanted and piece:
+                yield piece, ends
+            held.append(bool(piece))
+            if ends:
+                number += any(held)
+                held = []
 
 
 @dataclass(frozen=True)
@@ -183,6 +191,8 @@ def write_parts(
     """Every part as a token file in the corpus's home; files that are there and whole are used again."""
     corpus.home.mkdir(parents=True, exist_ok=True)
     mark = hashlib.sha256(f"{corpus.fingerprint} {tokenizer.digest} {shares} {seed}".encode()).hexdigest()
+    for torn in corpus.home.glob(".*.safetensors.*"):  # of a process that was killed while it wrote
+        torn.unlink(missing_ok=True)
     files = {}
     for name in PARTS:
         path = corpus.home / f"{name}.safetensors"

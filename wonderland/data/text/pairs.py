@@ -65,7 +65,7 @@ class Pairs(Dataset):
         findings.append(Finding("pairs", name, len(frame), text))
         cells = frame[[read, write]]
         whole = cells.notna().all(axis=1) & (cells.astype(str).apply(lambda one: one.str.strip()) != "").all(axis=1)
-        lost = len(whole) - int(np.asarray(whole).sum())
+        lost = len(cells) - int(np.asarray(whole).sum())
         if lost:
             said = f"{counted(lost, 'row lacks', 'rows lack')} one of the two texts and {'is' if lost == 1 else 'are'} left out."
             findings.append(Finding("missing", name, lost, said))

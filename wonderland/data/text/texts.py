@@ -130,17 +130,26 @@ class Texts(Dataset):
         return _checked(dataset, strict)
 
     @classmethod
-    def from_lines(cls, path: Path, *, strict: bool = False, task: str | None = None) -> "Texts":
-        """Lines that begin with their label."""
+    def from_lines(
+        cls, path: Path, *, strict: bool = False, task: str | None = None, test: Path | None = None
+    ) -> "Texts":
+        """Lines that begin with their label; those of `test` are kept for the test."""
         documents = read_documents(path, lines=True, strict=strict)
         pairs = [line.split(None, 1) for line in documents.documents()]
+        learned = len(pairs)
+        if test is not None:
+            pairs += [line.split(None, 1) for line in read_documents(test, lines=True, strict=strict).documents()]
         frame = pd.DataFrame({"text": [pair[1] if len(pair) > 1 else "" for pair in pairs]})
         frame["label"] = [pair[0].removeprefix("__label__") for pair in pairs]
         text = f"Each line of {path.name} begins with a label: it is read as texts with classes; the kind corpus reads it as plain text."
         findings = [Finding("text", path.name, len(frame), text), *documents.findings]
-        origin = {"path": str(path.absolute()), "options": {"kind": "text"}}
+        origin: dict[str, Any] = {"path": str(path.absolute()), "options": {"kind": "text"}}
+        marked = None
+        if test is not None:
+            marked = np.arange(len(pairs)) >= learned
+            origin["test"] = {"path": str(test.absolute())}
         return cls.from_frame(
-            frame, "text", "label", task=task or "multiclass", strict=strict, name=path.name, origin=origin,
+            frame, "text", "label", task=task or "multiclass", test_rows=marked, strict=strict, name=path.name, origin=origin,
             findings=findings, said=False,
         )  # fmt: skip
 

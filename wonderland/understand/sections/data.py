@@ -28,7 +28,8 @@ def data(facts: Facts) -> str:
     if columns:
         keys = list(dict.fromkeys(str(key) for column in columns for key in column))[:10]
         rows = [[column.get(key) for key in keys] for column in columns]
-        body += "<h3>Columns</h3>" + page.table(keys, rows, "Columns")
+        head = "Columns" if facts.get("kind") != "text" else "The texts"
+        body += f"<h3>{head}</h3>" + page.table(keys, rows, head)
     return body
 
 

@@ -7,16 +7,17 @@ from wonderland.understand.facts import Facts, is_known, level_of, noun, scores,
 from wonderland.understand.format import compact, duration, escape, number, percent, real, wilson
 
 _PARTS = ("train", "validation", "calibration", "test")
-SHARES = {"accuracy", "balanced_accuracy", "coverage", "top_5_accuracy"}
+SHARES = {"accuracy", "exact_match", "balanced_accuracy", "coverage", "top_5_accuracy"}
 _METRICS = {
-    "accuracy": ("Accuracy", "share of right answers"),
-    "balanced_accuracy": ("Balanced accuracy", "mean over classes, each counted alike"),
-    "log_loss": ("Log loss", "surprise in nats; lower is better"),
+    "bleu": ("BLEU", "words in common with the truth, of 100"),
+    "chrf": ("chrF", "letters in common with the truth, of 100"),
+    "exact_match": ("Exact match", "written to the letter"),
     "loss": ("Loss", "nats a token; lower is better"),
     "bits_per_byte": ("Bits a byte", "of text; lower is better"),
     "perplexity": ("Perplexity", "tokens it hesitates between"),
-    "bleu": ("BLEU", "n-grams in common with the truth, of 100"),
-    "chrf": ("chrF", "letters in common with the truth, of 100"),
+    "accuracy": ("Accuracy", "share of right answers"),
+    "balanced_accuracy": ("Balanced accuracy", "mean over classes, each counted alike"),
+    "log_loss": ("Log loss", "surprise in nats; lower is better"),
     "auroc": ("AUROC", "a random pair is ranked right; 0.5 is chance"),
     "rmse": ("RMSE", "root of the mean squared error"),
     "mae": ("MAE", "mean distance from the truth"),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wonderland.understand import charts, page
-from wonderland.understand.facts import Facts, is_known, is_regression, level_of, mean_size, noun, unseen_rows
+from wonderland.understand.facts import Facts, choices, is_known, is_regression, level_of, mean_size, noun, unseen_rows
 from wonderland.understand.format import escape, number, percent, real
 
 
@@ -57,23 +57,27 @@ def conformal(facts: Facts) -> str:
     if not (is_known(found.get("coverage")) or found.get("sizes") or found.get("levels")):
         return ""
     regression = is_regression(facts)
-    what = "interval" if regression else "set of classes"
+    what = "interval" if regression else f"set of {choices(facts)}"
     said = []
     if is_known(found.get("level")):
         article = "an" if regression else "a"
         text = f"Each prediction comes with {article} {what} made to hold the truth {level_of(found)} of the time."
         said.append(page.p(text))
     said.append(
-        page.table([], [[name, page.Number(text)] for name, text in _conformal_rows(found)], "Conformal prediction")
+        page.table(
+            [],
+            [[name, page.Number(text)] for name, text in _conformal_rows(found, choices(facts))],
+            "Conformal prediction",
+        )
     )
     said.append(_chance(facts, found))
     empty = real(found.get("empty"))
     if empty:
         said.append(
             page.p(
-                f"{number(empty)} {'set is' if empty == 1 else 'sets are'} empty. That is an answer as well: no class is as "
-                "likely as the level demands, so the input is unlike the calibration data or lies between classes. Have a "
-                "person look at it."
+                f"{number(empty)} {'set is' if empty == 1 else 'sets are'} empty. That is an answer as well: none of the "
+                f"{choices(facts)} is as likely as the level demands, so the input is unlike the calibration data or lies "
+                f"between {choices(facts)}. Have a person look at it."
             )
         )
     if found.get("note"):
@@ -81,7 +85,7 @@ def conformal(facts: Facts) -> str:
     figures = []
     if found.get("sizes"):
         sizes = dict(sorted(dict(found["sizes"]).items(), key=lambda item: real(_as_number(item[0])) or 0.0))
-        svg = charts.counts(sizes, title="Set sizes", x_label="classes in the set", y_label=noun(facts))
+        svg = charts.counts(sizes, title="Set sizes", x_label=f"{choices(facts)} in the set", y_label=noun(facts))
         figures.append(page.figure(svg, head="Set sizes"))
     if len(found.get("levels") or ()) > 1:
         svg = charts.coverage(found["levels"])
@@ -106,11 +110,11 @@ def _as_number(text: Any) -> Any:
         return None
 
 
-def _conformal_rows(found: Facts) -> list[tuple[str, str]]:
+def _conformal_rows(found: Facts, what: str) -> list[tuple[str, str]]:
     rows = [
         ("Level asked for", level_of(found) if is_known(found.get("level")) else None),
         ("Coverage measured on the test part", percent(found["coverage"]) if is_known(found.get("coverage")) else None),
-        ("Classes in a set, on average", mean_size(found) if is_known(found.get("mean_size")) else None),
+        (f"{what.capitalize()} in a set, on average", mean_size(found) if is_known(found.get("mean_size")) else None),
         (
             "Width of an interval, on average",
             number(found["mean_width"]) if is_known(found.get("mean_width")) else None,

@@ -18,7 +18,9 @@ def samples(facts: Facts) -> str:
 
 def _sample(one: Facts) -> str:
     heat = one.get("temperature")
-    about = "always the likeliest token" if heat == 0 else f"temperature {number(heat)}"
+    about = (
+        "always the likeliest token" if heat == 0 else f"temperature {heat:g}" if isinstance(heat, int | float) else ""
+    )
     given = escape(page.cut(str(one.get("prompt") or ""), 400))
     text = escape(page.cut(str(one.get("text")), 2000))
     before = f'<span class="given">{given}</span>' if given else ""
