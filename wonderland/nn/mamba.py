@@ -30,7 +30,7 @@ class Mamba(Mixer):
         y_i = W_\text{out} \big( (C_i^\top s_i + D \odot u_i) \odot \mathrm{silu}(z_i) \big)
 
     `expand` widens the inner channels, `width` is the length of the convolution, `rank` that of the projection which makes
-    the steps (default dim / 16), `rule` how continuous time becomes steps: `euler`, as published, `hold` or `bilinear`.
+    the steps (default dim / 16), `bias` and `conv_bias` whether the outer projections and the convolution have one, `rule` how continuous time becomes steps: `euler`, as published, `hold` or `bilinear`.
     `load_published` takes published weights.
 
     Shapes: x (b, t, dim) -> (b, t, dim); state: last inputs (b, width - 1, inner) and s (b, state_size, inner), constant in t.
@@ -54,6 +54,8 @@ class Mamba(Mixer):
         width: int = 4,
         rank: int | None = None,
         rule: str = "euler",
+        bias: bool = False,
+        conv_bias: bool = True,
     ):
         super().__init__()
         rank = math.ceil(dim / 16) if rank is None else rank
@@ -73,14 +75,15 @@ class Mamba(Mixer):
             rank,
             rule,
         )
-        self.in_proj = nn.Linear(dim, 2 * inner, bias=False)
+        self.in_proj = nn.Linear(dim, 2 * inner, bias=bias)
         self.conv_weight = nn.Parameter(torch.empty(inner, width).uniform_(-1, 1) / math.sqrt(width))
-        self.conv_bias = nn.Parameter(torch.empty(inner).uniform_(-1, 1) / math.sqrt(width))
+        own = torch.empty(inner).uniform_(-1, 1) / math.sqrt(width) if conv_bias else None
+        self.conv_bias = None if own is None else nn.Parameter(own)
         self.x_proj = nn.Linear(inner, rank + 2 * state_size, bias=False)
         self.dt_proj = nn.Linear(rank, inner)
         self.A_log = nn.Parameter(torch.arange(1.0, state_size + 1).log().repeat(inner, 1))
         self.D = nn.Parameter(torch.ones(inner))
-        self.out_proj = nn.Linear(inner, dim, bias=False)
+        self.out_proj = nn.Linear(inner, dim, bias=bias)
         nn.init.uniform_(self.dt_proj.weight, -(rank**-0.5), rank**-0.5)
         # Steps start between 0.001 and 0.1, evenly in their logarithm; the bias is what softplus turns into them.
         steps = torch.exp(torch.empty(inner).uniform_(math.log(1e-3), math.log(1e-1)))
@@ -122,7 +125,7 @@ class Mamba(Mixer):
     def plan_own(self, program: steps.Program, state: State, seen: Tensor) -> State | None:
         weights = program.weights(self, ("in_proj", "x_proj", "dt_proj", "out_proj"), self.VECTORS)
         before = program.state(state)
-        if weights is None or before is None or self.rule != "euler":
+        if weights is None or before is None or self.rule != "euler" or self.in_proj.bias is not None:
             return None
         after = tuple(torch.empty_like(part) for part in before)
         sizes = self.inner, self.state_size, self.rank, self.width

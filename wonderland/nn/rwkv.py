@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.load import load_published
 from wonderland.nn.mixer import Mixer, lengths
+from wonderland.nn.mlp import width_of
 from wonderland.nn.past import latest
 from wonderland.nn.state import Layout, Slot, State
 from wonderland.ops import steps
@@ -34,6 +35,7 @@ class RWKVChannel(Mixer):
         y_i = \sigma(W_r \tilde x^r_i) \odot W_v \max(0, W_k \tilde x^k_i)^2, \qquad
         \tilde x^\cdot_i = \mu^\cdot \odot x_i + (1 - \mu^\cdot) \odot x_{i-1}
 
+    The hidden layer has `hidden` units, `expand` times dim unless given.
     Shapes: x (b, t, dim) -> (b, t, dim); state: the last input (b, 1, dim). Book: Alice 13.4.2. Paper: Peng et al., 2023.
 
     >>> RWKVChannel(dim=16)(torch.randn(1, 5, 16)).shape
@@ -47,14 +49,14 @@ class RWKVChannel(Mixer):
     }  # fmt: skip
     receptive_field = (1, 0)
 
-    def __init__(self, dim: int, *, expand: int = 4):
+    def __init__(self, dim: int, *, expand: int = 4, hidden: int | None = None):
         super().__init__()
         if min(dim, expand) < 1:
             raise WonderlandError(f"RWKVChannel cannot be built with dim={dim}, expand={expand}: each is at least 1.")
-        self.dim = dim
+        self.dim, width = dim, width_of(hidden, expand * dim, "RWKVChannel")
         self.mix_key, self.mix_receptance = _blend(dim), _blend(dim)
-        self.key = nn.Linear(dim, expand * dim, bias=False)
-        self.value = nn.Linear(expand * dim, dim, bias=False)
+        self.key = nn.Linear(dim, width, bias=False)
+        self.value = nn.Linear(width, dim, bias=False)
         self.receptance = nn.Linear(dim, dim, bias=False)
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:
