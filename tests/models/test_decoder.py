@@ -321,6 +321,10 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
             "as in nn.Attention.spec(position=nn.Rotary.spec()).",
         ),
         (
+            lambda: Decoder(**SMALL, mixer=[]),
+            "A Decoder repeats its mixers and norms together after 1 to 10,000 layers, not 0.",
+        ),
+        (
             lambda: Decoder(vocab=0),
             "A Decoder needs at least one token and one feature, not vocab=0, dim=128.",
         ),
@@ -343,3 +347,17 @@ def test_what_does_not_fit_is_told(run, words):
     with pytest.raises(WonderlandError) as error:
         run()
     assert str(error.value) == words
+
+
+def test_layers_may_have_norms_of_their_own_and_the_embedding_one():
+    norms = [LayerNorm.spec(eps=eps) for eps in (1e-5, 1e-3)]
+    how = {"norm": norms, "final_norm": LayerNorm.spec(eps=0.5), "embed_norm": LayerNorm.spec(), "embed_dropout": 0.5}
+    model = Decoder(vocab=5, dim=8, depth=4, **how)
+    assert [block.norms[0].eps for block in model.stack.blocks] == [1e-5, 1e-3, 1e-5, 1e-3]
+    assert model.stack.norm.eps == 0.5
+    assert model.stack.blocks[0].dropout == 0.0
+    tokens = torch.tensor([[1, 2, 3, 4]])
+    assert not torch.equal(model(tokens), model(tokens))
+    model.eval()
+    with torch.no_grad():
+        assert torch.allclose(streamed(model, tokens, [1, 2, 3]), model(tokens), atol=1e-6)

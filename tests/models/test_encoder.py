@@ -172,12 +172,12 @@ def test_hidden_spans_can_be_put_back(n, chance, mean):
             "give shorter sequences, or build it with a larger length.",
         ),
         (
-            lambda: SequenceClassifier(Encoder(**SMALL), 3),
-            "SequenceClassifier takes its trunk as a spec such as models.Encoder.spec(...), not as a Encoder.",
+            lambda: SequenceClassifier("bert", 3),
+            "SequenceClassifier takes its trunk as a spec such as models.Encoder.spec(...), or built, not as a str.",
         ),
         (
             lambda: SequenceClassifier(Rotary.spec(dim=4), 3),
-            "nn.Rotary has no features for a head to read: give an Encoder, a Decoder or the like.",
+            "Rotary has no features for a head to read: give an Encoder, a Decoder or the like.",
         ),
         (
             lambda: SequenceClassifier(TRUNK, 3, pool="firt"),

@@ -24,7 +24,7 @@ def test_an_unknown_name_gets_the_choices():
         activation("gleu")
     assert str(error.value) == (
         "There is no activation 'gleu'. Did you mean 'gelu'? The choices are identity, relu, "
-        "leaky_relu, squared_relu, gelu, gelu_tanh, silu, tanh, sigmoid, softplus, elu, elu_plus_one, or a function."
+        "leaky_relu, squared_relu, gelu, gelu_tanh, quick_gelu, mish, relu6, hard_swish, silu, tanh, sigmoid, softplus, elu, elu_plus_one, or a function."
     )
 
 

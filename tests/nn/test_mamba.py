@@ -94,3 +94,19 @@ def test_without_a_step_nothing_is_remembered():
 def test_what_cannot_be_built_is_told(arguments, message):
     with pytest.raises(WonderlandError, match=re.escape(message)):
         Mamba(**arguments)
+
+
+def test_biases_are_where_they_are_asked_for():
+    plain, full = Mamba(8, conv_bias=False), Mamba(8, bias=True)
+    assert plain.conv_bias is None
+    assert plain.in_proj.bias is None
+    assert full.in_proj.bias is not None
+    assert full.out_proj.bias is not None
+    x = torch.randn(1, 5, 8)
+    with torch.no_grad():
+        for mixer in (plain, full):
+            state, found = None, []
+            for step in range(5):
+                y, state = mixer.stream(x[:, step : step + 1], state)
+                found.append(y)
+            assert torch.allclose(torch.cat(found, 1), mixer(x), atol=1e-5)

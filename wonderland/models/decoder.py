@@ -1,5 +1,6 @@
 """The decoder: tokens in, the next token's logits out, with any causal mixer inside."""
 
+import math
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from wonderland.nn.block import Block, Field
 from wonderland.nn.mixer import check_batch, hide, lengths, positions
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Learned, Position, Rotary
-from wonderland.nn.stack import Stack
+from wonderland.nn.stack import DEEPEST, Stack
 from wonderland.nn.state import COUNT, Layout, State, fits, may_consume, misfit, other_type, plain
 from wonderland.ops import steps
 
@@ -30,7 +31,9 @@ class Decoder(Checked, nn.Module):
     `mixer` is the spec of what mixes tokens (attention with rotary positions by default), or a list of specs that is
     repeated over the layers. `channel` mixes features; None means an MLP, or the mixer's own companion (RWKV has one), or
     nothing if the mixer is a whole block in itself (`alone`, as Mamba is); False means none. `position` is added to the embedding; positions that rotate or bias
-    belong into the mixer's spec. `placement` and `norm` are those of `Block`. With `tie` the head is the embedding.
+    belong into the mixer's spec. `placement` and `norm` are those of `Block`, `norm` may be a list too; `final_norm` ends
+    the stack, like the others unless given, and `embed_norm` norms the embedding. With `tie` the head is the embedding.
+    `embed_dropout` is that of the embedding, `dropout` unless given.
 
     `forward(tokens, mask)` takes all positions at once; the real tokens of a row may stand anywhere as long as they stand
     together, so padding may be left or right. `stream(tokens, state, mask)` continues after a state.
@@ -56,9 +59,12 @@ class Decoder(Checked, nn.Module):
         channel: Any = None,
         position: Spec | None = None,
         placement: str = "pre",
-        norm: Spec | None = None,
+        norm: Spec | list[Spec] | None = None,
+        final_norm: Spec | None = None,
+        embed_norm: Spec | None = None,
         tie: bool = True,
         dropout: float | int = 0.0,
+        embed_dropout: float | int | None = None,
         layer_scale: float | int | None = None,
         drop_path: float | int = 0.0,
     ):
@@ -72,7 +78,9 @@ class Decoder(Checked, nn.Module):
         check_specs(mixers, rule)
         if channel is not None and not isinstance(channel, bool):
             check_specs([channel], "The channel of a Decoder is a spec such as nn.MLP.spec(), None or False")
-        self.vocab, self.dim, self.dropout = vocab, dim, chance(dropout, "Decoder")
+        norms = norm if isinstance(norm, list | tuple) else [norm]
+        self.vocab, self.dim = vocab, dim
+        self.dropout = chance(dropout if embed_dropout is None else embed_dropout, "Decoder")
         self.embedding = nn.Embedding(vocab, dim)
         nn.init.normal_(self.embedding.weight, std=0.02)
         self.position = None if position is None else _door(position, dim)
@@ -81,15 +89,17 @@ class Decoder(Checked, nn.Module):
                 mixer=one,
                 channel=_channel(one, channel),
                 placement=placement,
-                norm=norm,
+                norm=kind,
                 dropout=dropout,
                 layer_scale=layer_scale,
                 drop_path=drop_path,
             )
-            for one in mixers
+            for one, kind in _pattern(mixers, norms)
         ]
-        final: Spec | bool = norm if norm is not None and placement != "post" else True
+        last = norms[0] if final_norm is None else final_norm
+        final: Spec | bool = last if last is not None and placement != "post" else True
         self.stack = Stack(dim, depth, blocks, norm=final)
+        self.embed_norm = None if embed_norm is None else embed_norm.build(dim=dim)
         if not self.stack.causal:
             names = " or ".join(sorted({type(one).__name__ for one in self.stack.modules() if _sees_ahead(one)}))
             raise WonderlandError(
@@ -142,7 +152,7 @@ class Decoder(Checked, nn.Module):
         # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
         children: dict[str, Any] = self._modules
         table = children["embedding"]._parameters["weight"]
-        if not rows or not steps.fits(rows, t, table):
+        if not rows or not steps.fits(rows, t, table) or children.get("embed_norm") is not None:
             return None
         routine = steps.routine(self, table.dtype, self.dim, self.plan)
         if routine is None:
@@ -205,6 +215,8 @@ class Decoder(Checked, nn.Module):
         if self.position is not None:
             at = positions(h, seen)
             h = h + self.position.embed(at if mask is None else at.masked_fill(~mask, 0)).to(h.dtype)
+        if self.embed_norm is not None:
+            h = self.embed_norm.apply_to(h)
         if self.training and self.dropout:
             h = F.dropout(h, self.dropout)
         return hide(h, mask)
@@ -309,6 +321,16 @@ def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
     if channel is False or (channel is None and getattr(kind, "alone", False)):
         return None
     return (getattr(kind, "companion", None) or MLP).spec()
+
+
+def _pattern(mixers: Any, norms: Any) -> list[tuple[Any, Any]]:
+    """What each layer has, until both lists begin anew together."""
+    count = math.lcm(len(mixers), len(norms))
+    if not 0 < count <= DEEPEST:
+        raise WonderlandError(
+            f"A Decoder repeats its mixers and norms together after 1 to {DEEPEST:,} layers, not {count:,}."
+        )
+    return [(mixers[index % len(mixers)], norms[index % len(norms)]) for index in range(count)]
 
 
 def _sees_ahead(module: nn.Module) -> bool:

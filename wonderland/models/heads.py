@@ -17,7 +17,7 @@ from wonderland.nn.norm import LayerNorm
 
 
 class Headed(Part, nn.Module):
-    """A trunk (an `Encoder`, a `Decoder`, an `EncoderDecoder`) built from its spec, and a head on its features.
+    """A trunk (an `Encoder`, a `Decoder`, an `EncoderDecoder`) from its spec, or one that is trained, and a head on it.
 
     `pad` is the token that fills rows up: without a mask, all before the first and after the last other token is
     padding. None takes every token for real.
@@ -28,15 +28,15 @@ class Headed(Part, nn.Module):
 
     def __init__(self, trunk: Any, *, pad: int | None = 0, dropout: float | int = 0.0):
         super().__init__()
-        if not isinstance(trunk, Spec):
+        if not isinstance(trunk, Spec | nn.Module):
             raise WonderlandError(
-                f"{type(self).__name__} takes its trunk as a spec such as models.Encoder.spec(...), "
+                f"{type(self).__name__} takes its trunk as a spec such as models.Encoder.spec(...), or built, "
                 f"not as a {type(trunk).__name__}."
             )
-        built: Any = trunk.build()
+        built: Any = trunk.build() if isinstance(trunk, Spec) else trunk
         if not callable(getattr(built, "features", None)):
             raise WonderlandError(
-                f"{trunk.name} has no features for a head to read: give an Encoder, a Decoder or the like."
+                f"{type(built).__name__} has no features for a head to read: give an Encoder, a Decoder or the like."
             )
         self.trunk, self.pad, self.dropout = built, pad, chance(dropout, type(self).__name__)
         self.vocab, self.dim = built.vocab, built.dim
@@ -53,6 +53,8 @@ class Headed(Part, nn.Module):
         check_input(tokens, mask, type(self).__name__)
         if mask is None and self.pad is not None:
             mask = unpadded(tokens, self.pad)
+            if not torch.compiler.is_compiling() and mask.all():
+                mask = None
         return self.trunk.features(
             tokens, mask, **{key: value for key, value in more.items() if value is not None}
         ), mask
@@ -252,7 +254,8 @@ class MaskedLM(Headed):
     def logits(self, h: Tensor) -> Tensor:
         """Features (..., dim) to a score for each token of the vocabulary."""
         h = self.norm.apply_to(self.activation(self.transform(h)))
-        return F.linear(h, self.trunk.embedding.weight if self.head is None else self.head.weight, self.bias)
+        logits = F.linear(h, self.trunk.embedding.weight) if self.head is None else self.head(h)
+        return logits if self.bias is None else logits + self.bias
 
 
 def best_spans(scores: Tensor, mask: Tensor | None = None, *, longest: int | None = None) -> Tensor:

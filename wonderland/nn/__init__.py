@@ -7,21 +7,28 @@ from wonderland.nn.activations import (
     elu_plus_one,
     gelu,
     gelu_tanh,
+    hard_swish,
     identity,
     leaky_relu,
+    mish,
+    quick_gelu,
     relu,
+    relu6,
     sigmoid,
     silu,
     softplus,
     squared_relu,
     tanh,
 )
+from wonderland.nn.adapter import Adapter
 from wonderland.nn.additive_attention import AdditiveAttention, AdditiveSelfAttention
 from wonderland.nn.aft import AFT
 from wonderland.nn.attention import Attention
 from wonderland.nn.batch_norm import BatchNorm, precise_statistics
+from wonderland.nn.bias_tuning import BiasTuning
 from wonderland.nn.bidirectional import Bidirectional
 from wonderland.nn.block import Block
+from wonderland.nn.bottleneck import Bottleneck
 from wonderland.nn.causal_convolution import CausalConvolution
 from wonderland.nn.convolution import ResidualConvolution
 from wonderland.nn.cross_attention import CrossAttention
@@ -37,12 +44,14 @@ from wonderland.nn.glu import GLU
 from wonderland.nn.gru import GRU
 from wonderland.nn.hard_attention import HardAttention
 from wonderland.nn.heads import Pool, SequenceHead, TokenHead
+from wonderland.nn.ia3 import IA3
 from wonderland.nn.kan import KAN
 from wonderland.nn.kernel_regression import KernelRegression, boxcar, constant, epanechnikov, gaussian, triangular
 from wonderland.nn.latent_attention import LatentAttention
 from wonderland.nn.ligru import LiGRU, binarity
 from wonderland.nn.linear_attention import LinearAttention
 from wonderland.nn.long_convolution import LongConvolution
+from wonderland.nn.lora import LoRA
 from wonderland.nn.lru import LRU
 from wonderland.nn.lstm import LSTM
 from wonderland.nn.mamba import Mamba
@@ -75,6 +84,7 @@ __all__ = [
     "COUNT",
     "GLU",
     "GRU",
+    "IA3",
     "KAN",
     "LRU",
     "LSTM",
@@ -84,13 +94,16 @@ __all__ = [
     "S4D",
     "S5",
     "TIME",
+    "Adapter",
     "AdditiveAttention",
     "AdditiveSelfAttention",
     "Alibi",
     "Attention",
     "BatchNorm",
+    "BiasTuning",
     "Bidirectional",
     "Block",
+    "Bottleneck",
     "CausalConvolution",
     "ChannelDropout",
     "ClassToken",
@@ -114,6 +127,7 @@ __all__ = [
     "Learned",
     "LiGRU",
     "LinearAttention",
+    "LoRA",
     "LongConvolution",
     "MONet",
     "Mamba",
@@ -160,13 +174,17 @@ __all__ = [
     "gaussian",
     "gelu",
     "gelu_tanh",
+    "hard_swish",
     "identity",
     "initialise",
     "leaky_relu",
+    "mish",
     "monte_carlo",
     "normalise",
     "precise_statistics",
+    "quick_gelu",
     "relu",
+    "relu6",
     "rows",
     "sigmoid",
     "silu",

@@ -51,6 +51,30 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 @part
+def quick_gelu(x: Tensor) -> Tensor:
+    """x sigmoid(1.702 x): GELU in one step. Paper: Hendrycks and Gimpel, 2016."""
+    return x * torch.sigmoid(1.702 * x)
+
+
+@part
+def mish(x: Tensor) -> Tensor:
+    """x tanh(softplus(x)). Paper: Misra, 2019."""
+    return F.mish(x)
+
+
+@part
+def relu6(x: Tensor) -> Tensor:
+    """max(x, 0), at most 6."""
+    return F.relu6(x)
+
+
+@part
+def hard_swish(x: Tensor) -> Tensor:
+    """x times a line that is 0 at -3 and 1 at 3, clipped: swish for small devices. Paper: Howard et al., 2019."""
+    return F.hardswish(x)
+
+
+@part
 def silu(x: Tensor) -> Tensor:
     """x sigmoid(x), also called swish. Book: Alice 5.4."""
     return F.silu(x)
@@ -89,7 +113,8 @@ def elu_plus_one(x: Tensor) -> Tensor:
 ACTIVATIONS: dict[str, Activation] = {
     function.__name__: function
     for function in (
-        identity, relu, leaky_relu, squared_relu, gelu, gelu_tanh, silu, tanh, sigmoid, softplus, elu, elu_plus_one,
+        identity, relu, leaky_relu, squared_relu, gelu, gelu_tanh, quick_gelu, mish, relu6, hard_swish, silu,
+        tanh, sigmoid, softplus, elu, elu_plus_one,
     )
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from wonderland.train.budget import seconds, steps_within
 from wonderland.train.checkpoint import Checkpoints
 from wonderland.train.finder import Found, find_lr
+from wonderland.train.finetune import finetune
 from wonderland.train.folds import Validated, cross_validate, k_fold
 from wonderland.train.guard import NonFinite
 from wonderland.train.loop import Outcome, run
@@ -26,6 +27,7 @@ __all__ = [
     "adamw",
     "cross_validate",
     "find_lr",
+    "finetune",
     "k_fold",
     "run",
     "seconds",

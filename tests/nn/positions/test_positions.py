@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from wonderland.core import WonderlandError
-from wonderland.nn.positions import Alibi, Learned, RelativeBias, Rotary, Sinusoidal
+from wonderland.nn.positions import Alibi, Learned, RelativeBias, RelativeBuckets, Rotary, Sinusoidal
 
 
 def places(*numbers):
@@ -160,6 +160,16 @@ def test_relative_schemes_do_not_see_where_a_sequence_begins(position):
         ),
         (lambda: Alibi(4, heads=0), "Alibi cannot be built with heads=0: it is a whole number from 1."),
         (
+            lambda: Rotary(4, stretch=0),
+            "Rotary cannot be built with stretch=0, bands=None: stretch is above 0, bands are three numbers, two counts of "
+            "turns of which the second is larger, and a length.",
+        ),
+        (
+            lambda: Rotary(4, bands=(4.0, 1.0, 64)),
+            "Rotary cannot be built with stretch=1.0, bands=(4.0, 1.0, 64): stretch is above 0, bands are three numbers, two "
+            "counts of turns of which the second is larger, and a length.",
+        ),
+        (
             lambda: Rotary(6, fraction=0.5),
             "Rotary cannot be built with dim=6, base=10000.0, layout='half', fraction=0.5: the number of turned "
             'features, dim times fraction, is even, base is above 1, layout is "half" or "interleaved".',
@@ -170,3 +180,22 @@ def test_errors_say_what_to_do(call, sentence):
     with pytest.raises(WonderlandError) as error:
         call()
     assert str(error.value) == sentence
+
+
+def test_a_stretch_is_a_slower_clock():
+    x, slow = torch.randn(1, 6, 2, 8, dtype=torch.float64), Rotary(8, stretch=2.0).double()
+    at = torch.arange(6).unsqueeze(0)
+    torch.testing.assert_close(slow.rotate(x, 2 * at), Rotary(8).double().rotate(x, at))
+    plain, banded = Rotary(8).frequencies, Rotary(8, stretch=8.0, bands=(1.0, 4.0, 64)).frequencies
+    assert banded[0] == plain[0]
+    torch.testing.assert_close(banded[3], plain[3] / 8)
+
+
+def test_distances_fall_into_the_buckets_of_the_published_code():
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    offsets = torch.arange(-200, 200)
+    for count, farthest, causal in ((32, 128, False), (32, 128, True), (7, 20, False), (8, 50, True)):
+        expected = T5Attention._relative_position_bucket(offsets, not causal, count, farthest)
+        found = RelativeBuckets(8, heads=1, buckets=count, farthest=farthest, causal=causal).bucket(offsets)
+        assert torch.equal(found, expected)

@@ -1,5 +1,8 @@
 """Rotary positions: queries and keys turn with their place, so that their product sees the distance."""
 
+import math
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -20,7 +23,10 @@ class Rotary(Position):
     Norms stay, position 0 turns nothing, and the product of a query and a key depends on their distance alone.
 
     `layout` says which features are a pair: "half" pairs feature j with j + k / 2 (LLaMA, GPT-NeoX), "interleaved" pairs
-    2j with 2j + 1 (the paper, GPT-J). `fraction` of the features are turned, the first ones (GPT-NeoX: 0.25).
+    2j with 2j + 1 (the paper, GPT-J). `fraction` of the features are turned, the first ones (GPT-NeoX: 0.25). `stretch`
+    turns all pairs that many times slower, for longer texts than were trained on; with `bands` = (low, high, length), as
+    LLaMA 3.1 has it, only those that turn less than `low` times in `length` tokens, those above `high` not at all, and
+    those between in part.
 
     Shapes: x (b, t, heads, dim), positions (b, t) -> (b, t, heads, dim); dim is the width of one head.
     Book: Alice 10.2.3. Paper: Su et al., 2021.
@@ -42,8 +48,15 @@ class Rotary(Position):
         base: float | int = 10000.0,
         layout: str = "half",
         fraction: float | int = 1.0,
+        stretch: float | int = 1.0,
+        bands: Sequence[float | int] | None = None,
     ):
         super().__init__()
+        if not stretch > 0 or (bands is not None and (len(bands) != 3 or not 0 < bands[0] < bands[1] or bands[2] <= 0)):
+            raise WonderlandError(
+                f"Rotary cannot be built with stretch={stretch}, bands={bands}: stretch is above 0, bands are three numbers, "
+                "two counts of turns of which the second is larger, and a length."
+            )
         width = round(dim * fraction)
         if width < 2 or width % 2 or width > dim or base <= 1 or layout not in ("half", "interleaved"):
             raise WonderlandError(
@@ -51,12 +64,22 @@ class Rotary(Position):
                 'the number of turned features, dim times fraction, is even, base is above 1, layout is "half" or "interleaved".'
             )
         self.width, self.layout = (None if width == dim else width), layout
-        steps = torch.arange(0, width, 2, dtype=torch.float64) / width
-        frequencies = (float(base) ** -steps).to(torch.get_default_dtype())
+        self.base, self.stretch, self.bands = float(base), float(stretch), None if bands is None else tuple(bands)
+        self.register_buffer("frequencies", self.speeds(width, torch.float64).to(torch.get_default_dtype()))
+
+    def speeds(self, width: int, dtype: torch.dtype) -> Tensor:
+        """How far each feature turns from one token to the next, in the order of the features."""
+        steps = torch.arange(0, width, 2).to(dtype) / width
+        frequencies = 1 / self.base**steps
+        slower = frequencies / self.stretch
+        if self.bands is not None:
+            low, high, length = self.bands
+            turns = length / (2 * math.pi / frequencies)
+            part = ((turns - low) / (high - low)).clamp(0, 1)
+            slower = (1 - part) * slower + part * frequencies
         # The first of a pair turns backwards: cosines stay, sines change sign, and both members follow one formula.
         # Kept with the weights: a model built on the meta device gets it from the file, and it follows the model's type.
-        both = torch.stack([-frequencies, frequencies], 0 if layout == "half" else 1)
-        self.register_buffer("frequencies", both.flatten())
+        return torch.stack([-slower, slower], 0 if self.layout == "half" else 1).flatten()
 
     def rotate(self, x: Float[Tensor, "b t heads k"], positions: Int[Tensor, "#b t"]) -> Float[Tensor, "b t heads k"]:
         self._check(x, positions)

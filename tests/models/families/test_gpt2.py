@@ -5,7 +5,8 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from wonderland.core import WonderlandError
-from wonderland.models.gpt2 import from_gpt2, gpt2_weights
+from wonderland.models.families.gpt2 import GPT2
+from wonderland.models.families.memory import from_gpt2, published_weights
 
 
 def gpt2(**options) -> GPT2LMHeadModel:
@@ -28,7 +29,7 @@ def test_logits_and_gradients_are_equal(options):
     weight = torch.randn_like(expected)
     (expected * weight).sum().backward()
     (found * weight).sum().backward()
-    slopes = gpt2_weights({name: parameter.grad for name, parameter in theirs.named_parameters()})
+    slopes = published_weights({name: parameter.grad for name, parameter in theirs.named_parameters()}, ours, GPT2)
     for name, parameter in ours.named_parameters():
         assert torch.allclose(parameter.grad, slopes[name], rtol=1e-4, atol=2e-4), name
 
@@ -76,17 +77,24 @@ def test_mode_and_precision_are_kept_and_weights_are_copied():
     assert ours.embedding.weight.data_ptr() != theirs.transformer.wte.weight.data_ptr()
 
 
+def test_scores_that_shrink_with_the_layer():
+    theirs = gpt2(scale_attn_by_inverse_layer_idx=True)
+    tokens = torch.randint(31, (2, 9))
+    assert torch.allclose(from_gpt2(theirs)(tokens), theirs(tokens).logits, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (
-            {"scale_attn_by_inverse_layer_idx": True},
-            "This GPT-2 was made with scale_attn_by_inverse_layer_idx, which a Decoder has not: it cannot be converted.",
+            {"add_cross_attention": True},
+            "config.json says add_cross_attention = true, and a GPT-2 can be loaded with false: nothing else is known here.",
         ),
         (
-            {"activation_function": "mish"},
-            "This GPT-2 uses the activation 'mish': those that can be converted are gelu_new, gelu_pytorch_tanh, gelu, "
-            "relu, silu.",
+            {"activation_function": "laplace"},
+            "config.json says activation_function = 'laplace', and a GPT-2 can be loaded with one of the activations there "
+            "are here: gelu, gelu_python, gelu_new, gelu_pytorch_tanh, gelu_fast, gelu_python_tanh, gelu_accurate, "
+            "quick_gelu, relu, relu2, relu6, leaky_relu, silu, swish, hardswish, mish, tanh, sigmoid, linear.",
         ),
     ],
 )
