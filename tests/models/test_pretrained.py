@@ -145,6 +145,28 @@ def test_labels_keep_their_names(tmp_path):
     assert back.config.id2label == named["id2label"]
 
 
+def test_a_new_head_on_a_gpt2_goes_there_with_its_padding(tmp_path):
+    make("gpt2", "GPT2LMHeadModel", 2, tmp_path / "there", pad_token_id=None)
+    model = SequenceClassifier(load_pretrained(tmp_path / "there"), 3, pool="last", bias=False, pad=0).eval()
+    save_pretrained(model, tmp_path / "back")
+    theirs = transformers.GPT2ForSequenceClassification.from_pretrained(tmp_path / "back").eval()
+    assert theirs.config.pad_token_id == 0
+    assert theirs.config.num_labels == 3
+    with torch.no_grad():
+        expected = theirs(TOKENS, attention_mask=MASK.long()).logits
+    assert torch.allclose(model(TOKENS), expected, atol=1e-5)
+
+
+def test_a_tied_model_is_not_written_like_an_untied_one(tmp_path):
+    make("llama", "LlamaForCausalLM", 2, tmp_path / "there", tie_word_embeddings=False)
+    model = OURS["LlamaForCausalLM"]()
+    model.head = None
+    save_pretrained(model, tmp_path / "back", like=tmp_path / "there")
+    assert json.loads((tmp_path / "back/config.json").read_text())["tie_word_embeddings"] is True
+    again = load_pretrained(tmp_path / "back")
+    assert torch.equal(again(TOKENS), model.eval()(TOKENS))
+
+
 BERTISH = {"vocab": VOCAB, "dim": 8, "depth": 2, "mixer": Attention.spec(heads=2, bias=True), "segments": 2}
 T5ISH = {
     "vocab": VOCAB, "dim": 8, "depth": 2, "mixer": Attention.spec(heads=2, scale=1.0), "scale": "head", "position": False,

@@ -249,7 +249,7 @@ def _head(config: dict[str, Any], family: Family, file: File) -> str:
     if named is None and family.heads:
         # A configuration that does not say has the head that its weights belong to.
         return "words" if any(_is_head(name, family) for name in file.headers) else "trunk"
-    if not isinstance(named, list) or len(named) != 1 or named[0] not in family.heads:
+    if not isinstance(named, list) or len(named) != 1 or str(named[0]) not in family.heads:
         shown = repr(named)[:80]
         raise WonderlandError(
             f"config.json says architectures = {shown}, and those of {family.title} that can be loaded are "
@@ -387,7 +387,7 @@ def _origin_of(model: Any, like: str | Path | None) -> Origin | None:
     config = _config(folder)
     family = _family(config, folder)
     named = config.get("architectures")
-    head = family.heads.get(named[0], "words") if isinstance(named, list) and named else "words"
+    head = family.heads.get(str(named[0]), "words") if isinstance(named, list) and named else "words"
     return Origin(folder, config, family.kind, head, own.spec if own else Spec("nn.identity"))
 
 
@@ -459,8 +459,11 @@ def _kept(before: Mapping[str, Any], now: dict[str, Any], same: bool) -> dict[st
     if same and isinstance(labels, Mapping) and len(labels) == len(now.get("id2label", labels)):
         now = {key: value for key, value in now.items() if key not in ("id2label", "label2id")}
     # Ids of tokens are not the model's to know, except for padding under a head.
-    free = ("bos_token_id", "eos_token_id", "decoder_start_token_id", "pad_token_id")
-    now = {key: value for key, value in now.items() if key not in free or (value is not None and key not in before)}
+    free = {"bos_token_id", "eos_token_id", "decoder_start_token_id", "pad_token_id"}
+    own = {key for key in free if now.get(key) is not None and (key not in before or key == "pad_token_id")}
+    now = {key: value for key, value in now.items() if key not in free or key in own}
+    if "id2label" in now:
+        kept = {key: value for key, value in kept.items() if key not in ("num_labels", "_num_labels")}
     return kept | now
 
 
@@ -474,7 +477,7 @@ class _Written:
         return getattr(self.model, "pooler", None) is not None
 
     def tied(self, said: bool, head: str, table: str) -> bool:
-        return self.model.head is None
+        return said and self.model.head is None
 
     def same(self, copy: str, table: str) -> bool:
         return True

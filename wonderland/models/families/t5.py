@@ -161,7 +161,7 @@ def _config(model: Any) -> dict[str, Any] | None:
         "tie_word_embeddings": True,
         "pad_token_id": getattr(model, "pad", 0),
         "decoder_start_token_id": trunk.begin if whole else 0,
-        "eos_token_id": getattr(model, "at", None) or 1,
+        "eos_token_id": model.at if isinstance(model, SequenceClassifier) and model.at is not None else 1,
         "classifier_dropout": model.dropout if isinstance(model, SequenceClassifier | TokenClassifier) else 0.0,
     }
     return found | (labels_config(model) if isinstance(model, SequenceClassifier | TokenClassifier) else {})
