@@ -390,7 +390,7 @@ def test_other_wrong_use_gets_a_sentence():
     ):
         optim.SGD([x], nesterov=True)
     with pytest.raises(
-        WonderlandError, match="^SGD: a group has a momentum and the optimizer none: give momentum to SGD"
+        WonderlandError, match=r"^SGD: a group has a momentum and the optimizer none: give momentum to SGD"
     ):
         optim.SGD([{"params": [x], "momentum": 0.5}])
     with pytest.raises(WonderlandError, match="params is empty"):
