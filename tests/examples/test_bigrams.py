@@ -7,6 +7,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from examples.bigrams import __main__ as lab
 from examples.bigrams.__main__ import main, names
 from examples.bigrams.model import by_gradient, chances, counts, loss
 from examples.lab.names import contexts
@@ -30,12 +31,13 @@ def test_counts_are_the_most_likely_table():
 
 def test_descent_without_a_penalty_comes_down_to_the_counts():
     table = counts(*pairs())
-    logits, path = by_gradient(*pairs(), steps=400, rate=4.0, l2=0.0)
+    logits, path = by_gradient(*pairs(), steps=200, rate=4.0, l2=0.0)
     assert path == sorted(path, reverse=True)
-    assert abs(loss(table, logits.double().softmax(1)) - loss(table, chances(table))) < 0.05
+    assert abs(loss(table, logits.double().softmax(1)) - loss(table, chances(table))) < 0.1
 
 
-def test_the_lab_runs_on_few_names_and_says_what_is_missing(tmp_path, capsys):
+def test_the_lab_runs_on_few_names_and_says_what_is_missing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(lab, "STEPS", 20)
     (tmp_path / "names.txt").write_text("\n".join(WORDS * 3))
     assert main(["--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1  # these are not makemore's names
     assert {path.stem for path in (tmp_path / "out").iterdir()} == {"table", "loss"}

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from wonderland import optim
-from wonderland.core import WonderlandError, flatten, unflatten
+from wonderland.core import WonderlandError, flatten, save_tensors, unflatten
 
 
 def setup(kind, **options):
@@ -71,13 +71,18 @@ def test_all_together_go_on_the_same_after_saving(kind):
         assert all(torch.equal(a, b) for a, b in zip(mine.module.parameters(), theirs.module.parameters(), strict=True))
 
 
-def test_a_schedule_that_remembers_is_saved_with_the_optimizer():
+def test_a_schedule_that_remembers_is_saved_with_the_optimizer(tmp_path):
     def build():
         params, optimizer = setup(optim.SGD, lr=0.1)
         schedule = optim.Plateau(alpha=0.5, patience=0)
         return params, optim.scheduled(optimizer, schedule, steps=40), schedule
 
     params, optimizer, schedule = build()
+    tensors, skeleton = flatten(
+        optimizer.state_dict()
+    )  # before the first report there is no best, and no infinity to write
+    save_tensors(tmp_path / "optimizer.safetensors", tensors, {"state": skeleton})
+    build()[1].load_state_dict(unflatten(tensors, skeleton))
     for loss in (1.0, 2.0, 3.0):
         schedule.report(loss)
     train(params, optimizer, 3)

@@ -63,6 +63,12 @@ class Published(torch.optim.Optimizer):
 SGD = torch.optim.SGD
 PEERS = {
     "SGD": (optim.SGD, SGD, {"lr": 0.1, "weight_decay": 0.01}),
+    "SGD with momentum": (optim.SGD, SGD, {"lr": 0.05, "momentum": 0.8, "weight_decay": 0.01}),
+    "SGD with Nesterov": (
+        optim.SGD,
+        SGD,
+        {"lr": 0.05, "momentum": 0.8, "weight_decay": 0.01, "nesterov": True},
+    ),
     "Momentum": (optim.Momentum, SGD, {"lr": 0.05, "momentum": 0.8, "weight_decay": 0.01}),
     "Nesterov": (
         optim.Nesterov,
@@ -347,6 +353,7 @@ WRONG = [
     (optim.SGD, {"lr": -0.1}, "SGD: lr must be"),
     (optim.SGD, {"lr": float("nan")}, "SGD: lr must be"),
     (optim.SGD, {"lr": "fast"}, "SGD: lr must be"),
+    (optim.SGD, {"momentum": 1.5}, "SGD: momentum must be"),
     (optim.Momentum, {"momentum": 1.0}, r"Momentum: momentum .* at least 0 and below 1, not 1.0: old gradients"),
     (optim.Nesterov, {"momentum": -0.1}, "Nesterov: momentum must be"),
     (optim.HeavyBall, {"weight_decay": -1}, "HeavyBall: weight_decay must be"),
@@ -378,6 +385,14 @@ def test_wrong_options_are_named(kind, options, sentence):
 
 def test_other_wrong_use_gets_a_sentence():
     (x,) = parameters([(2,)])
+    with pytest.raises(
+        WonderlandError, match=r"^SGD: nesterov must come with a momentum above 0, such as momentum=0\.9\.$"
+    ):
+        optim.SGD([x], nesterov=True)
+    with pytest.raises(
+        WonderlandError, match=r"^SGD: a group has a momentum and the optimizer none: give momentum to SGD"
+    ):
+        optim.SGD([{"params": [x], "momentum": 0.5}])
     with pytest.raises(WonderlandError, match="params is empty"):
         optim.AdamW([])
     with pytest.raises(WonderlandError, match="not one tensor"):

@@ -16,13 +16,37 @@ Betas = tuple[float, float]
 class SGD(Optimizer):
     r"""Gradient descent: :math:`x_t = x_{t-1} - \eta (g_t + \lambda x_{t-1})`. Book: Alice 2.3, D2L 12.4.
 
+    With `momentum` it is `Momentum`, with `nesterov` as well `Nesterov`, as torch.optim.SGD has all three in one.
+
     >>> SGD([torch.nn.Parameter(torch.zeros(2))], lr=-0.1)
     Traceback (most recent call last):
     wonderland.core.errors.WonderlandError: SGD: lr must be a finite number of at least 0, not -0.1: a negative rate climbs.
     """
 
-    def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, weight_decay: float = 0.0):
-        super().__init__(params, rules.sgd, lr=lr, weight_decay=weight_decay)
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        *,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        weight_decay: float = 0.0,
+    ):
+        if momentum == 0 and nesterov:
+            raise WonderlandError("SGD: nesterov must come with a momentum above 0, such as momentum=0.9.")
+        if momentum == 0:
+            super().__init__(params, rules.sgd, lr=lr, weight_decay=weight_decay)
+        else:
+            rule = rules.nesterov if nesterov else rules.momentum
+            super().__init__(params, rule, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Further parameters; momentum has to be asked of the optimizer before a group can differ in it."""
+        super().add_param_group(param_group)
+        if self.rule is rules.sgd and param_group.get("momentum"):
+            raise WonderlandError(
+                "SGD: a group has a momentum and the optimizer none: give momentum to SGD, and 0 to the groups without."
+            )
 
 
 class Momentum(Optimizer):

@@ -3,6 +3,7 @@ r"""Schedules: the learning rate as a pure function of the step, as a factor of 
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from wonderland.core import WonderlandError, part
 
@@ -180,13 +181,14 @@ class Plateau:
     def __call__(self, step: int, steps: int) -> float:
         return self.factor
 
-    def state_dict(self) -> dict[str, float]:
-        """What it remembers."""
-        return {"best": self.best, "bad": self.bad, "factor": self.factor}
+    def state_dict(self) -> dict[str, float | None]:
+        """What it remembers; before the first report there is no best."""
+        return {"best": None if self.best == math.inf else self.best, "bad": self.bad, "factor": self.factor}
 
-    def load_state_dict(self, saved: dict[str, float]) -> None:
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on from there."""
-        self.best, self.bad, self.factor = saved["best"], int(saved["bad"]), saved["factor"]
+        self.best = math.inf if saved["best"] is None else saved["best"]
+        self.bad, self.factor = int(saved["bad"]), saved["factor"]
 
 
 def plot(schedule: Schedule, steps: int, *, width: int = 420, height: int = 160) -> str:
