@@ -90,3 +90,20 @@ def test_bags_of_embeddings_with_max_have_forward_mode():
     found, moved = autodiff.jvp(bags, (w,), (move,))
     torch.testing.assert_close(found, picked)
     torch.testing.assert_close(moved, autodiff.jvp(lambda w: w[index].amax(1), (w,), (move,))[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Mamba", "RWKV", "LSTM", "GRU", "LinearAttention", "S4D", "Attention"])
+def test_second_derivatives_of_mixers_are_limits_of_first_ones(name):
+    torch.manual_seed(0)
+    heads = {"heads": 2} if "Attention" in name else {}
+    mixer, x = getattr(nn, name)(dim=4, **heads).double(), torch.randn(2, 5, 4, dtype=torch.float64)
+    own = autodiff.parameters(mixer)
+    move = {part: torch.randn_like(value) for part, value in own.items()}
+    slope = autodiff.grad(lambda own: autodiff.call(mixer, own, x).sin().sum())
+    there, back = (slope({part: own[part] + step * move[part] for part in own}) for step in (1e-5, -1e-5))
+    found = autodiff.jvp(slope, (own,), (move,))[1]
+    again = autodiff.grad(lambda own: sum((g * move[part]).sum() for part, g in slope(own).items()))(own)
+    for part in own:
+        torch.testing.assert_close(found[part], (there[part] - back[part]) / 2e-5, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(again[part], found[part])
