@@ -18,8 +18,10 @@ def small(mixer: str = "nn.Attention") -> Decoder:
     return model
 
 
-@pytest.mark.parametrize("mixers", [("nn.Attention", "nn.GRU"), ("nn.Mamba", "nn.Mamba"), ("nn.RWKV", "nn.Attention")])
-@pytest.mark.parametrize("ahead", [1, 4])
+@pytest.mark.parametrize(
+    ("mixers", "ahead"),
+    [(("nn.Attention", "nn.GRU"), 4), (("nn.Mamba", "nn.Mamba"), 1), (("nn.RWKV", "nn.Attention"), 3)],
+)
 def test_the_greedy_text_is_the_same(mixers, ahead):
     model, draft = decoder(mixers[0]), small(mixers[1])
     fast = speculate(model, draft, PROMPTS, 12, ahead=ahead, temperature=0, stop=[0], repetition_penalty=1.2)
@@ -39,7 +41,7 @@ def test_a_draft_that_is_the_model_is_always_right():
 @pytest.mark.parametrize(
     ("mixer", "size", "runs"),
     [
-        ("nn.Attention", 2, 500),
+        ("nn.Attention", 2, 400),
         pytest.param("nn.Attention", 3, 6000, marks=pytest.mark.slow),
         pytest.param("nn.LRU", 3, 6000, marks=pytest.mark.slow),
     ],
@@ -106,7 +108,7 @@ def test_many_wrong_guesses_do_not_pile_up():
         ),
         (
             lambda: speculate(decoder(), decoder(), [[1]], 3, ahead=0),
-            "ahead, the number of tokens that the draft guesses at a time, is from 1, not 0.",
+            "ahead, the number of tokens that the draft guesses at a time, is a whole number from 1, not 0.",
         ),
         (
             lambda: speculate(Table([[float("nan")] * 3] * 3), Table([[0.0] * 3] * 3), [[1]], 3),

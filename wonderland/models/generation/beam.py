@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
+from wonderland.models.generation.checks import whole, whole_count
 from wonderland.models.generation.prompts import Prompts, check_context, read_prompts
 from wonderland.models.generation.reading import Reader
 from wonderland.models.generation.stops import Stops
@@ -43,10 +44,8 @@ def beam_search(
     >>> [len(found.tokens) for found in best], best[0].scores == sorted(best[0].scores, reverse=True)
     ([3, 3], True)
     """
-    if type(count) is not int or count < 1:
-        raise WonderlandError(f"count, the number of tokens to write, is a whole number from 1, not {count!r}.")
-    if type(beams) is not int or beams < 1:
-        raise WonderlandError(f"beams is a whole number from 1, not {beams!r}.")
+    count = whole_count(count)
+    beams = whole(beams, "beams is")
     if not alpha >= 0 or length not in ("power", "gnmt"):
         raise WonderlandError(
             f"Lengths are made equal by alpha, at least 0, and length, 'power' or 'gnmt', not {alpha!r} and {length!r}."

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
+from wonderland.models.generation.checks import whole
 from wonderland.models.generation.generate import generate
 from wonderland.models.generation.prompts import batch, read_prompts
 from wonderland.models.generation.reading import Reader
@@ -37,8 +38,7 @@ def best_of(
     >>> best_of(model, [[1], [2, 3]], 4, 8, score=lambda prompt, tokens: -sum(tokens)).scores[0] <= 0
     True
     """
-    if type(n) is not int or n < 1:
-        raise WonderlandError(f"n, the number of texts to choose from, is a whole number from 1, not {n!r}.")
+    n = whole(n, "n, the number of texts to choose from, is")
     given = read_prompts(prompts, mask, model)
     index = torch.arange(len(given.lists), device=given.tokens.device).repeat_interleave(n)
     state = None if state is None else state_rows(state, index)

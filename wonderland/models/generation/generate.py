@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
+from wonderland.models.generation.checks import whole, whole_count
 from wonderland.models.generation.constraint import Constraint
 from wonderland.models.generation.prompts import Prompts, check_context, read_prompts
 from wonderland.models.generation.randomness import Uniforms
@@ -31,7 +32,7 @@ def generate(
     min_p: Any = None,
     typical: Any = None,
     repetition_penalty: Any = None,
-    seed: int = 0,
+    seed: Any = 0,
     rows: Sequence[int] | None = None,
     stop: Any = (),
     pieces: Sequence[bytes] | None = None,
@@ -95,24 +96,20 @@ class Run:
         sampling: Sampling,
         mask: Any = None,
         state: Any = None,
-        seed: int = 0,
+        seed: Any = 0,
         rows: Sequence[int] | None = None,
         stop: Any = (),
         pieces: Sequence[bytes] | None = None,
         constraint: Constraint | None = None,
     ):
-        if type(count) is not int or count < 1:
-            raise WonderlandError(f"count, the number of tokens to write, is a whole number from 1, not {count!r}.")
+        count, seed = whole_count(count), whole(seed, "seed is", None)
         self.reader, self.sampling, self.count, self.state = Reader(model), sampling, count, state
         self.prompts = prompts if isinstance(prompts, Prompts) else read_prompts(prompts, mask, model)
         if state is None:
             check_context(model, self.prompts, count)
         vocab, size = getattr(model, "vocab", None), len(self.prompts.lists)
-        for given in (pieces, None if constraint is None else constraint.pieces):
-            if given is not None and vocab is not None and len(given) != vocab:
-                raise WonderlandError(
-                    f"There are {len(given)} pieces and the model has {vocab} tokens: give one for each."
-                )
+        self._given = (pieces, None if constraint is None else constraint.pieces)
+        self._check_pieces(vocab)
         self.stops = Stops(stop, pieces if pieces is not None or constraint is None else constraint.pieces, vocab)
         if constraint is not None:
             if self.stops.strings:
@@ -132,6 +129,7 @@ class Run:
             return
         logits, state = self.reader.begin(self.prompts, self.state)
         self.state = None
+        self._check_pieces(logits.shape[-1])
         device, seen = logits.device, self._seen(logits)
         for step in range(self.count):
             chosen = self._choose(logits, seen, slots, step)
@@ -151,6 +149,13 @@ class Run:
             if seen is not None:
                 seen[range(len(chosen)), chosen] = True
             logits, state = self.reader.step(chosen, state, device)
+
+    def _check_pieces(self, vocab: int | None) -> None:
+        for given in self._given:
+            if given is not None and vocab is not None and len(given) != vocab:
+                raise WonderlandError(
+                    f"There are {len(given)} pieces and the model has {vocab} tokens: give one for each."
+                )
 
     def _choose(self, logits: Tensor, seen: Tensor | None, slots: list[int], step: int) -> list[int]:
         with torch.no_grad():

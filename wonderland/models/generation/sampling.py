@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
+from wonderland.models.generation.checks import whole
 from wonderland.models.generation.rules import min_p, penalise, temper, top_k, top_p, typical
 from wonderland.models.generation.truncated import draw_rows
 
@@ -31,8 +33,8 @@ class Sampling:
 
     def __post_init__(self):
         _check("temperature", self.temperature, 0, math.inf, "a number from 0 (the most likely token)")
-        if self.top_k is not None and (type(self.top_k) is not int or self.top_k < 1):
-            raise WonderlandError(f"top_k is a whole number from 1, not {self.top_k!r}.")
+        if self.top_k is not None:
+            object.__setattr__(self, "top_k", whole(self.top_k, "top_k is"))
         for name in ("top_p", "typical"):
             if (value := getattr(self, name)) is not None:
                 _check(name, value, 0, 1, "a probability above 0, at most 1", above=True)
@@ -41,6 +43,9 @@ class Sampling:
         if self.repetition_penalty is not None:
             text = "a number above 0 (1 changes nothing)"
             _check("repetition_penalty", self.repetition_penalty, 0, math.inf, text, above=True)
+        for name in ("temperature", "top_p", "min_p", "typical", "repetition_penalty"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, float(value))
 
     @property
     def greedy(self) -> bool:
@@ -113,6 +118,6 @@ def draw(chances: Tensor, uniform: Tensor) -> list[int]:
 
 
 def _check(name: str, value: Any, least: float | int, most: float | int, words: str, *, above: bool = False) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not (least < value if above else least <= value) or not value <= most or math.isinf(value):
         raise WonderlandError(f"{name} is {words}, not {value!r}.")

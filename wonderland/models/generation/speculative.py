@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
+from wonderland.models.generation.checks import whole, whole_count
 from wonderland.models.generation.generate import complain, row_names
 from wonderland.models.generation.prompts import check_context, read_prompts
 from wonderland.models.generation.randomness import Uniforms
@@ -42,7 +43,7 @@ def speculate(
     min_p: Any = None,
     typical: Any = None,
     repetition_penalty: Any = None,
-    seed: int = 0,
+    seed: Any = 0,
     rows: Sequence[int] | None = None,
     stop: Any = (),
     pieces: Sequence[bytes] | None = None,
@@ -68,12 +69,9 @@ def speculate(
     >>> fast.tokens == generate(model, [[1], [2, 3]], 12, temperature=0).tokens
     True
     """
-    if type(count) is not int or count < 1:
-        raise WonderlandError(f"count, the number of tokens to write, is a whole number from 1, not {count!r}.")
-    if type(ahead) is not int or ahead < 1:
-        raise WonderlandError(
-            f"ahead, the number of tokens that the draft guesses at a time, is from 1, not {ahead!r}."
-        )
+    count = whole_count(count)
+    ahead = whole(ahead, "ahead, the number of tokens that the draft guesses at a time, is")
+    seed = whole(seed, "seed is", None)
     sizes = [getattr(one, "vocab", None) for one in (model, draft)]
     if None not in sizes and sizes[0] != sizes[1]:
         raise WonderlandError(f"The model has {sizes[0]} tokens and the draft {sizes[1]}: both need one vocabulary.")

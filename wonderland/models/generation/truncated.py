@@ -7,13 +7,18 @@ import numpy as np
 WIDE = 4096  # vocabularies above this are not sorted whole
 
 
-def draw_rows(logits: np.ndarray, uniform: np.ndarray, k: int | None, p: Any, share: Any) -> list[int]:
+def draw_rows(logits: np.ndarray, uniform: np.ndarray, k: Any, p: Any, share: Any) -> list[int]:
     """A token for each row of logits (b, vocab), float64, at `uniform` (b, 1): the distribution that `rules` describe.
 
     k, p and share are those of top-k, top-p and min-p, None where they do not apply. -1 stands where nothing can be drawn.
     The logits are written to.
     """
-    logits -= logits.max(-1, keepdims=True)
+    top = logits.max(-1, keepdims=True)
+    if not np.isfinite(top).all():
+        # Nothing can be drawn where the largest is -inf, inf or no number.
+        logits[~np.isfinite(top[:, 0])] = -np.inf
+        top[~np.isfinite(top)] = 0
+    logits -= top
     if k is None and p is None and share is None:
         return _invert(np.exp(logits, out=logits), uniform)
     if logits.shape[1] > WIDE:
@@ -24,7 +29,7 @@ def draw_rows(logits: np.ndarray, uniform: np.ndarray, k: int | None, p: Any, sh
     return [int(row[at]) if at >= 0 else -1 for row, at in zip(order, found, strict=True)]
 
 
-def _kept(ordered: np.ndarray, k: int | None, p: Any, share: Any) -> np.ndarray:
+def _kept(ordered: np.ndarray, k: Any, p: Any, share: Any) -> np.ndarray:
     """The weights of tokens in falling order (b, n), 0 for those that a rule takes out; ties stay together."""
     weights = np.exp(ordered)
     if k is not None and k < weights.shape[1]:
@@ -38,7 +43,7 @@ def _kept(ordered: np.ndarray, k: int | None, p: Any, share: Any) -> np.ndarray:
     return weights
 
 
-def _wide(row: np.ndarray, uniform: np.ndarray, k: int | None, p: Any, share: Any) -> list[int]:
+def _wide(row: np.ndarray, uniform: np.ndarray, k: Any, p: Any, share: Any) -> list[int]:
     """One row of a large vocabulary: tokens that no rule can keep are left out before the rest is sorted."""
     cut = -np.inf if k is None or k >= len(row) else np.partition(row, len(row) - k)[len(row) - k]
     least, mass = cut, None

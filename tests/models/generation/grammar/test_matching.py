@@ -48,7 +48,7 @@ def test_every_text_matches(pattern):
 WORDS = st.lists(st.text("ab1", min_size=1, max_size=3).map(str.encode), min_size=1, max_size=6, unique=True)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     WORDS,
     st.sampled_from(["(ab)*", "a*1?b", "(a|b1)+", "[ab]{2,5}", "(aab|1)(b|a1)*", "b", "(a|ab)(1|b1)?", "a{4}|b{3}"]),
@@ -97,9 +97,9 @@ def test_choices_keep_the_odds_of_the_model():
     logits = torch.randn(256)
     model = Table(logits.expand(256, 256).tolist())
     model.vocab = 256
-    written = generate(model, [[0]] * 2000, 1, constraint=matching("a|b", BYTES)).texts
-    share = written.count(b"a") / 2000
-    assert abs(share - torch.sigmoid(logits[97] - logits[98]).item()) < 0.04
+    written = generate(model, [[0]] * 800, 1, constraint=matching("a|b", BYTES)).texts
+    share = written.count(b"a") / 800
+    assert abs(share - torch.sigmoid(logits[97] - logits[98]).item()) < 0.06
 
 
 def test_greedy_takes_the_most_likely_that_is_allowed():

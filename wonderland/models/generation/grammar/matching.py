@@ -85,37 +85,45 @@ class Matching(Constraint):
         return self._others[tokens]
 
     def _tree(self) -> None:
-        """Tokens as sequences of kinds of bytes, those in a tree level by level: parents, kinds, and where tokens end."""
+        """Tokens as sequences of kinds of bytes, those in a tree whose places are numbered level by level.
+
+        In sorted order the children of a place stand together: its first child and their number find them all.
+        """
         kinds = bytes(self._automaton.kinds.tolist())
-        groups: dict[bytes, int] = {}
         spelled = [piece.translate(kinds) for piece in self.pieces]
-        self._group = np.array([groups.setdefault(one, len(groups)) if one else -1 for one in spelled])
-        places: dict[bytes, int] = {b"": 0}
-        ends = np.zeros(len(groups), np.int64)
-        self._levels: list[tuple[int, np.ndarray, np.ndarray]] = []
-        open_, depth = list(groups), 0
+        groups = {one: index for index, one in enumerate(sorted({one for one in spelled if one}))}
+        self._group = np.array([groups.get(one, -1) for one in spelled])
+        self._ends = np.zeros(len(groups), np.int64)
+        taken, parents = [0], [0]
+        level, open_, depth = {b"": 0}, list(groups), 0
         while open_:
             fresh: dict[bytes, int] = {}
             for one in open_:
                 begin = one[: depth + 1]
                 if begin not in fresh:
-                    fresh[begin] = len(places) + len(fresh)
+                    fresh[begin] = len(taken)
+                    taken.append(begin[-1])
+                    parents.append(level[begin[:-1]])
                 if len(one) == depth + 1:
-                    ends[groups[one]] = fresh[begin]
-            parents = np.array([places[begin[:-1]] for begin in fresh])
-            first = len(places)
-            self._levels.append((first, parents, np.array([begin[-1] for begin in fresh])))
-            places.update(fresh)
-            depth += 1
+                    self._ends[groups[one]] = fresh[begin]
+            level, depth = fresh, depth + 1
             open_ = [one for one in open_ if len(one) > depth]
-        self._ends, self._places = ends, len(places)
+        self._taken = np.array(taken)
+        self._children = np.bincount(parents[1:], minlength=len(taken))
+        self._first = 1 + self._children.cumsum() - self._children
 
     def _targets(self, state: int) -> np.ndarray:
-        """The state after each group of tokens, -1 where the text ends up matching nothing."""
-        at = np.empty(self._places, np.int32)
-        at[0] = state
-        for first, parents, kinds in self._levels:
-            at[first : first + len(parents)] = self._automaton.table[at[parents], kinds]
+        """The state after each group of tokens, -1 where nothing matches any more; only living branches are walked."""
+        table, at = self._automaton.table, np.full(len(self._taken), -1, np.int32)
+        at[0], alive = state, np.zeros(1, np.int64)
+        while len(alive):
+            children = self._children[alive]
+            ends = children.cumsum()
+            below = np.arange(ends[-1]) + np.repeat(self._first[alive] - ends + children, children)
+            after = table[np.repeat(at[alive], children), self._taken[below]]
+            lives = after >= 0
+            alive = below[lives]
+            at[alive] = after[lives]
         return at[self._ends]
 
     def _explore(self) -> None:
