@@ -1,0 +1,51 @@
+"""Language modelling and translation as tasks: losses against the definition, refusals."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from wonderland.core import WonderlandError
+from wonderland.models import Decoder, EncoderDecoder, packed
+from wonderland.tasks import LanguageModelling, Translation
+
+
+def test_language_modelling_leaves_out_what_has_no_target():
+    torch.manual_seed(0)
+    model, task = Decoder(vocab=11, dim=16, depth=1), LanguageModelling(11)
+    x, y = torch.randint(0, 11, (3, 9)), torch.randint(0, 11, (3, 9))
+    y[1, 4:] = -100
+    own = F.cross_entropy(model(x).flatten(0, 1)[y.flatten() >= 0], y[y >= 0])
+    assert torch.allclose(task.loss(model, (x, y)), own)
+    both = torch.stack([x, torch.tensor([[1, 1, 1, 1, 2, 2, 2, 0, 0]] * 3)], 1)
+    y[both[:, 1] == 0] = -100
+    apart = F.cross_entropy(packed(model, both[:, 0], both[:, 1]).flatten(0, 1), y.flatten(), ignore_index=-100)
+    assert torch.allclose(task.loss(model, (both, y)), apart)
+    found = task.measures(nats=20 * math.log(2), tokens=10, size=5)
+    assert found == pytest.approx({"loss": 2 * math.log(2), "bits_per_byte": 4.0, "perplexity": 4.0})
+    assert LanguageModelling.spec(**task.arguments()).build().vocab == 11
+
+
+def test_translation_hides_padding():
+    torch.manual_seed(0)
+    model, task = EncoderDecoder(vocab=13, dim=16, depth=1), Translation(vocab=13, read=5)
+    x = torch.randint(1, 13, (2, 9))
+    x[0, 3:5] = 0
+    x[1, 7:] = 0
+    y = torch.randint(0, 13, (2, 4))
+    y[1, 2:] = -100
+    first = F.cross_entropy(model(x[:1, :3], x[:1, 5:])[0], y[0], reduction="sum")
+    second = F.cross_entropy(model(x[1:, :5], x[1:, 5:7])[0], y[1, :2], reduction="sum")
+    assert torch.allclose(task.loss(model, (x, y)), (first + second) / 6, atol=1e-5)
+
+
+def test_what_is_refused():
+    with pytest.raises(
+        WonderlandError, match=r"^Language modelling needs a vocabulary of at least two tokens, not 1\.$"
+    ):
+        LanguageModelling(1)
+    with pytest.raises(
+        WonderlandError, match=r"^Translation needs at least four tokens and one to read, not 9 and 0\.$"
+    ):
+        Translation(9, 0)
