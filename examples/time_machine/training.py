@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland import optim
 from wonderland.core import WonderlandError
 from wonderland.models import RNNLM
 
@@ -45,22 +44,46 @@ def windows(text: str) -> Windows:
     return Windows(cut[:TRAIN], cut[TRAIN : TRAIN + TEST], len(numbers))
 
 
+def begun(cell: str, depth: int, vocab: int, size: int = 32) -> RNNLM:
+    """A model that begins as D2L's, whose layers are torch's: their two biases, both drawn, are one here, their sum."""
+    kinds = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+    return RNNLM(vocab, size, cell=cell, depth=depth).load_torch(kinds[cell](vocab, size, num_layers=depth))
+
+
+def twice(model: RNNLM) -> list[tuple[Tensor, Tensor]]:
+    """Each weight, and how many of torch's it stands for: 2 for a sum of two biases, which moves by both gradients."""
+    found = []
+    for name, weight in model.named_parameters():
+        count = torch.ones_like(weight)
+        if name.endswith("mixer.bias"):
+            # The candidate of a gated unit keeps its two biases apart.
+            gated = name.replace("bias", "bias_candidate") in dict(model.named_parameters())
+            count[: len(count) // 3 * 2 if gated else len(count)] = 2
+        found.append((weight, count))
+    return found
+
+
+@torch.no_grad()
+def update(weights: list[tuple[Tensor, Tensor]], rate: float, longest: float = 1.0) -> None:
+    """A step of SGD with the gradient clipped to a norm, both as if each of torch's biases were there."""
+    slopes = [(weight, count, weight.grad) for weight, count in weights if weight.grad is not None]
+    norm = torch.stack([(count * slope.square()).sum() for _, count, slope in slopes]).sum().sqrt()
+    short = torch.clamp(longest / norm, max=1.0)
+    for weight, count, slope in slopes:
+        weight -= rate * short * count * slope
+        weight.grad = None
+
+
 def train(data: Windows, *, cell: str, depth: int, rate: float, epochs: int, seed: int):
     """A trained model, and (epoch, perplexity on the test windows)."""
     torch.manual_seed(seed)
-    model = RNNLM(data.vocab, 32, cell=cell, depth=depth)
-    if cell == "lstm":
-        # D2L's begins without a leaning to remember.
-        with torch.no_grad():
-            model.layers[0].mixer.bias[32:64] -= 1
-    update = optim.clipped(optim.SGD(model.parameters(), lr=rate), norm=1.0)
+    model = begun(cell, depth, data.vocab)
+    weights = twice(model)
     curve = []
     for epoch in range(epochs):
         for rows in torch.randperm(len(data.train)).split(BATCH):
-            loss = _loss(model, data.train[rows])
-            update.zero_grad()
-            loss.backward()
-            update.step()
+            _loss(model, data.train[rows]).backward()
+            update(weights, rate)
         if (epoch + 1) % 5 == 0 or epoch + 1 == epochs:
             curve.append((epoch + 1, perplexity(model, data.test)))
     print(f"{depth} x {cell}, seed {seed}: {curve[-1][1]:.3f}", flush=True)

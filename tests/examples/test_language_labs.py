@@ -79,6 +79,34 @@ def test_windows_of_the_book():
         time_machine.windows("The Time Machine")
 
 
+@pytest.mark.parametrize(("cell", "kind", "depth"), [("rnn", "RNN", 1), ("lstm", "LSTM", 1), ("gru", "GRU", 2)])
+def test_steps_are_those_of_torchs_layers_with_their_two_biases(cell, kind, depth):
+    torch.manual_seed(0)
+    model = time_machine.RNNLM(5, 4, cell=cell, depth=depth).double()
+    peer = getattr(torch.nn, kind)(5, 4, num_layers=depth, batch_first=True).double()
+    model.load_torch(peer)
+    head = torch.nn.Linear(4, 5).double()
+    head.load_state_dict(model.head.state_dict())
+    weights = time_machine.twice(model)
+    theirs = [*peer.parameters(), *head.parameters()]
+    optimizer = torch.optim.SGD(theirs, lr=4.0)
+    for _ in range(4):
+        rows = torch.randint(5, (6, 8))
+        torch.nn.functional.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten()).backward()
+        time_machine.update(weights, 4.0, longest=0.05)
+        optimizer.zero_grad()
+        hot = torch.nn.functional.one_hot(rows[:, :-1], 5).double()
+        torch.nn.functional.cross_entropy(head(peer(hot)[0]).flatten(0, 1), rows[:, 1:].flatten()).backward()
+        norm = torch.stack([weight.grad.square().sum() for weight in theirs]).sum().sqrt()
+        for weight in theirs:
+            weight.grad *= min(1.0, 0.05 / norm.item())
+        optimizer.step()
+    again = time_machine.RNNLM(5, 4, cell=cell, depth=depth).double().load_torch(peer)
+    for name, value in model.layers.named_parameters():
+        torch.testing.assert_close(value, again.layers.get_parameter(name))
+    torch.testing.assert_close(model.head.weight, head.weight)
+
+
 def test_the_tree_learns_and_has_makemores_size():
     contexts = torch.randint(27, (500, 8), generator=torch.Generator().manual_seed(0))
     letters = contexts[:, -1]
