@@ -20,7 +20,9 @@ def gelu(x: Float[Tensor, "..."], *, tanh: bool = False) -> Float[Tensor, "..."]
     >>> gelu(torch.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.1587,  0.0000,  1.9545])
     """
-    if tanh and x.dtype in (torch.float32, torch.float64) and native.usable(x):
+    # Records and compilers get the operation that everybody knows.
+    known = not tanh or native.recorded() or torch.compiler.is_compiling()
+    if not known and x.dtype in (torch.float32, torch.float64) and native.usable(x):
         return native.call(_forward, x)
     return F.gelu(x, approximate="tanh" if tanh else "none")
 
