@@ -80,7 +80,11 @@ def _remember(ctx, inputs, output):
 def _differentiate(ctx, dy, _):
     x, gain, shift, facts = ctx.saved_tensors
     if native.graphed():
-        return *native.again(lambda *given: reference(*given, ctx.eps), (x, gain, shift), dy), None
+
+        def equation(x, gain, shift):
+            return reference(x, gain, shift, ctx.eps)
+
+        return *native.again(equation, (x, gain, shift), dy), None
     dx, dgain, dshift = native.call(_backward, x, gain, facts, dy)
     return dx, dgain, None if shift is None else dshift, None
 
