@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -143,9 +144,19 @@ def chain(step, state):
     return run
 
 
+def alternate(step, state):
+    """One token at a time, so that the peer's comes between: memory is cold again each time."""
+    held = [state]
+
+    def run() -> None:
+        held[0] = step(held[0])
+
+    return run
+
+
 @torch.no_grad()
 def steps(rounds: int) -> None:
-    """32 single tokens at batch 1, continued from a state of 16 tokens; times are of all 32."""
+    """Single tokens at batch 1, continued from a state of 16 tokens: 32 in a row, then one by one in turns with the peer."""
     from transformers import GPT2Config, GPT2LMHeadModel, MambaConfig, MambaForCausalLM
 
     prompt, token = torch.randint(65, (1, 16)), torch.tensor([[3]])
@@ -161,16 +172,16 @@ def steps(rounds: int) -> None:
     past = theirs(prompt, use_cache=True)
     logits, begin = ours.stream(prompt)
     same(logits, past.logits)
-    race(
-        f"Mamba, {STEPS} steps",
-        chain(lambda state, ours=ours: ours.stream(token, state)[1], begin),
-        chain(
-            lambda cache, theirs=theirs: theirs(token, cache_params=cache, use_cache=True).cache_params,
-            past.cache_params,
-        ),
-        rounds,
-        peer="transformers",
-    )
+
+    def peers_step(cache, theirs=theirs):
+        return theirs(token, cache_params=cache, use_cache=True).cache_params
+
+    def step(state, ours=ours):
+        return ours.stream(token, state)[1]
+
+    race(f"Mamba, {STEPS} steps", chain(step, begin), chain(peers_step, past.cache_params), rounds, peer="transformers")
+    mine, other = alternate(step, begin), alternate(peers_step, past.cache_params)
+    race("Mamba, steps in turns", mine, other, rounds * STEPS, peer="transformers")
     stack, peer = mamba_pair()
     caches = [(torch.zeros(1, 2 * DIM, STATES), torch.zeros(1, 2 * DIM, 3)) for _ in range(DEPTH)]
     x = torch.randn(1, 1, DIM)
@@ -187,13 +198,18 @@ def steps(rounds: int) -> None:
     past = theirs(prompt, use_cache=True)
     logits, begin = ours.stream(prompt)
     same(logits, past.logits)
+
+    def rwkv_step(state, ours=ours):
+        return ours.stream(token, state)[1]
+
+    def peers_rwkv_step(state, theirs=theirs):
+        return theirs(token, state=state, use_cache=True).state
+
     race(
-        f"RWKV, {STEPS} steps",
-        chain(lambda state, ours=ours: ours.stream(token, state)[1], begin),
-        chain(lambda state, theirs=theirs: theirs(token, state=state, use_cache=True).state, past.state),
-        rounds,
-        peer="transformers",
+        f"RWKV, {STEPS} steps", chain(rwkv_step, begin), chain(peers_rwkv_step, past.state), rounds, peer="transformers"
     )
+    mine, other = alternate(rwkv_step, begin), alternate(peers_rwkv_step, past.state)
+    race("RWKV, steps in turns", mine, other, rounds * STEPS, peer="transformers")
     theirs = GPT2LMHeadModel(GPT2Config(vocab_size=65, n_positions=256, n_embd=DIM, n_layer=DEPTH, n_head=4)).eval()
     ours = from_gpt2(theirs)
     logits, begin = ours.stream(prompt)

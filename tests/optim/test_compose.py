@@ -8,6 +8,7 @@ from torch import nn
 
 from wonderland import optim
 from wonderland.core import WonderlandError, flatten, save_tensors, unflatten
+from wonderland.optim.compose import clip_norm
 
 
 def setup(kind, **options):
@@ -124,6 +125,31 @@ def test_clipping_by_value():
     p.grad = torch.full_like(p, 3.0)
     optimizer.step()
     torch.testing.assert_close(p.detach(), before - 0.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("norm", [0.5, 1e6])
+def test_clipping_to_a_norm_is_that_of_torch(dtype, norm):
+    sizes = [(3,), (2, 2049), (70, 70), (), (4, 6)]
+    mine = [torch.nn.Parameter(torch.zeros(size, dtype=dtype)) for size in sizes]
+    other = [torch.nn.Parameter(torch.zeros(size, dtype=dtype)) for size in sizes]
+    for a, b in zip(mine[:-1], other[:-1], strict=True):
+        a.grad = torch.randn_like(a)
+        b.grad = a.grad.clone()
+    clip_norm(mine, norm)
+    torch.nn.utils.clip_grad_norm_(other, norm)
+    assert mine[-1].grad is None
+    torch.testing.assert_close([p.grad for p in mine[:-1]], [p.grad for p in other[:-1]])
+
+
+def test_clipping_reads_gradients_of_any_layout_and_spreads_what_is_no_number():
+    p = torch.nn.Parameter(torch.zeros(2, 3))
+    p.grad = torch.ones(3, 2).t()
+    clip_norm([p], 1.0)
+    torch.testing.assert_close(p.grad, torch.full((2, 3), 6**-0.5), rtol=1e-5, atol=1e-6)
+    p.grad = torch.tensor([[1.0, 2.0, float("nan")], [0.0, 0.0, 0.0]])
+    clip_norm([p], 1.0)
+    assert p.grad.isnan().all()
 
 
 def test_lookahead_is_the_two_sequences_of_the_paper():

@@ -192,6 +192,9 @@ class Attention(Mixer):
 
     def _at_once(self, t: int) -> bool:
         """Whether `short_attention` knows this kind of attention."""
+        # Records and compilers get the operation that everybody knows.
+        if native.recorded() or torch.compiler.is_compiling():
+            return False
         plain = self.key_dim == self.value_dim and not self._biases and not (self.training and self.dropout)
         return plain and t <= LONGEST and (self.window is None or self.window >= t)
 

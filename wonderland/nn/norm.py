@@ -1,12 +1,12 @@
 """Norms: each token brought to a standard size, so that depth does not blow it up."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.mixer import Pointwise
 from wonderland.ops import steps
+from wonderland.ops.layer_norm import layer_norm
 from wonderland.ops.rms_norm import rms_norm
 
 
@@ -57,7 +57,7 @@ class LayerNorm(Norm):
         return program.reads(weight)
 
     def apply_to(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, (self.dim,), self.weight, self.bias, self.eps)
+        return layer_norm(x, self.weight, self.bias, self.eps)
 
 
 @part

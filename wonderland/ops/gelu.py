@@ -1,4 +1,4 @@
-"""GELU in one pass over memory forward and one back."""
+"""GELU; its form with a tanh in one pass over memory forward and one back, where torch is four times as slow."""
 
 import math
 
@@ -20,8 +20,10 @@ def gelu(x: Float[Tensor, "..."], *, tanh: bool = False) -> Float[Tensor, "..."]
     >>> gelu(torch.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.1587,  0.0000,  1.9545])
     """
-    if x.dtype in (torch.float32, torch.float64) and native.usable(x):
-        return native.call(_forward, x, tanh)
+    # Records and compilers get the operation that everybody knows.
+    known = not tanh or native.recorded() or torch.compiler.is_compiling()
+    if not known and x.dtype in (torch.float32, torch.float64) and native.usable(x):
+        return native.call(_forward, x)
     return F.gelu(x, approximate="tanh" if tanh else "none")
 
 
@@ -32,43 +34,42 @@ def reference(x: Tensor, *, tanh: bool = False) -> Tensor:
     return x / 2 * (1 + torch.erf(x / math.sqrt(2)))
 
 
-def _run(x: Tensor, dy: Tensor | None, tanh: bool) -> Tensor:
+def _run(x: Tensor, dy: Tensor | None) -> Tensor:
     x, out = x.contiguous(), torch.empty(x.shape, dtype=x.dtype)
     dy = None if dy is None else dy.contiguous()
-    native.function("gelu", "run", x.dtype)(x, dy, out, x.numel(), int(tanh), torch.get_num_threads())
+    native.function("gelu", "run", x.dtype)(x, dy, out, x.numel(), torch.get_num_threads())
     return out
 
 
-@torch.library.custom_op("wonderland::gelu", mutates_args=(), device_types="cpu")
-def _forward(x: Tensor, tanh: bool) -> Tensor:
-    return _run(x, None, tanh)
+@torch.library.custom_op("wonderland::gelu_tanh", mutates_args=(), device_types="cpu")
+def _forward(x: Tensor) -> Tensor:
+    return _run(x, None)
 
 
 @_forward.register_fake
-def _(x, tanh):
+def _(x):
     return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
-@torch.library.custom_op("wonderland::gelu_backward", mutates_args=(), device_types="cpu")
-def _backward(x: Tensor, dy: Tensor, tanh: bool) -> Tensor:
-    return _run(x, dy, tanh)
+@torch.library.custom_op("wonderland::gelu_tanh_backward", mutates_args=(), device_types="cpu")
+def _backward(x: Tensor, dy: Tensor) -> Tensor:
+    return _run(x, dy)
 
 
 @_backward.register_fake
-def _(x, dy, tanh):
+def _(x, dy):
     return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
 def _remember(ctx, inputs, output):
-    x, ctx.tanh = inputs
-    ctx.save_for_backward(x)
+    ctx.save_for_backward(*inputs)
 
 
 def _differentiate(ctx, dy):
     (x,) = ctx.saved_tensors
     if native.graphed():
-        return *native.again(lambda x: reference(x, tanh=ctx.tanh), (x,), dy), None
-    return native.call(_backward, x, dy, ctx.tanh), None
+        return native.again(lambda x: reference(x, tanh=True), (x,), dy)[0]
+    return native.call(_backward, x, dy)
 
 
 _forward.register_autograd(_differentiate, setup_context=_remember)

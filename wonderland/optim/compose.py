@@ -5,12 +5,15 @@
 What they remember is saved and loaded with the optimizer's own state dict.
 """
 
+import ctypes
+import functools
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
+from wonderland.ops import native
 from wonderland.optim.limits import check
 from wonderland.optim.schedules import Schedule
 
@@ -38,12 +41,37 @@ def clipped(optimizer: Any_, *, norm: float | None = None, value: float | None =
 
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if norm is not None:
-            torch.nn.utils.clip_grad_norm_(_all(optimizer), norm)
+            clip_norm(_all(optimizer), norm)
         else:
             torch.nn.utils.clip_grad_value_(_all(optimizer), value or 0.0)
 
     optimizer.register_step_pre_hook(before)
     return optimizer
+
+
+def clip_norm(parameters: list[Tensor], norm: float) -> None:
+    """Scale all gradients down together to a norm, as torch.nn.utils.clip_grad_norm_ does, in two passes over memory."""
+    found = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    plain = all(grad.layout is torch.strided and grad.is_contiguous() for grad in found)
+    if not found or not plain or found[0].dtype not in (torch.float32, torch.float64) or not native.usable(*found):
+        torch.nn.utils.clip_grad_norm_(parameters, norm)
+        return
+    count = len(found)
+    _clip(found[0].dtype)(
+        (ctypes.c_int64 * count)(*[grad.data_ptr() for grad in found]),
+        (ctypes.c_int64 * count)(*[grad.numel() for grad in found]),
+        norm,
+        count,
+        torch.get_num_threads(),
+    )
+
+
+@functools.cache
+def _clip(dtype: torch.dtype) -> Any:
+    found = getattr(native.library("optimizers"), "clip_f32" if dtype == torch.float32 else "clip_f64")
+    found.restype = ctypes.c_double
+    found.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_double, ctypes.c_long, ctypes.c_long]
+    return found
 
 
 def decayed(optimizer: Any_, weight_decay: float) -> Any_:

@@ -118,6 +118,6 @@ def draw(chances: Tensor, uniform: Tensor) -> list[int]:
 
 
 def _check(name: str, value: Any, least: float | int, most: float | int, words: str, *, above: bool = False) -> None:
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not (least < value if above else least <= value) or not value <= most or math.isinf(value):
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if not (least < number if above else least <= number) or not number <= most or math.isinf(number):
         raise WonderlandError(f"{name} is {words}, not {value!r}.")

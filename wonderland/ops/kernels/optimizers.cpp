@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "products.h"
 
 namespace {
 
@@ -152,7 +156,39 @@ void all(const int64_t *table, const int64_t *sizes, const double *numbers, long
   }
 }
 
+constexpr long PIECE = 2048; // sums are made of so many squares each, whatever the threads, so that bits do not depend on them
+
+// Gradients scaled down to a norm where theirs is larger; gives the norm they had.
+template <class T> double clip(const int64_t *table, const int64_t *sizes, double limit, long tensors, int threads) {
+  std::vector<std::pair<T *, long>> pieces;
+  for (long i = 0; i < tensors; i++)
+    for (long at = 0; at < sizes[i]; at += PIECE) pieces.push_back({(T *)table[i] + at, std::min(PIECE, sizes[i] - at)});
+  long count = (long)pieces.size();
+  bool many = count > 8;
+  std::vector<double> squares(count);
+#pragma omp parallel for num_threads(threads) schedule(static) if (many)
+  for (long i = 0; i < count; i++) squares[i] = (double)dot(pieces[i].first, pieces[i].first, pieces[i].second);
+  double norm = 0;
+  for (double square : squares) norm += square;
+  norm = std::sqrt(norm);
+  double factor = limit / (norm + 1e-6);
+  if (!(factor >= 1)) {
+    T by = T(factor);
+#pragma omp parallel for num_threads(threads) schedule(static) if (many)
+    for (long i = 0; i < count; i++)
+      for (long k = 0; k < pieces[i].second; k++) pieces[i].first[k] *= by;
+  }
+  return norm;
+}
+
 } // namespace
+
+extern "C" double clip_f32(const int64_t *table, const int64_t *sizes, double limit, long tensors, long threads) {
+  return clip<float>(table, sizes, limit, tensors, (int)threads);
+}
+extern "C" double clip_f64(const int64_t *table, const int64_t *sizes, double limit, long tensors, long threads) {
+  return clip<double>(table, sizes, limit, tensors, (int)threads);
+}
 
 #define ENTRY(Rule, symbol, T, name)                                                                                   \
   extern "C" void symbol##_##name(const int64_t *table, const int64_t *sizes, const double *numbers, long tensors,     \

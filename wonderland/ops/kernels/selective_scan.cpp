@@ -84,9 +84,10 @@ void forward(const T *u, long ul, const T *delta, const T *a, const T *B, const 
               const T *Bi = B + (row * t + i) * n, *Ci = C + (row * t + i) * n;
               V<T> ui = get(u + (row * t + i) * ul + c, m), di = vsoftplus<T>(get(delta + (row * t + i) * d + c, m));
               V<T> acc = D ? get(D + c, m) * ui : V<T>{};
+#pragma GCC unroll 4
               for (long j = 0; j < n; j++) {
                 Step<T> step = discretise<T, RULE>(di, ak[j]);
-                s[j] = step.decay * s[j] + step.weight * ui * Bi[j];
+                s[j] = step.decay * s[j] + (step.weight * ui) * Bi[j];
                 acc += s[j] * Ci[j];
               }
               if (z) {
@@ -112,11 +113,12 @@ void backward(const T *u, long ul, const T *delta, const T *a, const T *B, const
               T *dD, T *dz, T *dfirst, long b, long t, long d, long n, long chunk, int threads) {
   constexpr int W = Lanes<T>::count;
   long chunks = (d + chunk - 1) / chunk, segments = (t + SEGMENT - 1) / SEGMENT;
-  long vectors = (chunk + W - 1) / W;
+  long vectors = (chunk + W - 1) / W, padded = (n + W - 1) / W * W;
 #pragma omp parallel num_threads(threads)
   {
     std::vector<V<T>> carry(vectors * n), dak(vectors * n), dDk(vectors);
-    std::vector<V<T>> s((SEGMENT + 1) * n), decay(SEGMENT * n), weight(SEGMENT * n), sumB(SEGMENT * n), sumC(SEGMENT * n);
+    std::vector<V<T>> s((SEGMENT + 1) * n), decay(SEGMENT * n), weight(RULE == EULER ? 0 : SEGMENT * n);
+    std::vector<T> sumB(SEGMENT * padded), sumC(SEGMENT * padded);
 #pragma omp for collapse(2) schedule(static)
     for (long row = 0; row < b; row++)
       for (long part = 0; part < chunks; part++) {
@@ -132,8 +134,8 @@ void backward(const T *u, long ul, const T *delta, const T *a, const T *B, const
         }
         for (long segment = segments - 1; segment >= 0; segment--) {
           long i0 = segment * SEGMENT, i1 = std::min(t, i0 + SEGMENT), i2 = std::max(i0, std::min(i1, real));
-          std::fill(sumB.begin(), sumB.end(), V<T>{});
-          std::fill(sumC.begin(), sumC.end(), V<T>{});
+          std::fill(sumB.begin(), sumB.end(), T(0));
+          std::fill(sumC.begin(), sumC.end(), T(0));
           for (long c = begin, k = 0; c < end; c += W, k++) {
             int m = (int)std::min<long>(W, end - c);
             V<T> *g = carry.data() + k * n, *dA = dak.data() + k * n;
@@ -148,11 +150,12 @@ void backward(const T *u, long ul, const T *delta, const T *a, const T *B, const
               steps[i - i0] = di;
               V<T> *old = s.data() + (i - i0) * n, *now = old + n, *e = decay.data() + (i - i0) * n,
                    *w = weight.data() + (i - i0) * n;
+#pragma GCC unroll 4
               for (long j = 0; j < n; j++) {
                 Step<T> step = discretise<T, RULE>(di, ak[j]);
                 e[j] = step.decay;
                 if (RULE != EULER) w[j] = step.weight;
-                now[j] = step.decay * old[j] + step.weight * ui * Bi[j];
+                now[j] = step.decay * old[j] + (step.weight * ui) * Bi[j];
               }
             }
             for (long i = i1 - 1; i >= i2; i--) {
@@ -166,29 +169,68 @@ void backward(const T *u, long ul, const T *delta, const T *a, const T *B, const
               V<T> ui = get(u + (row * t + i) * ul + c, m), di = steps[i - i0], gi = get(dy + at, m);
               const T *Bi = B + (row * t + i) * n, *Ci = C + (row * t + i) * n;
               V<T> *old = s.data() + (i - i0) * n, *now = old + n, *e = decay.data() + (i - i0) * n,
-                   *w = weight.data() + (i - i0) * n, *sB = sumB.data() + (i - i0) * n, *sC = sumC.data() + (i - i0) * n;
-              V<T> Dk = D ? get(D + c, m) : V<T>{};
+                   *w = weight.data() + (RULE == EULER ? 0 : (i - i0) * n);
+              V<T> Dk = D ? get(D + c, m) : V<T>{}, raw = Dk * ui, gate = spread(T(1)), slope{};
               if (z) {
-                V<T> zi = get(z + (row * t + i) * zl + c, m), sig = vsigmoid<T>(zi), raw = Dk * ui;
-                for (long j = 0; j < n; j++) raw += now[j] * Ci[j];
-                put(dz + at, gi * raw * sig * (T(1) + zi * (T(1) - sig)), m);
-                gi *= zi * sig;
+                V<T> zi = get(z + (row * t + i) * zl + c, m), sig = vsigmoid<T>(zi);
+                gate = zi * sig, slope = gi * sig * (T(1) + zi * (T(1) - sig));
+                gi *= gate;
               }
-              V<T> dui = Dk * gi, ddi{};
+              // Sums over channels are made for as many states as there are lanes at a time.
+              for (long j0 = 0; j0 < n; j0 += W) {
+                V<T> each[W];
+                const V<T> *here = now + j0;
+                const T *Cj = Ci + j0;
+                if (j0 + W <= n) {
+#pragma GCC unroll 16
+                  for (int l = 0; l < W; l++) raw += here[l] * Cj[l], each[l] = gi * here[l];
+                } else
+                  for (int l = 0; l < W; l++) {
+                    V<T> value = j0 + l < n ? here[l] : V<T>{};
+                    raw += value * (j0 + l < n ? Cj[l] : T(0)), each[l] = gi * value;
+                  }
+                T *to = &sumC[(i - i0) * padded + j0];
+                store(to, load(to) + sums<T>(each));
+              }
+              if (z) put(dz + at, slope * raw, m);
               dDk[k] += gi * ui;
-              for (long j = 0; j < n; j++) {
-                Step<T> step{e[j], RULE == EULER ? di : w[j]};
-                Slopes<T> slope = slopes<T, RULE>(di, ak[j], step);
-                V<T> gj = g[j] + gi * Ci[j];
-                sC[j] += gi * now[j];
-                V<T> gw = gj * step.weight;
-                sB[j] += gw * ui;
-                dui += gw * Bi[j];
-                V<T> ddecay = gj * old[j], dweight = gj * ui * Bi[j];
-                ddi += ddecay * slope.decay_delta + dweight * slope.weight_delta;
-                dA[j] += ddecay * slope.decay_a + (RULE == EULER ? V<T>{} : dweight * slope.weight_a);
-                g[j] = gj * step.decay;
+              V<T> dui = Dk * gi, ddi{}, taken{}, drive = di * ui;
+              for (long j0 = 0; j0 < n; j0 += W) {
+                V<T> each[W];
+                auto one = [&](long l) __attribute__((always_inline)) {
+                  long j = j0 + l;
+                  V<T> gj = g[j] + gi * Ci[j];
+                  if (RULE == EULER) {
+                    V<T> back = gj * e[j], along = back * old[j];
+                    each[l] = gj * drive;
+                    taken += gj * Bi[j];
+                    ddi += along * ak[j];
+                    dA[j] += along * di;
+                    g[j] = back;
+                    return;
+                  }
+                  Step<T> step{e[j], w[j]};
+                  Slopes<T> by = slopes<T, RULE>(di, ak[j], step);
+                  V<T> gw = gj * step.weight, ddecay = gj * old[j], dweight = gj * ui * Bi[j];
+                  each[l] = gw * ui;
+                  dui += gw * Bi[j];
+                  ddi += ddecay * by.decay_delta + dweight * by.weight_delta;
+                  dA[j] += ddecay * by.decay_a + dweight * by.weight_a;
+                  g[j] = gj * step.decay;
+                };
+                if (j0 + W <= n) {
+#pragma GCC unroll 16
+                  for (int l = 0; l < W; l++) one(l);
+                } else
+                  for (int l = 0; l < W; l++)
+                    if (j0 + l < n)
+                      one(l);
+                    else
+                      each[l] = V<T>{};
+                T *to = &sumB[(i - i0) * padded + j0];
+                store(to, load(to) + sums<T>(each));
               }
+              if (RULE == EULER) dui += di * taken, ddi += ui * taken;
               put(du + at, dui, m);
               put(ddelta + at, ddi * vsigmoid<T>(get(delta + at, m)), m);
             }
@@ -196,8 +238,8 @@ void backward(const T *u, long ul, const T *delta, const T *a, const T *B, const
           for (long i = i0; i < i1; i++)
             for (long j = 0; j < n; j++) {
               long at = ((part * b + row) * t + i) * n + j;
-              dB[at] = sum<T>(sumB[(i - i0) * n + j]);
-              dC[at] = sum<T>(sumC[(i - i0) * n + j]);
+              dB[at] = sumB[(i - i0) * padded + j];
+              dC[at] = sumC[(i - i0) * padded + j];
             }
         }
         for (long c = begin, k = 0; c < end; c += W, k++) {
