@@ -19,7 +19,8 @@ from wonderland.nn import MLP, Attention, Learned, RelativeBuckets, RMSNorm
 SMALL = {"vocab": 6, "dim": 4, "depth": 1, "channel": MLP.spec(hidden=4)}
 SOURCE = torch.tensor([[3, 1, 4, 1, 5]])
 BUCKETS = RelativeBuckets.spec(buckets=8, farthest=20)
-BERT = Encoder.spec(**SMALL, position=Learned.spec(length=300), pooler=True)
+BERT = Encoder.spec(**SMALL, position=Learned.spec(length=300))
+POOLED = Encoder.spec(**SMALL, position=Learned.spec(length=300), pooler=True)
 MODELS = {
     "encoder, norm before, one bias for all layers": lambda: Encoder(
         **{**SMALL, "depth": 2}, mixer=Attention.spec(heads=2), position=False, relative=BUCKETS, placement="pre",
@@ -35,7 +36,7 @@ MODELS = {
         **SMALL, target_vocab=6, target_depth=2, position=Learned.spec(length=300), share=False, tie=False, scale="none",
     ).given(SOURCE, torch.tensor([[False, True, True, True, False]])),
     "sequence classifier": lambda: SequenceClassifier(BERT, 3, pad=None),
-    "sequence classifier with a pooler": lambda: SequenceClassifier(BERT, 3, pool="summary", pad=None),
+    "sequence classifier with a pooler": lambda: SequenceClassifier(POOLED, 3, pool="summary", pad=None),
     "sequence classifier on a decoder": lambda: SequenceClassifier(
         Decoder.spec(**SMALL), 3, pool="last", hidden=4, pad=None
     ),
