@@ -321,7 +321,7 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
             "as in nn.Attention.spec(position=nn.Rotary.spec()).",
         ),
         (
-            lambda: Decoder(**SMALL, mixer=[]),
+            lambda: Decoder(**SMALL, norm=[]),
             "A Decoder repeats its mixers and norms together after 1 to 10,000 layers, not 0.",
         ),
         (

@@ -16,7 +16,7 @@ from wonderland.models import (
     hide_tokens,
     take_spans,
 )
-from wonderland.models.tokens import real
+from wonderland.models.tokens import unpadded
 from wonderland.nn import Learned, Rotary
 
 SMALL = {"vocab": 11, "dim": 8, "depth": 2}
@@ -76,7 +76,10 @@ def test_padding_is_found_in_the_tokens(model):
 
 
 def test_padding_inside_a_text_is_real_and_an_empty_text_has_one_token():
-    assert real(torch.tensor([[7, 0, 8, 0], [0, 0, 0, 0]]), 0).tolist() == [[True] * 3 + [False], [True] + [False] * 3]
+    assert unpadded(torch.tensor([[7, 0, 8, 0], [0, 0, 0, 0]]), 0).tolist() == [
+        [True] * 3 + [False],
+        [True] + [False] * 3,
+    ]
     assert torch.isfinite(SequenceClassifier(TRUNK, 3)(torch.zeros(2, 4, dtype=torch.int64))).all()
 
 

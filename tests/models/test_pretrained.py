@@ -292,8 +292,8 @@ OPTIONS = [
      "feed_forward_proj = 'relu-gated', and a T5 can be loaded with an activation, or gated- and one."),
     ("mamba", "MambaForCausalLM", {"hidden_act": "gelu"}, "config.json says hidden_act = 'gelu', and a Mamba can be loaded "
      f"with 'silu' or 'swish': {KNOWN}."),
-    ("rwkv", "RwkvForCausalLM", {"attention_hidden_size": 64}, "config.json says attention_hidden_size = 64, and a RWKV can "
-     f"be loaded with 8 or null: {KNOWN}."),
+    ("rwkv", "RwkvForCausalLM", {"attention_hidden_size": 64}, "FOLDER: 'rwkv.blocks.0.attention.time_decay' has shape "
+     "[8], and by config.json it is [64]."),
     ("gpt2", "GPT2LMHeadModel", {"model_type": "gpt3"}, "FOLDER/config.json says model_type = 'gpt3'. Did you mean 'gpt2'? "
      "The families that can be loaded are gpt2, llama, bert, distilbert, t5, mamba, rwkv."),
     ("gpt2", "GPT2LMHeadModel", {"n_layer": 9}, "FOLDER lacks 'transformer.h.1.mlp.c_fc.weight', which a GPT-2 of these "

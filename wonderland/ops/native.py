@@ -78,7 +78,7 @@ def imagining() -> Iterator[None]:
 
 def imagined() -> bool:
     """Whether tensors have no numbers that could be asked for."""
-    return _imagining.get()
+    return not torch.compiler.is_compiling() and _imagining.get()
 
 
 def recorded() -> bool:
