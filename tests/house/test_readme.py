@@ -33,7 +33,7 @@ def test_shell_examples(tmp_path, script):
     assert "accuracy" in done.stdout
 
 
-SAYS = ["rmse", "", "causality  holds", "def program_reverse(x0, x1):"]
+SAYS = ["rmse", '{"age":', "", "causality  holds", "def program_reverse(x0, x1):"]
 
 
 @pytest.mark.parametrize(("script", "says"), list(zip(blocks("python"), SAYS, strict=True)))
