@@ -23,6 +23,12 @@ def shifted(x: Tensor, last: Tensor | None) -> Tensor:
     return before if x.shape[1] == 1 else torch.cat([before, x[:, :-1]], 1)
 
 
+def blended(x: Tensor, before: Tensor, *shares: Tensor) -> list[Tensor]:
+    """Tokens mixed with their predecessors, once for each vector of shares; what they differ by is computed once."""
+    change = x - before
+    return [torch.addcmul(before, change, share) for share in shares]
+
+
 def _blend(dim: int) -> nn.Parameter:
     return nn.Parameter(torch.linspace(0, 1, dim))
 
@@ -76,9 +82,9 @@ class RWKVChannel(Mixer):
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         last = None if state is None else state[0]
-        before = shifted(x, last)
-        hidden = squared_relu(self.key(torch.lerp(before, x, self.mix_key)))
-        gate = torch.sigmoid(self.receptance(torch.lerp(before, x, self.mix_receptance)))
+        for_key, for_receptance = blended(x, shifted(x, last), self.mix_key, self.mix_receptance)
+        hidden = squared_relu(self.key(for_key))
+        gate = torch.sigmoid(self.receptance(for_receptance))
         y = gate * self.value(hidden)
         return y, (latest(x, last, mask, 1),)
 
@@ -153,10 +159,9 @@ class RWKV(Mixer):
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         last, average = (None, None) if state is None else (state[0], state[1:])
         real = None if mask is None else lengths(mask)
-        before = shifted(x, last)
-        r = self.receptance(torch.lerp(before, x, self.mix_receptance))
-        k = self.key(torch.lerp(before, x, self.mix_key))
-        v = self.value(torch.lerp(before, x, self.mix_value))
+        shares = self.mix_receptance, self.mix_key, self.mix_value
+        for_receptance, for_key, for_value = blended(x, shifted(x, last), *shares)
+        r, k, v = self.receptance(for_receptance), self.key(for_key), self.value(for_value)
         decay = -torch.exp(self.decay)
         bonus = self.bonus if self.count == "paper" else self.bonus - decay
         y, average = wkv(k, v, decay, bonus, state=average, lengths=real)

@@ -55,7 +55,7 @@ static INLINE void tile(const T *w, const T *x, long apart, const T *bias, T *y,
 template <class T>
 static void product(const T *weight, const T *x, long apart, const T *bias, T *y, long rows, long out, long in, int threads) {
   constexpr int W = Lanes<T>::count;
-  constexpr long WORTH = 1 << 19; // products below which a second thread costs more than it brings
+  constexpr long WORTH = 1 << 14; // products below which a second thread costs more than it brings
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1 && rows * out * in > WORTH)
   for (long i = 0; i < out; i += W) {
     const T *w = weight + i * in, *b = bias ? bias + i : nullptr;
