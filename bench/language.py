@@ -19,10 +19,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bench.mixers import rwkv_pair
 from bench.race import HEADER, race, setting
 from wonderland import optim
-from wonderland.models import Decoder, from_gpt2
-from wonderland.nn import RWKV, Attention, Learned, Mamba, RMSNorm, RWKVChannel
+from wonderland.models import Decoder, from_gpt2, from_mamba
+from wonderland.nn import Attention, Learned
 from wonderland.nn.mlp import MLP
 
 warnings.filterwarnings("ignore")
@@ -202,37 +203,7 @@ def mamba_pair() -> tuple[Decoder, nn.Module]:
     ends = {"bos_token_id": None, "eos_token_id": None}
     config = MambaConfig(vocab_size=VOCAB, hidden_size=DIM, num_hidden_layers=DEPTH, state_size=16, **ends)
     theirs = MambaForCausalLM(config).eval()
-    norm = RMSNorm.spec(eps=config.layer_norm_epsilon)
-    ours = Decoder(VOCAB, DIM, DEPTH, mixer=Mamba.spec(state_size=16), norm=norm).eval()
-    body = theirs.backbone
-    with torch.no_grad():
-        ours.embedding.weight.copy_(body.embeddings.weight)
-        for mine, other in zip(ours.stack.blocks, body.layers, strict=True):
-            mine.mixer.load_published(other.mixer.state_dict())
-            mine.norms[0].weight.copy_(other.norm.weight)
-        ours.stack.norm.weight.copy_(body.norm_f.weight)
-    return ours, theirs
-
-
-def rwkv_pair() -> tuple[Decoder, nn.Module]:
-    from transformers import RwkvConfig, RwkvForCausalLM
-
-    ends = {"bos_token_id": None, "eos_token_id": None}
-    config = RwkvConfig(vocab_size=VOCAB, hidden_size=DIM, num_hidden_layers=DEPTH, context_length=1024, **ends)
-    theirs = RwkvForCausalLM(config).eval()
-    ours = Decoder(VOCAB, DIM, DEPTH, mixer=RWKV.spec(), channel=RWKVChannel.spec(), tie=False).eval()
-    body = theirs.rwkv
-    with torch.no_grad():
-        # Their first block norms the embedding before anything else: fold it into the table, for it acts on tokens alone.
-        ours.embedding.weight.copy_(body.blocks[0].pre_ln(body.embeddings.weight))
-        ours.head.weight.copy_(theirs.head.weight)
-        for mine, other in zip(ours.stack.blocks, body.blocks, strict=True):
-            mine.mixer.load_published(other.attention.state_dict())
-            mine.channel.load_published(other.feed_forward.state_dict())
-            for norm, published in zip(mine.norms, (other.ln1, other.ln2), strict=True):
-                norm.load_state_dict(published.state_dict())
-        ours.stack.norm.load_state_dict(body.ln_out.state_dict())
-    return ours, theirs
+    return from_mamba(theirs), theirs
 
 
 def generate(rounds: int) -> None:
@@ -241,7 +212,7 @@ def generate(rounds: int) -> None:
         ("GPT-2", lambda: gpt2_pair(256), 1),
         ("GPT-2", lambda: gpt2_pair(256), 16),
         ("Mamba", mamba_pair, 1),
-        ("RWKV", rwkv_pair, 1),
+        ("RWKV", lambda: rwkv_pair(VOCAB, DEPTH), 1),
     )
     for name, pair, rows in cases:
         ours, theirs = (model.eval() for model in pair())

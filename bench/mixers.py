@@ -46,13 +46,14 @@ def mamba_pair() -> tuple[nn.Module, nn.Module]:
     return ours, theirs
 
 
-def rwkv_pair(vocab: int = 65) -> tuple[Decoder, nn.Module]:
-    """A language model of two layers with equal weights, ours and that of transformers."""
+def rwkv_pair(vocab: int = 65, depth: int = DEPTH) -> tuple[Decoder, nn.Module]:
+    """A language model with equal weights, ours and that of transformers."""
     from transformers import RwkvConfig, RwkvForCausalLM
 
-    config = RwkvConfig(vocab_size=vocab, hidden_size=DIM, num_hidden_layers=DEPTH, context_length=1024)
+    ends = {"bos_token_id": None, "eos_token_id": None}
+    config = RwkvConfig(vocab_size=vocab, hidden_size=DIM, num_hidden_layers=depth, context_length=1024, **ends)
     theirs = RwkvForCausalLM(config).train()
-    ours = Decoder(vocab, DIM, DEPTH, mixer=RWKV.spec(), channel=RWKVChannel.spec(), tie=False)
+    ours = Decoder(vocab, DIM, depth, mixer=RWKV.spec(), channel=RWKVChannel.spec(), tie=False)
     body = theirs.rwkv
     with torch.no_grad():
         # Their first block norms the embedding before anything else: fold it into the table, for it acts on tokens alone.
