@@ -8,7 +8,8 @@ from torch import Tensor
 
 from wonderland.autodiff.cost import packet
 from wonderland.autodiff.node import Step, Value, over, values
-from wonderland.autodiff.record import quiet, recording, standing_for
+from wonderland.autodiff.record import standing_for
+from wonderland.autodiff.recording import quiet, recording
 from wonderland.autodiff.rules.table import Call, Rule, bound, conj, find, no_rule
 
 

@@ -15,7 +15,8 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from wonderland.autodiff import code, cost, memory
 from wonderland.autodiff.node import Step, Value, over
 from wonderland.autodiff.program import Program
-from wonderland.autodiff.record import ACTIVE, named, quiet
+from wonderland.autodiff.record import ACTIVE
+from wonderland.autodiff.recording import named, quiet
 from wonderland.autodiff.tape import pull
 from wonderland.autodiff.transforms import Recorded, _name
 from wonderland.core import WonderlandError

@@ -10,7 +10,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from wonderland.autodiff.node import Value
-from wonderland.autodiff.record import ACTIVE, plain, quiet, recording
+from wonderland.autodiff.record import ACTIVE, plain
+from wonderland.autodiff.recording import quiet, recording
 from wonderland.autodiff.tape import pull, push
 from wonderland.core import WonderlandError
 
