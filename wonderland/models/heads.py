@@ -107,7 +107,7 @@ class SequenceClassifier(Headed):
         self.hidden = None if hidden is None else nn.Linear(self.dim, hidden)
         self.activation = resolve(activation)
         self.head = nn.Linear(
-            self.dim if hidden is None else hidden, check_classes(classes, "SequenceClassifier"), bias
+            self.dim if hidden is None else hidden, one_class_or_more(classes, "SequenceClassifier"), bias
         )
 
     def forward(
@@ -163,7 +163,7 @@ class TokenClassifier(Headed):
 
     def __init__(self, trunk: Any, classes: int, *, bias: bool = True, pad: int | None = 0, dropout: float | int = 0.0):
         super().__init__(trunk, pad=pad, dropout=dropout)
-        self.head = nn.Linear(self.dim, check_classes(classes, type(self).__name__), bias)
+        self.head = nn.Linear(self.dim, one_class_or_more(classes, type(self).__name__), bias)
 
     def forward(
         self,
@@ -278,7 +278,7 @@ def best_spans(scores: Tensor, mask: Tensor | None = None, *, longest: int | Non
     return torch.stack([best // t, best % t], 1)
 
 
-def check_classes(classes: int, name: str) -> int:
+def one_class_or_more(classes: int, name: str) -> int:
     """A number of classes that is at least 1."""
     if not isinstance(classes, int) or classes < 1:
         raise WonderlandError(f"{name} needs at least one class, not {classes!r}.")
