@@ -20,6 +20,7 @@ from wonderland.nn.positions import Learned, Position, Rotary
 from wonderland.nn.stack import DEEPEST, Stack
 from wonderland.nn.state import COUNT, Layout, State, fits, may_consume, misfit, other_type, plain
 from wonderland.ops import steps
+from wonderland.ops.walk import Walk
 
 
 @part
@@ -149,26 +150,38 @@ class Decoder(Checked, nn.Module):
         if state is None or mask is not None or not isinstance(tokens, Tensor) or tokens.dim() != 2:
             return None
         rows, t = tokens.shape
-        # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
-        children: dict[str, Any] = self._modules
-        table = children["embedding"]._parameters["weight"]
-        if not rows or not steps.fits(rows, t, table) or children.get("embed_norm") is not None:
-            return None
-        routine = steps.routine(self, table.dtype, self.dim, self.plan)
+        routine = self.routine(rows, t)
         if routine is None:
             return None
         if not routine.knows(state) or len(state[0]) != rows or tokens.dtype != torch.int64:
             self.check(tokens, mask)
             self.check_state(state, rows)
-        position, at = children.get("position"), None
+        position, at = self._modules.get("position"), None
         if position is not None and type(position) is not Learned:
-            at = position.embed(state[0].unsqueeze(1)).to(table.dtype).expand(rows, 1, self.dim).contiguous()
+            at = position.embed(state[0].unsqueeze(1)).to(routine.dtype).expand(rows, 1, self.dim).contiguous()  # pyright: ignore
         return routine.run(tokens.long(), state, (rows, 1, self.vocab), extra=at, consume=may_consume())
+
+    def walk(self, state: Any) -> Walk | None:
+        """Many single steps from a state on, each as fast as `step` is and more; None where there is no such form."""
+        position = self._modules.get("position")
+        if position is not None and type(position) is not Learned:
+            return None
+        rows = len(state[0])
+        routine = self.routine(rows, 1)
+        return None if routine is None else Walk.begin(routine, state, rows, self.vocab)
+
+    def routine(self, rows: int, t: int) -> steps.Routine | None:
+        """The program of one token, if these rows can take it now."""
+        # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
+        table: Tensor = self._modules["embedding"]._parameters["weight"]  # pyright: ignore
+        if not rows or not steps.fits(rows, t, table):
+            return None
+        return steps.routine(self, table.dtype, self.dim, self.plan)
 
     def plan(self, program: steps.Program) -> bool:
         """Write down one token of the whole model: embedding and position, the stack, the head."""
-        embedding, position, stack, head = (
-            program.look(self._modules, name) for name in ("embedding", "position", "stack", "head")
+        embedding, position, stack, head, embed_norm = (
+            program.look(self._modules, name) for name in ("embedding", "position", "stack", "head", "embed_norm")
         )
         table, learned = program.look(embedding._parameters, "weight"), None
         if type(position) is Learned:
@@ -176,6 +189,10 @@ class Decoder(Checked, nn.Module):
         length, first = 0 if learned is None else learned.shape[0], len(program.kinds)
         program.add(steps.EMBED, (table.shape[0], length, first), (table, learned))
         program.count("")
+        if embed_norm is not None:
+            if not embed_norm.branch(program):
+                return False
+            program.add(steps.BACK)
         if not program.rests(self, "dropout") or not program.reads(table) or not stack.plan(program):
             return False
         weight, bias = table, None

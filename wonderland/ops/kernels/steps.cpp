@@ -12,7 +12,7 @@
 
 namespace {
 
-enum Code { EMBED, LAYER_NORM, RMS_NORM, COPY, MAMBA, RWKV_TIME, RWKV_CHANNEL, ATTENTION, HIDDEN, RECURRENT, COUNT, FINISH, HEAD };
+enum Code { EMBED, LAYER_NORM, RMS_NORM, COPY, BACK, MAMBA, RWKV_TIME, RWKV_CHANNEL, ATTENTION, HIDDEN, RECURRENT, COUNT, FINISH, HEAD };
 
 template <class T> struct Machine {
   std::vector<T> x, h, y;
@@ -68,6 +68,9 @@ template <class T> struct Machine {
     case COPY:
       h = x;
       if (n[0]) std::fill(x.begin(), x.end(), T(0));
+      break;
+    case BACK:
+      x = h;
       break;
     case MAMBA: {
       const T *w[9];
