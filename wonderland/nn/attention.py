@@ -13,11 +13,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.nn.cache import cache_layout, forget, remember, standing, visible
-from wonderland.nn.mixer import Mixer, hide, positions
+from wonderland.nn.mixer import Mixer, hide, positions, untouched
+from wonderland.nn.norm import Norm
 from wonderland.nn.positions import Alibi, Position, Rotary
 from wonderland.nn.quarantine import quarantine, release, spoil
 from wonderland.nn.state import Layout, State
 from wonderland.ops import native, steps
+from wonderland.ops.attending import attending, usable
 from wonderland.ops.short_attention import LONGEST, short_attention
 from wonderland.ops.softmax import masked_softmax
 
@@ -183,6 +185,25 @@ class Attention(Mixer):
             y = release(self._whole(x, mask), broken)
         return hide(y, mask)
 
+    def joined(self, x: Tensor, norm: Any) -> Tensor | None:
+        # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
+        project, out = self._modules["project"], self._modules["out"]
+        form, frequencies = norm.form() if isinstance(norm, Norm) else None, None
+        if form is None or type(self) is not Attention or not self._in_kernel or not self._at_once(x.shape[1]):
+            return None
+        if type(project) is not nn.Linear or type(out) is not nn.Linear:
+            return None
+        if self._rotates:
+            frequencies: Any = self._modules["position"]._buffers["frequencies"]  # pyright: ignore
+        gain, shift, eps, centred = form
+        weights = (gain, shift, project.weight, project.bias, out.weight, out.bias, frequencies)
+        if not usable(x, *weights) or not untouched(self, norm, project, out):
+            return None
+        heads = {"heads": self.heads, "kv_heads": self.kv_heads, "scale": self.scale, "causal": self.causal}
+        y = attending(x, *weights, **heads, half=self._half, eps=eps, centred=centred, sure=True)
+        # A broken token is kept from the others by `whole`.
+        return y if not self.causal or math.isfinite(y.detach()[:, -1].sum().item()) else None
+
     def _whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
         q, k, v, fused = self._project(x, None)
         # Padding at the right end is hidden from the rest by causality.
@@ -196,7 +217,7 @@ class Attention(Mixer):
         if native.recorded() or torch.compiler.is_compiling():
             return False
         plain = self.key_dim == self.value_dim and not self._biases and not (self.training and self.dropout)
-        return plain and t <= LONGEST and (self.window is None or self.window >= t)
+        return plain and self.scale > 0 and t <= LONGEST and (self.window is None or self.window >= t)
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         if not self.causal:

@@ -151,7 +151,7 @@ class Block(Mixer):
         def step(one: Any, index: int, h: Tensor) -> Tensor:
             return one.whole(h, mask) if self.slots[index] != "cross" else one.proceed(h, context, mask)
 
-        return self.walk(x, mask, step)
+        return self.walk(x, mask, step, at_once=mask is None)
 
     def plan(self, program: steps.Program) -> bool:
         children, calm = self._modules, program.rests(self, "dropout", "drop_path")
@@ -181,8 +181,11 @@ class Block(Mixer):
 
         return self.walk(x, mask, step), tuple(after)
 
-    def walk(self, x: Tensor, mask: Tensor | None, step: Step) -> Tensor:
-        """The residual stream through the slots; `step` calls a mixer, whole or from its state."""
+    def walk(self, x: Tensor, mask: Tensor | None, step: Step, *, at_once: bool = False) -> Tensor:
+        """The residual stream through the slots; `step` calls a mixer, whole or from its state.
+
+        With `at_once`, a slot that knows how takes its norm and its sum with the stream into one kernel.
+        """
         # Mixers answer 0 at masked positions, so a stream that enters with 0 there keeps it.
         x = hide(x, mask)
         if self.placement == "parallel":
@@ -190,8 +193,11 @@ class Block(Mixer):
             for index, one in enumerate(self.parts()):
                 x = x + self.branch(step(one, index, h), index)
         elif self.placement == "pre":
+            at_once = at_once and self.scales is None and not (self.training and (self.dropout or self.drop_path))
             for index, one in enumerate(self.parts()):
-                x = x + self.branch(step(one, index, self.norms[index].among(x, mask)), index)
+                norm = self.norms[index]
+                y = one.joined(x, norm) if at_once and self.slots[index] != "cross" else None
+                x = x + self.branch(step(one, index, norm.among(x, mask)), index) if y is None else y
         else:
             for index, one in enumerate(self.parts()):
                 x = self.norms[index].among(x + self.branch(step(one, index, x), index), mask)

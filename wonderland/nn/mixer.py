@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as everywhere
 
 from wonderland.core import WonderlandError
 from wonderland.nn.arguments import Checked, described
@@ -24,6 +25,8 @@ from wonderland.nn.state import (
     slots,
 )
 from wonderland.ops import steps
+
+HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
 
 
 class Mixer(Checked, nn.Module):
@@ -96,6 +99,10 @@ class Mixer(Checked, nn.Module):
         if routine is None or state is None or not routine.knows(state) or not isinstance(x, Tensor):
             return None
         return self.step(x, state, mask) if x.dtype == routine.dtype and x.shape == routine.shape else None
+
+    def joined(self, x: Tensor, norm: Any) -> Tensor | None:
+        """x plus what `whole` makes of its normed form, in one kernel; None where there is none for it."""
+        return None
 
     def script(self, program: steps.Program) -> bool:
         """Write down a program of this mixer alone; False if it has no such form."""
@@ -203,6 +210,14 @@ class Pointwise(Mixer):
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         return hide(self.apply_to(hide(x, mask)), mask), ()
+
+
+def untouched(*modules: nn.Module) -> bool:
+    """Whether nobody waits to be called when one of these modules is: kernels that go past them would leave them out."""
+    return not any(
+        one._forward_hooks or one._forward_pre_hooks or one._backward_hooks or one._backward_pre_hooks or "forward" in vars(one)
+        for one in modules
+    ) and not any(getattr(everywhere, name) for name in HOOKS)
 
 
 def hide(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,13 +1,17 @@
 """The token-wise MLP: what attention gathered, one hidden layer works out, each token for itself."""
 
+from typing import Any
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
-from wonderland.nn.mixer import Pointwise
+from wonderland.nn.mixer import Pointwise, untouched
+from wonderland.nn.norm import Norm
 from wonderland.ops import steps
+from wonderland.ops.hidden import KINDS, hidden, usable
 
 
 @part
@@ -47,6 +51,21 @@ class MLP(Pointwise):
         if self.dropout:
             hidden = F.dropout(hidden, self.dropout, self.training)
         return self.outward(hidden)
+
+    def joined(self, x: Tensor, norm: Any) -> Tensor | None:
+        # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
+        inward, outward = self._modules["inward"], self._modules["outward"]
+        name = getattr(self.activation, "__name__", "")
+        form = norm.form() if isinstance(norm, Norm) else None
+        if form is None or name not in KINDS or (self.training and self.dropout):
+            return None
+        if type(inward) is not nn.Linear or type(outward) is not nn.Linear:
+            return None
+        gain, shift, eps, centred = form
+        weights = (gain, shift, inward.weight, inward.bias, outward.weight, outward.bias)
+        if not usable(x, *weights) or not untouched(self, norm, inward, outward):
+            return None
+        return hidden(x, *weights, eps=eps, centred=centred, activation=name, sure=True)
 
     def plan(self, program: steps.Program) -> bool:
         weights, name = program.matrices(self, ("inward", "outward")), program.look(self, "activation").__name__

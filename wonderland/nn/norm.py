@@ -28,6 +28,10 @@ class Norm(Pointwise):
         """Add to a program that its branch is the normed stream; False if there is no such instruction."""
         return False
 
+    def form(self) -> tuple[Tensor, Tensor | None, float, bool] | None:
+        """Gain, shift, eps, and whether the mean is taken away, for kernels that have the norm in them."""
+        return None
+
     def laws(self):
         from wonderland import laws
 
@@ -56,6 +60,9 @@ class LayerNorm(Norm):
         program.add(steps.LAYER_NORM, (), (weight, bias), program.look(self, "eps"))
         return program.reads(weight)
 
+    def form(self) -> tuple[Tensor, Tensor | None, float, bool] | None:
+        return (self.weight, self.bias, self.eps, True) if type(self) is LayerNorm else None
+
     def apply_to(self, x: Tensor) -> Tensor:
         return layer_norm(x, self.weight, self.bias, self.eps)
 
@@ -79,6 +86,9 @@ class RMSNorm(Norm):
         weight = program.look(self._parameters, "weight")
         program.add(steps.RMS_NORM, (), (weight,), program.look(self, "eps"))
         return program.reads(weight)
+
+    def form(self) -> tuple[Tensor, Tensor | None, float, bool] | None:
+        return (self.weight, None, self.eps, False) if type(self) is RMSNorm else None
 
     def apply_to(self, x: Tensor) -> Tensor:
         return rms_norm(x, self.weight, self.eps)

@@ -46,14 +46,13 @@ def status() -> str:
 
 def usable(*tensors: Tensor | None) -> bool:
     """Whether a kernel can take these tensors: on the CPU, of one type for which it was built."""
-    given = [tensor for tensor in tensors if tensor is not None]
-    kind = given[0].dtype
-    return (
-        kind in _ENTRY
-        and all(tensor.dtype == kind and tensor.device.type == "cpu" for tensor in given)
-        and available()
-        and not transformed()
-    )
+    kind = None
+    for tensor in tensors:
+        if tensor is not None:
+            kind = kind or tensor.dtype
+            if tensor.dtype != kind or not tensor.is_cpu:
+                return False
+    return kind in _ENTRY and available() and not transformed()
 
 
 @contextmanager
@@ -148,6 +147,17 @@ def function(name: str, symbol: str, dtype: torch.dtype) -> Callable[..., None]:
     return call
 
 
+@functools.cache
+def gemm(dtype: torch.dtype) -> int:
+    """The address of torch's own matrix product, for kernels that call it from their threads; 0 where it is not to be found."""
+    name = {torch.float32: "sgemm_", torch.float64: "dgemm_"}[dtype]
+    try:
+        found = getattr(ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")), name)
+    except (OSError, AttributeError):
+        return 0
+    return ctypes.cast(found, ctypes.c_void_p).value or 0
+
+
 def again(equation: Callable[..., Any], inputs: Sequence[Tensor | None], slopes: Any) -> list[Tensor | None]:
     """Gradients that can be differentiated again: a backward pass in a graph goes through the equation, not the kernel.
 
@@ -169,12 +179,31 @@ def call(op: Any, *arguments: Any) -> Any:
 
     Compilers, records and dispatch modes get the operator itself; what it computes and its backward pass are the same.
     """
-    plain = not torch.compiler.is_compiling() and not _recording.get() and not torch._C._len_torch_dispatch_stack()
-    if not plain or any(isinstance(item, Tensor) and type(item) not in _PLAIN for item in arguments):
+    learns = _direct(arguments)
+    if learns is None:
         return op(*arguments)
-    if torch.is_grad_enabled() and any(isinstance(item, Tensor) and item.requires_grad for item in arguments):
-        return _shortcut(op).apply(*arguments)
-    return op._init_fn(*arguments)
+    return _shortcut(op).apply(*arguments) if learns else op._init_fn(*arguments)
+
+
+def first(op: Any, *arguments: Any) -> Tensor:
+    """`call` of an operator whose first result alone has slopes: the others are kept for its backward pass."""
+    learns = _direct(arguments)
+    if learns is None:
+        return op(*arguments)[0]
+    return _first(op).apply(*arguments) if learns else op._init_fn(*arguments)[0]
+
+
+def _direct(arguments: tuple[Any, ...]) -> bool | None:
+    """Whether a backward pass may come; None where the dispatcher has to be asked."""
+    if torch.compiler.is_compiling() or _recording.get() or torch._C._len_torch_dispatch_stack():
+        return None
+    learns, wanted = False, torch.is_grad_enabled()
+    for item in arguments:
+        if isinstance(item, Tensor):
+            if type(item) not in _PLAIN:
+                return None
+            learns = learns or (wanted and item.requires_grad)
+    return learns
 
 
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -203,6 +232,25 @@ def _shortcut(op: Any) -> Any:
             return op._backward_fn(ctx, *full)
 
     return Shortcut
+
+
+@functools.cache
+def _first(op: Any) -> Any:
+    """The same for the first result alone."""
+
+    class First(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *arguments: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+            found = op._init_fn(*arguments)
+            op._setup_context_fn(ctx, arguments, found)
+            ctx.count = len(found) - 1
+            return found[0]
+
+        @staticmethod
+        def backward(ctx: Any, slope: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return op._backward_fn(ctx, slope, *(None,) * ctx.count)
+
+    return First
 
 
 def lined(x: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ def short_attention(
     torch.Size([2, 5, 8])
     """
     if fused.shape[1] <= LONGEST and fused.dtype in (torch.float32, torch.float64) and native.usable(fused):
-        return native.call(_forward, fused, heads, kv_heads, float(scale), causal)[0]
+        return native.first(_forward, fused, heads, kv_heads, float(scale), causal)
     return plain(fused, heads, kv_heads, scale, causal=causal)
 
 

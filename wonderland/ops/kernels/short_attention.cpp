@@ -1,206 +1,31 @@
-// Attention over short sequences, heads as they lie in one projection: fused is (b, t, (heads + 2 kv) d) with queries, keys
-// and values in this order, out is (b, t, heads d). All keys of a head fit into the first caches, so scores never leave them.
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
-#include "lanes.h"
+// Attention over short sequences: fused is (b, t, (heads + 2 kv) d), out is (b, t, heads d). Each head is a task.
+#include "heads.h"
 
 namespace {
 
-// Queries, or keys in the backward pass, that are worked on together, and vectors of each: as many as registers hold.
-constexpr int BLOCK = BYTES == 64 ? 8 : 4, VECTORS = 2;
-
-struct Sizes {
-  long b, t, heads, kv, d;
-  long wide() const { return (heads + 2 * kv) * d; }
-};
-
-// out (R rows, N vectors) = sum over k of a (row, k) times vector k of b, whose last vector has m lanes.
-template <class T, int R, int N, bool WHOLE>
-INLINE void multiply(const T *a, long row, long each, const T *b, long apart, long count, int m, V<T> (&out)[R][N]) {
-  constexpr int W = Lanes<T>::count;
-#pragma GCC unroll 8
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 8
-    for (int n = 0; n < N; n++) out[r][n] = V<T>{};
-  for (long k = 0; k < count; k++, b += apart) {
-    V<T> v[N];
-#pragma GCC unroll 8
-    for (int n = 0; n < N; n++) v[n] = WHOLE || n + 1 < N ? load(b + n * W) : load_part(b + n * W, m);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; r++) {
-      V<T> x = spread(a[r * row + k * each]);
-#pragma GCC unroll 8
-      for (int n = 0; n < N; n++) out[r][n] += x * v[n];
+template <class T> void forward(const T *fused, T *out, T *logs, long b, Heads s, T scale, int threads) {
+#pragma omp parallel num_threads(threads)
+  {
+    std::vector<T> room(s.forward_room<T>());
+#pragma omp for schedule(static)
+    for (long task = 0; task < b * s.heads; task++) {
+      long at = task / s.heads;
+      attend(fused + at * s.t * s.wide(), out + at * s.t * s.step(), logs + at * s.heads * s.t, task % s.heads, scale, s,
+             room.data());
     }
   }
-}
-
-// `width` columns of R rows of c = a b, in pieces of at most two vectors.
-template <class T, int R, bool ADD>
-INLINE void rows(const T *a, long row, long each, const T *b, long apart, long count, T *c, long line, long width) {
-  constexpr int W = Lanes<T>::count;
-  for (long at = 0; at < width;) {
-    long left = width - at;
-    auto piece = [&](auto vectors, auto whole) {
-      constexpr int N = decltype(vectors)::value;
-      constexpr bool WHOLE = decltype(whole)::value;
-      int m = WHOLE ? W : (int)(left - (N - 1) * W);
-      V<T> out[R][N];
-      multiply<T, R, N, WHOLE>(a, row, each, b + at, apart, count, m, out);
-      for (int r = 0; r < R; r++)
-        for (int n = 0; n < N; n++) {
-          T *to = c + r * line + at + n * W;
-          int lanes = n + 1 < N ? W : m;
-          put(to, ADD ? get(to, lanes) + out[r][n] : out[r][n], lanes);
-        }
-      at += N * W;
-    };
-    using std::integral_constant;
-    if (left >= VECTORS * W)
-      piece(integral_constant<int, VECTORS>{}, std::true_type{});
-    else if (left >= W)
-      piece(integral_constant<int, 1>{}, std::true_type{});
-    else
-      piece(integral_constant<int, 1>{}, std::false_type{});
-  }
-}
-
-// Rows (t, d) that lie `apart`, as columns (d, line), zero beyond t.
-template <class T> void turned(const T *from, long apart, long t, long d, T *to, long line) {
-  constexpr int W = Lanes<T>::count;
-  for (long j = 0; j < line; j += W)
-    for (long c = 0; c < d; c += W) {
-      V<T> square[W];
-      int m = (int)std::min<long>(W, d - c);
-      for (int k = 0; k < W; k++) square[k] = j + k < t ? get(from + (j + k) * apart + c, m) : V<T>{};
-      transpose<T>(square);
-      for (int k = 0; k < m; k++) store(to + (c + k) * line + j, square[k]);
-    }
-}
-
-template <class T> INLINE long upto(long r, long count, long t, bool causal) { return causal ? std::min(t, r + count) : t; }
-
-// Scores of some queries, 0 chance beyond what each may see. `line` columns are there, `end` are asked for.
-template <class T, int R>
-INLINE void score(const T *q, long apart, const T *keys, long line, long d, long end, T *scores) {
-  constexpr int W = Lanes<T>::count;
-  rows<T, R, false>(q, apart, 1, keys, line, d, scores, line, (end + W - 1) / W * W);
 }
 
 template <class T>
-void forward(const T *fused, T *out, T *logs, Sizes s, T scale, bool causal, int threads) {
-  constexpr int W = Lanes<T>::count;
-  long wide = s.wide(), line = (s.t + W - 1) / W * W, group = s.heads / s.kv;
+void backward(const T *fused, const T *out, const T *logs, const T *dout, T *dfused, long b, Heads s, T scale, int threads) {
 #pragma omp parallel num_threads(threads)
   {
-    std::vector<T> keys(s.d * line), scores(BLOCK * line);
+    std::vector<T> room(s.backward_room<T>());
 #pragma omp for schedule(static)
-    for (long task = 0; task < s.b * s.heads; task++) {
-      long b = task / s.heads, h = task % s.heads;
-      const T *base = fused + b * s.t * wide, *q = base + h * s.d;
-      const T *k = base + (s.heads + h / group) * s.d, *v = base + (s.heads + s.kv + h / group) * s.d;
-      T *y = out + b * s.t * s.heads * s.d + h * s.d;
-      turned(k, wide, s.t, s.d, keys.data(), line);
-      auto some = [&](long r, auto many) {
-        constexpr int R = decltype(many)::value;
-        long end = upto<T>(r, R, s.t, causal), pad = (end + W - 1) / W * W;
-        T sums[R];
-        score<T, R>(q + r * wide, wide, keys.data(), line, s.d, end, scores.data());
-        for (int i = 0; i < R; i++) {
-          T *p = &scores[i * line];
-          long seen = causal ? r + i + 1 : s.t;
-          V<T> high = spread(T(-INFINITY)), total{};
-          for (long j = 0; j < seen; j += W) high = vmax<T>(high, first<T>(load(p + j), seen - j, T(-INFINITY)));
-          T top = highest<T>(high);
-          for (long j = 0; j < pad; j += W) {
-            V<T> e = first<T>(vexp((load(p + j) - top) * scale), seen - j, T(0));
-            total += e;
-            store(p + j, e);
-          }
-          sums[i] = sum<T>(total);
-          if (logs) logs[task * s.t + r + i] = top * scale + std::log(sums[i]);
-        }
-        T *yr = y + r * s.heads * s.d;
-        rows<T, R, false>(scores.data(), line, 1, v, wide, end, yr, s.heads * s.d, s.d);
-        for (int i = 0; i < R; i++, yr += s.heads * s.d)
-          for (long c = 0; c < s.d; c += W) {
-            int m = (int)std::min<long>(W, s.d - c);
-            put(yr + c, get(yr + c, m) / sums[i], m);
-          }
-      };
-      long r = 0;
-      for (; r + BLOCK <= s.t; r += BLOCK) some(r, std::integral_constant<int, BLOCK>{});
-      for (; r < s.t; r++) some(r, std::integral_constant<int, 1>{});
-    }
-  }
-}
-
-// Chances are made anew from the logarithms of their sums. Heads that share keys are one task.
-template <class T>
-void backward(const T *fused, const T *out, const T *logs, const T *dout, T *dfused, Sizes s, T scale, bool causal,
-              int threads) {
-  constexpr int W = Lanes<T>::count;
-  long wide = s.wide(), line = (s.t + W - 1) / W * W, group = s.heads / s.kv, step = s.heads * s.d;
-#pragma omp parallel num_threads(threads)
-  {
-    std::vector<T> keys(s.d * line), values(s.d * line), chances(s.t * line), slopes(s.t * line);
-#pragma omp for schedule(static)
-    for (long task = 0; task < s.b * s.kv; task++) {
-      long b = task / s.kv, g = task % s.kv;
-      const T *base = fused + b * s.t * wide;
-      T *dbase = dfused + b * s.t * wide;
-      const T *k = base + (s.heads + g) * s.d, *v = base + (s.heads + s.kv + g) * s.d;
-      T *dk = dbase + (s.heads + g) * s.d, *dv = dbase + (s.heads + s.kv + g) * s.d;
-      turned(k, wide, s.t, s.d, keys.data(), line);
-      turned(v, wide, s.t, s.d, values.data(), line);
-      for (long h = g * group; h < (g + 1) * group; h++) {
-        const T *q = base + h * s.d, *y = out + b * s.t * step + h * s.d, *dy = dout + b * s.t * step + h * s.d;
-        const T *log_sums = logs + (b * s.heads + h) * s.t;
-        T *dq = dbase + h * s.d;
-        auto some = [&](long r, auto many) {
-          constexpr int R = decltype(many)::value;
-          long end = upto<T>(r, R, s.t, causal), pad = (end + W - 1) / W * W;
-          T *p = &chances[r * line], *ds = &slopes[r * line];
-          score<T, R>(q + r * wide, wide, keys.data(), line, s.d, end, p);
-          score<T, R>(dy + r * step, step, values.data(), line, s.d, end, ds);
-          for (int i = 0; i < R; i++, p += line, ds += line) {
-            long seen = causal ? r + i + 1 : s.t;
-            V<T> along{};
-            for (long c = 0; c < s.d; c += W) {
-              int m = (int)std::min<long>(W, s.d - c);
-              along += get(y + (r + i) * step + c, m) * get(dy + (r + i) * step + c, m);
-            }
-            T mean = sum<T>(along), log_sum = log_sums[r + i];
-            for (long j = 0; j < pad; j += W) {
-              V<T> e = first<T>(vexp(load(p + j) * scale - log_sum), seen - j, T(0));
-              V<T> slope = first<T>(e * (load(ds + j) - mean) * scale, seen - j, T(0));
-              store(p + j, e), store(ds + j, slope);
-            }
-          }
-          rows<T, R, false>(&slopes[r * line], line, 1, k, wide, end, dq + r * wide, wide, s.d);
-        };
-        long r = 0;
-        for (; r + BLOCK <= s.t; r += BLOCK) some(r, std::integral_constant<int, BLOCK>{});
-        for (; r < s.t; r++) some(r, std::integral_constant<int, 1>{});
-        auto gather = [&](long j, auto many, auto more) {
-          constexpr int R = decltype(many)::value;
-          constexpr bool ADD = decltype(more)::value;
-          long from = causal ? j : 0;
-          rows<T, R, ADD>(&chances[from * line + j], 1, line, dy + from * step, step, s.t - from, dv + j * wide, wide, s.d);
-          rows<T, R, ADD>(&slopes[from * line + j], 1, line, q + from * wide, wide, s.t - from, dk + j * wide, wide, s.d);
-        };
-        auto all = [&](auto more) {
-          long j = 0;
-          for (; j + BLOCK <= s.t; j += BLOCK) gather(j, std::integral_constant<int, BLOCK>{}, more);
-          for (; j < s.t; j++) gather(j, std::integral_constant<int, 1>{}, more);
-        };
-        if (h == g * group)
-          all(std::false_type{});
-        else
-          all(std::true_type{});
-      }
+    for (long task = 0; task < b * s.kv; task++) {
+      long at = task / s.kv, wide = at * s.t * s.wide(), step = at * s.t * s.step();
+      unattend(fused + wide, out + step, logs + at * s.heads * s.t, dout + step, dfused + wide, task % s.kv, scale, s,
+               room.data());
     }
   }
 }
@@ -210,11 +35,11 @@ void backward(const T *fused, const T *out, const T *logs, const T *dout, T *dfu
 #define ENTRIES(T, name)                                                                                               \
   extern "C" void forward_##name(const T *fused, T *out, T *logs, long b, long t, long heads, long kv, long d,         \
                                  double scale, long causal, long threads) {                                            \
-    forward<T>(fused, out, logs, Sizes{b, t, heads, kv, d}, T(scale), causal, (int)threads);                           \
+    forward<T>(fused, out, logs, b, Heads{t, heads, kv, d, (bool)causal}, T(scale), (int)threads);                     \
   }                                                                                                                    \
   extern "C" void backward_##name(const T *fused, const T *out, const T *logs, const T *dout, T *dfused, long b,       \
                                   long t, long heads, long kv, long d, double scale, long causal, long threads) {      \
-    backward<T>(fused, out, logs, dout, dfused, Sizes{b, t, heads, kv, d}, T(scale), causal, (int)threads);            \
+    backward<T>(fused, out, logs, dout, dfused, b, Heads{t, heads, kv, d, (bool)causal}, T(scale), (int)threads);      \
   }
 
 ENTRIES(float, f32)

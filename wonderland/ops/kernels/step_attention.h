@@ -63,7 +63,7 @@ void look(const T *q, const T *keys, const T *values, T *y, T *p, T scale, T slo
 template <class T>
 void attention(const T *x, const T *project, const T *project_bias, const T *out, const T *out_bias, const T *from, T *to,
           const int64_t *seen, const T *frequencies, const T *slopes, T *y, T scale, int threads, const Sizes &s) {
-  constexpr long WORTH = 1 << 18;
+  constexpr long WORTH = 1 << 14;
   long width = s.kv * (s.kd + s.vd), queries = s.heads * s.kd, group = s.heads / s.kv, all = queries + width;
   std::vector<T> fused(s.b * all), mixed(s.b * s.heads * s.vd), scores(s.b * s.heads * (s.n + 1));
   product(project, x, s.dim, project_bias, fused.data(), s.b, all, s.dim, threads);

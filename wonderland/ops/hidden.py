@@ -1,0 +1,173 @@
+"""A hidden layer as a branch of a residual block: norm, two matrix products and what is between them, in one kernel."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from wonderland.ops import native
+from wonderland.ops.gelu import reference as gelu
+
+KINDS = ("identity", "relu", "squared_relu", "sigmoid", "silu", "tanh", "gelu", "gelu_tanh")
+SOME = 128  # rows at a time: their hidden layer stays in a core's cache
+FEWEST = 64  # rows below which nothing is gained
+
+
+def usable(x: Tensor, *weights: Tensor | None) -> bool:
+    """Whether the kernel can take it, and nobody wants to see the operations it is made of."""
+    return (
+        x.dtype in (torch.float32, torch.float64)
+        and x.numel() >= FEWEST * x.shape[-1]
+        and not native.recorded()
+        and not torch.compiler.is_compiling()
+        and not torch.is_autocast_enabled("cpu")
+        and not torch._C._len_torch_dispatch_stack()
+        and not native.imagined()
+        and native.usable(x, *weights)
+        and native.gemm(x.dtype) != 0
+    )
+
+
+def hidden(
+    x: Float[Tensor, "*rows d"],
+    gain: Float[Tensor, " d"],
+    shift: Float[Tensor, " d"] | None,
+    inward: Float[Tensor, "h d"],
+    inward_bias: Float[Tensor, " h"] | None,
+    outward: Float[Tensor, "d h"],
+    outward_bias: Float[Tensor, " d"] | None,
+    *,
+    eps: float,
+    centred: bool = True,
+    activation: str = "gelu",
+    sure: bool = False,
+) -> Float[Tensor, "*rows d"]:
+    r"""What a token is, plus what one hidden layer makes of its normed form.
+
+    .. math:: y = x + W_2\, \phi(W_1\, \mathrm{norm}(x) + b_1) + b_2
+
+    The norm is that of layers, or without `centred` that of mean squares. The hidden layer before its activation is kept for
+    the backward pass, the rest made anew. Each thread takes its rows through all of it and calls torch's matrix product on
+    them, so that what one part leaves in a core's cache the next one finds there. Who has asked `usable` is `sure`.
+    Book: Alice 10.3.1; D2L 11.7.
+
+    >>> w = torch.eye(2)
+    >>> hidden(torch.tensor([[1.0, 3.0]]), torch.ones(2), None, w, None, w, None, eps=0.0, activation="relu")
+    tensor([[1., 4.]])
+    """
+    given = (x, gain, shift, inward, inward_bias, outward, outward_bias)
+    if not sure and not usable(*given):
+        return reference(*given, eps=eps, centred=centred, activation=activation)
+    return native.first(_forward, *given, float(eps), centred, KINDS.index(activation), native.learns(*given))
+
+
+def reference(x, gain, shift, inward, inward_bias, outward, outward_bias, *, eps, centred, activation) -> Tensor:
+    """The equation."""
+    off = x - x.mean(-1, keepdim=True) if centred else x
+    normed = off * torch.rsqrt(off.square().mean(-1, keepdim=True) + eps) * gain
+    h = F.linear(normed if shift is None else normed + shift, inward, inward_bias)
+    kinds = {
+        "identity": lambda h: h,
+        "relu": F.relu,
+        "squared_relu": lambda h: F.relu(h).square(),
+        "sigmoid": torch.sigmoid,
+        "silu": F.silu,
+        "tanh": torch.tanh,
+        "gelu": gelu,
+        "gelu_tanh": lambda h: gelu(h, tanh=True),
+    }
+    return x + F.linear(kinds[activation](h), outward, outward_bias)
+
+
+@torch.library.custom_op("wonderland::hidden", mutates_args=(), device_types="cpu")
+def _forward(
+    x: Tensor,
+    gain: Tensor,
+    shift: Tensor | None,
+    inward: Tensor,
+    inward_bias: Tensor | None,
+    outward: Tensor,
+    outward_bias: Tensor | None,
+    eps: float,
+    centred: bool,
+    kind: int,
+    keeps: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    width, d = inward.shape
+    rows = x.numel() // d
+    y, facts = torch.empty(x.shape, dtype=x.dtype), x.new_empty(rows, 2)
+    kept = x.new_empty(rows if keeps else 0, width)
+    native.function("hidden", "forward", x.dtype)(
+        native.gemm(x.dtype), x.contiguous(), *solid(gain, shift, inward, inward_bias, outward, outward_bias), y,
+        kept if keeps else None, facts, rows, d, width, min(SOME, rows), eps, centred, kind, torch.get_num_threads(),
+    )  # fmt: skip
+    return y, kept, facts
+
+
+@_forward.register_fake
+def _(x, gain, shift, inward, inward_bias, outward, outward_bias, eps, centred, kind, keeps):
+    rows = x.numel() // x.shape[-1]
+    kept = x.new_empty(rows if keeps else 0, inward.shape[0])
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device), kept, x.new_empty(rows, 2)
+
+
+@torch.library.custom_op("wonderland::hidden_backward", mutates_args=(), device_types="cpu")
+def _backward(
+    x: Tensor,
+    gain: Tensor,
+    shift: Tensor | None,
+    inward: Tensor,
+    outward: Tensor,
+    kept: Tensor,
+    facts: Tensor,
+    dy: Tensor,
+    eps: float,
+    centred: bool,
+    kind: int,
+) -> tuple[Tensor, Tensor]:
+    width, d = inward.shape
+    rows, threads = x.numel() // d, torch.get_num_threads()
+    total = 2 * d * width + 3 * d + width
+    dx, slopes = torch.empty(x.shape, dtype=x.dtype), x.new_empty(total)
+    native.function("hidden", "backward", x.dtype)(
+        native.gemm(x.dtype), x.contiguous(), *solid(gain, shift, inward, outward), kept, facts, dy.contiguous(), dx,
+        slopes, rows, d, width, min(SOME, rows), eps, centred, kind, threads,
+    )  # fmt: skip
+    return dx, slopes
+
+
+@_backward.register_fake
+def _(x, gain, shift, inward, outward, kept, facts, dy, eps, centred, kind):
+    width, d = inward.shape
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device), x.new_empty(2 * d * width + 3 * d + width)
+
+
+def solid(*weights: Tensor | None) -> list[Tensor | None]:
+    """Weights as they lie in memory for kernels."""
+    return [None if weight is None else weight.contiguous() for weight in weights]
+
+
+def _remember(ctx, inputs, output):
+    *given, ctx.eps, ctx.centred, ctx.kind, _ = inputs
+    ctx.save_for_backward(*given, *output[1:])
+
+
+def _differentiate(ctx, dy, *_):
+    x, gain, shift, inward, inward_bias, outward, outward_bias, kept, facts = ctx.saved_tensors
+    given = (x, gain, shift, inward, inward_bias, outward, outward_bias)
+    if native.graphed():
+
+        def equation(*given):
+            return reference(*given, eps=ctx.eps, centred=ctx.centred, activation=KINDS[ctx.kind])
+
+        return *native.again(equation, given, dy), None, None, None, None
+    dx, slopes = native.call(
+        _backward, x, gain, shift, inward, outward, kept, facts, dy, ctx.eps, ctx.centred, ctx.kind
+    )
+    width, d = inward.shape
+    parts = slopes.split((d, d, d * width, width, d * width, d))
+    found = [part.view(like.shape) if like is not None else None for part, like in zip(parts, given[1:], strict=True)]
+    return dx, *found, None, None, None, None
+
+
+_forward.register_autograd(_differentiate, setup_context=_remember)
