@@ -13,6 +13,7 @@ from wonderland.nn.cross_attention import CrossAttention
 from wonderland.nn.mlp import MLP
 from wonderland.nn.norm import LayerNorm, RMSNorm
 from wonderland.nn.pooling import Pooling
+from wonderland.nn.positions import Rotary
 from wonderland.nn.rwkv import RWKV, RWKVChannel
 from wonderland.nn.shift import Shift
 from wonderland.optim.groups import groups
@@ -218,3 +219,78 @@ def test_what_does_not_fit_is_told(run, words):
     with pytest.raises(WonderlandError) as error:
         run()
     assert str(error.value) == words
+
+
+JOINED = {
+    "layer norm": {},
+    "rms norm": {"norm": RMSNorm.spec()},
+    "biases": {"mixer": Attention.spec(heads=2, bias=True), "channel": MLP.spec(bias=True, activation="relu")},
+    "rotary": {"mixer": Attention.spec(heads=2, kv_heads=1, position=Rotary.spec())},
+    "not causal": {"mixer": Attention.spec(heads=2, causal=False)},
+    "wide window": {"mixer": Attention.spec(heads=2, window=100)},
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_slots_in_one_kernel_are_the_slots_one_by_one(name, monkeypatch):
+    block = Block(8, **{"mixer": Attention.spec(heads=2), "channel": MLP.spec(), **JOINED[name]}).double()
+    x = torch.randn(4, 20, 8, dtype=torch.float64, requires_grad=True)
+    results, taken = [], []
+    for at_once in (True, False):
+        for kind in (Attention, MLP):
+            real = kind.link
+            monkeypatch.setattr(
+                kind, "link", lambda *given, real=real: taken.append(1) or real(*given) if at_once else None  # noqa: B023
+            )
+        y = block(x)
+        results.append([y, *torch.autograd.grad(y.sin().sum(), [x, *block.parameters()])])
+    assert len(taken) == 2
+    assert all(torch.allclose(one, two, atol=1e-10) for one, two in zip(*results, strict=True))
+
+
+def joins(block: Block, x: torch.Tensor) -> list[bool]:
+    return [one.link(x, norm) is not None for one, norm in zip(block.parts(), block.norms, strict=True)]
+
+
+def test_who_waits_at_a_part_is_called():
+    block, x = Block(8, mixer=Attention.spec(heads=2), channel=MLP.spec()), torch.randn(4, 20, 8)
+    assert joins(block, x) == [True, True]
+    for at in (block.mixer.project, block.norms[0], block.mixer):
+        handle = at.register_forward_hook(lambda *_: None)
+        assert joins(block, x) == [False, True]
+        handle.remove()
+    seen: list[str] = []
+    handle = block.channel.inward.register_forward_hook(lambda *_: seen.append("inward"))
+    block(x)
+    assert seen == ["inward"]
+    handle.remove()
+    with torch.nn.modules.module.register_module_forward_hook(lambda *_: None):
+        assert joins(block, x) == [False, False]
+    assert joins(block, x) == [True, True]
+
+
+def test_what_drops_adapts_or_scales_goes_slot_by_slot():
+    x = torch.randn(4, 20, 8)
+    block = Block(8, mixer=Attention.spec(heads=2, dropout=0.5), channel=MLP.spec(dropout=0.5))
+    assert joins(block, x) == [False, False]
+    assert joins(block.eval(), x) == [True, True]
+    block.channel.inward = torch.nn.Sequential(block.channel.inward)
+    block.mixer.out.forward = lambda x: x
+    assert joins(block, x) == [False, False]
+    for more in ({"dropout": 0.5}, {"drop_path": 0.5}, {"layer_scale": 0.1}):
+        torch.manual_seed(0)
+        block = Block(8, mixer=Attention.spec(heads=2), channel=MLP.spec(), **more)
+        with pytest.MonkeyPatch.context() as patch:
+            for kind in (Attention, MLP):
+                patch.setattr(kind, "link", lambda *_: pytest.fail("linked"))
+            block(x)
+
+
+def test_a_broken_token_in_a_long_batch_is_kept_from_those_before_it():
+    block, x = Block(8, mixer=Attention.spec(heads=2), channel=MLP.spec()), torch.randn(4, 20, 8)
+    clean = block(x)
+    x[1, 11] = float("nan")
+    y = block(x)
+    assert torch.allclose(y[1, :11], clean[1, :11], atol=1e-6)
+    assert torch.allclose(y[[0, 2, 3]], clean[[0, 2, 3]], atol=1e-6)
+    assert y[1, 11].isnan().all()

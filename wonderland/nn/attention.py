@@ -18,8 +18,8 @@ from wonderland.nn.norm import Norm
 from wonderland.nn.positions import Alibi, Position, Rotary
 from wonderland.nn.quarantine import quarantine, release, spoil
 from wonderland.nn.state import Layout, State
-from wonderland.ops import native, steps
-from wonderland.ops.attending import attending, usable
+from wonderland.ops import attending, native, steps
+from wonderland.ops.chain import Link
 from wonderland.ops.short_attention import LONGEST, short_attention
 from wonderland.ops.softmax import masked_softmax
 
@@ -185,7 +185,7 @@ class Attention(Mixer):
             y = release(self._whole(x, mask), broken)
         return hide(y, mask)
 
-    def joined(self, x: Tensor, norm: Any) -> Tensor | None:
+    def link(self, x: Tensor, norm: Any) -> Link | None:
         # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
         project, out = self._modules["project"], self._modules["out"]
         form, frequencies = norm.form() if isinstance(norm, Norm) else None, None
@@ -196,13 +196,11 @@ class Attention(Mixer):
         if self._rotates:
             frequencies: Any = self._modules["position"]._buffers["frequencies"]  # pyright: ignore
         gain, shift, eps, centred = form
-        weights = (gain, shift, project.weight, project.bias, out.weight, out.bias, frequencies)
-        if not usable(x, *weights) or not untouched(self, norm, project, out):
+        weights = (gain, shift, project.weight, project.bias, out.weight, out.bias)
+        if not attending.usable(x, *weights, frequencies) or not untouched(self, norm, project, out):
             return None
         heads = {"heads": self.heads, "kv_heads": self.kv_heads, "scale": self.scale, "causal": self.causal}
-        y = attending(x, *weights, **heads, half=self._half, eps=eps, centred=centred, sure=True)
-        # A broken token is kept from the others by `whole`.
-        return y if not self.causal or math.isfinite(y.detach()[:, -1].sum().item()) else None
+        return attending.link(weights, frequencies, x.shape[1], **heads, half=self._half, eps=eps, centred=centred)
 
     def _whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
         q, k, v, fused = self._project(x, None)

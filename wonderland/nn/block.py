@@ -1,6 +1,8 @@
 """The block: a token mixer and a channel mixer on one residual stream, whatever the two are."""
 
+import math
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -15,6 +17,7 @@ from wonderland.nn.mlp import chance
 from wonderland.nn.norm import LayerNorm
 from wonderland.nn.state import Layout, State
 from wonderland.ops import steps
+from wonderland.ops.chain import Link, chain
 
 PLACEMENTS = ("pre", "post", "parallel")
 Step = Callable[[Any, int, Tensor], Tensor]
@@ -184,7 +187,7 @@ class Block(Mixer):
     def walk(self, x: Tensor, mask: Tensor | None, step: Step, *, at_once: bool = False) -> Tensor:
         """The residual stream through the slots; `step` calls a mixer, whole or from its state.
 
-        With `at_once`, a slot that knows how takes its norm and its sum with the stream into one kernel.
+        With `at_once`, slots that know how take their norm and their sum with the stream into one kernel.
         """
         # Mixers answer 0 at masked positions, so a stream that enters with 0 there keeps it.
         x = hide(x, mask)
@@ -193,16 +196,28 @@ class Block(Mixer):
             for index, one in enumerate(self.parts()):
                 x = x + self.branch(step(one, index, h), index)
         elif self.placement == "pre":
-            at_once = at_once and self.scales is None and not (self.training and (self.dropout or self.drop_path))
-            for index, one in enumerate(self.parts()):
-                norm = self.norms[index]
-                y = one.joined(x, norm) if at_once and self.slots[index] != "cross" else None
-                x = x + self.branch(step(one, index, norm.among(x, mask)), index) if y is None else y
+            parts, index = self.parts(), 0
+            links = self.links(x) if at_once else [None] * len(parts)
+            while index < len(parts):
+                together = list(takewhile(lambda link: link is not None, links[index:]))
+                if together and (y := chained(x, together)) is not None:
+                    x, index = y, index + len(together)
+                else:
+                    x = x + self.branch(step(parts[index], index, self.norms[index].among(x, mask)), index)
+                    index += 1
         else:
             for index, one in enumerate(self.parts()):
                 x = self.norms[index].among(x + self.branch(step(one, index, x), index), mask)
             x = hide(x, mask)
         return x
+
+    def links(self, x: Tensor) -> list[Any]:
+        """The slots as kernels of a chain, None for those that are not."""
+        calm = self.scales is None and not (self.training and (self.dropout or self.drop_path))
+        return [
+            one.link(x, norm) if calm and slot != "cross" else None
+            for one, norm, slot in zip(self.parts(), self.norms, self.slots, strict=True)
+        ]
 
     def branch(self, y: Tensor, index: int) -> Tensor:
         """What a slot adds to the stream: scaled, and in training now and then dropped."""
@@ -214,6 +229,14 @@ class Block(Mixer):
             kept = torch.rand(y.shape[0], 1, 1, device=y.device) >= self.drop_path
             y = y * (kept.to(y.dtype) / (1 - self.drop_path))
         return y
+
+
+def chained(x: Tensor, links: list[Link]) -> Tensor | None:
+    """The stream after a chain; None where a broken token has to be kept from those that do not see it."""
+    y = chain(x, links)
+    # The last position sees all of its row, so a broken token anywhere shows there.
+    mixed = any(link.mixes for link in links)
+    return None if mixed and not math.isfinite(y.detach()[:, -1].sum().item()) else y
 
 
 class Scales(nn.ParameterList):

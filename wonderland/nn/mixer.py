@@ -25,6 +25,7 @@ from wonderland.nn.state import (
     slots,
 )
 from wonderland.ops import steps
+from wonderland.ops.chain import Link
 
 HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
 
@@ -100,8 +101,8 @@ class Mixer(Checked, nn.Module):
             return None
         return self.step(x, state, mask) if x.dtype == routine.dtype and x.shape == routine.shape else None
 
-    def joined(self, x: Tensor, norm: Any) -> Tensor | None:
-        """x plus what `whole` makes of its normed form, in one kernel; None where there is none for it."""
+    def link(self, x: Tensor, norm: Any) -> Link | None:
+        """x plus what `whole` makes of its normed form, as one kernel of a chain; None where there is none for it."""
         return None
 
     def script(self, program: steps.Program) -> bool:

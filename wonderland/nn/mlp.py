@@ -10,8 +10,8 @@ from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
 from wonderland.nn.mixer import Pointwise, untouched
 from wonderland.nn.norm import Norm
-from wonderland.ops import steps
-from wonderland.ops.hidden import KINDS, hidden, usable
+from wonderland.ops import hidden, steps
+from wonderland.ops.chain import Link
 
 
 @part
@@ -52,20 +52,20 @@ class MLP(Pointwise):
             hidden = F.dropout(hidden, self.dropout, self.training)
         return self.outward(hidden)
 
-    def joined(self, x: Tensor, norm: Any) -> Tensor | None:
+    def link(self, x: Tensor, norm: Any) -> Link | None:
         # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
         inward, outward = self._modules["inward"], self._modules["outward"]
         name = getattr(self.activation, "__name__", "")
         form = norm.form() if isinstance(norm, Norm) else None
-        if form is None or name not in KINDS or (self.training and self.dropout):
+        if form is None or name not in hidden.KINDS or (self.training and self.dropout):
             return None
         if type(inward) is not nn.Linear or type(outward) is not nn.Linear:
             return None
         gain, shift, eps, centred = form
         weights = (gain, shift, inward.weight, inward.bias, outward.weight, outward.bias)
-        if not usable(x, *weights) or not untouched(self, norm, inward, outward):
+        if not hidden.usable(x, *weights) or not untouched(self, norm, inward, outward):
             return None
-        return hidden(x, *weights, eps=eps, centred=centred, activation=name, sure=True)
+        return hidden.link(weights, eps=eps, centred=centred, activation=name)
 
     def plan(self, program: steps.Program) -> bool:
         weights, name = program.matrices(self, ("inward", "outward")), program.look(self, "activation").__name__

@@ -6,7 +6,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wonderland.ops import native
-from wonderland.ops.hidden import solid
+from wonderland.ops.chain import Link
+from wonderland.ops.hidden import SOME, Weights, solid
 from wonderland.ops.hidden import usable as takes
 from wonderland.ops.short_attention import LONGEST
 from wonderland.ops.short_attention import reference as short
@@ -15,6 +16,25 @@ from wonderland.ops.short_attention import reference as short
 def usable(x: Tensor, *weights: Tensor | None) -> bool:
     """Whether the kernel can take it: enough short sequences for all threads, and nobody who looks inside."""
     return LONGEST >= x.shape[1] > 0 and x.shape[0] >= torch.get_num_threads() and takes(x, *weights)
+
+
+def link(
+    weights: Weights,
+    frequencies: Tensor | None,
+    t: int,
+    *,
+    heads: int,
+    kv_heads: int,
+    scale: float,
+    causal: bool = True,
+    half: bool = True,
+    eps: float = 1e-5,
+    centred: bool = True,
+) -> Link:
+    """`attending` over t tokens as one link of a chain; `weights` are its own, gain first."""
+    table = None if frequencies is None else table_of(frequencies, t, half)
+    how = (heads, kv_heads, float(scale), causal, half, float(eps), centred)
+    return Link(_forward, (*weights, table), how, causal)
 
 
 def attending(
@@ -34,7 +54,6 @@ def attending(
     half: bool = True,
     eps: float = 1e-5,
     centred: bool = True,
-    sure: bool = False,
 ) -> Float[Tensor, "b t d"]:
     r"""What a token is, plus what attention brings to its normed form.
 
@@ -43,7 +62,7 @@ def attending(
     The norm is that of layers, or without `centred` that of mean squares. `project` gives queries, keys and values side by
     side, as in `ops.short_attention`; with `frequencies`, in the order of the features (of a pair, the second member's
     count), queries and keys turn with their position, pairs being `half` of the turned features apart or neighbours. Each
-    thread takes whole sequences through all of it. Who has asked `usable` is `sure`. Book: Alice 10.3; D2L 11.7.
+    thread takes whole sequences through all of it. Book: Alice 10.3; D2L 11.7.
 
     >>> w = torch.randn(3 * 4, 4), None, torch.randn(4, 4), None, None
     >>> attending(torch.zeros(2, 5, 4), torch.ones(4), None, *w, heads=2, kv_heads=2, scale=1.0).abs().max()
@@ -51,10 +70,10 @@ def attending(
     """
     given = (x, gain, shift, project, project_bias, out, out_bias)
     how = (heads, kv_heads, float(scale), causal, half, float(eps), centred)
-    table = None if frequencies is None else _angles(frequencies, x.shape[1], half)
-    if not sure and not usable(*given, table):
+    table = None if frequencies is None else table_of(frequencies, x.shape[1], half)
+    if not usable(*given, table):
         return reference(*given, table, *how)
-    return native.first(_forward, *given, table, *how)
+    return native.first(_forward, *given, table, *how, native.learns(*given))
 
 
 def reference(
@@ -82,7 +101,8 @@ def turn(x: Tensor, table: Tensor, half: bool) -> Tensor:
     return torch.cat([turned, x[..., width:]], -1)
 
 
-def _angles(frequencies: Tensor, t: int, half: bool) -> Tensor:
+def table_of(frequencies: Tensor, t: int, half: bool) -> Tensor:
+    """Cosines and sines (t, 2, pairs) of all positions."""
     pairs = frequencies.shape[0] // 2
     second = frequencies[pairs:] if half else frequencies[1::2]
     angles = torch.outer(torch.arange(t, device=second.device, dtype=second.dtype), second)
@@ -106,23 +126,28 @@ def _forward(
     half: bool,
     eps: float,
     centred: bool,
+    keeps: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     (b, t, dim), wide, step = x.shape, project.shape[0], out.shape[1]
     y, fused, said = torch.empty(x.shape, dtype=x.dtype), x.new_empty(b, t, wide), x.new_empty(b, t, step)
-    logs, facts = x.new_empty(b, heads, t), x.new_empty(b, t, 2)
+    sums, facts = x.new_empty(b, heads, t, 2), x.new_empty(b, t, 2)
     native.function("attending", "forward", x.dtype)(
         native.gemm(x.dtype), x.contiguous(), *solid(gain, shift, project, project_bias, out, out_bias, table), y,
-        fused, said, logs, facts, scale, b, t, dim, heads, kv_heads, step // heads, causal, eps, centred,
+        fused, said, sums, facts, scale, b, t, dim, max(1, SOME // t), heads, kv_heads, step // heads, causal, eps, centred,
         _turned(table), half, torch.get_num_threads(),
     )  # fmt: skip
-    return y, fused, said, logs, facts
+    return (y, fused, said, sums, facts) if keeps else (y, *(x.new_empty(0) for _ in range(4)))
 
 
 @_forward.register_fake
-def _(x, gain, shift, project, project_bias, out, out_bias, table, heads, kv_heads, scale, causal, half, eps, centred):
+def _(
+    x, gain, shift, project, project_bias, out, out_bias, table, heads, kv_heads, scale, causal, half, eps, centred, keeps
+):
     b, t, _ = x.shape
+    if not keeps:
+        return torch.empty(x.shape, dtype=x.dtype, device=x.device), *(x.new_empty(0) for _ in range(4))
     y, fused = torch.empty(x.shape, dtype=x.dtype, device=x.device), x.new_empty(b, t, project.shape[0])
-    return y, fused, x.new_empty(b, t, out.shape[1]), x.new_empty(b, heads, t), x.new_empty(b, t, 2)
+    return y, fused, x.new_empty(b, t, out.shape[1]), x.new_empty(b, heads, t, 2), x.new_empty(b, t, 2)
 
 
 @torch.library.custom_op("wonderland::attending_backward", mutates_args=(), device_types="cpu")
@@ -135,7 +160,7 @@ def _backward(
     table: Tensor | None,
     fused: Tensor,
     said: Tensor,
-    logs: Tensor,
+    sums: Tensor,
     facts: Tensor,
     dy: Tensor,
     heads: int,
@@ -149,15 +174,15 @@ def _backward(
     (b, t, dim), step, threads = x.shape, out.shape[1], torch.get_num_threads()
     dx, slopes = torch.empty(x.shape, dtype=x.dtype), x.new_empty(_slopes(project, out))
     native.function("attending", "backward", x.dtype)(
-        native.gemm(x.dtype), x.contiguous(), *solid(gain, shift, project, out, table), fused, said, logs, facts,
-        dy.contiguous(), dx, slopes, scale, b, t, dim, heads, kv_heads, step // heads, causal, eps, centred,
+        native.gemm(x.dtype), x.contiguous(), *solid(gain, shift, project, out, table), fused, said, sums, facts,
+        dy.contiguous(), dx, slopes, scale, b, t, dim, max(1, SOME // t), heads, kv_heads, step // heads, causal, eps, centred,
         _turned(table), half, threads,
     )  # fmt: skip
     return dx, slopes
 
 
 @_backward.register_fake
-def _(x, gain, shift, project, out, table, fused, said, logs, facts, dy, *how):
+def _(x, gain, shift, project, out, table, fused, said, sums, facts, dy, *how):
     return torch.empty(x.shape, dtype=x.dtype, device=x.device), x.new_empty(_slopes(project, out))
 
 
@@ -172,13 +197,13 @@ def _slopes(project: Tensor, out: Tensor) -> int:
 
 def _remember(ctx, inputs, output):
     ctx.save_for_backward(*inputs[:8], *output[1:])
-    ctx.how = inputs[8:]
+    ctx.how = inputs[8:-1]
 
 
 def _differentiate(ctx, dy, *_):
-    *given, table, fused, said, logs, facts = ctx.saved_tensors
+    *given, table, fused, said, sums, facts = ctx.saved_tensors
     x, gain, shift, project, _, out, _ = given
-    nothing = (None,) * (1 + len(ctx.how))
+    nothing = (None,) * (2 + len(ctx.how))
     if native.graphed():
 
         def equation(*given):
@@ -186,7 +211,7 @@ def _differentiate(ctx, dy, *_):
 
         return *native.again(equation, given, dy), *nothing
     dx, slopes = native.call(
-        _backward, x, gain, shift, project, out, table, fused, said, logs, facts, dy, *ctx.how
+        _backward, x, gain, shift, project, out, table, fused, said, sums, facts, dy, *ctx.how
     )
     d, wide, step = x.shape[2], project.shape[0], out.shape[1]
     parts = slopes.split((d, d, d * wide, wide, d * step, d))

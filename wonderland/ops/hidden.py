@@ -6,11 +6,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wonderland.ops import native
+from wonderland.ops.chain import Link
 from wonderland.ops.gelu import reference as gelu
 
 KINDS = ("identity", "relu", "squared_relu", "sigmoid", "silu", "tanh", "gelu", "gelu_tanh")
 SOME = 128  # rows at a time: their hidden layer stays in a core's cache
 FEWEST = 64  # rows below which nothing is gained
+Weights = tuple[Tensor | None, ...]
 
 
 def usable(x: Tensor, *weights: Tensor | None) -> bool:
@@ -18,14 +20,17 @@ def usable(x: Tensor, *weights: Tensor | None) -> bool:
     return (
         x.dtype in (torch.float32, torch.float64)
         and x.numel() >= FEWEST * x.shape[-1]
-        and not native.recorded()
-        and not torch.compiler.is_compiling()
+        and native.unheard(x, *weights)
         and not torch.is_autocast_enabled("cpu")
-        and not torch._C._len_torch_dispatch_stack()
         and not native.imagined()
         and native.usable(x, *weights)
         and native.gemm(x.dtype) != 0
     )
+
+
+def link(weights: Weights, *, eps: float, centred: bool = True, activation: str = "gelu") -> Link:
+    """`hidden` as one link of a chain; `weights` are its own, gain first."""
+    return Link(_forward, weights, (float(eps), centred, KINDS.index(activation)))
 
 
 def hidden(
@@ -40,7 +45,6 @@ def hidden(
     eps: float,
     centred: bool = True,
     activation: str = "gelu",
-    sure: bool = False,
 ) -> Float[Tensor, "*rows d"]:
     r"""What a token is, plus what one hidden layer makes of its normed form.
 
@@ -48,7 +52,7 @@ def hidden(
 
     The norm is that of layers, or without `centred` that of mean squares. The hidden layer before its activation is kept for
     the backward pass, the rest made anew. Each thread takes its rows through all of it and calls torch's matrix product on
-    them, so that what one part leaves in a core's cache the next one finds there. Who has asked `usable` is `sure`.
+    them, so that what one part leaves in a core's cache the next one finds there.
     Book: Alice 10.3.1; D2L 11.7.
 
     >>> w = torch.eye(2)
@@ -56,7 +60,7 @@ def hidden(
     tensor([[1., 4.]])
     """
     given = (x, gain, shift, inward, inward_bias, outward, outward_bias)
-    if not sure and not usable(*given):
+    if not usable(*given):
         return reference(*given, eps=eps, centred=centred, activation=activation)
     return native.first(_forward, *given, float(eps), centred, KINDS.index(activation), native.learns(*given))
 

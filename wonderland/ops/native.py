@@ -206,6 +206,11 @@ def _direct(arguments: tuple[Any, ...]) -> bool | None:
     return learns
 
 
+def unheard(*tensors: Tensor | None) -> bool:
+    """Whether nobody listens to the dispatcher, and tensors are plain ones."""
+    return _direct(tensors) is not None
+
+
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 

@@ -17,7 +17,7 @@ def short_attention(
 
     .. math:: y_i = \sum_j \mathrm{softmax}_j\left(s\, q_i^\top k_j\right) v_j
 
-    The kernel keeps the logarithm of each softmax's sum and recomputes the rest in the backward pass; gradients come out
+    The kernel keeps the largest score and the sum of each softmax and recomputes the rest in the backward pass; gradients come out
     side by side, as the projection wants them. Longer sequences and other devices take torch's kernel.
     Book: Alice 10.1; D2L 11.5.
 
@@ -59,34 +59,34 @@ def _heads(fused: Tensor, heads: int, kv_heads: int) -> list[Tensor]:
 def _forward(fused: Tensor, heads: int, kv_heads: int, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
     b, t, wide = fused.shape
     d = wide // (heads + 2 * kv_heads)
-    out, logs = fused.new_empty(b, t, heads * d), fused.new_empty(b, heads, t)
+    out, sums = fused.new_empty(b, t, heads * d), fused.new_empty(b, heads, t, 2)
     native.function("short_attention", "forward", fused.dtype)(
-        fused.contiguous(), out, logs, b, t, heads, kv_heads, d, scale, int(causal), torch.get_num_threads()
+        fused.contiguous(), out, sums, b, t, heads, kv_heads, d, scale, int(causal), torch.get_num_threads()
     )
-    return out, logs
+    return out, sums
 
 
 @_forward.register_fake
 def _(fused, heads, kv_heads, scale, causal):
     b, t, wide = fused.shape
-    return fused.new_empty(b, t, wide // (heads + 2 * kv_heads) * heads), fused.new_empty(b, heads, t)
+    return fused.new_empty(b, t, wide // (heads + 2 * kv_heads) * heads), fused.new_empty(b, heads, t, 2)
 
 
 @torch.library.custom_op("wonderland::short_attention_backward", mutates_args=(), device_types="cpu")
 def _backward(
-    fused: Tensor, out: Tensor, logs: Tensor, dout: Tensor, heads: int, kv_heads: int, scale: float, causal: bool
+    fused: Tensor, out: Tensor, sums: Tensor, dout: Tensor, heads: int, kv_heads: int, scale: float, causal: bool
 ) -> Tensor:
     b, t, wide = fused.shape
     dfused = torch.empty(fused.shape, dtype=fused.dtype)
     native.function("short_attention", "backward", fused.dtype)(
-        fused.contiguous(), out, logs, dout.contiguous(), dfused, b, t, heads, kv_heads, wide // (heads + 2 * kv_heads),
+        fused.contiguous(), out, sums, dout.contiguous(), dfused, b, t, heads, kv_heads, wide // (heads + 2 * kv_heads),
         scale, int(causal), torch.get_num_threads(),
     )  # fmt: skip
     return dfused
 
 
 @_backward.register_fake
-def _(fused, out, logs, dout, heads, kv_heads, scale, causal):
+def _(fused, out, sums, dout, heads, kv_heads, scale, causal):
     return torch.empty(fused.shape, dtype=fused.dtype, device=fused.device)
 
 
@@ -96,7 +96,7 @@ def _remember(ctx, inputs, output):
 
 
 def _differentiate(ctx, dout, _):
-    fused, out, logs = ctx.saved_tensors
+    fused, out, sums = ctx.saved_tensors
     heads, kv_heads, scale, causal = ctx.rest
     if native.graphed():
 
@@ -104,7 +104,7 @@ def _differentiate(ctx, dout, _):
             return reference(fused, heads, kv_heads, scale, causal=causal)
 
         return *native.again(equation, (fused,), dout), None, None, None, None
-    return native.call(_backward, fused, out, logs, dout, *ctx.rest), None, None, None, None
+    return native.call(_backward, fused, out, sums, dout, *ctx.rest), None, None, None, None
 
 
 _forward.register_autograd(_differentiate, setup_context=_remember)

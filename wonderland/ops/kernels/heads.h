@@ -95,8 +95,8 @@ INLINE void score(const T *q, long apart, const T *keys, long line, long d, long
   rows<T, R, false>(q, apart, 1, keys, line, d, scores, line, (end + W - 1) / W * W);
 }
 
-// One head; `room` holds forward_room numbers. The logarithms of the sums go to `logs` where there are any.
-template <class T> void attend(const T *fused, T *out, T *logs, long h, T scale, const Heads &s, T *room) {
+// One head; `room` holds forward_room numbers. The largest score of each query, scaled, and one over its sum go to `sums`.
+template <class T> void attend(const T *fused, T *out, T *sums, long h, T scale, const Heads &s, T *room) {
   constexpr int W = Lanes<T>::count;
   long wide = s.wide(), line = s.line<T>(), group = s.heads / s.kv, step = s.step();
   T *keys = room, *scores = keys + s.d * line, *y = out + h * s.d;
@@ -105,7 +105,7 @@ template <class T> void attend(const T *fused, T *out, T *logs, long h, T scale,
   auto some = [&](long r, auto many) {
     constexpr int R = decltype(many)::value;
     long end = upto<T>(r, R, s.t, s.causal), pad = (end + W - 1) / W * W;
-    T sums[R];
+    T *own = sums + 2 * (h * s.t + r);
     score<T, R>(q + r * wide, wide, keys, line, s.d, end, scores);
     for (int i = 0; i < R; i++) {
       T *p = scores + i * line;
@@ -118,15 +118,14 @@ template <class T> void attend(const T *fused, T *out, T *logs, long h, T scale,
         total += e;
         store(p + j, e);
       }
-      sums[i] = sum<T>(total);
-      if (logs) logs[h * s.t + r + i] = top * scale + std::log(sums[i]);
+      own[2 * i] = top * scale, own[2 * i + 1] = T(1) / sum<T>(total);
     }
     T *yr = y + r * step;
     rows<T, R, false>(scores, line, 1, v, wide, end, yr, step, s.d);
     for (int i = 0; i < R; i++, yr += step)
       for (long c = 0; c < s.d; c += W) {
         int m = (int)std::min<long>(W, s.d - c);
-        put(yr + c, get(yr + c, m) / sums[i], m);
+        put(yr + c, get(yr + c, m) * own[2 * i + 1], m);
       }
   };
   long r = 0;
@@ -134,9 +133,9 @@ template <class T> void attend(const T *fused, T *out, T *logs, long h, T scale,
   for (; r < s.t; r++) some(r, std::integral_constant<int, 1>{});
 }
 
-// Heads that share keys; chances are made anew from the logarithms of their sums. `room` holds backward_room numbers.
+// Heads that share keys; chances are made anew from what `attend` noted. `room` holds backward_room numbers.
 template <class T>
-void unattend(const T *fused, const T *out, const T *logs, const T *dout, T *dfused, long g, T scale, const Heads &s, T *room) {
+void unattend(const T *fused, const T *out, const T *sums, const T *dout, T *dfused, long g, T scale, const Heads &s, T *room) {
   constexpr int W = Lanes<T>::count;
   long wide = s.wide(), line = s.line<T>(), group = s.heads / s.kv, step = s.step();
   T *keys = room, *values = keys + s.d * line, *chances = values + s.d * line, *slopes = chances + s.t * line;
@@ -145,7 +144,7 @@ void unattend(const T *fused, const T *out, const T *logs, const T *dout, T *dfu
   turned(k, wide, s.t, s.d, keys, line);
   turned(v, wide, s.t, s.d, values, line);
   for (long h = g * group; h < (g + 1) * group; h++) {
-    const T *q = fused + h * s.d, *y = out + h * s.d, *dy = dout + h * s.d, *log_sums = logs + h * s.t;
+    const T *q = fused + h * s.d, *y = out + h * s.d, *dy = dout + h * s.d, *own = sums + 2 * h * s.t;
     T *dq = dfused + h * s.d;
     auto some = [&](long r, auto many) {
       constexpr int R = decltype(many)::value;
@@ -160,9 +159,9 @@ void unattend(const T *fused, const T *out, const T *logs, const T *dout, T *dfu
           int m = (int)std::min<long>(W, s.d - c);
           along += get(y + (r + i) * step + c, m) * get(dy + (r + i) * step + c, m);
         }
-        T mean = sum<T>(along), log_sum = log_sums[r + i];
+        T mean = sum<T>(along), top = own[2 * (r + i)], share = own[2 * (r + i) + 1];
         for (long j = 0; j < pad; j += W) {
-          V<T> e = first<T>(vexp(load(p + j) * scale - log_sum), seen - j, T(0));
+          V<T> e = first<T>(vexp(load(p + j) * scale - top) * share, seen - j, T(0));
           V<T> slope = first<T>(e * (load(ds + j) - mean) * scale, seen - j, T(0));
           store(p + j, e), store(ds + j, slope);
         }

@@ -10,9 +10,10 @@ enum Activation { IDENTITY, RELU, SQUARED_RELU, SIGMOID, SILU, TANH, GELU, GELU_
 // The function and its slope.
 template <class T, int KIND> INLINE V<T> activate(V<T> v, V<T> &slope) {
   V<T> zero{}, one = zero + T(1);
-  if constexpr (KIND == RELU) return slope = v > zero ? one : zero, v > zero ? v : zero;
+  // What is no number stays so.
+  if constexpr (KIND == RELU) return slope = v > zero ? one : zero, v < zero ? zero : v;
   if constexpr (KIND == SQUARED_RELU) {
-    V<T> up = v > zero ? v : zero;
+    V<T> up = v < zero ? zero : v;
     return slope = up + up, up * up;
   }
   if constexpr (KIND == SIGMOID) {

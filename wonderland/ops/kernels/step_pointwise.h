@@ -37,7 +37,7 @@ template <class T> void activate(T *x, long n, long kind) {
   for (long c = 0; c < n; c += W) {
     int m = (int)std::min<long>(W, n - c);
     V<T> v = get(x + c, m), zero{};
-    if (kind == RELU || kind == SQUARED_RELU) v = v > zero ? v : zero;
+    if (kind == RELU || kind == SQUARED_RELU) v = v < zero ? zero : v; // what is no number stays so
     if (kind == SQUARED_RELU) v = v * v;
     if (kind == SIGMOID) v = vsigmoid<T>(v);
     if (kind == SILU) v = v * vsigmoid<T>(v);
