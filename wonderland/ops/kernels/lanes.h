@@ -204,7 +204,7 @@ template <class T> static INLINE V<T> vsigmoid(V<T> x) { return reciprocal<T>(T(
 
 // 1 - 2 / (e^2x + 1); near 0 its first terms, where the difference would cancel.
 template <class T> static INLINE V<T> vtanh(V<T> x) {
-  V<T> far = T(1) - T(2) / (vexp(x + x) + T(1)), s = x * x;
+  V<T> far = T(1) - T(2) * reciprocal<T>(vexp(x + x) + T(1)), s = x * x;
   V<T> near = x * (T(1) + s * (T(-1) / 3 + s * (T(2) / 15 + s * (T(-17) / 315 + s * (T(62) / 2835)))));
   V<T> bound = spread<T>(sizeof(T) == 4 ? T(0.01) : T(1e-4));
   return s < bound ? near : far;

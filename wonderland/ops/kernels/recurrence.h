@@ -27,7 +27,7 @@ INLINE V<float> vtanh(V<float> x) {
   p = p * q + 2.0f / 15;
   p = p * q - 1.0f / 3;
   V<float> near = x + x * q * p;
-  V<float> far = 1.0f - 2.0f / (1.0f + vexp(x + x));
+  V<float> far = 1.0f - 2.0f * reciprocal<float>(1.0f + vexp(x + x));
   return q < 0.04f ? near : far;
 }
 
