@@ -18,6 +18,7 @@ from wonderland.data import Augment, Batches, Dataset, Encoder, Images, Split, s
 from wonderland.data.images import Memory
 from wonderland.data.text.corpus import Corpus
 from wonderland.data.text.pairs import Pairs
+from wonderland.data.text.texts import Texts
 from wonderland.optim import warmup_cosine
 from wonderland.recipes import image, table, text
 from wonderland.recipes.language import choose_language, rebuild_language
@@ -207,7 +208,7 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
     road = ROADS[dataset.kind]
     folds = None if own is not None else road.folds(dataset)
     parts = split_as(dataset, request, folds)
-    encoder = dataset.encoder(parts.train)
+    encoder = encoder_of(dataset, parts, request)
     task = task_of(dataset, parts)
     recipe = road.recipe(dataset, encoder, parts, task)
     if own is not None:
@@ -223,6 +224,16 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
         lr=request.lr if not isinstance(request.lr, str) else None,
     )
     return Plan(dataset, parts, encoder, recipe.task.build(), recipe, request.seed, own)
+
+
+def encoder_of(dataset: Dataset, parts: Split, request: Request) -> Encoder:
+    """The preprocessing, fitted to the training rows; texts are cut as was asked."""
+    asked = request.cut()
+    if isinstance(dataset, Texts):
+        return dataset.encoder(parts.train, **asked)
+    if asked:
+        raise WonderlandError(f"{next(iter(asked))} is for texts; {dataset.name} is not made of texts.")
+    return dataset.encoder(parts.train)
 
 
 def measured(plan: Any, request: Request) -> None:
@@ -362,5 +373,5 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
         raise WonderlandError(
             f"The rows of {folder} can no longer be split as they were: start a new run in another folder."
         )
-    encoder = dataset.encoder(parts.train)
+    encoder = encoder_of(dataset, parts, request)
     return Plan(dataset, parts, encoder, recipe.task.build(), recipe, request.seed, own)

@@ -130,6 +130,11 @@ class Request:
                 known = ", ".join(choices)
                 raise WonderlandError(f"There is no {name} {value!r}.{nearest(value, choices)} Known are {known}.")
 
+    def cut(self) -> dict[str, Any]:
+        """What was asked of the tokens of texts: their kind, their number, and how many of them are read."""
+        asked = {name: getattr(self, name) for name in ("tokens", "vocab", "context")}
+        return {name: value for name, value in asked.items() if value is not None}
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
         return asdict(self) | {"keep": list(self.keep), "drop": list(self.drop)}

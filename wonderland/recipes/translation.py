@@ -125,8 +125,10 @@ class TranslationPlan:
         recipe = self.recipe
         assert not isinstance(recipe.model, str)
         epochs = recipe.steps / self.batches().per_epoch
+        kind = self.encoder.tokenizer.kind
+        kind = kind if kind in ("characters", "words") else f"{kind} tokens"
         return (
-            f"Vocabulary: {self.encoder.tokenizer.vocab:,} bpe tokens. Model: {recipe.model.name}, {recipe.steps:,} steps of "
+            f"Vocabulary: {self.encoder.tokenizer.vocab:,} {kind}. Model: {recipe.model.name}, {recipe.steps:,} steps of "
             f"{recipe.batch_size} pairs ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}."
         )
 
@@ -137,8 +139,11 @@ def choose_translation(dataset: Pairs, request: Request, own: nn.Module | None) 
         raise WonderlandError("A translator is chosen by the recipe: model= is for rows, images and classes of text.")
     if isinstance(request.test, str):
         raise WonderlandError("A test set of its own is for tables; pairs are split by themselves.")
+    for name in ("group", "time", "keep", "size"):
+        if getattr(request, name):
+            raise WonderlandError(f"{name} is for tables and images; {dataset.name} holds pairs of texts.")
     parts = _parts(dataset, request)
-    encoder = dataset.encoder(parts.train)
+    encoder = dataset.encoder(parts.train, **request.cut())
     made = recipe(parts, encoder)
     made = made.changed(
         batch_size=request.batch_size,
@@ -156,7 +161,7 @@ def rebuild_translation(config: dict[str, Any], dataset: Pairs, folder: Path) ->
     """The plan that a config describes, from the same pairs."""
     request, made = Request.from_json(config["request"]), Recipe.from_json(config["recipe"])
     parts = _parts(dataset, request)
-    encoder = dataset.encoder(parts.train)
+    encoder = dataset.encoder(parts.train, **request.cut())
     if parts.digest != config["split"]["digest"] or encoder.tokenizer.digest != config["source"].get("tokenizer"):
         raise WonderlandError(
             f"The pairs of {folder} can no longer be split and cut as they were: start a new run in another folder."

@@ -15,7 +15,7 @@ from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import Dataset, Encoder, Finding, counted, stop_if_strict
 from wonderland.data.text.recognise import is_free_text
 from wonderland.data.text.sources import is_text_file, read_documents
-from wonderland.data.text.tokenizer import Tokenizer
+from wonderland.data.text.tokenizer import Tokenizer, repeatable
 
 NAMES = (("source", "target"), ("input", "output"), ("question", "answer"), ("prompt", "response"))
 LONGEST = 256
@@ -102,8 +102,8 @@ class Pairs(Dataset):
         shown = {self.columns[0]: self.sources[i]}
         return shown | ({self.columns[1]: self.targets[i]} if self.targets else {})
 
-    def encoder(self, rows: np.ndarray) -> "PairsEncoder":
-        return PairsEncoder.fit(self, rows)
+    def encoder(self, rows: np.ndarray, **asked: Any) -> "PairsEncoder":
+        return PairsEncoder.fit(self, rows, **asked)
 
 
 def pair_of(frame: pd.DataFrame, column: str | None, target: str | None) -> tuple[str, str]:
@@ -151,16 +151,30 @@ class PairsEncoder(Encoder):
         self.noticed: list[Finding] = []
 
     @classmethod
-    def fit(cls, dataset: Pairs, rows: np.ndarray) -> "PairsEncoder":
-        """Tokens from the training pairs only: pairs of bytes, over both sides."""
+    def fit(
+        cls,
+        dataset: Pairs,
+        rows: np.ndarray,
+        *,
+        tokens: str | None = None,
+        vocab: int | None = None,
+        context: int | None = None,
+    ) -> "PairsEncoder":
+        """Tokens from the training pairs only: pairs of bytes, over both sides, unless `tokens` says otherwise.
+
+        `vocab` is the number of tokens at most, `context` how many of them either side has at most.
+        """
         assert dataset.targets is not None
         texts = [text for row in rows for text in (dataset.sources[row], dataset.targets[row])]
         letters = sum(map(len, texts))
-        vocab = int(np.clip(2 ** round(np.log2(max(letters, 1) / 100)), 512, 8192))
-        tokenizer = Tokenizer.train(texts, kind="bpe", vocab=vocab, specials=("<pad>", "<s>", "</s>"))
+        kind = repeatable(tokens) or "bpe"
+        vocab = vocab or int(np.clip(2 ** round(np.log2(max(letters, 1) / 100)), 512, 8192))
+        specials = ("<pad>", "<s>", "</s>") if kind == "bpe" else ("<pad>", "<s>", "</s>", "<unk>")
+        tokenizer = Tokenizer.train(texts, kind=kind, vocab=vocab, specials=specials)
         read = max(map(len, tokenizer.encode_batch([dataset.sources[row] for row in rows])))
         write = max(map(len, tokenizer.encode_batch([dataset.targets[row] for row in rows])))
-        return cls(tokenizer, min(LONGEST, read + 1), min(LONGEST, write + 1), dataset.columns)
+        longest = context or LONGEST
+        return cls(tokenizer, min(longest, read + 1), min(longest, write + 1), dataset.columns)
 
     def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
         """Tokens of both sides of these rows, (n, read + write); the right side begins with the begin token."""

@@ -15,7 +15,7 @@ from wonderland.data.dataset import TASKS, Encoder, Finding, counted
 from wonderland.data.text.recognise import recognise
 from wonderland.data.text.sources import is_text_file, read_documents
 from wonderland.data.text.texts import Texts, _read_folder
-from wonderland.data.text.tokenizer import Tokenizer
+from wonderland.data.text.tokenizer import Tokenizer, repeatable
 
 LONGEST = 400
 
@@ -40,15 +40,27 @@ class TextEncoder(Encoder):
         self.noticed: list[Finding] = []
 
     @classmethod
-    def fit(cls, dataset: Texts, rows: np.ndarray) -> "TextEncoder":
-        """From the training texts only: words where spaces part them, else pairs of bytes."""
+    def fit(
+        cls,
+        dataset: Texts,
+        rows: np.ndarray,
+        *,
+        tokens: str | None = None,
+        vocab: int | None = None,
+        context: int | None = None,
+    ) -> "TextEncoder":
+        """From the training texts only: words where spaces part them, else pairs of bytes, unless `tokens` says otherwise.
+
+        `vocab` is the number of tokens at most, `context` how many of them a text has at most.
+        """
         texts = [dataset.texts[row] for row in rows]
         joined = "".join(texts[:2000])
         spaced = len(joined.split()) > len(joined) / 15
-        kind, vocab = ("words", 30_000) if spaced else ("bpe", 4000)
+        kind = repeatable(tokens) or ("words" if spaced else "bpe")
+        vocab = vocab or (4000 if kind == "bpe" else 30_000)
         tokenizer = Tokenizer.train(texts, kind=kind, vocab=vocab, specials=("<pad>", "<unk>"), lowercase=True)
         lengths = [len(ids) for ids in tokenizer.encode_batch(texts)]
-        length = int(min(LONGEST, max(8, np.quantile(lengths, 0.99))))
+        length = context or int(min(LONGEST, max(8, np.quantile(lengths, 0.99))))
         return cls(
             tokenizer,
             length,

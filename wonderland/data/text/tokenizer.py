@@ -331,6 +331,20 @@ class Tokenizer:
         return table
 
 
+def repeatable(kind: str | None) -> str | None:
+    """A kind of tokens that is learned the same way each time; a run that is cut and goes on needs it.
+
+    >>> repeatable("bpe")
+    'bpe'
+    """
+    if kind in ("wordpiece", "unigram"):
+        raise WonderlandError(
+            f"Tokens of kind {kind!r} are learned a little differently each time, which rows of texts cannot be: "
+            "take characters, words or bpe."
+        )
+    return kind
+
+
 class _Counted:
     """Texts that are counted as they pass."""
 
