@@ -95,9 +95,8 @@ def test_texts_are_cut_as_was_asked(tmp_path):
     (tmp_path / "a.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for label, text in labelled(120)))
     run = wonderland.fit(tmp_path / "a.csv", out=tmp_path / "run", steps=2, tokens="bpe", vocab=270, context=5)
     assert (run.encoder.tokenizer.kind, run.encoder.tokenizer.vocab, run.encoder.length) == ("bpe", 270, 5)
-    for tokens in ("unigram", "wordpiece"):
-        refuses(f"Tokens of kind {tokens!r} are learned a little differently each time, which rows of texts cannot be: "
-                "take characters, words or bpe.", lambda: wonderland.fit(tmp_path / "a.csv", tokens=tokens))  # fmt: skip
+    refuses("Tokens of kind 'unigram' are learned a little differently each time, which rows of texts cannot be: "
+            "take characters, words or bpe.", lambda: wonderland.fit(tmp_path / "a.csv", tokens="unigram"))  # fmt: skip
     refuses("vocab is for texts; iris is not made of texts.", lambda: wonderland.fit("iris", vocab=300))
 
 

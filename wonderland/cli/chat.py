@@ -101,6 +101,9 @@ class Conversation:
         return str(WonderlandError(f"There is no /{word}.{nearest(word, known)} /help tells what there is."))
 
     def _recent(self, text: str) -> str:
-        """The end of a conversation that fits a few times into what the model looks back at."""
-        most = 8 * self.run.encoder.context
-        return text[-most:]
+        """The end of a conversation that fits a few times into what the model looks back at, and into its positions."""
+        text = text[-8 * self.run.encoder.context :]
+        room = self.run.room(self.count)
+        while room is not None and len(self.run.read(text)) > room and len(text) > 1:
+            text = text[-(len(text) * 3 // 4) :]
+        return text

@@ -55,9 +55,8 @@ def run(found: argparse.Namespace) -> int:
     if lost := run.unknown(found.prompt):
         said = "1 token of the prompt is" if lost == 1 else f"{lost} tokens of the prompt are"
         print(f"wonderland: {said} not in the vocabulary and count as unknown.", file=sys.stderr)
-    count = 200 if found.count is None else found.count
     made = run.write if found.beams is None else lambda *given, **how: [run.generate(*given, **how)]
-    texts = made(found.prompt, count, stop=found.stop or (), **options)
+    texts = made(found.prompt, found.count, stop=found.stop or (), **options)
     if not found.no_echo:
         sys.stdout.write(found.prompt)
     for text in texts:

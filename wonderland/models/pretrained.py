@@ -90,6 +90,38 @@ def load_pretrained(folder: str | Path, *, dtype: torch.dtype | None = None) -> 
     return model.eval()
 
 
+def load_classifier(folder: str | Path, classes: int, *, pad: int | None = None) -> Any:
+    """The trunk of a checkpoint under a head for so many classes, the head that transformers has for its family.
+
+    A checkpoint that is such a classifier keeps its head; any other gets a new one, which has everything to learn. `pad` is
+    the token that fills rows up, where the checkpoint names none.
+    """
+    loaded = load_pretrained(folder, dtype=torch.float32)
+    origin: Origin = loaded.origin
+    if isinstance(loaded, SequenceClassifier) and loaded.head.out_features == classes and loaded.pad is not None:
+        return loaded
+    family, named = FAMILIES[origin.family], origin.config.get("pad_token_id")
+    pad = named if isinstance(named, int) and named >= 0 else pad
+    labels = ("id2label", "label2id", "num_labels", "_num_labels")
+    config = {key: value for key, value in origin.config.items() if key not in labels}
+    config |= {"num_labels": classes, "pad_token_id": pad}
+    if "sequence" in family.heads.values():
+        spec = family.describe(Options(config, family.title), "sequence", File(origin.folder, family))
+    else:
+        trunk = origin.spec
+        trunk = Spec(trunk.name, {**trunk.arguments, "tie": True})
+        spec = SequenceClassifier.spec(trunk=trunk, classes=classes, pool="last", bias=False, pad=pad)
+    model = spec.build()
+    found, wanted = trunk_of(loaded).state_dict(), model.trunk.state_dict()
+    if lacking := [name for name in wanted if name not in found and not name.startswith("pooler.")]:
+        raise WonderlandError(
+            f"The checkpoint in {folder} lacks {lacking[0]!r}, without which it cannot be a classifier."
+        )
+    model.trunk.load_state_dict({name: found.get(name, value) for name, value in wanted.items()})
+    model.origin = Origin(origin.folder, config, family.kind, "sequence", spec)
+    return model.eval()
+
+
 def save_pretrained(model: Any, folder: str | Path, *, like: str | Path | None = None) -> None:
     """Write a model as a checkpoint folder that `from_pretrained` of the transformers library loads, with equal numbers.
 

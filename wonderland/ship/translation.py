@@ -89,7 +89,7 @@ def translated(
         x = x[:, : max(1, int((x != 0).sum(1).max()))]
         with torch.no_grad():
             state = model.prepare(x, x != 0)  # pyright: ignore
-        prompts, count, stop = [[tokenizer.begin]] * len(some), max(1, 2 * encoder.write), [tokenizer.end]
+        prompts, count, stop = [[encoder.begin]] * len(some), max(1, 2 * encoder.write), [tokenizer.end]
         if beams is None:
             tokens = generate(model, prompts, count, state=state, stop=stop, **options).tokens
         else:
