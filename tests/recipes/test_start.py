@@ -115,7 +115,10 @@ def test_classes_are_learned_by_bert_and_go_back(method, tmp_path):
 
 def test_pairs_are_learned_by_t5_and_go_back(tmp_path):
     start = place() / "t5"
-    run = wonderland.fit(place() / "pairs.csv", start=start, method="ia3", steps=6, out=tmp_path / "run")
+    said = []
+    how = {"start": start, "method": "ia3", "steps": 6, "talk": lambda _, plan, __: said.append(plan.describe())}
+    run = wonderland.fit(place() / "pairs.csv", out=tmp_path / "run", **how)
+    assert said[0].endswith("peak rate 0.001. From t5: ia3 learns, and is merged.")
     assert (run.encoder.begin, run.tokenizer.end) == (0, 1)
     theirs, text = there(run, start, tmp_path / "out"), "two dog and one cat"
     ids = torch.tensor([run.tokenizer.encode(text, framed=True)])

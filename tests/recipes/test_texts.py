@@ -83,6 +83,7 @@ def test_what_a_source_is_taken_for(tmp_path):
     sentences = [f"{text}, and number {i}" for i, (_, text) in enumerate(pairs)]
     assert kind_of("l.jsonl", "".join(json.dumps({"story": text}) + "\n" for text in sentences)) == "corpus"
     assert data.open(tmp_path / "l.jsonl").count == 60
+    assert kind_of("o.jsonl", '{"text": "one and the same"}\n' * 60) == "corpus"
     assert kind_of("m.csv", "text\n" + "".join(f'"{text}"\n' for text in sentences)) == "corpus"
     for label in ("x", "y"):
         (tmp_path / "folder" / label).mkdir(parents=True)

@@ -16,7 +16,7 @@ from wonderland.data.read import check_names, read_file, unknown_file
 from wonderland.data.table import Table
 from wonderland.data.text.corpus import Corpus
 from wonderland.data.text.pairs import Pairs, looks_like_pairs
-from wonderland.data.text.recognise import is_free_text, recognise
+from wonderland.data.text.recognise import recognise
 from wonderland.data.text.texts import Texts, text_column
 
 
@@ -151,8 +151,11 @@ def _text(
 
 
 def _only_texts(frame: pd.DataFrame) -> str | None:
-    """The name of the only column, if it holds sentences: there is nothing to learn but the language."""
-    return str(frame.columns[0]) if len(frame.columns) == 1 and is_free_text(pd.Series(frame.iloc[:, 0])) else None
+    """The name of the only column, if it holds several words a cell: there is nothing to learn but the language."""
+    if len(frame.columns) != 1:
+        return None
+    words = [len(cell.split()) if isinstance(cell, str) else 0 for cell in frame.iloc[:, 0]]
+    return str(frame.columns[0]) if float(np.median(words)) > 1 else None
 
 
 def _exists(path: Path) -> bool:

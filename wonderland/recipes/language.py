@@ -138,7 +138,7 @@ class LanguagePlan:
         return (
             f"Vocabulary: {tokenizer.vocab:,} {'characters' if tokenizer.kind == 'characters' else f'{tokenizer.kind} tokens'}. "
             f"Model: {recipe.model.name}, {recipe.steps:,} steps of {recipe.batch_size} x {self.encoder.context} tokens "
-            f"({epochs:.3g} epochs), peak rate {recipe.lr:.3g}."
+            f"({epochs:.3g} epochs), peak rate {recipe.lr:.3g}.{self.start.describe() if self.start else ''}"
         )
 
 

@@ -197,7 +197,7 @@ class Plan:
         name = recipe.model if isinstance(recipe.model, str) else recipe.model.name
         many = f"{recipe.members} x " if recipe.members else ""
         epochs = recipe.steps / self.batches().per_epoch
-        return f"Model: {many}{name}, {recipe.steps:,} steps of {recipe.batch_size} rows ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}."
+        return f"Model: {many}{name}, {recipe.steps:,} steps of {recipe.batch_size} rows ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}.{self.start.describe() if self.start else ''}"
 
 
 def final(state: State) -> nn.Module:

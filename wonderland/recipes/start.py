@@ -59,6 +59,11 @@ class Start:
         """What config.json says of it."""
         return {"start": self.digest}
 
+    def describe(self) -> str:
+        """The start in a sentence."""
+        what = {"full": "all of it learns", "head": "its head learns", "bias": "its biases learn"}
+        return f" From {self.folder.name}: {what.get(self.method, f'{self.method} learns, and is merged')}."
+
     def check(self, config: dict[str, Any]) -> None:
         """Refuse to go on from another checkpoint than the one that a run began with."""
         if config["source"].get("start") != self.digest:

@@ -131,7 +131,7 @@ class TranslationPlan:
         kind = kind if kind in ("characters", "words") else f"{kind} tokens"
         return (
             f"Vocabulary: {self.encoder.tokenizer.vocab:,} {kind}. Model: {recipe.model.name}, {recipe.steps:,} steps of "
-            f"{recipe.batch_size} pairs ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}."
+            f"{recipe.batch_size} pairs ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}.{self.start.describe() if self.start else ''}"
         )
 
 
