@@ -64,7 +64,7 @@ def place() -> Path:
 
 def there(run, checkpoint, folder):
     """The model of a run, as transformers loads it."""
-    models.save_pretrained(run.model, folder, like=checkpoint)
+    models.save_pretrained(run.model, folder, like=checkpoint, labels=run.classes)
     name = json.loads((folder / "config.json").read_text())["architectures"][0]
     found, told = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
     assert not any(told.values()), told
@@ -103,6 +103,9 @@ def test_classes_are_learned_by_bert_and_go_back(method, tmp_path):
     assert run.encoder.length <= 40
     theirs = there(run, start, tmp_path / "out")
     assert type(theirs).__name__ == "BertForSequenceClassification"
+    assert theirs.config.id2label == {0: "animals", 1: "food", 2: "weather"}
+    refuses("labels are 3 different names, one for each class of the head, not ['a', 'a', 'b'].",
+            lambda: models.save_pretrained(run.model, tmp_path / "out", like=start, labels=["a", "a", "b"]))  # fmt: skip
     with torch.no_grad():
         expected = theirs(found, attention_mask=(found != 0).long()).logits
         assert torch.allclose(run.model(found), expected, atol=1e-5)

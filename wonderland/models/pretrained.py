@@ -1,7 +1,7 @@
 """Published checkpoints: a folder of the transformers library to a model of ours with the same numbers, and back."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,12 +122,15 @@ def load_classifier(folder: str | Path, classes: int, *, pad: int | None = None)
     return model.eval()
 
 
-def save_pretrained(model: Any, folder: str | Path, *, like: str | Path | None = None) -> None:
+def save_pretrained(
+    model: Any, folder: str | Path, *, like: str | Path | None = None, labels: Sequence[str] | None = None
+) -> None:
     """Write a model as a checkpoint folder that `from_pretrained` of the transformers library loads, with equal numbers.
 
     A model that was loaded goes back as what it was: options that its class does not hold (names of labels, ids of tokens)
     and the files of its tokenizer come from the folder it came from, or from `like`. A model built here is written if it is
-    one of the families; what differs is told. Adapters are merged first: `save_pretrained(merge(model), ...)`.
+    one of the families; what differs is told. Adapters are merged first: `save_pretrained(merge(model), ...)`. `labels` names
+    the classes of a head.
     """
     folder = Path(folder)
     if held := adapters(model):
@@ -136,6 +139,15 @@ def save_pretrained(model: Any, folder: str | Path, *, like: str | Path | None =
         )
     origin = _origin_of(model, like)
     family, head, config = _published(model, origin)
+    if labels is not None:
+        classes = getattr(getattr(model, "head", None), "out_features", 0) if head in ("sequence", "tags") else 0
+        if len(labels) != classes or len(set(labels)) != classes:
+            raise WonderlandError(
+                f"labels are {classes} different names, one for each class of the head, not {list(labels)!r:.80}."
+            )
+        config = {key: value for key, value in config.items() if key not in ("num_labels", "_num_labels")}
+        config |= {"id2label": {str(i): name for i, name in enumerate(labels)}}
+        config |= {"label2id": {name: i for i, name in enumerate(labels)}}
     tensors: dict[str, Tensor] = {}
     state = model.state_dict()
     for ours, piece in family.pieces(model, head).items():
