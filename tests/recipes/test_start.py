@@ -74,7 +74,7 @@ def there(run, checkpoint, folder):
 @pytest.mark.parametrize("method", ["lora", pytest.param("full", marks=pytest.mark.slow)])
 def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path):
     start = place() / "gpt2"
-    run = wonderland.fit(place() / "rhyme.txt", start=start, method=method, steps=12, lr=3e-3, out=tmp_path / "run")
+    run = wonderland.fit(place() / "rhyme.txt", start=start, method=method, steps=4, lr=3e-3, out=tmp_path / "run")
     assert (run.model.vocab, run.tokenizer.vocab, run.encoder.context) == (310, 300, 48)
     before = models.load_pretrained(start)
     tokens = torch.tensor([run.read("The fox ran over the hill")])
