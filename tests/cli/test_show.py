@@ -35,5 +35,6 @@ def test_numbers_that_deceive_get_a_sentence():
 )
 def test_numbers_for_people(value, text):
     assert show._text(value) == text
+    assert show._text("one\n\x1b") == "one↵\ufffd"
     assert show.counted(1, "row") == "1 row"
     assert show.counted(1200, "row") == "1,200 rows"

@@ -1,14 +1,17 @@
 """wonderland generate and chat: text to the terminal, turns, commands; what cannot write is refused."""
 
 import io
+import re
 
 import pytest
 
+from tests.recipes.test_pairs import translator
 from tests.runs import classifier
 from tests.texts import language
 from wonderland.cli.chat import HELP, Conversation
 from wonderland.cli.generate import printable
 from wonderland.cli.main import main
+from wonderland.core import WonderlandError
 
 
 def test_generate_writes_after_the_prompt(capsys):
@@ -39,6 +42,55 @@ def test_generate_writes_after_the_prompt(capsys):
 def test_bad_options(capsys, words, says):
     assert main(["generate", str(language().folder), *words]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_generate_writes_what_matches_and_searches(capsys, tmp_path):
+    run, folder = language(), str(language().folder)
+    assert main(["generate", folder, "--prompt", "The ", "--matches", "(fox|hare) (ran|sat)", "--no-echo"]) == 0
+    assert re.fullmatch("(fox|hare) (ran|sat)\n", capsys.readouterr().out)
+    assert (
+        main(["generate", folder, "--prompt", "The ", "--beams", "3", "--count", "9", "--stop", "r", "--no-echo"]) == 0
+    )
+    said = capsys.readouterr().out
+    assert said == run.generate("The ", 9, beams=3, stop="r") + "\n"
+    assert "r" not in said
+    (tmp_path / "schema.json").write_text('{"enum": ["fox", "hare"]}')
+    assert main(["generate", folder, "--schema", str(tmp_path / "schema.json")]) == 2
+    assert "No text that matches can be written with these pieces" in capsys.readouterr().err  # there are no quotes
+    assert main(["generate", folder, "--schema", str(tmp_path / "schema.json"), "--matches", "a"]) == 2
+    assert "A text is held to one of --matches and --schema." in capsys.readouterr().err
+    assert main(["generate", folder, "--beams", "2", "--top-k", "3"]) == 2
+    assert "top_k is for drawing tokens; beams search for the likeliest text." in capsys.readouterr().err
+    with pytest.raises(WonderlandError, match="held to one of matches, schema and constraint"):
+        run.generate("The ", matches="a", schema={})
+
+
+def test_tokens_of_a_prompt_that_are_unknown_are_told(capsys):
+    assert main(["generate", str(language().folder), "--prompt", "\u00c6 fox", "--count", "3"]) == 0
+    assert (
+        capsys.readouterr().err == "wonderland: 1 token of the prompt is not in the vocabulary and count as unknown.\n"
+    )
+
+
+def test_a_translator_translates(capsys):
+    run, folder = translator(), str(translator().folder)
+    text = run.predict(["two dog sees"])["prediction"][0]
+    assert main(["generate", folder, "--prompt", "two dog sees"]) == 0
+    assert capsys.readouterr().out == f"{text}\n"
+    assert main(["generate", folder, "--prompt", "two dog sees", "--beams", "2"]) == 0
+    assert capsys.readouterr().out == run.translate("two dog sees", beams=2) + "\n"
+    assert run.translate("two dog sees", beams=1) == text
+    for words, says in (
+        (["--count", "3"], f"--count is for language models; {folder} is a translator."),
+        ([], "There is no text to translate: give it with --prompt."),
+        (
+            ["--prompt", "a", "--beams", "2", "--seed", "1"],
+            "seed is for drawing tokens; beams search for the likeliest",
+        ),
+    ):
+        assert main(["generate", folder, *words]) == 2
+        assert says in capsys.readouterr().err
+    assert main(["chat", folder]) == 2
 
 
 def test_what_cannot_write(capsys, tmp_path):

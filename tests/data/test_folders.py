@@ -56,9 +56,9 @@ def test_wrong_folders(tmp_path, animals):
     (tmp_path / "file").write_text("x")
     refused(f"{missing} is missing.", Images.from_folder, missing)
     refused(f"{tmp_path / 'file'} is a file where a folder of images should be.", Images.from_folder, tmp_path / "file")
-    refused(f"{empty} holds no PNG, JPEG or WebP images.", Images.from_folder, empty)
+    refused(f"{empty} holds neither images (PNG, JPEG, WebP) nor text files.", Images.from_folder, empty)
     (empty / "a").mkdir()
-    refused(f"{empty} holds no PNG, JPEG or WebP images.", Images.from_folder, empty)
+    refused(f"{empty} holds neither images (PNG, JPEG, WebP) nor text files.", Images.from_folder, empty)
     refused(
         f"{animals / 'cat'} has 3 images but no class folders. Make one folder for each class and sort the images into them.",
         Images.from_folder,

@@ -131,6 +131,15 @@ def test_the_files_of_a_tokenizer_go_along(tmp_path):
     assert sorted(path.name for path in (tmp_path / "alone").iterdir()) == ["config.json", "model.safetensors"]
 
 
+def test_options_of_published_files_that_change_nothing_are_passed_over(tmp_path):
+    make("gpt2", "GPT2LMHeadModel", 2, tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config |= {"_num_labels": 1, "transformers.js_config": {"dtype": "q4"}, "max_sequence_length": 2048, "n_ctx": 12}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    save_pretrained(load_pretrained(tmp_path), tmp_path / "back")
+    assert json.loads((tmp_path / "back/config.json").read_text()) == config
+
+
 def test_labels_keep_their_names(tmp_path):
     named = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}}
     make("distilbert", "DistilBertForSequenceClassification", 1, tmp_path / "there")

@@ -135,6 +135,8 @@ def test_what_is_refused(tmp_path):
     ):
         fit(long, context=5000)
     refuses(f"{tmp_path / 'a.txt'} is not text: there is a zero byte at offset 3.", lambda: fit(b"abc\0def" * 9))
+    refuses("A test part of 0.95 leaves nothing of a.txt to learn from: give it at most 0.8 of the text.",
+            lambda: fit(rhyme(), test=0.95))  # fmt: skip
     refuses("target is for a table; a.txt is text.", lambda: fit(long, target="x"))
     refuses(
         "There is no tokens 'byte'. Known are characters, words, bpe, wordpiece, unigram.",

@@ -108,3 +108,13 @@ def test_what_pairs_are_taken_for(tmp_path):
         "There is no column 'sorce' (given as column). Did you mean 'source'?",
         lambda: data.open(frame, kind="pairs", column="sorce"),
     )
+
+
+def test_pairs_are_cut_as_was_asked(tmp_path):
+    pairs().to_csv(tmp_path / "pairs.csv", index=False)
+    run = wonderland.fit(tmp_path / "pairs.csv", out=tmp_path / "run", steps=2, tokens="words", vocab=12, context=4)
+    assert (run.encoder.tokenizer.kind, run.encoder.tokenizer.vocab) == ("words", 12)
+    assert (run.encoder.read, run.encoder.write) == (4, 4)
+    assert wonderland.load(run.folder).translate("one dog") == run.translate("one dog")
+    refuses("group is for tables and images; pairs.csv holds pairs of texts.",
+            lambda: wonderland.fit(tmp_path / "pairs.csv", kind="pairs", group="source"))  # fmt: skip

@@ -80,11 +80,25 @@ def test_what_a_source_is_taken_for(tmp_path):
     assert kind_of("i.txt", "One line, with a comma, and no end") == "corpus"
     assert kind_of("j.txt", "漢字的文字。" * 50) == "corpus"
     assert kind_of("k.md", "# Title\n\nSome words, some more.\n" * 9) == "corpus"
+    sentences = [f"{text}, and number {i}" for i, (_, text) in enumerate(pairs)]
+    assert kind_of("l.jsonl", "".join(json.dumps({"story": text}) + "\n" for text in sentences)) == "corpus"
+    assert data.open(tmp_path / "l.jsonl").count == 60
+    assert kind_of("o.jsonl", '{"text": "one and the same"}\n' * 60) == "corpus"
+    assert kind_of("m.csv", "text\n" + "".join(f'"{text}"\n' for text in sentences)) == "corpus"
     for label in ("x", "y"):
         (tmp_path / "folder" / label).mkdir(parents=True)
         (tmp_path / "folder" / label / "1.txt").write_text(f"some words of {label}")
     assert data.open(tmp_path / "folder").kind == "text"
     assert data.open(tmp_path / "folder" / "x").kind == "corpus"
+
+
+def test_texts_are_cut_as_was_asked(tmp_path):
+    (tmp_path / "a.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for label, text in labelled(120)))
+    run = wonderland.fit(tmp_path / "a.csv", out=tmp_path / "run", steps=2, tokens="bpe", vocab=270, context=5)
+    assert (run.encoder.tokenizer.kind, run.encoder.tokenizer.vocab, run.encoder.length) == ("bpe", 270, 5)
+    refuses("Tokens of kind 'unigram' are learned a little differently each time, which rows of texts cannot be: "
+            "take characters, words or bpe.", lambda: wonderland.fit(tmp_path / "a.csv", tokens="unigram"))  # fmt: skip
+    refuses("vocab is for texts; iris is not made of texts.", lambda: wonderland.fit("iris", vocab=300))
 
 
 def test_findings_and_strict(tmp_path):

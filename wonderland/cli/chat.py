@@ -4,7 +4,7 @@ import argparse
 import sys
 from contextlib import suppress
 
-from wonderland.cli.generate import chosen, opened, printable, sampling
+from wonderland.cli.generate import TEMPERATURE, chosen, opened, printable, sampling
 
 HELP = """\
 What you type goes to the model, and it writes on from the whole conversation.
@@ -25,13 +25,13 @@ def options(verb: argparse.ArgumentParser) -> None:
 
 def run(found: argparse.Namespace) -> int:
     """Read a line, write on, again and again."""
-    run = opened(found.run_folder)
+    run = opened(found.run_folder, translators=False)
     shown = sys.stdin.isatty()
     if shown:
         with suppress(ImportError):
             import readline  # noqa: F401 - arrow keys and history in input()
         print(f"{run!r}\nWrite something; /help tells more, Ctrl-D leaves.")
-    talk = Conversation(run, found.count, chosen(found), found.stop or [])
+    talk = Conversation(run, found.count, {"temperature": TEMPERATURE} | chosen(found), found.stop or [])
     while True:
         try:
             line = input("> " if shown else "")
@@ -101,6 +101,9 @@ class Conversation:
         return str(WonderlandError(f"There is no /{word}.{nearest(word, known)} /help tells what there is."))
 
     def _recent(self, text: str) -> str:
-        """The end of a conversation that fits a few times into what the model looks back at."""
-        most = 8 * self.run.encoder.context
-        return text[-most:]
+        """The end of a conversation that fits a few times into what the model looks back at, and into its positions."""
+        text = text[-8 * self.run.encoder.context :]
+        room = self.run.room(self.count)
+        while room is not None and len(self.run.read(text)) > room and len(text) > 1:
+            text = text[-(len(text) * 3 // 4) :]
+        return text

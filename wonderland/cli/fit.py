@@ -36,6 +36,14 @@ def options(verb: argparse.ArgumentParser) -> None:
         "--tokens", choices=["characters", "words", "bpe", "wordpiece", "unigram"], help="default: by size"
     )
     words.add_argument("--vocab", type=int, help="how many tokens at most")
+    words.add_argument(
+        "--from", dest="start", metavar="CHECKPOINT", help="go on from this folder of the transformers library"
+    )
+    words.add_argument(
+        "--method",
+        choices=["full", "head", "lora", "ia3", "bias"],
+        help="what of a checkpoint learns (default full): everything, its head, or an adapter that is merged at the end",
+    )
     words.add_argument("--context", type=int, metavar="TOKENS", help="how far a language model looks back")
     how = verb.add_argument_group("how to learn (the recipe chooses what is left out)")
     length = how.add_mutually_exclusive_group()
@@ -79,7 +87,7 @@ def _share(text: str) -> float | str:
 
 ASKED = ("target", "task", "group", "time", "keep", "drop", "strict", "size", "epochs", "steps", "budget", "lr",
          "weight_decay", "batch_size", "clip", "accumulate", "precision", "patience", "workers", "threads", "test",
-         "level", "seed", "kind", "column", "lines", "tokens", "vocab", "context")  # fmt: skip
+         "level", "seed", "kind", "column", "lines", "tokens", "vocab", "context", "start", "method")  # fmt: skip
 
 
 def run(found: argparse.Namespace) -> int:

@@ -128,7 +128,7 @@ def refuse_flat(listing: Listing) -> NoReturn:
             f"{listing.root} has {counted(len(listing.loose), 'image', 'images')} but no class folders. "
             "Make one folder for each class and sort the images into them."
         )
-    raise WonderlandError(f"{listing.root} holds no PNG, JPEG or WebP images.")
+    raise WonderlandError(f"{listing.root} holds neither images (PNG, JPEG, WebP) nor text files.")
 
 
 def natural(text: str) -> list:

@@ -58,7 +58,7 @@ def open(
     at the first fault instead of repairing it. `size` is the side of images. `test` is a second source with the same
     columns whose rows are kept for the test.
 
-    Plain text (a text file, a folder of text files) is a corpus to learn a language from; with `lines` each line is a
+    Plain text (a text file, a folder of text files, a table of one column of sentences) is a corpus to learn a language from; with `lines` each line is a
     document of its own. Texts with classes are a table whose only column beside the target is free text, lines that begin
     with a label, or class folders of text files; `column` names the text. `kind` ("corpus", "text", "pairs", "table") decides
     where the data do not say it.
@@ -94,6 +94,10 @@ def open(
             found.frame.drop(columns=list(drop)), column=column, target=target, strict=strict, name=found.name,
             origin=found.origin, findings=[one for one in found.findings if one.kind != "header"],
         )  # fmt: skip
+    if found.frame is not None and kind is None and task is None and not target and test is None:
+        only = _only_texts(found.frame)
+        if only is not None and "path" in found.origin and Path(source).suffix.lower() != ".parquet":
+            return Corpus.open(source, column=column or only, strict=strict)
     if found.frame is not None:
         marked = None if test is None else _join(found, look(test))
         words = None
@@ -144,6 +148,14 @@ def _text(
     if found == "corpus" and kind == "text":
         raise WonderlandError(f"{path} has no classes: begin each line with a label, or sort texts into class folders.")
     return None
+
+
+def _only_texts(frame: pd.DataFrame) -> str | None:
+    """The name of the only column, if it holds several words a cell: there is nothing to learn but the language."""
+    if len(frame.columns) != 1:
+        return None
+    words = [len(cell.split()) if isinstance(cell, str) else 0 for cell in frame.iloc[:, 0]]
+    return str(frame.columns[0]) if float(np.median(words)) > 1 else None
 
 
 def _exists(path: Path) -> bool:

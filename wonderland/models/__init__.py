@@ -16,7 +16,7 @@ from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, To
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.packed import packed
-from wonderland.models.pretrained import load_pretrained, save_pretrained
+from wonderland.models.pretrained import load_classifier, load_pretrained, save_pretrained
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.tablenet import TableNet
@@ -66,6 +66,7 @@ __all__ = [
     "hide_tokens",
     "linear",
     "load_adapter",
+    "load_classifier",
     "load_pretrained",
     "merge",
     "packed",

@@ -1,7 +1,7 @@
 """Published checkpoints: a folder of the transformers library to a model of ours with the same numbers, and back."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,12 +90,47 @@ def load_pretrained(folder: str | Path, *, dtype: torch.dtype | None = None) -> 
     return model.eval()
 
 
-def save_pretrained(model: Any, folder: str | Path, *, like: str | Path | None = None) -> None:
+def load_classifier(folder: str | Path, classes: int, *, pad: int | None = None) -> Any:
+    """The trunk of a checkpoint under a head for so many classes, the head that transformers has for its family.
+
+    A checkpoint that is such a classifier keeps its head; any other gets a new one, which has everything to learn. `pad` is
+    the token that fills rows up, where the checkpoint names none.
+    """
+    loaded = load_pretrained(folder, dtype=torch.float32)
+    origin: Origin = loaded.origin
+    if isinstance(loaded, SequenceClassifier) and loaded.head.out_features == classes and loaded.pad is not None:
+        return loaded
+    family, named = FAMILIES[origin.family], origin.config.get("pad_token_id")
+    pad = named if isinstance(named, int) and named >= 0 else pad
+    labels = ("id2label", "label2id", "num_labels", "_num_labels")
+    config = {key: value for key, value in origin.config.items() if key not in labels}
+    config |= {"num_labels": classes, "pad_token_id": pad}
+    if "sequence" in family.heads.values():
+        spec = family.describe(Options(config, family.title), "sequence", File(origin.folder, family))
+    else:
+        trunk = origin.spec
+        trunk = Spec(trunk.name, {**trunk.arguments, "tie": True})
+        spec = SequenceClassifier.spec(trunk=trunk, classes=classes, pool="last", bias=False, pad=pad)
+    model = spec.build()
+    found, wanted = trunk_of(loaded).state_dict(), model.trunk.state_dict()
+    if lacking := [name for name in wanted if name not in found and not name.startswith("pooler.")]:
+        raise WonderlandError(
+            f"The checkpoint in {folder} lacks {lacking[0]!r}, without which it cannot be a classifier."
+        )
+    model.trunk.load_state_dict({name: found.get(name, value) for name, value in wanted.items()})
+    model.origin = Origin(origin.folder, config, family.kind, "sequence", spec)
+    return model.eval()
+
+
+def save_pretrained(
+    model: Any, folder: str | Path, *, like: str | Path | None = None, labels: Sequence[str] | None = None
+) -> None:
     """Write a model as a checkpoint folder that `from_pretrained` of the transformers library loads, with equal numbers.
 
     A model that was loaded goes back as what it was: options that its class does not hold (names of labels, ids of tokens)
     and the files of its tokenizer come from the folder it came from, or from `like`. A model built here is written if it is
-    one of the families; what differs is told. Adapters are merged first: `save_pretrained(merge(model), ...)`.
+    one of the families; what differs is told. Adapters are merged first: `save_pretrained(merge(model), ...)`. `labels` names
+    the classes of a head.
     """
     folder = Path(folder)
     if held := adapters(model):
@@ -104,6 +139,15 @@ def save_pretrained(model: Any, folder: str | Path, *, like: str | Path | None =
         )
     origin = _origin_of(model, like)
     family, head, config = _published(model, origin)
+    if labels is not None:
+        classes = getattr(getattr(model, "head", None), "out_features", 0) if head in ("sequence", "tags") else 0
+        if len(labels) != classes or len(set(labels)) != classes:
+            raise WonderlandError(
+                f"labels are {classes} different names, one for each class of the head, not {list(labels)!r:.80}."
+            )
+        config = {key: value for key, value in config.items() if key not in ("num_labels", "_num_labels")}
+        config |= {"id2label": {str(i): name for i, name in enumerate(labels)}}
+        config |= {"label2id": {name: i for i, name in enumerate(labels)}}
     tensors: dict[str, Tensor] = {}
     state = model.state_dict()
     for ours, piece in family.pieces(model, head).items():

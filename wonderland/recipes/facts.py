@@ -182,10 +182,13 @@ def text_importance(run: Run, plan: Plan, encoder: TextEncoder, *, most: int = 4
         return found[torch.arange(len(tokens)), y]
 
     base, drops = score(x), defaultdict(list)
+    tokenizer = encoder.tokenizer
+    hole = next(token for token in (tokenizer.mask, tokenizer.unknown, encoder.pad) if token is not None)
+    frame = torch.tensor([encoder.pad, *(token for side in tokenizer.frame if encoder.framed for token in side)])
+    words = ~torch.isin(x, frame)
     for place in range(min(x.shape[1], 32)):
-        hidden = x.clone()
-        hidden[:, place] = encoder.tokenizer.unknown or 0
-        real = x[:, place] != 0
+        real, hidden = words[:, place], x.clone()
+        hidden[real, place] = hole
         for token, drop in zip(x[real, place].tolist(), (base - score(hidden))[real].tolist(), strict=True):
             drops[token].append(drop)
     often = {
@@ -195,22 +198,28 @@ def text_importance(run: Run, plan: Plan, encoder: TextEncoder, *, most: int = 4
         token: (float(np.mean(values)), float(np.std(values) / len(values) ** 0.5)) for token, values in often.items()
     }
     best = sorted(means, key=lambda token: -means[token][0])[:20]
-    items = [{"name": encoder.tokenizer.token(t), "value": means[t][0], "spread": means[t][1]} for t in best]
+    items = [{"name": _word(encoder, t), "value": means[t][0], "spread": means[t][1]} for t in best]
     return {"importance": items, "importance_score": "log loss", "importance_of": "word",
             "neighbours": _neighbours(run, encoder, best)}  # fmt: skip
 
 
+def _word(encoder: TextEncoder, token: int) -> str:
+    """A token for people: as it is written where it is a piece of a checkpoint's vocabulary."""
+    written = encoder.tokenizer.pieces()[token].decode("utf-8", "replace").strip() if encoder.framed else ""
+    return written or encoder.tokenizer.token(token)
+
+
 def _neighbours(run: Run, encoder: TextEncoder, tokens: list[int]) -> list[dict[str, Any]]:
-    table = getattr(run.model, "embedding", None)
+    table = getattr(getattr(run.model, "trunk", run.model), "embedding", None)
     if not isinstance(table, torch.nn.Embedding):
         return []
-    vectors = torch.nn.functional.normalize(table.weight.detach(), dim=1)
+    vectors = torch.nn.functional.normalize(table.weight.detach(), dim=1)[: encoder.tokenizer.vocab]
     found = []
     for token in tokens[:12]:
         likeness = vectors @ vectors[token]
         order = [int(i) for i in likeness.argsort(descending=True)[:8] if int(i) not in (token, 0, 1)][:5]
-        near = [{"token": encoder.tokenizer.token(i), "cosine": float(likeness[i])} for i in order]
-        found.append({"token": encoder.tokenizer.token(token), "near": near})
+        near = [{"token": _word(encoder, i), "cosine": float(likeness[i])} for i in order]
+        found.append({"token": _word(encoder, token), "near": near})
     return found
 
 

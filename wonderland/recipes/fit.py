@@ -33,6 +33,7 @@ from wonderland.recipes.facts import facts
 from wonderland.recipes.language_facts import language_facts
 from wonderland.recipes.plan import choose, config_of, final, measured, probe, rebuild, threads_for
 from wonderland.recipes.request import Request
+from wonderland.recipes.start import plain
 from wonderland.recipes.translation_facts import translation_facts
 from wonderland.ship import Run, load, load_model, read_config, save_model
 from wonderland.train import run as train
@@ -73,7 +74,8 @@ def fit(
         talk: called with the open dataset and the plan before training, to show them.
         options: epochs, steps or budget ("60s"); seed, level, task, group, time, keep, drop, strict, lr (a number
             or "auto"), weight_decay, batch_size, clip, accumulate, precision, patience, workers, threads, size; and for
-            text: kind ("corpus", "text", "pairs", "table"), lines, column, tokens, vocab, context.
+            text: kind ("corpus", "text", "pairs", "table"), lines, column, tokens, vocab, context; start (the folder of a
+            transformers checkpoint to go on from) and method ("full", "head", "lora", "ia3", "bias").
     """
     if resume is not None:
         folder = Path(resume)
@@ -205,7 +207,7 @@ def _train(folder: Path, plan: Any, inputs: dict[str, str], progress: bool, tens
         tensorboard=tensorboard,
         identity=inputs["config.json"],
     )
-    save_model(folder, final(outcome.state), {"inputs": inputs, "step": outcome.best_step or recipe.steps})
+    save_model(folder, plain(final(outcome.state)), {"inputs": inputs, "step": outcome.best_step or recipe.steps})
 
 
 def _preprocessing(folder: Path, plan: Any) -> None:

@@ -1,7 +1,7 @@
 """The road for plain text: a decoder as large as the text can teach, windows at random places, the best weights kept."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from wonderland.data.text.corpus_encoder import CorpusEncoder
 from wonderland.data.text.token_file import TokenFile
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.models import Decoder
+from wonderland.models.generation.prompts import context as positions
 from wonderland.nn import Attention, Rotary
 from wonderland.optim import warmup_cosine
 from wonderland.recipes.recipe import Recipe
 from wonderland.recipes.request import Request
+from wonderland.recipes.start import Start
 from wonderland.tasks.language import LanguageModelling
 from wonderland.train import State, Supervised, adamw
 from wonderland.trust.language import TokenTrust
@@ -41,15 +43,16 @@ class LanguagePlan:
     recipe: Recipe
     seed: int
     own: nn.Module | None = None
+    start: Start | None = None
 
     watch = "validation/loss"
 
     def state(self) -> State:
         """Fresh weights and optimizer, the same for the same seed."""
         torch.manual_seed(self.seed)
-        assert not isinstance(self.recipe.model, str)
-        model = self.recipe.model.build()
         recipe = self.recipe
+        assert not isinstance(recipe.model, str)
+        model = recipe.model.build() if self.start is None else self.start.teach(self.start.writer())
         return State(
             model=model, optimizer=adamw(model, lr=recipe.lr, weight_decay=recipe.weight_decay, betas=recipe.betas)
         )
@@ -120,7 +123,8 @@ class LanguagePlan:
 
     def about(self) -> dict[str, Any]:
         """What the record of the source says beside the usual."""
-        return {"context": self.encoder.context, "tokenizer": self.encoder.tokenizer.digest}
+        more = {} if self.start is None else self.start.about()
+        return {"context": self.encoder.context, "tokenizer": self.encoder.tokenizer.digest, **more}
 
     def flops(self) -> int:
         """Operations of one row, forward."""
@@ -134,7 +138,7 @@ class LanguagePlan:
         return (
             f"Vocabulary: {tokenizer.vocab:,} {'characters' if tokenizer.kind == 'characters' else f'{tokenizer.kind} tokens'}. "
             f"Model: {recipe.model.name}, {recipe.steps:,} steps of {recipe.batch_size} x {self.encoder.context} tokens "
-            f"({epochs:.3g} epochs), peak rate {recipe.lr:.3g}."
+            f"({epochs:.3g} epochs), peak rate {recipe.lr:.3g}.{self.start.describe() if self.start else ''}"
         )
 
 
@@ -180,11 +184,15 @@ def whole(
 def choose_language(dataset: Corpus, request: Request, own: nn.Module | None) -> LanguagePlan:
     """Learn tokens, write the parts, and settle every number of the recipe."""
     _refuse(dataset, request, own)
-    shares = dataset.shares(float(request.test))
-    tokenizer = learn_tokens(dataset, shares, request.seed, kind=request.tokens, vocab=request.vocab)
+    shares, start = dataset.shares(float(request.test)), Start.of(request)
+    model = None if start is None else start.writer()
+    tokenizer = _tokenizer(dataset, shares, request, start)
     parts = write_parts(dataset, tokenizer, shares, request.seed)
-    context = _context(dataset, parts, request, tokenizer)
+    limit = None if model is None else positions(model)
+    context = _context(dataset, parts, request, limit)
     made = recipe(parts, tokenizer, context)
+    if start is not None and model is not None:
+        made = going_on(made, start, model, parts, context)
     made = made.changed(
         batch_size=request.batch_size,
         weight_decay=request.weight_decay,
@@ -194,16 +202,16 @@ def choose_language(dataset: Corpus, request: Request, own: nn.Module | None) ->
         patience=request.patience,
         lr=request.lr if not isinstance(request.lr, str) else None,
     )
-    return _plan(dataset, parts, tokenizer, context, made, request.seed)
+    return _plan(dataset, parts, tokenizer, context, made, request.seed, start)
 
 
 def rebuild_language(config: dict[str, Any], dataset: Corpus, folder: Path) -> LanguagePlan:
     """The plan that a config describes, from the same text."""
     request, made = Request.from_json(config["request"]), Recipe.from_json(config["recipe"])
-    shares = dataset.shares(float(request.test))
-    tokenizer = _saved_tokenizer(folder, config) or learn_tokens(
-        dataset, shares, request.seed, kind=request.tokens, vocab=request.vocab
-    )
+    shares, start = dataset.shares(float(request.test)), Start.of(request)
+    if start is not None:
+        start.check(config)
+    tokenizer = _saved_tokenizer(folder, config) or _tokenizer(dataset, shares, request, start)
     parts = write_parts(dataset, tokenizer, shares, request.seed)
     if parts.digest != config["split"]["digest"]:
         raise WonderlandError(
@@ -212,7 +220,13 @@ def rebuild_language(config: dict[str, Any], dataset: Corpus, folder: Path) -> L
     context = config["source"].get("context")
     if not isinstance(context, int) or context < 1:
         raise WonderlandError(f"{folder / 'config.json'} does not say how long its context is: it is damaged.")
-    return _plan(dataset, parts, tokenizer, context, made, request.seed)
+    return _plan(dataset, parts, tokenizer, context, made, request.seed, start)
+
+
+def _tokenizer(dataset: Corpus, shares: dict[str, float], request: Request, start: Start | None) -> Tokenizer:
+    if start is not None:
+        return start.tokenizer
+    return learn_tokens(dataset, shares, request.seed, kind=request.tokens, vocab=request.vocab)
 
 
 def _saved_tokenizer(folder: Path, config: dict[str, Any]) -> Tokenizer | None:
@@ -227,11 +241,17 @@ def _saved_tokenizer(folder: Path, config: dict[str, Any]) -> Tokenizer | None:
 
 
 def _plan(
-    dataset: Corpus, parts: TokenParts, tokenizer: Tokenizer, context: int, made: Recipe, seed: int
+    dataset: Corpus,
+    parts: TokenParts,
+    tokenizer: Tokenizer,
+    context: int,
+    made: Recipe,
+    seed: int,
+    start: Start | None,
 ) -> LanguagePlan:
     given = dataset.documents
     encoder = CorpusEncoder(tokenizer, context, many=parts.many, lines=given.lines, column=given.column)
-    return LanguagePlan(dataset, parts, encoder, made.task.build(), made, seed)
+    return LanguagePlan(dataset, parts, encoder, made.task.build(), made, seed, start=start)
 
 
 def _refuse(dataset: Corpus, request: Request, own: nn.Module | None) -> None:
@@ -246,9 +266,11 @@ def _refuse(dataset: Corpus, request: Request, own: nn.Module | None) -> None:
         raise WonderlandError("A test set of its own is for tables; the end of a text is kept for its test.")
 
 
-def _context(dataset: Corpus, parts: TokenParts, request: Request, tokenizer: Tokenizer) -> int:
-    """How far the model looks back: as asked, or as the shortest part allows."""
-    usual = request.context or 128
+def _context(dataset: Corpus, parts: TokenParts, request: Request, limit: int | None) -> int:
+    """How far the model looks back: as asked, or as the shortest part and the positions of a checkpoint allow."""
+    if limit is not None and (request.context or 1) > limit:
+        raise WonderlandError(f"The checkpoint has {limit:,} positions: the context cannot be {request.context:,}.")
+    usual = request.context or min(128, limit or 128)
     if packs(parts.files["train"], usual, parts.many):
         longest = max(int(np.diff(np.asarray(file.documents)).max()) for file in parts.files.values())
         return request.context or max(LEAST, min(usual, longest))
@@ -265,6 +287,14 @@ def _context(dataset: Corpus, parts: TokenParts, request: Request, tokenizer: To
             f"{shortest - 1:,}, not {request.context:,}."
         )
     return min(usual, shortest - 1)
+
+
+def going_on(made: Recipe, start: Start, model: Any, parts: TokenParts, context: int) -> Recipe:
+    """The recipe for a text with a checkpoint to go on from: a few epochs."""
+    batch = max(1, min(32, 1024 // context))
+    epoch = max(1, len(parts.files["train"]) // (batch * context))
+    made = replace(made, batch_size=batch, task=LanguageModelling.spec(vocab=model.vocab))
+    return start.recipe(made, model.origin.spec, epoch=min(epoch, 500), epochs=3)
 
 
 def recipe(parts: TokenParts, tokenizer: Tokenizer, context: int) -> Recipe:

@@ -11,6 +11,7 @@ from torch import nn
 
 from wonderland.core import peak_megabytes
 from wonderland.data.text.tokenizer import Tokenizer
+from wonderland.models.generation.prompts import context as positions
 from wonderland.nn import Attention
 from wonderland.recipes.facts import _lines, again, training_seconds
 from wonderland.recipes.language import LanguagePlan
@@ -86,7 +87,8 @@ def curves(run: LanguageRun) -> list[dict[str, Any]]:
 
 def samples(run: LanguageRun, plan: LanguagePlan, count: int = 240) -> list[dict[str, Any]]:
     """Three texts that the model writes, each with what it was given."""
-    test = plan.parts.files["test"]
+    test, limit = plan.parts.files["test"], positions(run.model)
+    count = count if limit is None else max(1, min(count, limit - 24))
     start = run.tokenizer.decode(np.asarray(test.tokens[:24], np.int64)) if not plan.parts.many else ""
     asked = [(start, 0.8), ("", 0.8), ("", 0.0)] if not plan.parts.many else [("", 1.0), ("", 0.8), ("", 0.8)]
     return [
@@ -117,7 +119,8 @@ def neighbours(run: LanguageRun, plan: LanguagePlan, many: int = 16, near: int =
     found = []
     for token in frequent[:many]:
         likeness = vectors @ vectors[token]
-        order = [int(i) for i in likeness.argsort(descending=True) if int(i) != token and int(i) not in rare][:near]
+        order = [int(i) for i in likeness[: run.tokenizer.vocab].argsort(descending=True)]
+        order = [i for i in order if i != token and i not in rare][:near]
         close = [{"token": shown(run.tokenizer, i), "cosine": float(likeness[i])} for i in order]
         found.append({"token": shown(run.tokenizer, token), "count": counted[token], "near": close})
     return found

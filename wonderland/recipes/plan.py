@@ -18,11 +18,15 @@ from wonderland.data import Augment, Batches, Dataset, Encoder, Images, Split, s
 from wonderland.data.images import Memory
 from wonderland.data.text.corpus import Corpus
 from wonderland.data.text.pairs import Pairs
+from wonderland.data.text.text_encoder import TextEncoder
+from wonderland.data.text.texts import Texts
+from wonderland.models.generation.prompts import context
 from wonderland.optim import warmup_cosine
 from wonderland.recipes import image, table, text
 from wonderland.recipes.language import choose_language, rebuild_language
 from wonderland.recipes.recipe import Recipe
 from wonderland.recipes.request import Request
+from wonderland.recipes.start import Start
 from wonderland.recipes.translation import choose_translation, rebuild_translation
 from wonderland.ship import FORMAT, outputs
 from wonderland.tasks import Classification, Regression, Task
@@ -45,6 +49,7 @@ class Plan:
     recipe: Recipe
     seed: int
     own: nn.Module | None = None
+    start: Start | None = None
 
     def __post_init__(self):
         assert self.dataset.y is not None
@@ -71,6 +76,8 @@ class Plan:
         if isinstance(recipe.model, str):
             assert self.own is not None, "a recipe for a user's own module is built with that module"
             model = self.own
+        elif self.start is not None:
+            model = self.start.teach(self.start.classifier(self.task.outputs))
         else:
             model = recipe.model.build()
         optimizer = adamw(model, lr=recipe.lr, weight_decay=recipe.weight_decay, betas=recipe.betas)
@@ -182,7 +189,7 @@ class Plan:
 
     def about(self) -> dict[str, Any]:
         """What the record of the source says beside the usual."""
-        return {}
+        return {} if self.start is None else self.start.about()
 
     def describe(self) -> str:
         """The plan in a sentence."""
@@ -190,7 +197,7 @@ class Plan:
         name = recipe.model if isinstance(recipe.model, str) else recipe.model.name
         many = f"{recipe.members} x " if recipe.members else ""
         epochs = recipe.steps / self.batches().per_epoch
-        return f"Model: {many}{name}, {recipe.steps:,} steps of {recipe.batch_size} rows ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}."
+        return f"Model: {many}{name}, {recipe.steps:,} steps of {recipe.batch_size} rows ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}.{self.start.describe() if self.start else ''}"
 
 
 def final(state: State) -> nn.Module:
@@ -204,12 +211,18 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
         return choose_language(dataset, request, own)
     if isinstance(dataset, Pairs):
         return choose_translation(dataset, request, own)
+    start = Start.of(request)
+    if start is not None and (own is not None or not isinstance(dataset, Texts)):
+        what = "your own module" if own is not None else dataset.name
+        raise WonderlandError(f"A checkpoint reads text: start does not go with {what}.")
     road = ROADS[dataset.kind]
     folds = None if own is not None else road.folds(dataset)
     parts = split_as(dataset, request, folds)
-    encoder = dataset.encoder(parts.train)
     task = task_of(dataset, parts)
+    encoder = encoder_of(dataset, parts, request, start, task)
     recipe = road.recipe(dataset, encoder, parts, task)
+    if start is not None:
+        recipe = text.going_on(recipe, start, parts, task)
     if own is not None:
         recipe = own_recipe(recipe, own)
     recipe = recipe.changed(
@@ -222,7 +235,23 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
         workers=request.workers,
         lr=request.lr if not isinstance(request.lr, str) else None,
     )
-    return Plan(dataset, parts, encoder, recipe.task.build(), recipe, request.seed, own)
+    return Plan(dataset, parts, encoder, recipe.task.build(), recipe, request.seed, own, start)
+
+
+def encoder_of(dataset: Dataset, parts: Split, request: Request, start: Start | None, task: Task) -> Encoder:
+    """The preprocessing, fitted to the training rows; texts are cut as was asked, or as a checkpoint cuts them."""
+    asked = request.cut()
+    if start is not None:
+        assert isinstance(dataset, Texts)
+        model = start.classifier(task.outputs)
+        return TextEncoder.around(
+            start.tokenizer, model.pad, dataset, parts.train, most=context(model), context=request.context
+        )
+    if isinstance(dataset, Texts):
+        return dataset.encoder(parts.train, **asked)
+    if asked:
+        raise WonderlandError(f"{next(iter(asked))} is for texts; {dataset.name} is not made of texts.")
+    return dataset.encoder(parts.train)
 
 
 def measured(plan: Any, request: Request) -> None:
@@ -362,5 +391,8 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
         raise WonderlandError(
             f"The rows of {folder} can no longer be split as they were: start a new run in another folder."
         )
-    encoder = dataset.encoder(parts.train)
-    return Plan(dataset, parts, encoder, recipe.task.build(), recipe, request.seed, own)
+    start, task = Start.of(request), recipe.task.build()
+    if start is not None:
+        start.check(config)
+    encoder = encoder_of(dataset, parts, request, start, task)
+    return Plan(dataset, parts, encoder, task, recipe, request.seed, own, start)

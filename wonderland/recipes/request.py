@@ -1,6 +1,7 @@
 """Request: what the user asked for, in words and numbers that config.json keeps."""
 
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from wonderland.core import WonderlandError, nearest
@@ -8,6 +9,7 @@ from wonderland.train import seconds
 from wonderland.trust import check_level
 
 KINDS = ("table", "text", "corpus", "pairs")
+METHODS = ("full", "head", "lora", "ia3", "bias")
 TOKENS = ("characters", "words", "bpe", "wordpiece", "unigram")
 
 _TEXT, _WHOLE, _NUMBER = ((str,), "text"), ((int,), "a whole number"), ((int, float), "a number")
@@ -41,6 +43,8 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "tokens": _TEXT,
     "vocab": _WHOLE,
     "context": _WHOLE,
+    "start": _TEXT,
+    "method": _TEXT,
 }
 
 
@@ -77,6 +81,8 @@ class Request:
     tokens: str | None = None
     vocab: int | None = None
     context: int | None = None
+    start: str | None = None
+    method: str | None = None
 
     @staticmethod
     def of(**options: Any) -> "Request":
@@ -90,6 +96,8 @@ class Request:
                 options[name] = (options[name],)
             given = options.get(name) or ()
             options[name] = tuple(given) if isinstance(given, list | tuple | set) else given
+        if isinstance(options.get("start"), str | Path):
+            options["start"] = str(Path(options["start"]).expanduser().absolute())
         if options.get("budget") is not None:
             options["budget"] = seconds(options["budget"])
         request = Request(**options)
@@ -121,14 +129,21 @@ class Request:
                 raise WonderlandError(f"{name} must be a number{' or auto' if name == 'lr' else ''}, not {value!r}.")
             if isinstance(value, int | float) and (value < 0 or (name in ("lr", "clip") and value == 0)):
                 raise WonderlandError(f"{name} must not be {'negative' if value < 0 else 'zero'}, as {value} is.")
+        if self.method is not None and self.start is None:
+            raise WonderlandError("method says how a checkpoint is tuned: name the checkpoint with start (--from).")
         if self.precision not in (None, "float32", "bfloat16"):
             raise WonderlandError(f"precision is float32 or bfloat16, not {self.precision!r}.")
 
-        for name, choices in {"kind": KINDS, "tokens": TOKENS}.items():
+        for name, choices in {"kind": KINDS, "tokens": TOKENS, "method": METHODS}.items():
             value = getattr(self, name)
             if value is not None and value not in choices:
                 known = ", ".join(choices)
                 raise WonderlandError(f"There is no {name} {value!r}.{nearest(value, choices)} Known are {known}.")
+
+    def cut(self) -> dict[str, Any]:
+        """What was asked of the tokens of texts: their kind, their number, and how many of them are read."""
+        asked = {name: getattr(self, name) for name in ("tokens", "vocab", "context")}
+        return {name: value for name, value in asked.items() if value is not None}
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""

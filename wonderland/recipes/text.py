@@ -1,14 +1,26 @@
 """The road for texts with classes: filters over neighbouring words, as the data can teach them."""
 
+from dataclasses import replace
+
 from wonderland.data import Dataset, Split, TextEncoder
 from wonderland.models import TextCNN
 from wonderland.recipes.recipe import Recipe
+from wonderland.recipes.start import Start
 from wonderland.tasks import Classification, Task
 
 
 def folds(dataset: Dataset) -> int | None:
     """Texts are split in four parts, whatever their number."""
     return None
+
+
+def going_on(made: Recipe, start: Start, parts: Split, task: Task) -> Recipe:
+    """The recipe for texts with a checkpoint to go on from: fewer looks, in batches that a large model can take."""
+    batch = 16 if len(parts.train) >= 200 else 8
+    epoch = max(1, len(parts.train) // batch)
+    epochs = max(2, min(10, round(30_000 / len(parts.train))))
+    made = replace(made, batch_size=batch, task=type(task).spec(**task.arguments()))
+    return start.recipe(made, start.classifier(task.outputs).origin.spec, epoch=epoch, epochs=epochs)
 
 
 def recipe(dataset: Dataset, encoder: TextEncoder, parts: Split, task: Task) -> Recipe:

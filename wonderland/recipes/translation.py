@@ -1,6 +1,6 @@
 """The road for pairs of texts: an encoder-decoder, taught with the right words given, judged by what it writes alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from wonderland.models import EncoderDecoder
 from wonderland.optim import warmup_cosine
 from wonderland.recipes.recipe import Recipe
 from wonderland.recipes.request import Request
+from wonderland.recipes.start import Start
 from wonderland.ship.translation import measured
 from wonderland.tasks.translation import Translation
 from wonderland.train import State, Supervised, adamw
@@ -33,6 +34,7 @@ class TranslationPlan:
     recipe: Recipe
     seed: int
     own: nn.Module | None = None
+    start: Start | None = None
 
     watch = "validation/loss"
 
@@ -44,7 +46,7 @@ class TranslationPlan:
         torch.manual_seed(self.seed)
         recipe = self.recipe
         assert not isinstance(recipe.model, str)
-        model = recipe.model.build()
+        model = recipe.model.build() if self.start is None else self.start.teach(self.start.translator())
         return State(
             model=model, optimizer=adamw(model, lr=recipe.lr, weight_decay=recipe.weight_decay, betas=recipe.betas)
         )
@@ -104,7 +106,7 @@ class TranslationPlan:
 
     def about(self) -> dict[str, Any]:
         """What the record of the source says beside the usual."""
-        return {"tokenizer": self.encoder.tokenizer.digest}
+        return {"tokenizer": self.encoder.tokenizer.digest, **({} if self.start is None else self.start.about())}
 
     def flops(self) -> int:
         """Operations of one pair, forward."""
@@ -125,9 +127,11 @@ class TranslationPlan:
         recipe = self.recipe
         assert not isinstance(recipe.model, str)
         epochs = recipe.steps / self.batches().per_epoch
+        kind = self.encoder.tokenizer.kind
+        kind = kind if kind in ("characters", "words") else f"{kind} tokens"
         return (
-            f"Vocabulary: {self.encoder.tokenizer.vocab:,} bpe tokens. Model: {recipe.model.name}, {recipe.steps:,} steps of "
-            f"{recipe.batch_size} pairs ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}."
+            f"Vocabulary: {self.encoder.tokenizer.vocab:,} {kind}. Model: {recipe.model.name}, {recipe.steps:,} steps of "
+            f"{recipe.batch_size} pairs ({epochs:.3g} epochs), peak rate {recipe.lr:.3g}.{self.start.describe() if self.start else ''}"
         )
 
 
@@ -137,9 +141,14 @@ def choose_translation(dataset: Pairs, request: Request, own: nn.Module | None) 
         raise WonderlandError("A translator is chosen by the recipe: model= is for rows, images and classes of text.")
     if isinstance(request.test, str):
         raise WonderlandError("A test set of its own is for tables; pairs are split by themselves.")
-    parts = _parts(dataset, request)
-    encoder = dataset.encoder(parts.train)
+    for name in ("group", "time", "keep", "size"):
+        if getattr(request, name):
+            raise WonderlandError(f"{name} is for tables and images; {dataset.name} holds pairs of texts.")
+    parts, start = _parts(dataset, request), Start.of(request)
+    encoder = _encoder(dataset, parts, request, start)
     made = recipe(parts, encoder)
+    if start is not None:
+        made = going_on(made, start, parts, encoder)
     made = made.changed(
         batch_size=request.batch_size,
         weight_decay=request.weight_decay,
@@ -149,19 +158,36 @@ def choose_translation(dataset: Pairs, request: Request, own: nn.Module | None) 
         patience=request.patience,
         lr=request.lr if not isinstance(request.lr, str) else None,
     )
-    return TranslationPlan(dataset, parts, encoder, made.task.build(), made, request.seed)
+    return TranslationPlan(dataset, parts, encoder, made.task.build(), made, request.seed, start=start)
+
+
+def _encoder(dataset: Pairs, parts: Split, request: Request, start: Start | None) -> PairsEncoder:
+    if start is None:
+        return dataset.encoder(parts.train, **request.cut())
+    begin = start.translator().begin
+    return PairsEncoder.around(start.tokenizer, begin, dataset, parts.train, context=request.context)
+
+
+def going_on(made: Recipe, start: Start, parts: Split, encoder: PairsEncoder) -> Recipe:
+    """The recipe for pairs with a checkpoint to go on from: a few epochs."""
+    batch, model = 16 if len(parts.train) >= 200 else 8, start.translator()
+    task = Translation.spec(vocab=model.vocab, read=encoder.read)
+    epoch = max(1, len(parts.train) // batch)
+    return start.recipe(replace(made, batch_size=batch, task=task), model.origin.spec, epoch=epoch, epochs=5)
 
 
 def rebuild_translation(config: dict[str, Any], dataset: Pairs, folder: Path) -> TranslationPlan:
     """The plan that a config describes, from the same pairs."""
     request, made = Request.from_json(config["request"]), Recipe.from_json(config["recipe"])
-    parts = _parts(dataset, request)
-    encoder = dataset.encoder(parts.train)
+    parts, start = _parts(dataset, request), Start.of(request)
+    if start is not None:
+        start.check(config)
+    encoder = _encoder(dataset, parts, request, start)
     if parts.digest != config["split"]["digest"] or encoder.tokenizer.digest != config["source"].get("tokenizer"):
         raise WonderlandError(
             f"The pairs of {folder} can no longer be split and cut as they were: start a new run in another folder."
         )
-    return TranslationPlan(dataset, parts, encoder, made.task.build(), made, request.seed)
+    return TranslationPlan(dataset, parts, encoder, made.task.build(), made, request.seed, start=start)
 
 
 def _parts(dataset: Pairs, request: Request) -> Split:

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError
 from wonderland.data.text.corpus_encoder import CorpusEncoder
 from wonderland.data.text.writer import Writer
-from wonderland.models.generation import write
+from wonderland.models.generation import Constraint, beam_search, json_schema, matching, write
+from wonderland.models.generation.prompts import context as positions
 from wonderland.ship.run import Run
 from wonderland.tasks.language import LanguageModelling
 from wonderland.trust import TokenTrust, check_level
@@ -54,24 +55,66 @@ class LanguageRun(Run):
 
     # Writing.
 
-    def generate(self, prompt: str = "", count: int = 200, **options: Any) -> str:
-        """The text that follows a prompt, at most `count` tokens of it.
+    def generate(self, prompt: str = "", count: int | None = None, **options: Any) -> str:
+        """The text that follows a prompt, at most `count` tokens of it: 200, or what the model's positions leave room for.
 
-        Options: temperature (0 takes the most likely token), top_k, top_p, min_p, typical, repetition_penalty, seed, stop (a
-        text, or a list of them, before which writing ends).
+        Options: temperature (0 takes the most likely token), top_k, top_p, min_p, typical, repetition_penalty, seed; stop (a
+        text, or a list of them, before which writing ends); `matches` (a regular expression) or `schema` (a JSON schema) that
+        the new text matches; or beams, to search for the most likely text instead of drawing one.
         """
-        return "".join(self.write(prompt, count, **options))
+        beams = options.pop("beams", None)
+        if beams is None:
+            return "".join(self.write(prompt, count, **options))
+        stop, constraint = self._ends(options.pop("stop", ())), self._constraint(options)
+        if options:
+            raise WonderlandError(f"{next(iter(options))} is for drawing tokens; beams search for the likeliest text.")
+        given, pieces = [self.read(prompt)], self.pieces()
+        count = self._count(count, given[0])
+        (best,) = beam_search(self.model, given, count, beams=beams, stop=stop, pieces=pieces, constraint=constraint)
+        writer = Writer([], strip=self.tokenizer.writer().strips and not prompt)
+        return writer.feed(best.texts[0]) + writer.close()
 
-    def write(self, prompt: str = "", count: int = 200, *, stop: Any = (), **options: Any) -> Iterator[str]:
+    def write(self, prompt: str = "", count: int | None = None, *, stop: Any = (), **options: Any) -> Iterator[str]:
         """`generate` piece by piece: text as soon as its characters are whole."""
-        given = self.read(prompt)
-        ends: list[Any] = [stop] if isinstance(stop, str) else list(stop)
-        if self.tokenizer.end is not None:
-            ends.append(self.tokenizer.end)
-        pieces = self.tokenizer.pieces()
-        tokens = write(self.model, [given], count, stop=ends, pieces=pieces, **options)
+        given, ends, constraint = self.read(prompt), self._ends(stop), self._constraint(options)
+        count = self._count(count, given)
+        tokens = write(self.model, [given], count, stop=ends, pieces=self.pieces(), constraint=constraint, **options)
         # The first space is the prompt's neighbour, not the beginning of a text: it stays.
         return _text(tokens, strip=self.tokenizer.writer().strips and not prompt)
+
+    def pieces(self) -> list[bytes]:
+        """The bytes that each token of the model writes; a checkpoint may have more tokens than its tokenizer, which write none."""
+        found = self.tokenizer.pieces()
+        return [*found, *[b""] * (self.task.vocab - len(found))]
+
+    def _count(self, count: int | None, given: list[int]) -> int:
+        if count is not None:
+            return count
+        limit = positions(self.model)
+        return 200 if limit is None else max(1, min(200, limit - len(given) + 1))
+
+    def room(self, count: int) -> int | None:
+        """How many tokens a prompt may have where so many are to follow; None for any number."""
+        limit = positions(self.model)
+        return None if limit is None else max(1, limit - count + 1)
+
+    def _ends(self, stop: Any) -> list[Any]:
+        ends: list[Any] = [stop] if isinstance(stop, str) else list(stop)
+        return ends if self.tokenizer.end is None else [*ends, self.tokenizer.end]
+
+    def _constraint(self, options: dict[str, Any]) -> Constraint | None:
+        """What the options say that a text matches; they are taken out."""
+        pattern, schema = options.pop("matches", None), options.pop("schema", None)
+        given = options.pop("constraint", None)
+        if sum(one is not None for one in (pattern, schema, given)) > 1:
+            raise WonderlandError("A text is held to one of matches, schema and constraint.")
+        if pattern is not None:
+            return matching(pattern, self.pieces())
+        return given if schema is None else json_schema(schema, self.pieces())
+
+    def unknown(self, text: str) -> int:
+        """How many tokens of a text are not in the vocabulary."""
+        return self.tokenizer.encode(text).count(self.tokenizer.unknown)  # pyright: ignore
 
     def read(self, prompt: str) -> list[int]:
         """The tokens of a prompt, with what comes before every text; a line end where a text has no beginning of its own."""
@@ -140,6 +183,8 @@ class LanguageRun(Run):
 
     def show(self, token: int) -> str:
         """A token as text for people."""
+        if token >= self.tokenizer.vocab:
+            return f"<{token}>"
         piece = self.tokenizer.pieces()[token]
         return piece.decode("utf-8", "replace") if piece else self.tokenizer.token(token)
 
@@ -162,10 +207,12 @@ class LanguageRun(Run):
         """Nats of all tokens but the first, how many, and the logits after the last."""
         self.model.eval()
         nats, state, last = 0.0, None, None
+        limit = positions(self.model)
         with torch.no_grad():
-            for begin in range(0, len(ids), 512):
-                some = torch.tensor([ids[begin : begin + 512]])
-                logits, state = self.model.stream(some, state)  # pyright: ignore
+            for begin in range(0, len(ids), limit or 512):
+                some = torch.tensor([ids[begin : begin + (limit or 512)]])
+                # Where positions end, the text is read in windows of that length, each from its own beginning.
+                logits, state = self.model.stream(some, state if limit is None else None)  # pyright: ignore
                 found = logits[0].log_softmax(-1)
                 if last is not None:
                     nats -= float(last.log_softmax(-1)[some[0, 0]])

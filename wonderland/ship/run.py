@@ -160,7 +160,7 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
     if isinstance(task, LanguageModelling):
         from wonderland.ship.language import LanguageRun
 
-        if not isinstance(encoder, CorpusEncoder) or encoder.tokenizer.vocab != task.vocab:
+        if not isinstance(encoder, CorpusEncoder) or encoder.tokenizer.vocab > task.vocab:
             raise WonderlandError(
                 f"{folder / 'preprocess.json'} has another vocabulary than config.json: the two do not belong together."
             )
@@ -172,7 +172,8 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
     if isinstance(task, Translation):
         from wonderland.ship.translation import TranslationRun
 
-        if not isinstance(encoder, PairsEncoder) or (encoder.tokenizer.vocab, encoder.read) != (task.vocab, task.read):
+        fits = isinstance(encoder, PairsEncoder) and encoder.tokenizer.vocab <= task.vocab
+        if not isinstance(encoder, PairsEncoder) or not fits or encoder.read != task.read:
             raise WonderlandError(
                 f"{folder / 'preprocess.json'} has another vocabulary than config.json: the two do not belong together."
             )

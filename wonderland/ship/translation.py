@@ -10,7 +10,7 @@ from torch import nn
 from wonderland.core import WonderlandError
 from wonderland.data.dataset import stop_if_strict
 from wonderland.data.text.pairs import Pairs, PairsEncoder
-from wonderland.models.generation import generate
+from wonderland.models.generation import beam_search, generate
 from wonderland.ship.run import Run
 from wonderland.tasks.text import chrf, corpus_bleu
 from wonderland.tasks.translation import Translation
@@ -49,7 +49,9 @@ class TranslationRun(Run):
         return None
 
     def translate(self, text: str, **options: Any) -> str:
-        """What the model writes for a text. Options are those of generation: temperature (0 unless given), top_k, seed ..."""
+        """What the model writes for a text. Options are those of generation: temperature (0 unless given), top_k, seed ...;
+        or beams, to search for the likeliest text with that many.
+        """
         if not isinstance(text, str):
             raise WonderlandError(f"A text is translated, not {type(text).__name__}.")
         return translated(self.model, self.encoder, [text], **options)[0]
@@ -75,6 +77,9 @@ def translated(
     model: nn.Module, encoder: PairsEncoder, texts: list[str], *, rows: int = 64, **options: Any
 ) -> list[str]:
     """What a model writes for texts, always the likeliest token unless asked otherwise."""
+    beams = options.pop("beams", None)
+    if beams is not None and options:
+        raise WonderlandError(f"{next(iter(options))} is for drawing tokens; beams search for the likeliest text.")
     options = {"temperature": 0.0} | options
     tokenizer, found = encoder.tokenizer, []
     model.eval()
@@ -84,15 +89,12 @@ def translated(
         x = x[:, : max(1, int((x != 0).sum(1).max()))]
         with torch.no_grad():
             state = model.prepare(x, x != 0)  # pyright: ignore
-        written = generate(
-            model,
-            [[tokenizer.begin]] * len(some),
-            max(1, 2 * encoder.write),
-            state=state,
-            stop=[tokenizer.end],
-            **options,
-        )
-        found += [tokenizer.decode(ids) for ids in written.tokens]
+        prompts, count, stop = [[encoder.begin]] * len(some), max(1, 2 * encoder.write), [tokenizer.end]
+        if beams is None:
+            tokens = generate(model, prompts, count, state=state, stop=stop, **options).tokens
+        else:
+            tokens = [one.tokens[0] for one in beam_search(model, prompts, count, beams=beams, state=state, stop=stop)]
+        found += [tokenizer.decode(ids) for ids in tokens]
     return found
 
 

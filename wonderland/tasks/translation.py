@@ -41,7 +41,9 @@ class Translation(Part):
     def logits(self, model: nn.Module, x: Tensor) -> Tensor:
         """(b, write, vocab)."""
         source, given = x[:, : self.read], x[:, self.read :]
-        return model(source, given, source != PAD, given != PAD)
+        real = given != PAD
+        real[:, 0] = True  # T5 begins with the padding token
+        return model(source, given, source != PAD, real)
 
     def loss(self, model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
         """Cross-entropy in nats, the mean over the tokens that are to be written."""

@@ -45,9 +45,18 @@ def finetune(
     >>> text = torch.arange(6).repeat(4, 1) % 5
     >>> model = finetune(model, [(text[:, :-1], text[:, 1:])], method=blocks.LoRA.spec(rank=2), steps=2)
     """
+    model = learning(model, method, where, also=also)
+    rate = (1e-4 if method == "full" else 1e-3) if lr is None else lr
+    state = State(model=model, optimizer=adamw(model, lr=rate, weight_decay=weight_decay))
+    run(Supervised(loss=loss or cross_entropy, steps=steps, lr=rate), state, batches, steps=steps, **how)
+    return model.eval()
+
+
+def learning(model: Any, method: Any = "full", where: Where = BLOCKS, *, also: Where = ()) -> Any:
+    """The model with the weights that a method teaches learning and all others at rest, adapted where it says so."""
     if isinstance(method, Spec):
-        model = adapt(model, method, where, also=also)
-    elif method == "full":
+        return adapt(model, method, where, also=also)
+    if method == "full":
         train_only(model, "*")
     elif method == "head":
         names = [name for name, _ in model.named_parameters()]
@@ -61,10 +70,7 @@ def finetune(
             f"A model is tuned 'full', by its 'head', or with the spec of an adapter, not {method!r}."
             f"{nearest(str(method), METHODS)}"
         )
-    rate = (1e-4 if method == "full" else 1e-3) if lr is None else lr
-    state = State(model=model, optimizer=adamw(model, lr=rate, weight_decay=weight_decay))
-    run(Supervised(loss=loss or cross_entropy, steps=steps, lr=rate), state, batches, steps=steps, **how)
-    return model.eval()
+    return model
 
 
 def cross_entropy(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:

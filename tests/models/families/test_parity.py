@@ -12,7 +12,9 @@ from wonderland.models.pretrained import FAMILIES
 
 CASES = [(kind, name) for kind, names in HEADS.items() for name in names]
 QUICK = [(kind, name) for kind, names in HEADS.items() for name in names[:2]]
-PLACED = ("gpt2", "llama", "bert")
+PLACED = ("gpt2", "llama", "bert", "distilbert")
+# They read the first place of a row, which is padding where padding stands on the left.
+FIRST = ("BertForNextSentencePrediction", "BertForSequenceClassification", "DistilBertForSequenceClassification")
 
 
 def ours(model, kind, name, tokens, mask):
@@ -34,9 +36,9 @@ def theirs(model, kind, tokens, mask, side):
         for i, row in enumerate(rows):
             found[i, mask[i]] = row
         return found
+    if type(model).__name__ in FIRST and side == "left":
+        return torch.cat([answer(model(tokens[i : i + 1, mask[i]])) for i in range(len(tokens))])
     more = {"position_ids": places(mask)} if kind in PLACED and side == "left" else {}
-    if kind == "distilbert" and side == "left":
-        more = {"position_ids": places(mask)}
     return answer(model(input_ids=tokens, attention_mask=mask.long(), **more))
 
 

@@ -1,6 +1,7 @@
 """Beam search against brute force, against transformers, and against greedy search."""
 
 import itertools
+import re
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ import torch
 from tests.models.generation.test_generate import Copier, Table, decoder
 from wonderland.core import WonderlandError
 from wonderland.models import Decoder, beam_search, from_gpt2, generate
-from wonderland.models.generation import log_likelihood
+from wonderland.models.generation import log_likelihood, matching
 
 
 def every(model, prompt, count, stop, vocab, scale):
@@ -51,6 +52,58 @@ def test_one_beam_is_greedy_and_prompts_do_not_meet(mixer):
         (alone,) = beam_search(model, [prompt], 7, beams=3, stop=[0])
         assert alone.tokens == found.tokens
         assert torch.allclose(torch.tensor(alone.scores), torch.tensor(found.scores))
+
+
+def sharp():
+    torch.manual_seed(5)
+    model = Decoder(vocab=4, dim=8, depth=1).double()
+    with torch.no_grad():
+        model.embedding.weight.mul_(40)
+    return model
+
+
+def test_with_a_constraint_the_best_of_the_texts_that_match_are_found():
+    model, pieces = sharp(), [b"a", b"b", b"ab", b""]
+    (found,) = beam_search(model, [[1]], 4, beams=200, stop=[3], constraint=matching("(ab)+a?", pieces))
+    expected = []
+    for size in range(1, 5):
+        for text in itertools.product(range(3), repeat=size):
+            written = b"".join(pieces[token] for token in text)
+            if not re.fullmatch(b"(ab)+a?", written):
+                continue
+            ends = [[]] if size == 4 else [[3]]
+            for end in ends:
+                logs = log_likelihood(model, [[1]], [[*text, *end]])[0]
+                expected.append((logs / (size + len(end)) ** 0.75, list(text)))
+    expected.sort(key=lambda one: -one[0])
+    assert found.tokens == [text for _, text in expected]
+    assert torch.allclose(torch.tensor(found.scores), torch.tensor([score for score, _ in expected]))
+    assert all(re.fullmatch(b"(ab)+a?", text) for text in found.texts)
+    (few,) = beam_search(model, [[1]], 4, beams=2, constraint=matching("ab(ab)?", pieces))
+    assert set(few.ended) == {"constraint"}
+    assert set(few.texts) <= {b"ab", b"abab"}
+    (none,) = beam_search(model, [[1]], 4, constraint=matching("", pieces))
+    assert (none.tokens, none.ended, none.scores) == ([[]], ["constraint"], [0.0])
+
+
+def test_stop_strings_end_a_text_and_are_cut_off():
+    model, pieces = sharp(), [b"a", b"b", b"ab", b"c"]
+    (found,) = beam_search(model, [[1]], 3, beams=100, stop="bc", pieces=pieces)
+    expected = []
+    for size in range(1, 4):
+        for text in itertools.product(range(4), repeat=size):
+            places = [b"".join(pieces[token] for token in text[:k]).find(b"bc") for k in range(size + 1)]
+            if max(places[:-1], default=-1) >= 0 or (size < 3 and places[-1] < 0):
+                continue
+            whole = b"".join(pieces[token] for token in text)
+            logs = log_likelihood(model, [[1]], [list(text)])[0]
+            expected.append((logs / size**0.75, list(text), whole[: places[-1]] if places[-1] >= 0 else whole))
+    expected.sort(key=lambda one: -one[0])
+    assert found.tokens == [text for _, text, _ in expected]
+    assert found.texts == [text for *_, text in expected]
+    assert [why == "stop" for why in found.ended] == [
+        b"bc" in b"".join(pieces[token] for token in text) for text in found.tokens
+    ]
 
 
 def test_greedy_search_can_lose():
@@ -126,6 +179,11 @@ def test_an_encoder_decoder_is_searched():
         (
             {"length": "log"},
             "Lengths are made equal by alpha, at least 0, and length, 'power' or 'gnmt', not 0.75 and 'log'.",
+        ),
+        ({"pieces": [b"a"]}, "There are 1 pieces and the model has 11 tokens: give one for each."),
+        (
+            {"stop": "x", "constraint": matching("a", [b"a"] * 11)},
+            "A stop string would cut a text that a constraint completes: give one of them.",
         ),
     ],
 )

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.models import FastText, GloVe, Word2Vec, words
+from wonderland.models.words.samples import sentences_of
 
 
 def drawn(seed=0):
@@ -195,7 +196,10 @@ def test_pieces_of_words():
             "learn has the ways 'skip-gram' and 'cbow', not 'cow'.",
         ),
         (lambda: words.learn(Word2Vec(3), []), "learn got no word to read."),
-        (lambda: words.learn(Word2Vec(3), [torch.ones(3)]), "learn takes sentences as tensors (n,) of whole numbers."),
+        (
+            lambda: words.learn(Word2Vec(3), [torch.ones(3)]),
+            "learn takes sentences as tensors (n,) or lists of whole numbers.",
+        ),
         (lambda: words.pairs([torch.tensor([1])], 2), "pairs got no sentence of at least two words."),
         (lambda: words.pairs([torch.tensor([1])], 0), "pairs needs window to be a whole number of at least 1, not 0."),
         (
@@ -234,3 +238,8 @@ def test_they_survive_json():
         assert {name: value.shape for name, value in spec.build().state_dict().items()} == {
             name: value.shape for name, value in outline.items()
         }
+
+
+def test_sentences_may_be_lists():
+    found = sentences_of([[1, 2], (0,), torch.tensor([2])], 3, "learn")
+    assert [one.tolist() for one in found] == [[1, 2], [0], [2]]

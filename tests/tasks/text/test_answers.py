@@ -107,6 +107,7 @@ def test_likelihood():
             "exact_match got no reference for text 0: leave the text out, or give at least one.",
         ),
         (lambda: text.perplexity(-1), "perplexity takes a loss of at least 0 nats a token, not -1."),
+        (lambda: text.perplexity(math.nan), "perplexity takes a loss of at least 0 nats a token, not nan."),
         (
             lambda: text.bits_per_byte(1.0, tokens=0, size=5),
             "bits_per_byte takes a text of at least one token and one byte, not 0 and 5.",

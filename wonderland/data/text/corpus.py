@@ -101,7 +101,12 @@ class Corpus(Dataset):
         """How much of the text each part gets: a share, but no more than is needed to measure well."""
         asked = {"validation": 0.05, "calibration": 0.05, "test": test}
         found = {name: min(share, LARGEST[name] / self.letters) for name, share in asked.items()}
-        return {"train": 1 - sum(found.values()), **found}
+        train = 1 - sum(found.values())
+        if train <= 0:
+            raise WonderlandError(
+                f"A test part of {test:g} leaves nothing of {self.name} to learn from: give it at most 0.8 of the text."
+            )
+        return {"train": train, **found}
 
     def part(self, name: str, shares: dict[str, float], seed: int) -> Iterator[tuple[str, bool]]:
         """The pieces of one part, in a stream."""

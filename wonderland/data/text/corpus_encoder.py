@@ -10,7 +10,7 @@ from torch import Tensor
 from wonderland.core import WonderlandError
 from wonderland.data.dataset import Encoder, Finding
 from wonderland.data.text.sources import Documents, read_documents
-from wonderland.data.text.tokenizer import Tokenizer
+from wonderland.data.text.tokenizer import Tokenizer, checked_roles
 
 
 class CorpusEncoder(Encoder):
@@ -48,6 +48,7 @@ class CorpusEncoder(Encoder):
             "lines": self.lines,
             "column": self.column,
             "tokenizer": json.loads(self.tokenizer.to_json()),
+            "roles": self.tokenizer.roles,
         }
 
     def tensors(self) -> dict[str, Tensor]:
@@ -61,7 +62,7 @@ class CorpusEncoder(Encoder):
         fine = fine and all(isinstance(value.get(name), bool) for name in ("many", "lines"))
         if not fine or not isinstance(value.get("column"), str | None):
             raise WonderlandError("The preprocessing of this model is not for text: the file is damaged or not ours.")
-        tokenizer = Tokenizer.from_json(value["tokenizer"])
+        tokenizer = Tokenizer.from_json(value["tokenizer"], roles=checked_roles(value.get("roles")))
         return cls(tokenizer, value["context"], many=value["many"], lines=value["lines"], column=value["column"])
 
 

@@ -15,7 +15,7 @@ from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import Dataset, Encoder, Finding, counted, stop_if_strict
 from wonderland.data.text.recognise import is_free_text
 from wonderland.data.text.sources import is_text_file, read_documents
-from wonderland.data.text.tokenizer import Tokenizer
+from wonderland.data.text.tokenizer import Tokenizer, checked_roles, repeatable
 
 NAMES = (("source", "target"), ("input", "output"), ("question", "answer"), ("prompt", "response"))
 LONGEST = 256
@@ -102,8 +102,8 @@ class Pairs(Dataset):
         shown = {self.columns[0]: self.sources[i]}
         return shown | ({self.columns[1]: self.targets[i]} if self.targets else {})
 
-    def encoder(self, rows: np.ndarray) -> "PairsEncoder":
-        return PairsEncoder.fit(self, rows)
+    def encoder(self, rows: np.ndarray, **asked: Any) -> "PairsEncoder":
+        return PairsEncoder.fit(self, rows, **asked)
 
 
 def pair_of(frame: pd.DataFrame, column: str | None, target: str | None) -> tuple[str, str]:
@@ -146,21 +146,43 @@ class PairsEncoder(Encoder):
 
     kind = "pairs"
 
-    def __init__(self, tokenizer: Tokenizer, read: int, write: int, columns: tuple[str, str]):
-        self.tokenizer, self.read, self.write, self.columns = tokenizer, read, write, columns
+    def __init__(self, tokenizer: Tokenizer, read: int, write: int, columns: tuple[str, str], begin: int = 1):
+        self.tokenizer, self.read, self.write, self.columns, self.begin = tokenizer, read, write, columns, begin
         self.noticed: list[Finding] = []
 
     @classmethod
-    def fit(cls, dataset: Pairs, rows: np.ndarray) -> "PairsEncoder":
-        """Tokens from the training pairs only: pairs of bytes, over both sides."""
+    def fit(
+        cls,
+        dataset: Pairs,
+        rows: np.ndarray,
+        *,
+        tokens: str | None = None,
+        vocab: int | None = None,
+        context: int | None = None,
+    ) -> "PairsEncoder":
+        """Tokens from the training pairs only: pairs of bytes, over both sides, unless `tokens` says otherwise.
+
+        `vocab` is the number of tokens at most, `context` how many of them either side has at most.
+        """
         assert dataset.targets is not None
         texts = [text for row in rows for text in (dataset.sources[row], dataset.targets[row])]
         letters = sum(map(len, texts))
-        vocab = int(np.clip(2 ** round(np.log2(max(letters, 1) / 100)), 512, 8192))
-        tokenizer = Tokenizer.train(texts, kind="bpe", vocab=vocab, specials=("<pad>", "<s>", "</s>"))
+        kind = repeatable(tokens) or "bpe"
+        vocab = vocab or int(np.clip(2 ** round(np.log2(max(letters, 1) / 100)), 512, 8192))
+        specials = ("<pad>", "<s>", "</s>") if kind == "bpe" else ("<pad>", "<s>", "</s>", "<unk>")
+        tokenizer = Tokenizer.train(texts, kind=kind, vocab=vocab, specials=specials)
+        return cls.around(tokenizer, 1, dataset, rows, context=context)
+
+    @classmethod
+    def around(
+        cls, tokenizer: Tokenizer, begin: int, dataset: Pairs, rows: np.ndarray, *, context: int | None = None
+    ) -> "PairsEncoder":
+        """For a tokenizer that is there already; `begin` is what a target begins with."""
+        assert dataset.targets is not None
         read = max(map(len, tokenizer.encode_batch([dataset.sources[row] for row in rows])))
         write = max(map(len, tokenizer.encode_batch([dataset.targets[row] for row in rows])))
-        return cls(tokenizer, min(LONGEST, read + 1), min(LONGEST, write + 1), dataset.columns)
+        longest = context or LONGEST
+        return cls(tokenizer, min(longest, read + 1), min(longest, write + 1), dataset.columns, begin)
 
     def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
         """Tokens of both sides of these rows, (n, read + write); the right side begins with the begin token."""
@@ -168,18 +190,17 @@ class PairsEncoder(Encoder):
             raise WonderlandError("This model reads pairs of texts.")
         chosen = range(len(dataset)) if rows is None else rows
         found = torch.zeros(len(chosen), self.read + self.write, dtype=torch.int64)
-        assert self.tokenizer.begin is not None
         assert self.tokenizer.end is not None
         cut = 0
         for row, ids in enumerate(self.tokenizer.encode_batch([dataset.sources[i] for i in chosen])):
             cut += len(ids) >= self.read
             kept = [*ids[: self.read - 1], self.tokenizer.end]
             found[row, : len(kept)] = torch.tensor(kept)
-        found[:, self.read] = self.tokenizer.begin
+        found[:, self.read] = self.begin
         if dataset.targets is not None:
             for row, ids in enumerate(self.tokenizer.encode_batch([dataset.targets[i] for i in chosen])):
                 cut += len(ids) >= self.write
-                kept = [self.tokenizer.begin, *ids[: self.write - 1]]
+                kept = [self.begin, *ids[: self.write - 1]]
                 found[row, self.read : self.read + len(kept)] = torch.tensor(kept)
         text = f"{counted(cut, 'text is', 'texts are')} longer than the model reads or writes and cut there."
         self.noticed = [Finding("cut", dataset.name, cut, text)] if cut else []
@@ -241,6 +262,8 @@ class PairsEncoder(Encoder):
             "write": self.write,
             "columns": list(self.columns),
             "tokenizer": json.loads(self.tokenizer.to_json()),
+            "roles": self.tokenizer.roles,
+            "begin": self.begin,
         }
 
     def tensors(self) -> dict[str, Tensor]:
@@ -256,7 +279,9 @@ class PairsEncoder(Encoder):
         columns = value.get("columns") if fine else None
         if not isinstance(columns, list) or len(columns) != 2 or not all(isinstance(name, str) for name in columns):
             raise WonderlandError("The preprocessing of this model is not for pairs: the file is damaged or not ours.")
-        tokenizer = Tokenizer.from_json(value["tokenizer"])
-        if (tokenizer.pad, tokenizer.begin, tokenizer.end) != (0, 1, 2):
+        tokenizer = Tokenizer.from_json(value["tokenizer"], roles=checked_roles(value.get("roles")))
+        begin = value.get("begin", 1)
+        fine = isinstance(begin, int) and 0 <= begin < tokenizer.vocab
+        if not fine or tokenizer.pad != 0 or tokenizer.end in (0, None):
             raise WonderlandError("The preprocessing of this model is not for pairs: the file is damaged or not ours.")
-        return cls(tokenizer, value["read"], value["write"], (columns[0], columns[1]))
+        return cls(tokenizer, value["read"], value["write"], (columns[0], columns[1]), begin)

@@ -322,7 +322,9 @@ def _refuse_binary(data: bytes, path: Path, offset: int) -> None:
 def _missing(name: str | None, names: list[str], where: str) -> WonderlandError:
     known = ", ".join(repr(key) for key in names[:8])
     if name is None:
-        return WonderlandError(f"{where} has no field {FIELDS[0]!r}: say which holds the text. It has {known}.")
+        return WonderlandError(
+            f"{where} has no field {FIELDS[0]!r}: name the one that holds the text with the option column. It has {known}."
+        )
     return WonderlandError(f"{where} has no field {name!r}.{nearest(name, names) or f' It has {known}.'}")
 
 

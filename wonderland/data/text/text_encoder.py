@@ -15,7 +15,7 @@ from wonderland.data.dataset import TASKS, Encoder, Finding, counted
 from wonderland.data.text.recognise import recognise
 from wonderland.data.text.sources import is_text_file, read_documents
 from wonderland.data.text.texts import Texts, _read_folder
-from wonderland.data.text.tokenizer import Tokenizer
+from wonderland.data.text.tokenizer import Tokenizer, checked_roles, repeatable
 
 LONGEST = 400
 
@@ -34,21 +34,35 @@ class TextEncoder(Encoder):
         target: str | None,
         classes: list[str] | None,
         task: str | None,
+        pad: int = 0,
+        framed: bool = False,
     ):
         self.tokenizer, self.length, self.column, self.target = tokenizer, length, column, target
-        self.classes, self.task = classes, task
+        self.classes, self.task, self.pad, self.framed = classes, task, pad, framed
         self.noticed: list[Finding] = []
 
     @classmethod
-    def fit(cls, dataset: Texts, rows: np.ndarray) -> "TextEncoder":
-        """From the training texts only: words where spaces part them, else pairs of bytes."""
+    def fit(
+        cls,
+        dataset: Texts,
+        rows: np.ndarray,
+        *,
+        tokens: str | None = None,
+        vocab: int | None = None,
+        context: int | None = None,
+    ) -> "TextEncoder":
+        """From the training texts only: words where spaces part them, else pairs of bytes, unless `tokens` says otherwise.
+
+        `vocab` is the number of tokens at most, `context` how many of them a text has at most.
+        """
         texts = [dataset.texts[row] for row in rows]
         joined = "".join(texts[:2000])
         spaced = len(joined.split()) > len(joined) / 15
-        kind, vocab = ("words", 30_000) if spaced else ("bpe", 4000)
+        kind = repeatable(tokens) or ("words" if spaced else "bpe")
+        vocab = vocab or (4000 if kind == "bpe" else 30_000)
         tokenizer = Tokenizer.train(texts, kind=kind, vocab=vocab, specials=("<pad>", "<unk>"), lowercase=True)
         lengths = [len(ids) for ids in tokenizer.encode_batch(texts)]
-        length = int(min(LONGEST, max(8, np.quantile(lengths, 0.99))))
+        length = context or int(min(LONGEST, max(8, np.quantile(lengths, 0.99))))
         return cls(
             tokenizer,
             length,
@@ -58,6 +72,21 @@ class TextEncoder(Encoder):
             task=dataset.task,
         )
 
+    @classmethod
+    def around(
+        cls, tokenizer: Tokenizer, pad: int, dataset: Texts, rows: np.ndarray, *, most: int | None, context: int | None
+    ) -> "TextEncoder":
+        """For a tokenizer that is there already: its own tokens around each text, and a length that the training texts need."""
+        extra = sum(map(len, tokenizer.frame))
+        lengths = [len(ids) + extra for ids in tokenizer.encode_batch([dataset.texts[row] for row in rows])]
+        length = context or int(min(LONGEST, most or LONGEST, max(8, np.quantile(lengths, 0.99))))
+        if not extra < length <= (most or length):
+            raise WonderlandError(
+                f"context is from {extra + 1} to {most or 'any number'} for this checkpoint, not {length}."
+            )
+        named = {"column": dataset.column, "target": dataset.target, "classes": dataset.classes, "task": dataset.task}
+        return cls(tokenizer, length, **named, pad=pad, framed=True)
+
     def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
         """Tokens of these rows (all, when not given): int64 (n, length)."""
         if getattr(dataset, "kind", None) != "text":
@@ -65,19 +94,21 @@ class TextEncoder(Encoder):
                 f"This model reads texts, and {getattr(dataset, 'name', 'the data')} is not made of texts."
             )
         texts = dataset.texts if rows is None else [dataset.texts[row] for row in rows]
-        found = torch.zeros(len(texts), self.length, dtype=torch.int64)
+        found = torch.full((len(texts), self.length), self.pad)
+        before, after = self.tokenizer.frame if self.framed else ([], [])
+        room = self.length - len(before) - len(after)
         cut = empty = unknown = total = 0
         for row, ids in enumerate(self.tokenizer.arrays(texts)):
-            cut += len(ids) > self.length
+            cut += len(ids) > room
             empty += not len(ids)
             unknown += int((ids == self.tokenizer.unknown).sum())
             total += len(ids)
-            kept = ids[: self.length]
+            kept = ids[:room] if not self.framed else np.array([*before, *ids[:room], *after], np.int64)
             found[row, : len(kept)] = torch.from_numpy(np.ascontiguousarray(kept))
         self.noticed = []
         name = getattr(dataset, "name", "texts")
         if cut:
-            text = f"{counted(cut, 'text is', 'texts are')} longer than {self.length} tokens and cut there."
+            text = f"{counted(cut, 'text is', 'texts are')} longer than {room} tokens and cut there."
             self.noticed.append(Finding("cut", name, cut, text))
         if empty:
             self.noticed.append(Finding("empty", name, empty, f"{counted(empty, 'text is', 'texts are')} empty."))
@@ -168,6 +199,9 @@ class TextEncoder(Encoder):
             "classes": self.classes,
             "task": self.task,
             "tokenizer": json.loads(self.tokenizer.to_json()),
+            "roles": self.tokenizer.roles,
+            "pad": self.pad,
+            "framed": self.framed,
         }
 
     def tensors(self) -> dict[str, Tensor]:
@@ -179,10 +213,14 @@ class TextEncoder(Encoder):
         fine = isinstance(value, dict) and isinstance(value.get("tokenizer"), dict)
         fine = fine and isinstance(value.get("length"), int) and 1 <= value["length"] <= 1 << 16
         fine = fine and isinstance(value.get("column"), str) and isinstance(value.get("target"), str | None)
+        fine = fine and isinstance(value.get("pad", 0), int) and isinstance(value.get("framed", False), bool)
         fine = fine and value.get("task") in TASKS and isinstance(value.get("classes"), list)
         fine = fine and all(isinstance(name, str) for name in value["classes"])
         if not fine or not 2 <= len(value["classes"]) == len(set(value["classes"])) <= 100_000:
             raise WonderlandError("The preprocessing of this model is not for texts: the file is damaged or not ours.")
         named = {name: value[name] for name in ("column", "target", "classes", "task")}
-        tokenizer = Tokenizer.from_json(value["tokenizer"])
-        return cls(tokenizer, value["length"], **named)
+        tokenizer = Tokenizer.from_json(value["tokenizer"], roles=checked_roles(value.get("roles")))
+        pad, framed = value.get("pad", 0), value.get("framed", False)
+        if not 0 <= pad < tokenizer.vocab or (framed and sum(map(len, tokenizer.frame)) >= value["length"]):
+            raise WonderlandError("The preprocessing of this model is not for texts: the file is damaged or not ours.")
+        return cls(tokenizer, value["length"], **named, pad=pad, framed=framed)

@@ -75,10 +75,10 @@ class Texts(Dataset):
             shown[self.target or "class"] = self.classes[self.y[i]]
         return shown
 
-    def encoder(self, rows: np.ndarray) -> "TextEncoder":
+    def encoder(self, rows: np.ndarray, **asked: Any) -> "TextEncoder":
         from wonderland.data.text.text_encoder import TextEncoder
 
-        return TextEncoder.fit(self, rows)
+        return TextEncoder.fit(self, rows, **asked)
 
     @classmethod
     def from_frame(

@@ -256,6 +256,20 @@ class Tokenizer:
         """The id between two texts."""
         return self._role("separator")
 
+    @property
+    def roles(self) -> dict[str, str]:
+        """The special tokens that were named by their role, beside those that their names tell."""
+        return dict(self._named)
+
+    @cached_property
+    def frame(self) -> tuple[list[int], list[int]]:
+        """The tokens that the tokenizer itself puts before and after a text ([CLS] and [SEP] for BERT)."""
+        inner, whole = self.encode("a"), self.encode("a", framed=True)
+        for at in range(len(whole) - len(inner) + 1):
+            if inner and whole[at : at + len(inner)] == inner:
+                return whole[:at], whole[at + len(inner) :]
+        return [], []
+
     @cached_property
     def specials(self) -> list[int]:
         """The ids of special tokens, in order."""
@@ -329,6 +343,28 @@ class Tokenizer:
             if len(token) == 1:
                 table[ord(token)] = i
         return table
+
+
+def checked_roles(value: Any) -> dict[str, str]:
+    """Roles of special tokens from a file; None, where there were none, is none."""
+    found = {} if value is None else value
+    if not isinstance(found, dict) or not all(role in ROLES and isinstance(name, str) for role, name in found.items()):
+        raise WonderlandError("The roles of special tokens in this file are damaged.")
+    return found
+
+
+def repeatable(kind: str | None) -> str | None:
+    """A kind of tokens that is learned the same way each time; a run that is cut and goes on needs it.
+
+    >>> repeatable("bpe")
+    'bpe'
+    """
+    if kind in ("wordpiece", "unigram"):
+        raise WonderlandError(
+            f"Tokens of kind {kind!r} are learned a little differently each time, which rows of texts cannot be: "
+            "take characters, words or bpe."
+        )
+    return kind
 
 
 class _Counted:

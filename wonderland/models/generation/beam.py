@@ -1,5 +1,6 @@
 """Beam search: several texts at once, the most likely kept at each step."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -7,9 +8,10 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.models.generation.checks import whole, whole_count
+from wonderland.models.generation.constraint import Constraint
 from wonderland.models.generation.prompts import Prompts, check_context, read_prompts
 from wonderland.models.generation.reading import Reader
-from wonderland.models.generation.stops import Stops
+from wonderland.models.generation.stops import Stops, Tail
 from wonderland.models.generation.written import Written
 
 
@@ -22,6 +24,8 @@ def beam_search(
     alpha: float | int = 0.75,
     length: str = "power",
     stop: Any = (),
+    pieces: Sequence[bytes] | None = None,
+    constraint: Constraint | None = None,
     mask: Any = None,
     state: Any = None,
 ) -> list[Written]:
@@ -35,6 +39,9 @@ def beam_search(
     end are kept if their score is among the best. The search stops when no text that is still open can overtake them: its
     likelihood only falls, so its score stays below that of its likelihood now at the full length. With one beam it is greedy
     search; with as many beams as there are texts it is exhaustive.
+
+    `stop`, `pieces` and `constraint` are those of `generate`. What a constraint forbids is left out, and the scores of the
+    rest stay what they are.
 
     Book: Alice 8.4; D2L 10.8. Paper: Wu et al., 2016 (GNMT).
 
@@ -52,8 +59,18 @@ def beam_search(
     reader, given = Reader(model), read_prompts(prompts, mask, model)
     if state is None:
         check_context(model, given, count)
-    stops = Stops(stop, None, getattr(model, "vocab", None))
-    search = _Search(len(given.lists), beams, count, sorted(stops.tokens), lambda n: _scale(n, alpha, length))
+    vocab = getattr(model, "vocab", None)
+    pieces = pieces if pieces is not None or constraint is None else constraint.pieces
+    stops = Stops(stop, pieces, vocab)
+    for one in (pieces, None if constraint is None else constraint.pieces):
+        if one is not None and vocab is not None and len(one) != vocab:
+            raise WonderlandError(f"There are {len(one)} pieces and the model has {vocab} tokens: give one for each.")
+    if constraint is not None:
+        if stops.strings:
+            raise WonderlandError("A stop string would cut a text that a constraint completes: give one of them.")
+        constraint = constraint.without(stops.tokens)
+        constraint.check(count)
+    search = _Search(len(given.lists), beams, count, stops, constraint, lambda n: _scale(n, alpha, length))
     with torch.no_grad():
         search.run(reader, given, state)
     return search.found()
@@ -64,13 +81,19 @@ def _scale(size: int, alpha: float | int, length: str) -> float:
 
 
 class _Search:
-    def __init__(self, size: int, beams: int, count: int, stops: list[int], scale: Any):
-        self.size, self.beams, self.count, self.stops, self.scale = size, beams, count, stops, scale
+    def __init__(self, size: int, beams: int, count: int, stops: Stops, constraint: Constraint | None, scale: Any):
+        self.size, self.beams, self.count, self.scale = size, beams, count, scale
+        self.stops, self.ends, self.constraint = stops, sorted(stops.tokens), constraint
         # What has ended, of each prompt: (score, tokens, why).
         self.ended: list[list[tuple[float, list[int], str]]] = [[] for _ in range(size)]
         self.open = list(range(size))
+        # Where each text of a prompt stands in the constraint.
+        self.at = [[None if constraint is None else constraint.start] for _ in range(size)]
 
     def run(self, reader: Reader, prompts: Prompts, state: Any) -> None:
+        if self.constraint is not None and self.constraint.final(self.constraint.start, self.count):
+            self.ended = [[(0.0, [], "constraint")] for _ in range(self.size)]
+            return
         logits, state = reader.begin(prompts, state)
         # One text of each prompt to begin with: all beams would be alike.
         texts: list[list[list[int]]] = [[[]] for _ in range(self.size)]
@@ -91,6 +114,8 @@ class _Search:
                 if chosen:
                     self.open.append(prompt)
                     texts[prompt] = [[*old[parent], token] for parent, token, _ in chosen]
+                    if self.constraint is not None:
+                        self.at[prompt] = [self._after(prompt, parent, token) for parent, token, _ in chosen]
                     likelihoods[prompt] = torch.tensor([value for *_, value in chosen], dtype=torch.float64).to(
                         logs.device
                     )
@@ -104,20 +129,28 @@ class _Search:
 
     def _advance(self, prompt: int, old: list[list[int]], whole: Tensor, step: int) -> list[tuple[int, int, float]]:
         """Texts of one prompt after one token more: those that end are kept aside, the likeliest others go on."""
-        ended, scale = self.ended[prompt], self.scale(step)
-        for token in self.stops:
+        ended, scale, left = self.ended[prompt], self.scale(step), self.count - step
+        if self.constraint is not None:
+            whole = whole.masked_fill(~self._allowed(prompt, left + 1).to(whole.device), -torch.inf)
+        for token in self.ends:
             for parent, value in enumerate(whole[:, token].tolist()):
                 if value > -torch.inf:
                     ended.append((value / scale, old[parent], "stop"))
-        if self.stops:
-            whole[:, self.stops] = -torch.inf
-        values, places = whole.flatten().topk(min(self.beams, whole.numel()))
+        if self.ends:
+            whole[:, self.ends] = -torch.inf
+        # Where a token may end a text by what it writes, twice as many are looked at, so that enough go on.
+        looked = self.beams * (1 if self.constraint is None and not self.stops.strings else 2)
+        values, places = whole.flatten().topk(min(looked, whole.numel()))
         vocab = whole.shape[1]
-        chosen = [
-            (place // vocab, place % vocab, value)
-            for value, place in zip(values.tolist(), places.tolist(), strict=True)
-            if value > -torch.inf
-        ]
+        chosen = []
+        for value, place in zip(values.tolist(), places.tolist(), strict=True):
+            parent, token = place // vocab, place % vocab
+            if value == -torch.inf:
+                continue
+            if why := self._ends(prompt, old[parent], parent, token, left):
+                ended.append((value / scale, [*old[parent], token], why))
+            elif len(chosen) < self.beams:
+                chosen.append((parent, token, value))
         if step == self.count:
             ended += [(value / scale, [*old[parent], token], "count") for parent, token, value in chosen]
             chosen = []
@@ -127,10 +160,47 @@ class _Search:
         hopeless = len(ended) == self.beams and (not chosen or chosen[0][2] / full <= ended[-1][0])
         return [] if hopeless else chosen
 
+    def _allowed(self, prompt: int, left: int) -> Tensor:
+        """Which tokens may follow each text of a prompt (texts, vocab); a stop token where a text may end."""
+        assert self.constraint is not None
+        masks = []
+        for at in self.at[prompt]:
+            mask = self.constraint.allowed(at, left)
+            if self.ends:
+                mask = mask.clone()
+                mask[self.ends] = self.constraint.accepts(at)
+            masks.append(mask)
+        return torch.stack(masks)
+
+    def _after(self, prompt: int, parent: int, token: int) -> Any:
+        assert self.constraint is not None
+        return self.constraint.after(self.at[prompt][parent], token)
+
+    def _ends(self, prompt: int, text: list[int], parent: int, token: int, left: int) -> str:
+        """Why a text ends with this token, or "" where it goes on."""
+        if self.constraint is not None and self.constraint.final(self._after(prompt, parent, token), left):
+            return "constraint"
+        if not self.stops.strings:
+            return ""
+        written = self._text([*text, token])
+        return "stop" if any(string in written for string in self.stops.strings) else ""
+
+    def _text(self, tokens: list[int]) -> bytes:
+        assert self.stops.pieces is not None
+        return b"".join(self.stops.pieces[token] for token in tokens)
+
+    def _shown(self, tokens: list[int]) -> bytes:
+        """The text of a row, cut before a stop string."""
+        tail = Tail(self.stops.strings)
+        return tail.push(self._text(tokens))[0] + tail.rest()
+
     def found(self) -> list[Written]:
         return [
             Written(
-                [tokens for _, tokens, _ in ended], [why for *_, why in ended], scores=[score for score, *_ in ended]
+                [tokens for _, tokens, _ in ended],
+                [why for *_, why in ended],
+                [] if self.stops.pieces is None else [self._shown(tokens) for _, tokens, _ in ended],
+                [score for score, *_ in ended],
             )
             for ended in self.ended
         ]

@@ -11,11 +11,13 @@ from wonderland.models.tokens import check_range, check_sizes
 
 
 def sentences_of(given: Any, vocab: int, name: str) -> list[Tensor]:
-    """Sentences as a list of tensors (n,); a single one may come alone."""
+    """Sentences as a list of tensors (n,), from tensors or lists of whole numbers; a single tensor may come alone."""
     several = [given] if isinstance(given, Tensor) else list(given)
-    for sentence in several:
+    for place, sentence in enumerate(several):
+        if isinstance(sentence, list | tuple) and all(isinstance(word, int) for word in sentence):
+            several[place] = sentence = torch.tensor(sentence, dtype=torch.int64)
         if not isinstance(sentence, Tensor) or sentence.dim() != 1 or sentence.is_floating_point():
-            raise WonderlandError(f"{name} takes sentences as tensors (n,) of whole numbers.")
+            raise WonderlandError(f"{name} takes sentences as tensors (n,) or lists of whole numbers.")
         if len(sentence):
             check_range(sentence.unsqueeze(0), vocab)
     if not any(len(sentence) for sentence in several):

@@ -11,7 +11,8 @@ def perplexity(nats: float | int) -> float:
     >>> round(perplexity(math.log(4)), 12)
     4.0
     """
-    return math.exp(_loss(nats, "perplexity")) if nats < 700 else math.inf
+    loss = _loss(nats, "perplexity")
+    return math.exp(loss) if loss < 700 else math.inf
 
 
 def bits_per_byte(nats: float | int, tokens: int, size: int) -> float:
