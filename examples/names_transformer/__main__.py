@@ -37,7 +37,9 @@ def lab(data: str | None = None, steps: int = STEPS) -> tuple[list[Claim], str, 
     claims = []
     if steps >= STEPS:
         mean = sum(averaged) / len(averaged)
-        claims = [about("mean of the best test losses of averaged weights, makemore's about 1.92", mean, STATED, WITHIN)]
+        claims = [
+            about("mean of the best test losses of averaged weights, makemore's about 1.92", mean, STATED, WITHIN)
+        ]
     picture = lines(curves, title="Loss on 1,000 names", x_label="step", y_label="nats a letter")
     return claims, report, {"loss": picture}
 

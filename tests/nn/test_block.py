@@ -240,7 +240,9 @@ def test_slots_in_one_kernel_are_the_slots_one_by_one(name, monkeypatch):
         for kind in (Attention, MLP):
             real = kind.link
             monkeypatch.setattr(
-                kind, "link", lambda *given, real=real: taken.append(1) or real(*given) if at_once else None  # noqa: B023
+                kind,
+                "link",
+                lambda *given, real=real: taken.append(1) or real(*given) if at_once else None,  # noqa: B023
             )
         y = block(x)
         results.append([y, *torch.autograd.grad(y.sin().sum(), [x, *block.parameters()])])

@@ -30,7 +30,15 @@ def given(dtype, *, b=3, t=23, dim=12, heads=4, d=8, kv=4, bias=False, causal=Tr
     tensors = [None if shape is None else torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
     turning = None if rotary is None else Rotary(d, **rotary).to(dtype).frequencies
     half = rotary is None or rotary.get("layout", "half") == "half"
-    how = {"heads": heads, "kv_heads": kv, "scale": 0.3, "causal": causal, "half": half, "eps": 1e-5, "centred": centred}
+    how = {
+        "heads": heads,
+        "kv_heads": kv,
+        "scale": 0.3,
+        "causal": causal,
+        "half": half,
+        "eps": 1e-5,
+        "centred": centred,
+    }
     return tensors, turning, how
 
 

@@ -15,7 +15,9 @@ def weights(d: int, width: int, bias: bool, dtype: torch.dtype) -> list[torch.Te
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("activation", KINDS)
-@pytest.mark.parametrize(("rows", "d", "width", "bias", "centred"), [((3, 90), 20, 33, True, True), ((64,), 7, 5, False, False)])
+@pytest.mark.parametrize(
+    ("rows", "d", "width", "bias", "centred"), [((3, 90), 20, 33, True, True), ((64,), 7, 5, False, False)]
+)
 def test_the_kernel_is_the_equation(rows, d, width, bias, centred, activation, dtype):
     x = torch.randn(*rows, d, dtype=dtype, requires_grad=True)
     given = [x, *weights(d, width, bias, dtype)]
@@ -32,7 +34,9 @@ def test_any_number_of_threads_gives_the_same(threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        forms = [lambda one=one: (one(*given, eps=1e-5, centred=True, activation="gelu"),) for one in (reference, hidden)]
+        forms = [
+            lambda one=one: (one(*given, eps=1e-5, centred=True, activation="gelu"),) for one in (reference, hidden)
+        ]
         agree(forms, given, 1e-10)
     finally:
         torch.set_num_threads(before)

@@ -216,7 +216,11 @@ class Pointwise(Mixer):
 def untouched(*modules: nn.Module) -> bool:
     """Whether nobody waits to be called when one of these modules is: kernels that go past them would leave them out."""
     return not any(
-        one._forward_hooks or one._forward_pre_hooks or one._backward_hooks or one._backward_pre_hooks or "forward" in vars(one)
+        one._forward_hooks
+        or one._forward_pre_hooks
+        or one._backward_hooks
+        or one._backward_pre_hooks
+        or "forward" in vars(one)
         for one in modules
     ) and not any(getattr(everywhere, name) for name in HOOKS)
 

@@ -141,7 +141,22 @@ def _forward(
 
 @_forward.register_fake
 def _(
-    x, gain, shift, project, project_bias, out, out_bias, table, heads, kv_heads, scale, causal, half, eps, centred, keeps
+    x,
+    gain,
+    shift,
+    project,
+    project_bias,
+    out,
+    out_bias,
+    table,
+    heads,
+    kv_heads,
+    scale,
+    causal,
+    half,
+    eps,
+    centred,
+    keeps,
 ):
     b, t, _ = x.shape
     if not keeps:
@@ -210,9 +225,7 @@ def _differentiate(ctx, dy, *_):
             return reference(*given, table, *ctx.how)
 
         return *native.again(equation, given, dy), *nothing
-    dx, slopes = native.call(
-        _backward, x, gain, shift, project, out, table, fused, said, sums, facts, dy, *ctx.how
-    )
+    dx, slopes = native.call(_backward, x, gain, shift, project, out, table, fused, said, sums, facts, dy, *ctx.how)
     d, wide, step = x.shape[2], project.shape[0], out.shape[1]
     parts = slopes.split((d, d, d * wide, wide, d * step, d))
     found = [part.view(like.shape) if like is not None else None for part, like in zip(parts, given[1:], strict=True)]

@@ -29,7 +29,9 @@ class Walk:
         for bank in banks:
             for place, by in self._signs:
                 bank[place].made_by = by  # pyright: ignore[reportAttributeAccessIssue]
-        written = [[leaf if place < 0 else bank[place] for leaf, place in zip(leaves, places, strict=True)] for bank in banks]
+        written = [
+            [leaf if place < 0 else bank[place] for leaf, place in zip(leaves, places, strict=True)] for bank in banks
+        ]
         # What was read last, what is written next, and what comes after that: tensors and their addresses.
         self._old, self._new, self._spare = ((tensors, address_list(tensors)) for tensors in (leaves, *written))
 

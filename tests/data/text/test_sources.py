@@ -117,7 +117,10 @@ def test_what_is_refused(tmp_path):
     refuses(f"{torn} is not a whole gzip file: it is damaged or cut short.", lambda: documents(torn))
     lines = tmp_path / "a.jsonl"
     lines.write_text('{"text": "a"}\n{"txt": "b"}\n')
-    refuses(f"{lines}: line 2 has no field 'text': name the one that holds the text with the option column. It has 'txt'.", lambda: documents(lines))
+    refuses(
+        f"{lines}: line 2 has no field 'text': name the one that holds the text with the option column. It has 'txt'.",
+        lambda: documents(lines),
+    )
     refuses(f"{lines}: line 1 has no field 'txet'. Did you mean 'text'?", lambda: documents(lines, column="txet"))
     lines.write_text('{"text": 3}\n')
     refuses(f"{lines}: line 1 has no text in 'text', but 3.", lambda: documents(lines))
@@ -128,7 +131,10 @@ def test_what_is_refused(tmp_path):
         documents(lines)
     table = tmp_path / "a.csv"
     table.write_text("a,b\n1,2\n")
-    refuses(f"{table} has no field 'text': name the one that holds the text with the option column. It has 'a', 'b'.", lambda: documents(table))
+    refuses(
+        f"{table} has no field 'text': name the one that holds the text with the option column. It has 'a', 'b'.",
+        lambda: documents(table),
+    )
     parquet = tmp_path / "a.parquet"
     parquet.write_bytes(b"")
     refuses(
