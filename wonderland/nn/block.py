@@ -197,7 +197,7 @@ class Block(Mixer):
                 x = x + self.branch(step(one, index, h), index)
         elif self.placement == "pre":
             parts, index = self.parts(), 0
-            links = self.links(x) if at_once else [None] * len(parts)
+            links: list[Any] = self.links(x) if at_once else [None] * len(parts)
             while index < len(parts):
                 together = list(takewhile(lambda link: link is not None, links[index:]))
                 if together and (y := chained(x, together)) is not None:

@@ -1,5 +1,7 @@
 """Attention as a branch of a residual block: norm, projections and heads over short sequences, in one kernel."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -136,7 +138,9 @@ def _forward(
         fused, said, sums, facts, scale, b, t, dim, max(1, SOME // t), heads, kv_heads, step // heads, causal, eps, centred,
         _turned(table), half, torch.get_num_threads(),
     )  # fmt: skip
-    return (y, fused, said, sums, facts) if keeps else (y, *(x.new_empty(0) for _ in range(4)))
+    if not keeps:
+        fused, said, sums, facts = (x.new_empty(0) for _ in range(4))
+    return y, fused, said, sums, facts
 
 
 @_forward.register_fake
@@ -221,8 +225,8 @@ def _differentiate(ctx, dy, *_):
     nothing = (None,) * (2 + len(ctx.how))
     if native.graphed():
 
-        def equation(*given):
-            return reference(*given, table, *ctx.how)
+        def equation(*given: Any) -> Tensor:
+            return reference(*given, table, *ctx.how)  # pyright: ignore[reportCallIssue]
 
         return *native.again(equation, given, dy), *nothing
     dx, slopes = native.call(_backward, x, gain, shift, project, out, table, fused, said, sums, facts, dy, *ctx.how)

@@ -4,6 +4,7 @@
 #include "lanes.h"
 #include <atomic>
 #include <sched.h>
+#include <type_traits>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -85,22 +86,22 @@ template <class T, int C, int R, class Done> INLINE void block(const T *w, int n
       // The smaller side stays in registers; the other passes through one.
       if constexpr (R < C) {
         V<T> x[R];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int r = 0; r < R; r++) x[r] = spread<T>(in[r][k + u]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int c = 0; c < C; c++) {
           V<T> weight = load(w + ((k + u) * C + c) * L<T>);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
           for (int r = 0; r < R; r++) acc[u][r][c] += x[r] * weight;
         }
       } else {
         V<T> weight[C];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int c = 0; c < C; c++) weight[c] = load(w + ((k + u) * C + c) * L<T>);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int r = 0; r < R; r++) {
           V<T> x = spread<T>(in[r][k + u]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
           for (int c = 0; c < C; c++) acc[u][r][c] += x * weight[c];
         }
       }
@@ -108,9 +109,9 @@ template <class T, int C, int R, class Done> INLINE void block(const T *w, int n
   for (; k < n; k++)
     for (int r = 0; r < R; r++)
       for (int c = 0; c < C; c++) acc[0][r][c] += in[r][k] * load(w + (k * C + c) * L<T>);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < R; r++) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int c = 0; c < C; c++)
 #pragma GCC unroll 8
       for (int u = 1; u < U; u++) acc[0][r][c] += acc[u][r][c];
@@ -120,14 +121,23 @@ template <class T, int C, int R, class Done> INLINE void block(const T *w, int n
 
 template <class T, int C, class Done>
 INLINE void panel(const T *w, int n, const T *const *in, int rows, Done &&done) {
-  constexpr int most = C == 4 ? 3 : 4; // what the registers of AVX2 hold
+  constexpr int most = BYTES == 64 ? (C == 4 ? 6 : 8) : C == 4 ? 3 : 4; // what the registers hold
   for (int r = 0; r < rows;) {
-    int left = rows - r, take = left < most ? left : (left == most + 1 ? most - 1 : most);
+    int left = rows - r, take = left <= most ? left : left < 2 * most ? (left + 1) / 2 : most;
     auto each = [&](int i, V<T> *acc) { done(r + i, acc); };
-    if (take == 1) block<T, C, 1>(w, n, in + r, each);
-    else if (take == 2) block<T, C, 2>(w, n, in + r, each);
-    else if (take == 3) block<T, C, 3>(w, n, in + r, each);
-    else if constexpr (most == 4) block<T, C, 4>(w, n, in + r, each);
+    auto some = [&](auto count) {
+      if constexpr (decltype(count)::value <= most) block<T, C, decltype(count)::value>(w, n, in + r, each);
+    };
+    switch (take) {
+    case 1: some(std::integral_constant<int, 1>{}); break;
+    case 2: some(std::integral_constant<int, 2>{}); break;
+    case 3: some(std::integral_constant<int, 3>{}); break;
+    case 4: some(std::integral_constant<int, 4>{}); break;
+    case 5: some(std::integral_constant<int, 5>{}); break;
+    case 6: some(std::integral_constant<int, 6>{}); break;
+    case 7: some(std::integral_constant<int, 7>{}); break;
+    default: some(std::integral_constant<int, 8>{});
+    }
     r += take;
   }
 }
