@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from tests.ops.compare import PRECISION, agree
 from wonderland.ops import native
@@ -24,6 +25,21 @@ def test_the_kernel_is_the_equation(rows, d, width, bias, centred, activation, d
     assert usable(*given)
     how = {"eps": 1e-5, "centred": centred, "activation": activation}
     forms = [lambda one=one: (one(*given, **how),) for one in (reference, hidden)]
+    agree(forms, [tensor for tensor in given if tensor is not None], 10 * PRECISION[dtype])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("bias", [True, False])
+def test_without_a_gain_there_is_neither_norm_nor_sum(bias, dtype):
+    x = torch.randn(5, 40, 6, dtype=dtype, requires_grad=True)
+    _, _, inward, first, outward, second = weights(6, 9, bias, dtype)
+    given = [x, None, None, inward, first, outward, second]
+
+    def layers():
+        return (F.linear(F.relu(F.linear(x, inward, first)).square(), outward, second),)
+
+    how = {"eps": 0.0, "activation": "squared_relu"}
+    forms = [layers, lambda: (hidden(*given, **how),), lambda: (reference(*given, centred=True, **how),)]
     agree(forms, [tensor for tensor in given if tensor is not None], 10 * PRECISION[dtype])
 
 

@@ -47,10 +47,16 @@ class MLP(Pointwise):
         self.outward = nn.Linear(width, dim, bias=bias)
 
     def apply_to(self, x: Tensor) -> Tensor:
-        hidden = self.activation(self.inward(x))
+        drops = self.training and self.dropout
+        if (
+            not drops
+            and (y := at_once(x, self.inward, self.outward, getattr(self.activation, "__name__", ""))) is not None
+        ):
+            return y
+        h = self.activation(self.inward(x))
         if self.dropout:
-            hidden = F.dropout(hidden, self.dropout, self.training)
-        return self.outward(hidden)
+            h = F.dropout(h, self.dropout, self.training)
+        return self.outward(h)
 
     def link(self, x: Tensor, norm: Any) -> Link | None:
         # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
@@ -75,6 +81,16 @@ class MLP(Pointwise):
         sizes = outward.shape[1], steps.ACTIVATIONS.index(name), 0
         program.add(steps.HIDDEN, sizes, (inward, biases[0], outward, biases[1]))
         return True
+
+
+def at_once(x: Tensor, inward: nn.Module, outward: nn.Module, activation: str) -> Tensor | None:
+    """A linear layer, an activation by its name and another linear layer in one kernel; None where there is none for them."""
+    if type(inward) is not nn.Linear or type(outward) is not nn.Linear or activation not in hidden.KINDS:
+        return None
+    weights = (None, None, inward.weight, inward.bias, outward.weight, outward.bias)
+    if not hidden.usable(x, *weights) or not untouched(inward, outward):
+        return None
+    return hidden.hidden(x, *weights, eps=0.0, activation=activation)
 
 
 def width_of(hidden: int | None, default: float | int, name: str) -> int:

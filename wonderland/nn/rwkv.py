@@ -10,26 +10,16 @@ from wonderland.core import WonderlandError, part
 from wonderland.nn.arguments import at_least_one
 from wonderland.nn.load import load_published
 from wonderland.nn.mixer import Mixer, lengths
+from wonderland.nn.mlp import at_once
 from wonderland.nn.past import latest
 from wonderland.nn.state import Layout, Slot, State
 from wonderland.ops import steps
+from wonderland.ops.blend import blend
 from wonderland.ops.squared_relu import squared_relu
 from wonderland.ops.wkv import EMPTY, wkv
 
 
-def shifted(x: Tensor, last: Tensor | None) -> Tensor:
-    """Each token's predecessor; `last` (b, 1, dim) stands before the first, or 0."""
-    before = torch.zeros_like(x[:, :1]) if last is None else last
-    return before if x.shape[1] == 1 else torch.cat([before, x[:, :-1]], 1)
-
-
-def blended(x: Tensor, before: Tensor, *shares: Tensor) -> list[Tensor]:
-    """Tokens mixed with their predecessors, once for each vector of shares; what they differ by is computed once."""
-    change = x - before
-    return [torch.addcmul(before, change, share) for share in shares]
-
-
-def _blend(dim: int) -> nn.Parameter:
+def _shares(dim: int) -> nn.Parameter:
     return nn.Parameter(torch.linspace(0, 1, dim))
 
 
@@ -63,7 +53,7 @@ class RWKVChannel(Mixer):
         at_least_one("RWKVChannel", hidden=hidden)
         self.dim = dim
         hidden = expand * dim if hidden is None else hidden
-        self.mix_key, self.mix_receptance = _blend(dim), _blend(dim)
+        self.mix_key, self.mix_receptance = _shares(dim), _shares(dim)
         self.key = nn.Linear(dim, hidden, bias=False)
         self.value = nn.Linear(hidden, dim, bias=False)
         self.receptance = nn.Linear(dim, dim, bias=False)
@@ -82,10 +72,11 @@ class RWKVChannel(Mixer):
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         last = None if state is None else state[0]
-        for_key, for_receptance = blended(x, shifted(x, last), self.mix_key, self.mix_receptance)
-        hidden = squared_relu(self.key(for_key))
-        gate = torch.sigmoid(self.receptance(for_receptance))
-        y = gate * self.value(hidden)
+        for_key, for_receptance = blend(x, last, self.mix_key, self.mix_receptance)
+        found = at_once(for_key, self.key, self.value, "squared_relu")
+        if found is None:
+            found = self.value(squared_relu(self.key(for_key)))
+        y = torch.sigmoid(self.receptance(for_receptance)) * found
         return y, (latest(x, last, mask, 1),)
 
     def plan_own(self, program: steps.Program) -> bool:
@@ -136,7 +127,7 @@ class RWKV(Mixer):
                 f"RWKV cannot be built with dim={dim}, count={count!r}: dim is at least 1, count is 'paper' or 'book'."
             )
         self.dim, self.count, self.inner = dim, count, dim if inner is None else inner
-        self.mix_key, self.mix_value, self.mix_receptance = _blend(dim), _blend(dim), _blend(dim)
+        self.mix_key, self.mix_value, self.mix_receptance = _shares(dim), _shares(dim), _shares(dim)
         inner = self.inner
         self.key, self.value = nn.Linear(dim, inner, bias=False), nn.Linear(dim, inner, bias=False)
         self.receptance, self.output = nn.Linear(dim, inner, bias=False), nn.Linear(inner, dim, bias=False)
@@ -160,7 +151,7 @@ class RWKV(Mixer):
         last, average = (None, None) if state is None else (state[0], state[1:])
         real = None if mask is None else lengths(mask)
         shares = self.mix_receptance, self.mix_key, self.mix_value
-        for_receptance, for_key, for_value = blended(x, shifted(x, last), *shares)
+        for_receptance, for_key, for_value = blend(x, last, *shares)
         r, k, v = self.receptance(for_receptance), self.key(for_key), self.value(for_value)
         decay = -torch.exp(self.decay)
         bonus = self.bonus if self.count == "paper" else self.bonus - decay

@@ -35,7 +35,7 @@ def link(weights: Weights, *, eps: float, centred: bool = True, activation: str 
 
 def hidden(
     x: Float[Tensor, "*rows d"],
-    gain: Float[Tensor, " d"],
+    gain: Float[Tensor, " d"] | None,
     shift: Float[Tensor, " d"] | None,
     inward: Float[Tensor, "h d"],
     inward_bias: Float[Tensor, " h"] | None,
@@ -50,7 +50,8 @@ def hidden(
 
     .. math:: y = x + W_2\, \phi(W_1\, \mathrm{norm}(x) + b_1) + b_2
 
-    The norm is that of layers, or without `centred` that of mean squares. The hidden layer before its activation is kept for
+    The norm is that of layers, or without `centred` that of mean squares; without a gain there is neither norm nor sum, and
+    y is the hidden layer's answer alone. The hidden layer before its activation is kept for
     the backward pass, the rest made anew. Each thread takes its rows through all of it and calls torch's matrix product on
     them, so that what one part leaves in a core's cache the next one finds there.
     Book: Alice 10.3.1; D2L 11.7.
@@ -67,8 +68,10 @@ def hidden(
 
 def reference(x, gain, shift, inward, inward_bias, outward, outward_bias, *, eps, centred, activation) -> Tensor:
     """The equation."""
-    off = x - x.mean(-1, keepdim=True) if centred else x
-    normed = off * torch.rsqrt(off.square().mean(-1, keepdim=True) + eps) * gain
+    normed = x
+    if gain is not None:
+        off = x - x.mean(-1, keepdim=True) if centred else x
+        normed = off * torch.rsqrt(off.square().mean(-1, keepdim=True) + eps) * gain
     h = F.linear(normed if shift is None else normed + shift, inward, inward_bias)
     kinds = {
         "identity": lambda h: h,
@@ -80,13 +83,14 @@ def reference(x, gain, shift, inward, inward_bias, outward, outward_bias, *, eps
         "gelu": gelu,
         "gelu_tanh": lambda h: gelu(h, tanh=True),
     }
-    return x + F.linear(kinds[activation](h), outward, outward_bias)
+    y = F.linear(kinds[activation](h), outward, outward_bias)
+    return y if gain is None else x + y
 
 
 @torch.library.custom_op("wonderland::hidden", mutates_args=(), device_types="cpu")
 def _forward(
     x: Tensor,
-    gain: Tensor,
+    gain: Tensor | None,
     shift: Tensor | None,
     inward: Tensor,
     inward_bias: Tensor | None,
@@ -118,7 +122,7 @@ def _(x, gain, shift, inward, inward_bias, outward, outward_bias, eps, centred, 
 @torch.library.custom_op("wonderland::hidden_backward", mutates_args=(), device_types="cpu")
 def _backward(
     x: Tensor,
-    gain: Tensor,
+    gain: Tensor | None,
     shift: Tensor | None,
     inward: Tensor,
     outward: Tensor,

@@ -1,5 +1,6 @@
-// A branch of a residual block in one pass: y = x + W2 f(W1 norm(x) + b1) + b2. Each thread takes its rows through all of it,
-// some at a time, so that the hidden layer stays in its cache.
+// A branch of a residual block in one pass: y = x + W2 f(W1 norm(x) + b1) + b2; without a gain there is neither norm nor sum,
+// y = W2 f(W1 x + b1) + b2. Each thread takes its rows through all of it, some at a time, so that the hidden layer stays in
+// its cache.
 #include "gemm.h"
 #include "norms.h"
 
@@ -98,12 +99,14 @@ void forward(const T *x, const T *gain, const T *shift, const T *inward, const T
       for (long row = 0; row < rows; row++) {
         const T *from = x + (at + row) * s.d;
         T *fact = facts + 2 * (at + row), *to = y + (at + row) * s.d;
-        measure<T, CENTRED>(from, s.eps, fact[0], fact[1], s.d);
-        scaled(from, gain, shift, fact[0], fact[1], normed + row * s.d, s.d);
-        for (long c = 0; c < s.d; c++) to[c] = from[c] + (outward_bias ? outward_bias[c] : T(0));
+        if (gain) {
+          measure<T, CENTRED>(from, s.eps, fact[0], fact[1], s.d);
+          scaled(from, gain, shift, fact[0], fact[1], normed + row * s.d, s.d);
+        }
+        for (long c = 0; c < s.d; c++) to[c] = (gain ? from[c] : T(0)) + (outward_bias ? outward_bias[c] : T(0));
       }
       T *u = kept ? kept + at * s.width : spare;
-      matmul(s.gemm, normed, false, inward, true, T(0), u, rows, s.width, s.d);
+      matmul(s.gemm, gain ? normed : x + at * s.d, false, inward, true, T(0), u, rows, s.width, s.d);
       with_kind(kind, [&](auto one) { forward_rows<T, decltype(one)::value>(u, inward_bias, a, rows, s.width); });
       matmul(s.gemm, a, false, outward, true, T(1), y + at * s.d, rows, s.d, s.width);
     }
@@ -139,15 +142,15 @@ void backward(const T *x, const T *gain, const T *shift, const T *inward, const 
       matmul(s.gemm, slope, true, a, false, more, second, s.d, s.width, rows);
       for (long row = 0; row < rows; row++) {
         const T *fact = facts + 2 * (at + row);
-        scaled(x + (at + row) * s.d, gain, shift, fact[0], fact[1], normed + row * s.d, s.d);
+        if (gain) scaled(x + (at + row) * s.d, gain, shift, fact[0], fact[1], normed + row * s.d, s.d);
         for (long c = 0; c < s.d; c += W) {
           int m = (int)std::min<long>(W, s.d - c);
           put(second_bias + c, get(second_bias + c, m) + get(slope + row * s.d + c, m), m);
         }
       }
-      matmul(s.gemm, da, true, normed, false, more, first, s.width, s.d, rows);
-      matmul(s.gemm, da, false, inward, false, T(0), pulled, rows, s.d, s.width);
-      for (long row = 0; row < rows; row++) {
+      matmul(s.gemm, da, true, gain ? normed : x + at * s.d, false, more, first, s.width, s.d, rows);
+      matmul(s.gemm, da, false, inward, false, T(0), gain ? pulled : dx + at * s.d, rows, s.d, s.width);
+      for (long row = 0; gain && row < rows; row++) {
         const T *fact = facts + 2 * (at + row);
         unscaled<T, CENTRED>(x + (at + row) * s.d, gain, fact[0], fact[1], pulled + row * s.d, slope + row * s.d,
                              dx + (at + row) * s.d, gains, shifts, s.d);
