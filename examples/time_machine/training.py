@@ -8,8 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from wonderland import optim
 from wonderland.core import WonderlandError
 from wonderland.models import RNNLM
+from wonderland.nn.initialise import orthogonal, xavier
 
 WINDOW, BATCH, TRAIN, TEST = 32, 1024, 10_000, 5_000
 
@@ -44,10 +46,23 @@ def windows(text: str) -> Windows:
     return Windows(cut[:TRAIN], cut[TRAIN : TRAIN + TEST], len(numbers))
 
 
-def begun(cell: str, depth: int, vocab: int, size: int = 32) -> RNNLM:
-    """A model that begins as D2L's, whose layers are torch's: their two biases, both drawn, are one here, their sum."""
+def begun(cell: str, depth: int, vocab: int, size: int = 32, *, turning: bool = False) -> RNNLM:
+    """A model that begins as D2L's, whose layers are torch's: their two biases, both drawn, are one here, their sum.
+
+    With `turning`, each gate's map of the state begins orthogonal, that of the input as Glorot has it, and biases are 0.
+    """
     kinds = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
-    return RNNLM(vocab, size, cell=cell, depth=depth).load_torch(kinds[cell](vocab, size, num_layers=depth))
+    model = RNNLM(vocab, size, cell=cell, depth=depth).load_torch(kinds[cell](vocab, size, num_layers=depth))
+    for name, weight in model.named_parameters() if turning else ():
+        if name.endswith("weight_state"):
+            for gate in weight.detach().split(size):
+                orthogonal(gate)
+        elif name.endswith("weight_input"):
+            for gate in weight.detach().split(size):
+                xavier(gate, uniform=True)
+        elif ".mixer.bias" in name:
+            weight.detach().zero_()
+    return model
 
 
 def twice(model: RNNLM) -> list[tuple[Tensor, Tensor]]:
@@ -74,20 +89,23 @@ def update(weights: list[tuple[Tensor, Tensor]], rate: float, longest: float = 1
         weight.grad = None
 
 
-def train(data: Windows, *, cell: str, depth: int, rate: float, epochs: int, seed: int):
-    """A trained model, and (epoch, perplexity on the test windows)."""
+def train(data: Windows, *, cell: str, depth: int, rate: float, epochs: int, seed: int, turning: bool = False):
+    """The mean of the weights over the last tenth of the steps, its perplexity, and (epoch, perplexity) of the weights."""
     torch.manual_seed(seed)
-    model = begun(cell, depth, data.vocab)
-    weights = twice(model)
-    curve = []
+    model = begun(cell, depth, data.vocab, turning=turning)
+    weights, curve = twice(model), []
+    steps = epochs * -(-len(data.train) // BATCH)
+    average = optim.SWA(model, start=steps - max(1, steps // 10))
     for epoch in range(epochs):
         for rows in torch.randperm(len(data.train)).split(BATCH):
             _loss(model, data.train[rows]).backward()
             update(weights, rate)
+            average.update(model)
         if (epoch + 1) % 5 == 0 or epoch + 1 == epochs:
             curve.append((epoch + 1, perplexity(model, data.test)))
-    print(f"{depth} x {cell}, seed {seed}: {curve[-1][1]:.3f}", flush=True)
-    return model, curve
+    mean = perplexity(average.module, data.test)
+    print(f"{depth} x {cell}, seed {seed}: {curve[-1][1]:.3f}, mean of weights {mean:.3f}", flush=True)
+    return average.module, mean, curve
 
 
 @torch.no_grad()
