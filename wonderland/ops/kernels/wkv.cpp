@@ -9,6 +9,7 @@
 namespace {
 
 constexpr long SEGMENT = 16, CHUNK = 64;
+constexpr int SIDE = 2; // vectors of channels
 
 // e^(x - max) and e^(y - max): one of them is 1, so one exponential does for both.
 template <class T> struct Pair {
@@ -47,24 +48,38 @@ void forward(const T *k, const T *v, const T *decay, const T *bonus, const T *su
       }
       for (long segment = 0; segment < segments; segment++) {
         long i0 = segment * SEGMENT, i1 = std::min(t, i0 + SEGMENT), i2 = std::max(i0, std::min(i1, real));
-        for (long c = begin, n = 0; c < end; c += W, n++) {
-          int m = (int)std::min<long>(W, end - c);
-          V<T> w = get(decay + c, m), u = get(bonus + c, m);
-          Sums<T> s = states[n];
-          if (saved) {
-            T *at = saved + (row * segments + segment) * 3 * d + c;
-            put(at, s.a, m), put(at + d, s.b, m), put(at + 2 * d, s.o, m);
+        // Each step waits for the one before it, so several vectors of channels go side by side.
+        auto side_by_side = [&](auto many, long c, long n) {
+          constexpr int N = decltype(many)::value;
+          int m = N > 1 ? W : (int)std::min<long>(W, end - c);
+          V<T> w[N], u[N];
+          Sums<T> s[N];
+#pragma GCC unroll 4
+          for (int j = 0; j < N; j++) {
+            w[j] = get(decay + c + j * W, m), u[j] = get(bonus + c + j * W, m), s[j] = states[n + j];
+            if (saved) {
+              T *at = saved + (row * segments + segment) * 3 * d + c + j * W;
+              put(at, s[j].a, m), put(at + d, s[j].b, m), put(at + 2 * d, s[j].o, m);
+            }
           }
-          for (long i = i0; i < i2; i++) {
-            long at = (row * t + i) * d + c;
-            V<T> ki = get(k + at, m), vi = get(v + at, m);
-            Pair<T> e = balance<T>(s.o, ki + u);
-            put(y + at, (e.x * s.a + e.y * vi) / (e.x * s.b + e.y), m);
-            s = advance<T>(s, w, ki, vi);
+          for (long i = i0; i < i2; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < N; j++) {
+              long at = (row * t + i) * d + c + j * W;
+              V<T> ki = get(k + at, m), vi = get(v + at, m);
+              Pair<T> e = balance<T>(s[j].o, ki + u[j]);
+              put(y + at, (e.x * s[j].a + e.y * vi) * reciprocal<T>(e.x * s[j].b + e.y), m);
+              s[j] = advance<T>(s[j], w[j], ki, vi);
+            }
+#pragma GCC unroll 4
+          for (int j = 0; j < N; j++) {
+            for (long i = i2; i < i1; i++) put(y + (row * t + i) * d + c + j * W, V<T>{}, m);
+            states[n + j] = s[j];
           }
-          for (long i = i2; i < i1; i++) put(y + (row * t + i) * d + c, V<T>{}, m);
-          states[n] = s;
-        }
+        };
+        long c = begin, n = 0;
+        for (; c + SIDE * W <= end; c += SIDE * W, n += SIDE) side_by_side(std::integral_constant<int, SIDE>{}, c, n);
+        for (; c < end; c += W, n++) side_by_side(std::integral_constant<int, 1>{}, c, n);
       }
       for (long c = begin, n = 0; c < end; c += W, n++) {
         int m = (int)std::min<long>(W, end - c);
