@@ -15,6 +15,7 @@ from wonderland.nn.cross_mixer import CrossMixer, check_same_rows
 from wonderland.nn.mixer import Mixer, Pointwise, hide
 from wonderland.nn.mlp import chance
 from wonderland.nn.norm import LayerNorm
+from wonderland.nn.quarantine import quarantine, release
 from wonderland.nn.state import Layout, State
 from wonderland.ops import steps
 from wonderland.ops.chain import Link, chain
@@ -200,8 +201,8 @@ class Block(Mixer):
             links: list[Any] = self.links(x) if at_once else [None] * len(parts)
             while index < len(parts):
                 together = list(takewhile(lambda link: link is not None, links[index:]))
-                if together and (y := chained(x, together)) is not None:
-                    x, index = y, index + len(together)
+                if together:
+                    x, index = chained(x, together), index + len(together)
                 else:
                     x = x + self.branch(step(parts[index], index, self.norms[index].among(x, mask)), index)
                     index += 1
@@ -231,12 +232,14 @@ class Block(Mixer):
         return y
 
 
-def chained(x: Tensor, links: list[Link]) -> Tensor | None:
-    """The stream after a chain; None where a broken token has to be kept from those that do not see it."""
+def chained(x: Tensor, links: list[Link]) -> Tensor:
+    """The stream after a chain; a broken token is kept from those that do not see it."""
     y = chain(x, links)
     # The last position sees all of its row, so a broken token anywhere shows there.
-    mixed = any(link.mixes for link in links)
-    return None if mixed and not math.isfinite(y.detach()[:, -1].sum().item()) else y
+    if not any(link.mixes for link in links) or math.isfinite(y.detach()[:, -1].sum().item()):
+        return y
+    whole, broken = quarantine(x)
+    return y if broken is None else release(chain(whole, links), broken)
 
 
 class Scales(nn.ParameterList):
