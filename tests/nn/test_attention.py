@@ -517,3 +517,13 @@ def test_a_module_of_torch_becomes_a_mixer(causal, bias):
 def test_what_is_not_self_attention_is_refused(module, message):
     with pytest.raises(WonderlandError, match=re.escape(message)):
         Attention.from_torch(module)
+
+
+@pytest.mark.parametrize("scale", [-80.0, 0.0, 80.0])
+def test_large_scales_of_either_sign_do_not_overflow(scale):
+    mixer, x = Attention(8, heads=2, scale=scale), 10 * torch.randn(2, 9, 8)
+    q, k, v = (part.view(2, 9, 2, 4).transpose(1, 2) for part in mixer.project(x).split(8, -1))
+    later = torch.ones(9, 9, dtype=torch.bool).triu(1)
+    weights = (q @ k.transpose(-1, -2) * scale).masked_fill(later, -torch.inf).softmax(-1)
+    expected = mixer.out((weights @ v).transpose(1, 2).flatten(2))
+    assert torch.allclose(mixer(x), expected, rtol=1e-3, atol=1e-3)
