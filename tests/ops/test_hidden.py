@@ -101,6 +101,12 @@ def test_few_rows_other_types_and_onlookers_go_without(monkeypatch):
         assert not usable(torch.zeros(64, 4), *given)
     with torch.autocast("cpu"):
         assert not usable(torch.zeros(64, 4), *given)
+    big, before = torch.empty(1).expand(4096, 4096), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert not usable(torch.zeros(64, 4), *given, big, big)
+    finally:
+        torch.set_num_threads(before)
     monkeypatch.setattr(native, "gemm", lambda dtype: 0)
     assert not usable(torch.zeros(64, 4), *given)
     assert hidden(torch.zeros(64, 4), *given, eps=1.0).abs().max() == 0

@@ -12,6 +12,7 @@ from wonderland.ops.gelu import reference as gelu
 KINDS = ("identity", "relu", "squared_relu", "sigmoid", "silu", "tanh", "gelu", "gelu_tanh")
 SOME = 128  # rows at a time: their hidden layer stays in a core's cache
 FEWEST = 64  # rows below which nothing is gained
+ROOM = 1 << 26  # bytes that the slopes of weights may take, which each further thread sums for itself
 Weights = tuple[Tensor | None, ...]
 
 
@@ -20,6 +21,8 @@ def usable(x: Tensor, *weights: Tensor | None) -> bool:
     return (
         x.dtype in (torch.float32, torch.float64)
         and x.numel() >= FEWEST * x.shape[-1]
+        and x.element_size() * (torch.get_num_threads() - 1) * sum([w.numel() for w in weights if w is not None])
+        <= ROOM
         and native.unheard(x, *weights)
         and not torch.is_autocast_enabled("cpu")
         and not native.imagined()
