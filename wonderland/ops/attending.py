@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wonderland.ops import native
 from wonderland.ops.chain import Link
-from wonderland.ops.hidden import SOME, Weights, solid
+from wonderland.ops.hidden import SOME, Weights
 from wonderland.ops.hidden import usable as takes
 from wonderland.ops.short_attention import LONGEST
 from wonderland.ops.short_attention import reference as short
@@ -134,7 +134,7 @@ def _forward(
     y, fused, said = torch.empty(x.shape, dtype=x.dtype), x.new_empty(b, t, wide), x.new_empty(b, t, step)
     sums, facts = x.new_empty(b, heads, t, 2), x.new_empty(b, t, 2)
     native.function("attending", "forward", x.dtype)(
-        native.gemm(x.dtype), x.contiguous(), *solid(gain, shift, project, project_bias, out, out_bias, table), y,
+        native.gemm(x.dtype), x.contiguous(), *native.solid(gain, shift, project, project_bias, out, out_bias, table), y,
         fused, said, sums, facts, scale, b, t, dim, max(1, SOME // t), heads, kv_heads, step // heads, causal, eps, centred,
         _turned(table), half, torch.get_num_threads(),
     )  # fmt: skip
@@ -193,7 +193,7 @@ def _backward(
     (b, t, dim), step, threads = x.shape, out.shape[1], torch.get_num_threads()
     dx, slopes = torch.empty(x.shape, dtype=x.dtype), x.new_empty(_slopes(project, out))
     native.function("attending", "backward", x.dtype)(
-        native.gemm(x.dtype), x.contiguous(), *solid(gain, shift, project, out, table), fused, said, sums, facts,
+        native.gemm(x.dtype), x.contiguous(), *native.solid(gain, shift, project, out, table), fused, said, sums, facts,
         dy.contiguous(), dx, slopes, scale, b, t, dim, max(1, SOME // t), heads, kv_heads, step // heads, causal, eps, centred,
         _turned(table), half, threads,
     )  # fmt: skip

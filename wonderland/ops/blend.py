@@ -49,7 +49,7 @@ def _forward(
     a, e = torch.empty(x.shape, dtype=x.dtype), torch.empty(x.shape, dtype=x.dtype)
     o = x.new_empty(0) if three is None else torch.empty(x.shape, dtype=x.dtype)
     native.function("blend", "forward", x.dtype)(
-        x.contiguous(), *_solid(last, one, two, three), a, e, None if three is None else o, b, t, d,
+        x.contiguous(), *native.solid(last, one, two, three), a, e, None if three is None else o, b, t, d,
         torch.get_num_threads(),
     )  # fmt: skip
     return a, e, o
@@ -76,7 +76,7 @@ def _backward(
     dx, dlast = torch.empty(x.shape, dtype=x.dtype), x.new_empty(b if last is not None else 0, 1, d)
     dshares = x.new_empty(b * -(-t // STRETCH), 3, d)
     native.function("blend", "backward", x.dtype)(
-        x.contiguous(), *_solid(last, one, two, three, da, de), None if three is None else do.contiguous(), dx,
+        x.contiguous(), *native.solid(last, one, two, three, da, de), None if three is None else do.contiguous(), dx,
         None if last is None else dlast, dshares, b, t, d, torch.get_num_threads(),
     )  # fmt: skip
     return dx, dlast, dshares.sum(0)
@@ -86,10 +86,6 @@ def _backward(
 def _(x, last, one, two, three, da, de, do):
     dlast = x.new_empty(x.shape[0] if last is not None else 0, 1, x.shape[2])
     return torch.empty(x.shape, dtype=x.dtype, device=x.device), dlast, x.new_empty(3, x.shape[2])
-
-
-def _solid(*tensors: Tensor | None) -> list[Tensor | None]:
-    return [None if tensor is None else tensor.contiguous() for tensor in tensors]
 
 
 def _remember(ctx, inputs, output):

@@ -109,7 +109,7 @@ def _forward(
     y, facts = torch.empty(x.shape, dtype=x.dtype), x.new_empty(rows, 2)
     kept = x.new_empty(rows if keeps else 0, width)
     native.function("hidden", "forward", x.dtype)(
-        native.gemm(x.dtype), x.contiguous(), *solid(gain, shift, inward, inward_bias, outward, outward_bias), y,
+        native.gemm(x.dtype), x.contiguous(), *native.solid(gain, shift, inward, inward_bias, outward, outward_bias), y,
         kept if keeps else None, facts, rows, d, width, min(SOME, rows), eps, centred, kind, torch.get_num_threads(),
     )  # fmt: skip
     return y, kept, facts
@@ -141,7 +141,7 @@ def _backward(
     total = 2 * d * width + 3 * d + width
     dx, slopes = torch.empty(x.shape, dtype=x.dtype), x.new_empty(total)
     native.function("hidden", "backward", x.dtype)(
-        native.gemm(x.dtype), x.contiguous(), *solid(gain, shift, inward, outward), kept, facts, dy.contiguous(), dx,
+        native.gemm(x.dtype), x.contiguous(), *native.solid(gain, shift, inward, outward), kept, facts, dy.contiguous(), dx,
         slopes, rows, d, width, min(SOME, rows), eps, centred, kind, threads,
     )  # fmt: skip
     return dx, slopes
@@ -151,11 +151,6 @@ def _backward(
 def _(x, gain, shift, inward, outward, kept, facts, dy, eps, centred, kind):
     width, d = inward.shape
     return torch.empty(x.shape, dtype=x.dtype, device=x.device), x.new_empty(2 * d * width + 3 * d + width)
-
-
-def solid(*weights: Tensor | None) -> list[Tensor | None]:
-    """Weights as they lie in memory for kernels."""
-    return [None if weight is None else weight.contiguous() for weight in weights]
 
 
 def _remember(ctx, inputs, output):

@@ -258,6 +258,11 @@ def _first(op: Any) -> Any:
     return First
 
 
+def solid(*tensors: Tensor | None) -> list[Tensor | None]:
+    """Tensors whose numbers lie side by side, copied only if they do not."""
+    return [None if tensor is None else tensor.contiguous() for tensor in tensors]
+
+
 def lined(x: Tensor) -> Tensor:
     """A tensor (b, t, d) whose rows follow each other at one distance, copied only if they do not."""
     if x.stride(2) == 1 and (x.shape[0] == 1 or x.stride(0) == x.shape[1] * x.stride(1)):

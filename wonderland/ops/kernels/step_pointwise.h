@@ -4,48 +4,33 @@
 #include <cmath>
 #include <vector>
 
+#include "activations.h"
+#include "norms.h"
 #include "products.h"
 
 namespace {
 
 template <class T> void layer_norm(const T *x, const T *gain, const T *shift, double eps, T *y, long d) {
-  constexpr int W = Lanes<T>::count;
-  V<T> total{}, square{};
-  T mean = 0, rest = 0;
-  long whole = d - d % W;
-  for (long c = 0; c < whole; c += W) total += load(x + c);
-  for (long c = whole; c < d; c++) mean += x[c];
-  mean = (mean + sum<T>(total)) / T(d);
-  for (long c = 0; c < whole; c += W) {
-    V<T> off = load(x + c) - mean;
-    square += off * off;
-  }
-  for (long c = whole; c < d; c++) rest += (x[c] - mean) * (x[c] - mean);
-  T scale = T(1) / std::sqrt((rest + sum<T>(square)) / T(d) + T(eps));
-  for (long c = 0; c < d; c++) y[c] = (x[c] - mean) * scale * gain[c] + (shift ? shift[c] : T(0));
+  T mean, scale;
+  measure<T, true>(x, eps, mean, scale, d);
+  scaled(x, gain, shift, mean, scale, y, d);
 }
 
 template <class T> void rms_norm(const T *x, const T *gain, double eps, T *y, long d) {
-  T scale = T(1) / std::sqrt(dot(x, x, d) / T(d) + T(eps));
-  for (long c = 0; c < d; c++) y[c] = x[c] * scale * gain[c];
+  T mean, scale;
+  measure<T, false>(x, eps, mean, scale, d);
+  scaled(x, gain, (const T *)nullptr, mean, scale, y, d);
 }
 
-enum Activation { IDENTITY, RELU, SQUARED_RELU, SIGMOID, SILU, TANH, GELU, GELU_TANH };
-
-template <class T> void activate(T *x, long n, long kind) {
+template <class T> void activated(T *x, long n, long kind) {
   constexpr int W = Lanes<T>::count;
-  for (long c = 0; c < n; c += W) {
-    int m = (int)std::min<long>(W, n - c);
-    V<T> v = get(x + c, m), zero{};
-    if (kind == RELU || kind == SQUARED_RELU) v = v < zero ? zero : v; // what is no number stays so
-    if (kind == SQUARED_RELU) v = v * v;
-    if (kind == SIGMOID) v = vsigmoid<T>(v);
-    if (kind == SILU) v = v * vsigmoid<T>(v);
-    if (kind == TANH) v = vtanh<T>(v);
-    if (kind == GELU_TANH) v = v * vsigmoid<T>(T(1.5957691216057308) * (v + T(0.044715) * v * v * v));
-    if (kind == GELU) v = v * vnormal(v, zero);
-    put(x + c, v, m);
-  }
+  with_kind(kind, [&](auto one) {
+    for (long c = 0; c < n; c += W) {
+      int m = (int)std::min<long>(W, n - c);
+      V<T> slope;
+      put(x + c, activate<T, decltype(one)::value>(get(x + c, m), slope), m);
+    }
+  });
 }
 
 // A hidden layer, or a gated one: the gate's rows come first.
@@ -57,7 +42,7 @@ void hidden(const T *x, const T *inward, const T *inward_bias, const T *outward,
   product(inward, x, dim, inward_bias, h.data(), rows, wide, dim, threads);
   for (long row = 0; row < rows; row++) {
     T *own = &h[row * wide];
-    activate(own, width, kind);
+    activated(own, width, kind);
     if (gated)
       for (long c = 0; c < width; c++) own[c] *= own[width + c];
   }

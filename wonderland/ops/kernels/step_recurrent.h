@@ -37,7 +37,7 @@ void recurrent(const T *x, const T *inward, const T *inner, const T *bias, const
     if (n.cell == ELMAN || n.cell == LIGRU) {
       long at = (n.gates - 1) * e;
       for (long k = 0; k < e; k++) u[at + k] += v[at + k];
-      activate(&u[at], e, n.activation);
+      activated(&u[at], e, n.activation);
     }
     for (long k = 0; k < e; k += W) {
       int m = (int)std::min<long>(W, e - k);
