@@ -218,6 +218,9 @@ def test_the_report_shows_samples_neighbours_and_attention():
     for heading in ("What it writes", "What it takes for alike", "Where it looks", "Bits a byte", "Perplexity"):
         assert heading in page, heading
     assert "<script" not in page
+    # One text goes on from unseen words by chance and one by likelihood, and one comes from nothing.
+    assert page.count('<span class="given">') == 2
+    assert page.count('<figure class="sample">') == 3
 
 
 def test_counts_and_shares(tmp_path):

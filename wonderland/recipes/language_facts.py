@@ -90,7 +90,8 @@ def samples(run: LanguageRun, plan: LanguagePlan, count: int = 240) -> list[dict
     test, limit = plan.parts.files["test"], positions(run.model)
     count = count if limit is None else max(1, min(count, limit - 24))
     start = run.tokenizer.decode(np.asarray(test.tokens[:24], np.int64)) if not plan.parts.many else ""
-    asked = [(start, 0.8), ("", 0.8), ("", 0.0)] if not plan.parts.many else [("", 1.0), ("", 0.8), ("", 0.8)]
+    # From nothing, the likeliest text is often an empty line after the other.
+    asked = [(start, 0.8), ("", 0.8), (start, 0.0)] if not plan.parts.many else [("", 1.0), ("", 0.8), ("", 0.8)]
     return [
         {"prompt": prompt, "temperature": heat, "text": run.generate(prompt, count, temperature=heat, seed=i)}
         for i, (prompt, heat) in enumerate(asked)
