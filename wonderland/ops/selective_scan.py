@@ -11,7 +11,8 @@ from wonderland.core import WonderlandError
 from wonderland.ops import native, shapes
 
 RULES = ("euler", "hold", "bilinear")
-SEGMENT = 16
+SEGMENT = 16  # steps between two states that the kernel keeps
+PIECE = 32  # steps of a segment in plain PyTorch
 CHUNK = 64
 MOST_STATES = 1024
 
@@ -151,15 +152,15 @@ def _slopes(
 
 
 class _Chunked(torch.autograd.Function):
-    """Segments of 16 steps: all that does not wait for the state is done for a segment at once, in buffers used again."""
+    """Segments of 32 steps: all that does not wait for the state is done for a segment at once, in buffers used again."""
 
     @staticmethod
     def forward(ctx, u, delta, a, b, c, state, rule):  # pyright: ignore[reportIncompatibleMethodOverride]
         segment = _Segment(u, a, rule)
         us, ds, bs, cs = (_steps_first(x) for x in (u, delta, b, c))
         outputs, starts, last = torch.empty_like(us), [], state
-        for low in range(0, len(us), SEGMENT):
-            piece = slice(low, low + SEGMENT)
+        for low in range(0, len(us), PIECE):
+            piece = slice(low, low + PIECE)
             starts.append(last)
             states = segment.run(us[piece], ds[piece], bs[piece], last)
             torch.matmul(cs[piece].unsqueeze(-2), states[1:], out=outputs[piece].unsqueeze(-2))
@@ -177,14 +178,15 @@ class _Chunked(torch.autograd.Function):
                 return _walk(u, delta, a.t(), b, c, state, ctx.rule)
 
             return *native.again(equation, (u, delta, a, b, c, starts[0]), (dy, dlast)), None
-        segment, carry, da = _Segment(u, a, ctx.rule), dlast, torch.zeros_like(a)
+        segment, carry = _Segment(u, a, ctx.rule), dlast
+        total = torch.zeros_like(segment.decays)
         rows = [_steps_first(x) for x in (u, delta, b, c, dy)]
         grads = [torch.empty_like(x) for x in rows[:4]]
         for index in reversed(range(len(starts))):
-            piece = slice(index * SEGMENT, (index + 1) * SEGMENT)
-            carry = segment.reverse([x[piece] for x in rows], starts[index], carry, [x[piece] for x in grads], da)
+            piece = slice(index * PIECE, (index + 1) * PIECE)
+            carry = segment.reverse([x[piece] for x in rows], starts[index], carry, [x[piece] for x in grads], total)
         du, ddelta, db, dc = (_steps_first(grad) for grad in grads)
-        return du, ddelta, da, db, dc, carry, None
+        return du, ddelta, total.sum((0, 1)), db, dc, carry, None
 
 
 def _steps_first(x: Tensor) -> Tensor:
@@ -193,10 +195,10 @@ def _steps_first(x: Tensor) -> Tensor:
 
 
 class _Segment:
-    """The buffers of a segment, steps first (16, b, n, d), and what is computed in them."""
+    """The buffers of a segment, steps first (32, b, n, d), and what is computed in them."""
 
     def __init__(self, u: Tensor, a: Tensor, rule: str):
-        shape = (min(SEGMENT, u.shape[1]), u.shape[0], *a.shape)
+        shape = (min(PIECE, u.shape[1]), u.shape[0], *a.shape)
         self.a, self.rule = a, rule
         self.states = u.new_empty((shape[0] + 1, *shape[1:]))
         self.decays, self.drives, self.work = u.new_empty(shape), u.new_empty(shape), u.new_empty(shape)
@@ -221,8 +223,9 @@ class _Segment:
             torch.addcmul(each_drive[i], each_decay[i], states[i], out=states[i + 1])
         return self.states[: steps + 1]
 
-    def reverse(self, rows: list[Tensor], state: Tensor, carry: Tensor, grads: list[Tensor], da: Tensor) -> Tensor:
-        """Write the gradients of u, delta, b, c of a segment, add to da, and return that of the state before it."""
+    def reverse(self, rows: list[Tensor], state: Tensor, carry: Tensor, grads: list[Tensor], total: Tensor) -> Tensor:
+        """Write the gradients of u, delta, b, c of a segment, add those of a at each step to `total`, and return that of the
+        state before it."""
         u, delta, b, c, dy = rows
         du, ddelta, db, dc = grads
         states, steps = self.run(u, delta, b, state), len(u)
@@ -241,7 +244,7 @@ class _Segment:
             adjoints.mul_(decays)
             before = each[0].clone()
             torch.mul(adjoints, states[:-1], out=work)
-            da += torch.mul(work, delta.unsqueeze(-2), out=adjoints).sum((0, 1))
+            total[:steps].addcmul_(work, delta.unsqueeze(-2))
             torch.sum(work.mul_(self.a), -2, out=ddelta).addcmul_(taken, u)
             return before
         assert self.weights is not None
@@ -252,7 +255,7 @@ class _Segment:
         torch.matmul(taken, u.unsqueeze(-1), out=db.unsqueeze(-1))
         by_decay, by_weight = adjoints * states[:-1], adjoints * u.unsqueeze(-2) * b.unsqueeze(-1)
         torch.sum(by_decay * decay_delta + by_weight * weight_delta, -2, out=ddelta)
-        da += (by_decay * decay_a + by_weight * weight_a).sum((0, 1))
+        total[:steps] += by_decay * decay_a + by_weight * weight_a
         return adjoints[0] * decays[0]
 
 
