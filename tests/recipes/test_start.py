@@ -173,6 +173,8 @@ def test_what_is_refused(tmp_path):
     csv, text, gpt2, bert = (place() / name for name in ("topics.csv", "rhyme.txt", "gpt2", "bert"))
     refuses(f"There is no checkpoint in {tmp_path / 'none'}: the folder does not exist.",
             lambda: wonderland.fit(csv, start=tmp_path / "none"))  # fmt: skip
+    refuses(f"There is no checkpoint in {text}: a checkpoint is a folder, and this is a file.",
+            lambda: wonderland.fit(csv, start=text))  # fmt: skip
     bare = tmp_path / "bare"
     shutil.copytree(bert, bare)
     (bare / "tokenizer.json").unlink()

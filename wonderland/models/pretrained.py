@@ -56,6 +56,13 @@ class Origin:
     spec: Spec
 
 
+def check_folder(folder: Path) -> None:
+    """Say why there can be no checkpoint in a place that is not a folder."""
+    if not folder.is_dir():
+        why = "a checkpoint is a folder, and this is a file" if folder.is_file() else "the folder does not exist"
+        raise WonderlandError(f"There is no checkpoint in {folder}: {why}.")
+
+
 def load_pretrained(folder: str | Path, *, dtype: torch.dtype | None = None) -> Any:
     """The model of a checkpoint folder of the transformers library (config.json and safetensors), with its numbers.
 
@@ -69,8 +76,7 @@ def load_pretrained(folder: str | Path, *, dtype: torch.dtype | None = None) -> 
     folder = Path(folder)
     if dtype is not None and dtype not in DTYPES.values():
         raise WonderlandError(f"A model is loaded as float64, float32, bfloat16 or float16, not as {dtype}.")
-    if not folder.is_dir():
-        raise WonderlandError(f"There is no checkpoint in {folder}: the folder does not exist.")
+    check_folder(folder)
     config = _config(folder)
     family = _family(config, folder)
     file = File(folder, family)

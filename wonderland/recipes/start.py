@@ -10,6 +10,7 @@ from torch import nn
 from wonderland.core import Spec, WonderlandError, sha256
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.models import Decoder, EncoderDecoder, load_classifier, load_pretrained
+from wonderland.models.pretrained import check_folder
 from wonderland.models.adapt import adapters, merge, train_only
 from wonderland.nn import IA3, LoRA
 from wonderland.recipes.recipe import Recipe
@@ -37,8 +38,7 @@ class Start:
         if request.start is None:
             return None
         folder = Path(request.start)
-        if not folder.is_dir():
-            raise WonderlandError(f"There is no checkpoint in {folder}: the folder does not exist.")
+        check_folder(folder)
         if not (folder / "tokenizer.json").is_file():
             raise WonderlandError(
                 f"The checkpoint in {folder} has no tokenizer.json, so it cannot read text. "
