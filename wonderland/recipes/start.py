@@ -10,8 +10,8 @@ from torch import nn
 from wonderland.core import Spec, WonderlandError, sha256
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.models import Decoder, EncoderDecoder, load_classifier, load_pretrained
-from wonderland.models.pretrained import check_folder
 from wonderland.models.adapt import adapters, merge, train_only
+from wonderland.models.pretrained import check_folder
 from wonderland.nn import IA3, LoRA
 from wonderland.recipes.recipe import Recipe
 from wonderland.recipes.request import Request
