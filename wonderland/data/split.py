@@ -174,7 +174,7 @@ def _quota(rows: int, shares: np.ndarray, carry: np.ndarray) -> np.ndarray:
     counts = np.where(shares > 0, np.maximum(np.floor(wanted + 0.5), least), 0).astype(np.int64)
     counts[0] = 0
     while counts.sum() > rows - 1:
-        counts[np.argmax(np.where(counts > 0, counts - wanted, -np.inf))] -= 1
+        counts[np.argmax(np.where(counts > least, counts - wanted, -np.inf))] -= 1
     counts[0] = rows - counts.sum()
     carry[:] = np.clip(wanted - counts, -1, 1)
     return counts
