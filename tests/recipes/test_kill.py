@@ -59,8 +59,8 @@ def killed_and_continued(folder: Path, source: object, kills: int, *options: obj
         assert (cut / name).read_bytes() == (straight / name).read_bytes(), name
 
 
-def test_five_kills_of_a_table(tmp_path):
-    killed_and_continued(tmp_path, table(tmp_path), 5, "--steps", 150, span=0.9)
+def test_three_kills_of_a_table(tmp_path):
+    killed_and_continued(tmp_path, table(tmp_path), 3, "--steps", 100, span=0.9)
 
 
 @pytest.mark.slow
