@@ -157,7 +157,6 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, u, delta, a, b, c, state, rule):  # pyright: ignore[reportIncompatibleMethodOverride]
-        a = a.contiguous()
         segment, y = _Segment(u, a, rule), torch.empty(u.shape, dtype=u.dtype, device=u.device)
         us, ds, ys = (x.transpose(0, 1) for x in (u, delta, y))
         bs, cs = _steps_first(b), _steps_first(c)
@@ -209,8 +208,8 @@ class _Segment:
 
     def __init__(self, u: Tensor, a: Tensor, rule: str):
         shape = (min(PIECE, u.shape[1]), u.shape[0], *a.shape)
-        # Powers of 2 are made in half the time of powers of e.
-        self.a, self.binary, self.rule = a, a * math.log2(math.e), rule
+        self.a, self.rule = a.contiguous(), rule
+        self.binary = self.a * math.log2(math.e)  # powers of 2 are made in half the time of powers of e
         self.states = u.new_empty((shape[0] + 1, *shape[1:]))
         self.decays, self.adjoints, self.work = u.new_empty(shape), u.new_empty(shape), u.new_empty(shape)
         self.weights = None
