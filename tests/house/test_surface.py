@@ -51,10 +51,12 @@ def test_everything_public_is_documented():
                 assert (thing.__doc__ or "").strip(), f"{folder}.{name} has no docstring"
 
 
-def test_torch_is_not_loaded_before_it_is_needed():
+def test_torch_and_its_compiler_are_not_loaded_before_they_are_needed():
     script = (
         "import sys, wonderland, wonderland.cli.main as cli\n"
         "try:\n    cli.main(['--help'])\nexcept SystemExit:\n    pass\n"
         "assert not {'torch', 'numpy', 'pandas', 'rich'} & set(sys.modules), 'loaded too early'\n"
+        "import wonderland.nn, wonderland.models, wonderland.recipes, wonderland.ship\n"
+        "assert 'torch._dynamo' not in sys.modules, 'loaded too early'\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)

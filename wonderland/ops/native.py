@@ -26,10 +26,14 @@ _KIND = {int: ctypes.c_long, bool: ctypes.c_long, float: ctypes.c_double}
 FLAGS = ("-O3", "-march=native", "-std=c++17", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno", "-fno-trapping-math")
 
 
-@torch.compiler.assume_constant_result  # the compiler could not follow how kernels are built
 def available() -> bool:
     """Whether kernels are in use; set WONDERLAND_NATIVE=0 before the start to do without them."""
     return status() == "built"
+
+
+# The compiler could not follow how kernels are built. `torch.compiler.assume_constant_result` sets this mark and nothing
+# else, but loads the whole compiler to do so, which takes as long as all other imports together.
+available._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
 
 
 @functools.cache
