@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.load import load_published
-from wonderland.nn.mixer import Mixer, lengths
+from wonderland.nn.mixer import Mixer, lengths, untouched
 from wonderland.nn.past import latest
 from wonderland.nn.state import Layout, Slot, State
 from wonderland.ops import steps
+from wonderland.ops.narrow_linear import narrow_linear
 from wonderland.ops.selective_scan import RULES, selective_scan
 from wonderland.ops.short_convolution import short_convolution
 
@@ -123,9 +124,16 @@ class Mamba(Mixer):
         raw, z = self.in_proj(x).chunk(2, 2)
         u = short_convolution(raw, self.conv_weight, self.conv_bias, tail=tail, silu=True)
         delta, b, c = self.x_proj(u).split([self.rank, self.state_size, self.state_size], 2)
-        delta, a = self.dt_proj(delta), -torch.exp(self.A_log)
+        delta, a = self._steps(delta), -torch.exp(self.A_log)
         y, s = selective_scan(u, delta, a, b, c, skip=self.D, gate=z, state=s, lengths=real, rule=self.rule)
         return self.out_proj(y), (latest(raw, tail, mask, self.width - 1), s)
+
+    def _steps(self, x: Tensor) -> Tensor:
+        """The lengths of steps, before softplus, from the few numbers that tell them."""
+        project = self.dt_proj
+        if type(project) is nn.Linear and untouched(project):
+            return narrow_linear(x, project.weight, project.bias)
+        return project(x)
 
     def kernel_multiply_adds(self, t: int) -> int:
         """Products of one step outside its projections: the convolution, the state and what is read of it."""
