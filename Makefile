@@ -5,6 +5,9 @@ OUT := runs/digits
 RUN := $(VENV)/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt $(RUN)/pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
+# Compiled modules are kept, also where the environment says otherwise: every command of a test would compile them again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-slow lint format bench clean
 
 demo: $(VENV)/.installed
