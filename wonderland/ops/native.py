@@ -167,6 +167,8 @@ def again(equation: Callable[..., Any], inputs: Sequence[Tensor | None], slopes:
 
     `slopes` are those of the equation's outputs, one or as many as it has; inputs that need no gradient, or are None, get None.
     """
+    # Views stand apart in the graph: of two inputs one may come from the other, and that way is not the equation's to go.
+    inputs = [tensor.view_as(tensor) if tensor is not None and tensor.requires_grad else tensor for tensor in inputs]
     wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
     outputs = equation(*inputs)
     pairs = [(outputs, slopes)] if isinstance(outputs, Tensor) else list(zip(outputs, slopes, strict=True))
@@ -269,9 +271,11 @@ def solid(*tensors: Tensor | None) -> list[Tensor | None]:
 
 def lined(x: Tensor) -> Tensor:
     """A tensor (b, t, d) whose rows follow each other at one distance, copied only if they do not."""
-    if x.stride(2) == 1 and (x.shape[0] == 1 or x.stride(0) == x.shape[1] * x.stride(1)):
+    b, t, d = x.shape
+    # An axis of one entry may have any stride, and its tensor counts as contiguous all the same.
+    if (d == 1 or x.stride(2) == 1) and t > 1 and (b == 1 or x.stride(0) == t * x.stride(1)):
         return x
-    return x.contiguous()
+    return x.contiguous().view(-1).view(x.shape)
 
 
 def _machine() -> str:

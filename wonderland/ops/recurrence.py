@@ -331,20 +331,16 @@ def _differentiate(ctx, dy, dh, dc, *_):
 
 def _differentiate_twice(ctx, dy, dh, dc):
     """Gradients that can be differentiated again, through the reference."""
-    x, weight_input, weight_state, bias, extra, h, c, lengths, *_ = ctx.saved_tensors
-    state = (h,) if c is None else (h, c)
-    y, last = reference(
-        ctx.cell, x, weight_input, weight_state, bias, state, extra=extra, lengths=lengths, leak=ctx.leak
-    )
-    pairs = [(out, slope) for out, slope in zip((y, *last), (dy, dh, dc), strict=False) if slope is not None]
-    given: dict[str, Any] = dict(
-        zip(_INPUTS, (None, x, weight_input, weight_state, bias, extra, h, c, None, None, None), strict=True)
-    )
-    wanted = {name: given[name] for name, need in zip(_INPUTS, ctx.needs_input_grad, strict=True) if need}
-    outs, slopes = zip(*pairs, strict=True)
-    found = torch.autograd.grad(outs, tuple(wanted.values()), slopes, create_graph=True, allow_unused=True)
-    named = dict(zip(wanted, found, strict=True))
-    return tuple(named.get(name) for name in _INPUTS)
+    *given, h, c, lengths, _, _, _ = ctx.saved_tensors
+
+    def equation(x, weight_input, weight_state, bias, extra, h, c):
+        state = (h,) if c is None else (h, c)
+        how = {"extra": extra, "lengths": lengths, "leak": ctx.leak}
+        y, last = reference(ctx.cell, x, weight_input, weight_state, bias, state, **how)
+        return y, *last
+
+    slopes = (dy, dh) if c is None else (dy, dh, dc)
+    return None, *native.again(equation, (*given, h, c), slopes), None, None, None
 
 
 _forward.register_autograd(_differentiate, setup_context=_save)

@@ -131,11 +131,13 @@ def chunked(
 ) -> tuple[Tensor, Tensor]:
     """The same in plain PyTorch, for any device: by segments, whose states are recomputed in the backward pass."""
     state = u.new_zeros(u.shape[0], a.shape[1], u.shape[2]) if state is None else state
-    delta = F.softplus(delta)
-    if lengths is not None:
+    if lengths is None:
+        delta = F.softplus(delta)
+    else:
         real = torch.arange(u.shape[1], device=u.device) < lengths.unsqueeze(1)
-        # A step of length 0 leaves the state as it is, by every rule.
         u, delta, b, c = (x.masked_fill(~real.unsqueeze(2), 0) for x in (u, delta, b, c))
+        # A step of length 0 leaves the state as it is, by every rule.
+        delta = F.softplus(delta).masked_fill(~real.unsqueeze(2), 0)
         gate = None if gate is None else gate.masked_fill(~real.unsqueeze(2), 0)
     y, last = cast("tuple[Tensor, Tensor]", _Chunked.apply(u, delta, a.t(), b, c, state, rule))
     y = y if skip is None else y + skip * u
@@ -287,7 +289,7 @@ def _forward(
     batch, t, d = u.shape
     n = a.shape[0]
     u, gate = native.lined(u), None if gate is None else native.lined(gate)
-    delta, a, b, c = delta.contiguous(), a.contiguous(), b.contiguous(), c.contiguous()
+    delta, a, b, c, skip = native.solid(delta, a, b, c, skip)
     y, last = u.new_empty(u.shape), u.new_empty(batch, n, d)
     saved = u.new_empty((batch, -(-t // SEGMENT), n, d) if keep else 0)
     native.function("selective_scan", "forward", u.dtype)(
@@ -324,7 +326,7 @@ def _backward(
     batch, t, d = u.shape
     n = a.shape[0]
     u, gate = native.lined(u), None if gate is None else native.lined(gate)
-    delta, a, b, c = delta.contiguous(), a.contiguous(), b.contiguous(), c.contiguous()
+    delta, a, b, c, skip = native.solid(delta, a, b, c, skip)
     du, ddelta = u.new_empty(u.shape), u.new_empty(u.shape)
     dgate = u.new_empty(u.shape if gate is not None else 0)
     chunks = -(-d // CHUNK)

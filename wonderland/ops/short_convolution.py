@@ -60,7 +60,7 @@ def _forward(x: Tensor, weight: Tensor, bias: Tensor | None, tail: Tensor | None
     b, t, d = x.shape
     x, y = native.lined(x), x.new_empty(x.shape)
     native.function("short_convolution", "forward", x.dtype)(
-        x, x.stride(1), weight.contiguous(), bias, None if tail is None else tail.contiguous(), y,
+        x, x.stride(1), *native.solid(weight, bias, tail), y,
         b, t, d, weight.shape[0], int(silu), torch.get_num_threads(),
     )  # fmt: skip
     return y
@@ -82,8 +82,8 @@ def _backward(
     dx, dtail = x.new_empty(b, t, d), x.new_empty(b, w - 1, d)
     dweight, dbias = x.new_empty(pieces, w, d), x.new_empty(pieces, d)
     native.function("short_convolution", "backward", x.dtype)(
-        x, x.stride(1), weight.contiguous(), bias, None if tail is None else tail.contiguous(), dy.contiguous(),
-        dx, dweight, dbias, dtail, b, t, d, w, int(silu), torch.get_num_threads(),
+        x, x.stride(1), *native.solid(weight, bias, tail, dy), dx, dweight, dbias, dtail,
+        b, t, d, w, int(silu), torch.get_num_threads(),
     )  # fmt: skip
     return dx, dweight.sum(0), dbias.sum(0), dtail
 
