@@ -20,6 +20,7 @@ from wonderland.nn import (
     S4D,
     Alibi,
     Attention,
+    Block,
     Learned,
     LiGRU,
     Mamba,
@@ -319,3 +320,31 @@ def test_whoever_listens_to_the_dispatcher_hears_operations():
         with FlopCounterMode(display=False) as counter:
             model.stream(tokens[:, 1:], state)
     assert counter.get_total_flops() > 0
+
+
+@pytest.mark.parametrize("mixer", [Attention, RWKV, RWKVChannel, Mamba, GRU])
+def test_hooks_are_heard_in_single_steps_too(mixer):
+    block = Block(8, mixer.spec()).eval()
+    inner = next(one for one in block.modules() if type(one) is nn.Linear or type(one).__name__ == "LayerNorm")
+    x = torch.randn(2, 4, 8)
+
+    def streamed():
+        state, found = None, []
+        for i in range(4):
+            y, state = block.stream(x[:, i : i + 1], state)
+            found.append(y)
+        return torch.cat(found, 1)
+
+    with torch.no_grad():
+        plain = streamed()
+        heard = inner.register_forward_hook(lambda module, given, found: 2 * found)
+        torch.testing.assert_close(streamed(), block(x))
+        assert not torch.allclose(streamed(), plain)
+        heard.remove()
+        torch.testing.assert_close(streamed(), plain)
+        assert block.__dict__["_routine"].written
+        own = inner.forward
+        inner.forward = lambda *given: 3 * own(*given)
+        torch.testing.assert_close(streamed(), block(x))
+        del inner.forward
+        torch.testing.assert_close(streamed(), plain)

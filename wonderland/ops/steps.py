@@ -3,11 +3,13 @@
 import ctypes
 import functools
 from collections.abc import Callable, Sequence
-from operator import is_
+from itertools import repeat
+from operator import contains, is_
 from typing import Any
 
 import torch
 from torch import Tensor, empty_like, nn
+from torch.nn.modules import module as everywhere
 
 from wonderland.ops import native
 
@@ -124,16 +126,34 @@ class Program:
         self.add(COPY, (1,))
 
 
+class Listeners:
+    """Who waits to be called when a part of a module is: hooks, and forwards put in the place of a module's own."""
+
+    def __init__(self, module: nn.Module):
+        inner = list(module.modules())
+        self._hooks = [hooks for one in inner for hooks in (one._forward_hooks, one._forward_pre_hooks)]
+        self._hooks += everywhere._global_forward_hooks, everywhere._global_forward_pre_hooks
+        self._held = [vars(one) for one in inner]
+        self.any = self._found()
+
+    def _found(self) -> bool:
+        return any(self._hooks) or any(map(contains, self._held, repeat("forward")))
+
+    def same(self) -> bool:
+        """Whether there are some now if there were, and none if there were none."""
+        return self._found() == self.any
+
+
 class Routine:
     """A program ready to run, as long as what it was written from stays as it is."""
 
     __slots__ = (
-        "_codes", "_given", "_held", "_kinds", "_length", "_memo", "_names", "_numbers", "_pointers", "_values", "_weights",
-        "_windowed", "caches", "dim", "dtype", "written",
+        "_codes", "_given", "_held", "_kinds", "_length", "_listeners", "_memo", "_names", "_numbers", "_pointers", "_values",
+        "_weights", "_windowed", "caches", "dim", "dtype", "written",
     )  # fmt: skip
 
-    def __init__(self, program: Program, written: bool):
-        self.dtype, self.dim, self.written = program.dtype, program.dim, written
+    def __init__(self, program: Program, written: bool, listeners: "Listeners"):
+        self.dtype, self.dim, self.written, self._listeners = program.dtype, program.dim, written, listeners
         self._held = [held for held, _, _ in program.looked]
         self._names = [name for _, name, _ in program.looked]
         self._values = [value for _, _, value in program.looked]
@@ -155,8 +175,8 @@ class Routine:
         return type(None), ()  # addresses are of no use to a copy
 
     def valid(self) -> bool:
-        """Whether everything looked at is what it was, and lies where it lay."""
-        same = all(map(is_, map(dict.get, self._held, self._names), self._values))
+        """Whether everything looked at is what it was, and lies where it lay, and as many listen as did."""
+        same = all(map(is_, map(dict.get, self._held, self._names), self._values)) and self._listeners.same()
         return same and list(map(Tensor.data_ptr, self._given)) == self._pointers
 
     @property
@@ -265,8 +285,9 @@ def routine(module: nn.Module, dtype: torch.dtype, dim: int, write: Callable[[Pr
     """The routine of a module, written down by `write` when there is none yet or the module has changed."""
     found = module.__dict__.get("_routine")
     if found is None or found.dtype != dtype or not found.valid():
-        program = Program(dtype, dim)
-        found = module.__dict__["_routine"] = Routine(program, write(program))
+        program, listeners = Program(dtype, dim), Listeners(module)
+        # Kernels would go past whoever listens.
+        found = module.__dict__["_routine"] = Routine(program, not listeners.any and write(program), listeners)
     return found if found.written else None
 
 
