@@ -14,6 +14,7 @@ from wonderland.models.tokens import check_input, check_range, check_rows, look_
 from wonderland.nn.arguments import Checked, check_specs
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
+from wonderland.nn.hooks import heard
 from wonderland.nn.mixer import check_batch, hide, lengths, positions
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Learned, Position, Rotary
@@ -132,10 +133,10 @@ class Decoder(Checked, nn.Module):
         """`forward` before its head: what the model knows at each token, (b, t, dim), 0 where masked."""
         self.check(tokens, mask)
         if mask is None:
-            return self.stack.whole(self.embed(tokens, None, None), None)
+            return heard(self.stack, self.embed(tokens, None, None), lambda h: self.stack.whole(h, None))
         check_rows(mask, "Decoder")
         tokens, mask, back = to_the_left(tokens, mask)
-        h = self.stack.whole(self.embed(tokens, None, mask), mask)
+        h = heard(self.stack, self.embed(tokens, None, mask), lambda h: self.stack.whole(h, mask))
         return h if back is None else take(h, back)
 
     def stream(self, tokens: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
@@ -218,7 +219,7 @@ class Decoder(Checked, nn.Module):
         if mask is not None:
             tokens, mask, back = to_the_left(tokens, mask)
         seen, inner = (None, None) if state is None else state
-        h, inner = self.stack.proceed(self.embed(tokens, seen, mask), inner, mask)
+        h, inner = heard(self.stack, self.embed(tokens, seen, mask), lambda h: self.stack.proceed(h, inner, mask))
         new = tokens.shape[1] if mask is None else lengths(mask)
         if seen is None:
             seen = torch.zeros(len(tokens), dtype=torch.int64, device=tokens.device)
@@ -233,7 +234,7 @@ class Decoder(Checked, nn.Module):
             at = positions(h, seen)
             h = h + self.position.embed(at if mask is None else at.masked_fill(~mask, 0)).to(h.dtype)
         if self.embed_norm is not None:
-            h = self.embed_norm.apply_to(h)
+            h = heard(self.embed_norm, h, self.embed_norm.apply_to)
         if self.training and self.dropout:
             h = F.dropout(h, self.dropout)
         return hide(h, mask)
@@ -243,7 +244,7 @@ class Decoder(Checked, nn.Module):
         return F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
 
     def look_up(self, tokens: Tensor) -> Tensor:
-        return look_up(tokens, self.embedding.weight)
+        return heard(self.embedding, tokens, lambda tokens: look_up(tokens, self.embedding.weight))
 
     def sample(
         self, tokens: Any, count: Any, *, temperature: Any = 1.0, generator: torch.Generator | None = None

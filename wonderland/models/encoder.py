@@ -11,6 +11,7 @@ from wonderland.models.encoder_decoder import facing
 from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field
+from wonderland.nn.hooks import heard
 from wonderland.nn.mixer import hide
 from wonderland.nn.mixer import positions as places
 from wonderland.nn.mlp import MLP, chance
@@ -118,14 +119,15 @@ class Encoder(Part, nn.Module):
         self.check(tokens, mask, segments, positions)
         segments = self.segments_of(tokens) if segments is None else segments
         if mask is None:
-            return self.stack.whole(self.embed(tokens, None, segments, positions), None)
+            h = self.embed(tokens, None, segments, positions)
+            return heard(self.stack, h, lambda h: self.stack.whole(h, None))
         check_rows(mask, "Encoder")
         start = mask
         tokens, mask, back = to_the_left(tokens, mask)
         if back is not None:
             segments = None if segments is None else to_the_left(segments, start)[0]
             positions = None if positions is None else to_the_left(positions.expand_as(tokens), start)[0]
-        h = self.stack.whole(self.embed(tokens, mask, segments, positions), mask)
+        h = heard(self.stack, self.embed(tokens, mask, segments, positions), lambda h: self.stack.whole(h, mask))
         return h if back is None else take(h, back)
 
     features = forward

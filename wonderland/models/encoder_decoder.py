@@ -12,6 +12,7 @@ from wonderland.models.tokens import check_input, check_rows, look_up, take, to_
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block
 from wonderland.nn.cross_attention import CrossAttention
+from wonderland.nn.hooks import heard
 from wonderland.nn.mixer import hide, lengths, positions
 from wonderland.nn.mlp import MLP, chance
 from wonderland.nn.positions import Position, Sinusoidal
@@ -169,7 +170,8 @@ class EncoderDecoder(Part, nn.Module):
         if mask is not None:
             check_rows(mask, "The target of an EncoderDecoder")
             tokens, mask, back = to_the_left(tokens, mask)
-        h = self.decoder.whole(self.embed(tokens, None, mask), mask, self.decoder.read(memory, source_mask))
+        read = self.decoder.read(memory, source_mask)
+        h = heard(self.decoder, self.embed(tokens, None, mask), lambda h: self.decoder.whole(h, mask, read))
         return h if back is None else take(h, back)
 
     def encode(self, source: Tensor, source_mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
@@ -180,7 +182,8 @@ class EncoderDecoder(Part, nn.Module):
             source, source_mask, _ = to_the_left(source, source_mask)
         table = self.embedding if self.source_embedding is None else self.source_embedding
         place = self.position if self.source_position is None else self.source_position
-        return self.encoder.whole(self._embed(source, table.weight, place, None, source_mask), source_mask), source_mask
+        h = self._embed(source, table.weight, place, None, source_mask)
+        return heard(self.encoder, h, lambda h: self.encoder.whole(h, source_mask)), source_mask
 
     def prepare(self, source: Tensor, source_mask: Tensor | None = None) -> State:
         """Read the source: the state before the first token of the target, for `stream`."""
@@ -203,7 +206,7 @@ class EncoderDecoder(Part, nn.Module):
         if mask is not None:
             tokens, mask, back = to_the_left(tokens, mask)
         seen, inner = state
-        h, inner = self.decoder.proceed(self.embed(tokens, seen, mask), inner, mask)
+        h, inner = heard(self.decoder, self.embed(tokens, seen, mask), lambda h: self.decoder.proceed(h, inner, mask))
         new = tokens.shape[1] if mask is None else lengths(mask)
         return (h if back is None else take(h, back)), (seen + new, inner)
 

@@ -13,7 +13,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.nn.cache import cache_layout, forget, remember, standing, visible
-from wonderland.nn.mixer import Mixer, hide, positions, untouched
+from wonderland.nn.hooks import untouched
+from wonderland.nn.mixer import Mixer, hide, positions
 from wonderland.nn.norm import Norm
 from wonderland.nn.positions import Alibi, Position, Rotary
 from wonderland.nn.quarantine import quarantine, release, spoil

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.arguments import check_specs
+from wonderland.nn.hooks import heard
 from wonderland.nn.mixer import Mixer, lengths
 from wonderland.nn.state import State
 
@@ -86,8 +87,9 @@ class Bidirectional(Mixer):
     def both(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What both directions say, side by side: (b, t, 2 dim)."""
         self.check(x, mask)
-        left = backwards(self.leftward.whole(backwards(x, mask), mask), mask)
-        return torch.cat([self.rightward.whole(x, mask), left], -1)
+        left = heard(self.leftward, backwards(x, mask), lambda h: self.leftward.whole(h, mask))
+        right = heard(self.rightward, x, lambda h: self.rightward.whole(h, mask))
+        return torch.cat([right, backwards(left, mask)], -1)
 
 
 def backwards(x: Tensor, mask: Tensor | None) -> Tensor:

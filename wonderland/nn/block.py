@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from wonderland.core import Spec, WonderlandError, nearest, part
 from wonderland.nn.arguments import described
 from wonderland.nn.cross_mixer import CrossMixer, check_same_rows
+from wonderland.nn.hooks import heard
 from wonderland.nn.mixer import Mixer, Pointwise, hide
 from wonderland.nn.mlp import chance
 from wonderland.nn.norm import LayerNorm
@@ -190,25 +191,34 @@ class Block(Mixer):
 
         With `at_once`, slots that know how take their norm and their sum with the stream into one kernel.
         """
+        parts = self.parts()
+
+        def normed(index: int, h: Tensor) -> Tensor:
+            norm = self.norms[index]
+            return heard(norm, h, lambda h: norm.among(h, mask))
+
+        def stepped(index: int, h: Tensor) -> Tensor:
+            return heard(parts[index], h, lambda h: step(parts[index], index, h))
+
         # Mixers answer 0 at masked positions, so a stream that enters with 0 there keeps it.
         x = hide(x, mask)
         if self.placement == "parallel":
-            h = self.norms[0].among(x, mask)
-            for index, one in enumerate(self.parts()):
-                x = x + self.branch(step(one, index, h), index)
+            h = normed(0, x)
+            for index in range(len(parts)):
+                x = x + self.branch(stepped(index, h), index)
         elif self.placement == "pre":
-            parts, index = self.parts(), 0
+            index = 0
             links: list[Any] = self.links(x) if at_once else [None] * len(parts)
             while index < len(parts):
                 together = list(takewhile(lambda link: link is not None, links[index:]))
                 if together:
                     x, index = chained(x, together), index + len(together)
                 else:
-                    x = x + self.branch(step(parts[index], index, self.norms[index].among(x, mask)), index)
+                    x = x + self.branch(stepped(index, normed(index, x)), index)
                     index += 1
         else:
-            for index, one in enumerate(self.parts()):
-                x = self.norms[index].among(x + self.branch(step(one, index, x), index), mask)
+            for index in range(len(parts)):
+                x = normed(index, x + self.branch(stepped(index, x), index))
             x = hide(x, mask)
         return x
 

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
+from wonderland.nn.hooks import untouched
 from wonderland.nn.load import load_published
-from wonderland.nn.mixer import Mixer, lengths, untouched
+from wonderland.nn.mixer import Mixer, lengths
 from wonderland.nn.past import latest
 from wonderland.nn.state import Layout, Slot, State
 from wonderland.ops import steps

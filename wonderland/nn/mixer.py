@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as everywhere
 
 from wonderland.core import WonderlandError
 from wonderland.nn.arguments import Checked, described
@@ -26,8 +25,6 @@ from wonderland.nn.state import (
 )
 from wonderland.ops import steps
 from wonderland.ops.chain import Link
-
-HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
 
 
 class Mixer(Checked, nn.Module):
@@ -211,18 +208,6 @@ class Pointwise(Mixer):
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         return hide(self.apply_to(hide(x, mask)), mask), ()
-
-
-def untouched(*modules: nn.Module) -> bool:
-    """Whether nobody waits to be called when one of these modules is: kernels that go past them would leave them out."""
-    return not any(
-        one._forward_hooks
-        or one._forward_pre_hooks
-        or one._backward_hooks
-        or one._backward_pre_hooks
-        or "forward" in vars(one)
-        for one in modules
-    ) and not any(getattr(everywhere, name) for name in HOOKS)
 
 
 def hide(x: Tensor, mask: Tensor | None) -> Tensor:

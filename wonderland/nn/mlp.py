@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.activations import Activation
 from wonderland.nn.activations import activation as resolve
-from wonderland.nn.mixer import Pointwise, untouched
+from wonderland.nn.hooks import untouched
+from wonderland.nn.mixer import Pointwise
 from wonderland.nn.norm import Norm
 from wonderland.ops import hidden, steps
 from wonderland.ops.chain import Link

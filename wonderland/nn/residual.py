@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from wonderland.core import part
 from wonderland.nn.block import build_slot, shared_laws
+from wonderland.nn.hooks import heard
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.state import Layout, State
 
@@ -57,8 +58,8 @@ class Residual(Mixer):
         return None
 
     def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        return hide(x, mask) + self.scale * self.inner.whole(x, mask)
+        return hide(x, mask) + self.scale * heard(self.inner, x, lambda h: self.inner.whole(h, mask))
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        y, after = self.inner.proceed(x, state, mask)
+        y, after = heard(self.inner, x, lambda h: self.inner.proceed(h, state, mask))
         return hide(x, mask) + self.scale * y, after

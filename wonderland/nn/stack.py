@@ -10,6 +10,7 @@ from wonderland.nn.arguments import check_specs, described
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block, Field, build_norm, joint_field, shared_laws
 from wonderland.nn.cross_mixer import check_same_rows
+from wonderland.nn.hooks import heard
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.norm import LayerNorm
 from wonderland.nn.positions import Position
@@ -110,8 +111,13 @@ class Stack(Mixer):
 
     def whole(self, x: Tensor, mask: Tensor | None, context: State | None = None) -> Tensor:
         for index, one in enumerate(self.blocks):
-            x = one.whole(x, mask) if context is None or context[index] is None else one.whole(x, mask, context[index])
-        return x if self.norm is None else hide(self.norm.among(x, mask), mask)
+            read = () if context is None or context[index] is None else (context[index],)
+            x = heard(one, x, lambda h, one=one, read=read: one.whole(h, mask, *read))
+        return self._end(x, mask)
+
+    def _end(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        norm = self.norm
+        return x if norm is None else hide(heard(norm, x, lambda h: norm.among(h, mask)), mask)
 
     @property
     def normed(self) -> bool:
@@ -138,9 +144,10 @@ class Stack(Mixer):
             return found
         after: list[State] = []
         for index, one in enumerate(self.blocks):
-            x, own = one.proceed(x, None if state is None else state[index], mask)
+            own = None if state is None else state[index]
+            x, own = heard(one, x, lambda h, one=one, own=own: one.proceed(h, own, mask))
             after.append(own)
-        return (x if self.norm is None else hide(self.norm.among(x, mask), mask)), tuple(after)
+        return self._end(x, mask), tuple(after)
 
 
 def _crosses(block: Any) -> bool:
