@@ -127,3 +127,53 @@ def test_the_module_is_left_as_it_was():
     assert bool((block.weight == 0).all())
     assert block.weight.grad is None
     assert block.weight.dtype == torch.float32
+
+
+class Bent(torch.autograd.Function):
+    """A rectifier whose slope is a hundredth too steep."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.relu()
+
+    @staticmethod
+    def backward(ctx, slope):
+        (x,) = ctx.saved_tensors
+        return 1.01 * slope * (x > 0)
+
+
+class Rectifier(nn.Module):
+    def __init__(self, bent):
+        super().__init__()
+        self.inward, self.outward, self.bent = nn.Linear(32, 2048), nn.Linear(2048, 32), bent
+
+    def forward(self, x):
+        h = self.inward(x)
+        return self.outward(Bent.apply(h) if self.bent else h.relu())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_thousand_kinks_nearby_accuse_nobody_and_hide_nobody(seed):
+    torch.manual_seed(seed)
+    example = Example.floats(2, 17, 32, seed=seed)
+    assert gradients(Rectifier(False), example).outcome == "holds"
+    verdict = gradients(Rectifier(True), example)
+    assert verdict.outcome == "broken"
+    assert "input" in verdict.witness or "inward" in verdict.witness
+
+
+def test_kinks_wherever_one_looks_are_told_and_no_fault():
+    class Corner(nn.Module):
+        """A rectifier whose kink lies just where it is asked."""
+
+        point = 0.0
+
+        def forward(self, x):
+            if torch.is_grad_enabled():
+                self.point = x.detach().clone()
+            return (x - self.point).relu()
+
+    verdict = gradients(Corner(), Example.floats(2, 3, 4))
+    assert verdict.outcome == "not applicable"
+    assert "there is a kink at each of 5 random points: by input, 0 from one side" in verdict.witness

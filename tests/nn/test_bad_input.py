@@ -144,3 +144,30 @@ def test_the_beginning_is_detached_and_picked_from_like_any_state():
     assert nn.detach(None) is None
     assert nn.rows(None, [0]) is None
     assert torch.equal(nn.rows(STATE, [1, 1, 0])[0], torch.zeros(3, 8))
+
+
+@pytest.mark.parametrize(
+    ("run", "sentence"),
+    [
+        (
+            lambda: nn.rows(nn.Attention(8, window=1).stream(X)[1], [5]),
+            "rows was asked for rows [5] of a state with 2: they count from 0.",
+        ),
+        (
+            lambda: nn.rows(nn.Mamba(8, width=1).stream(X)[1], [-1]),
+            "rows was asked for rows [-1] of a state with 2: they count from 0.",
+        ),
+        (
+            lambda: nn.GRU(8)(X.to("meta")),
+            "GRU has its weights on cpu and got features on meta: move one of them with .to().",
+        ),
+        (
+            lambda: nn.Attention(8)(X.to_sparse()),
+            "Attention takes dense features, not torch.sparse_coo: call .to_dense() on them.",
+        ),
+    ],
+)
+def test_rows_devices_and_layouts(run, sentence):
+    with pytest.raises(WonderlandError) as told:
+        run()
+    assert str(told.value) == sentence

@@ -2,8 +2,10 @@
 
 import math
 
+import pytest
 import torch
 
+from wonderland import nn
 from wonderland.nn.quarantine import quarantine, release, spoil
 
 
@@ -45,3 +47,14 @@ def test_what_saw_them_is_marked():
 def test_a_cache_remembers_them():
     found = torch.tensor([[False, True]])
     assert spoil(torch.zeros(1, 5, 2), found).isnan()[0, :, 0].tolist() == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize("mixer", [nn.Attention(64, window=3), nn.Attention(64), nn.HardAttention(64), nn.AFT(64)])
+def test_half_precision_whose_sum_overflows_is_sound(mixer):
+    x = torch.full((1, 6, 64), 1500.0, dtype=torch.float16)
+    mixer = mixer.half()
+    with torch.no_grad():
+        for weight in mixer.parameters():
+            weight.mul_(0.01)
+        assert mixer(x).isfinite().all()
+        assert mixer.stream(x)[0].isfinite().all()

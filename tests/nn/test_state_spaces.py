@@ -128,3 +128,26 @@ def test_a_long_piece_is_streamed_in_parts(monkeypatch):
 def test_what_cannot_be_built_is_told(build, message):
     with pytest.raises(WonderlandError, match=re.escape(message)):
         build()
+
+
+@pytest.mark.parametrize("rule", ["hold", "euler", "bilinear"])
+@pytest.mark.parametrize("damping", [5.0, 6.0, 8.0])
+def test_what_is_damped_at_once_stays_finite_and_streams(rule, damping):
+    for mixer in (S4D(4, rule=rule), S5(4, rule=rule)):
+        mixer.log_damping.data.fill_(damping)
+        mixer.log_step.data.zero_()
+        x = torch.randn(1, 9, 4, requires_grad=True)
+        y = mixer(x)
+        torch.testing.assert_close(mixer.stream(x)[0], y)
+        assert mixer.kernel(9).isfinite().all()
+        for slope in torch.autograd.grad(y.sum() + mixer.kernel(9).sum(), [x, *mixer.parameters()]):
+            assert slope.isfinite().all()
+
+
+def test_an_lru_that_forgets_at_once_has_a_kernel():
+    mixer = LRU(4)
+    mixer.nu.data.fill_(5.0)
+    kernel = mixer.kernel(6)
+    assert kernel.isfinite().all()
+    assert kernel[1:].abs().max() < 1e-6
+    assert all(slope.isfinite().all() for slope in torch.autograd.grad(kernel.sum(), [mixer.nu, mixer.theta]))

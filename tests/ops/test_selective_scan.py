@@ -103,3 +103,16 @@ def test_an_unknown_rule_is_named():
     message = "A selective scan has the rules euler, hold, bilinear, not 'zoh'."
     with pytest.raises(WonderlandError, match=re.escape(message)):
         selective_scan(*arrays, rule="zoh")
+
+
+@pytest.mark.parametrize("a", [0.0, 1e-8, -1e-6, 1e-4, -0.02, -0.06])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_hold_of_slow_states_is_the_same_in_all_forms(a, dtype):
+    u, delta = torch.randn(2, 1, 5, 2, dtype=dtype).requires_grad_()
+    b, c = torch.randn(2, 1, 5, 3, dtype=dtype).requires_grad_()
+    rates = torch.full((2, 3), a, dtype=dtype, requires_grad=True)
+    agree(
+        [lambda form=form: form(u, delta, rates, b, c, rule="hold") for form in (reference, chunked, selective_scan)],
+        [u, delta, rates, b, c],
+        PRECISION[dtype],
+    )

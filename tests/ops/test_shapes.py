@@ -143,3 +143,23 @@ def test_lengths_may_lie_anywhere_in_memory_and_be_narrow():
 
 def test_letters_are_counted():
     assert shapes.agree("op", x=(X, "b t d"), none=(None, "q"), bias=(D, "d")) == {"b": 2, "t": 5, "d": 4}
+
+
+def test_complex_numbers_are_told_where_an_equation_has_none():
+    z = torch.randn(1, 3, 2, dtype=torch.complex64)
+    a, b = torch.randn(2, 3), torch.randn(1, 3, 3)
+    for call, sentence in (
+        (lambda: MAMBA(z, z, a, b, b), "selective_scan takes real floating point numbers for u"),
+        (lambda: WKV(z, z, a[:, 0], a[:, 0]), "wkv takes real floating point numbers for k"),
+        (lambda: SHORT(z, a), "short_convolution takes real floating point numbers for x"),
+        (lambda: FFT(z, a.t()), "fft_convolution takes real floating point numbers for x"),
+    ):
+        with pytest.raises(WonderlandError) as told:
+            call()
+        assert str(told.value) == f"{sentence}, not torch.complex64."
+
+
+def test_scores_of_whole_numbers_are_told():
+    with pytest.raises(WonderlandError) as told:
+        MASKED(torch.zeros(2, dtype=torch.int64), torch.ones(2, dtype=torch.bool))
+    assert str(told.value) == "masked_softmax takes floating point scores, not torch.int64."

@@ -120,8 +120,11 @@ class Attention(Mixer):
         return position
 
     @classmethod
-    def from_torch(cls, module: Any, *, causal: bool = True) -> "Attention":
-        """Self-attention with the weights of a torch.nn.MultiheadAttention, and its outputs."""
+    def from_torch(cls, module: Any, *, causal: bool = False) -> "Attention":
+        """Self-attention with the weights of a torch.nn.MultiheadAttention, and its outputs: `module(x, x, x)`.
+
+        `causal` is for one that was trained with a causal mask, which torch takes at each call.
+        """
         if not isinstance(module, nn.MultiheadAttention):
             raise WonderlandError(
                 f"Attention.from_torch takes a torch.nn.MultiheadAttention, not a {type(module).__name__}."

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.mixer import Mixer
 from wonderland.nn.state import Layout, Slot, State
-from wonderland.nn.state_space import scan_states, wide
+from wonderland.nn.state_space import powers, scan_states, wide
 
 
 @part
@@ -70,9 +70,8 @@ class LRU(Mixer):
 
     def kernel(self, t: int) -> Tensor:
         """The response of h to an impulse, without the skip: (t, dim, dim), outputs before inputs."""
-        powers = self.decay() ** torch.arange(t, device=self.nu.device).unsqueeze(1)
         inward = torch.complex(*self.inward) * torch.exp(self.log_scale).unsqueeze(1)
-        return torch.einsum("on,tn,ni->toi", torch.complex(*self.outward), powers, inward).real
+        return torch.einsum("on,nt,ni->toi", torch.complex(*self.outward), powers(self.decay(), t), inward).real
 
     def kernel_multiply_adds(self, t: int) -> int:
         """Products of one step outside its projections: one complex turn of each state."""

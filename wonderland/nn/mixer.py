@@ -235,6 +235,12 @@ def check_features(x: Any, dim: int, name: str, like: Tensor | None = None) -> N
         )
     if not x.is_floating_point():
         raise WonderlandError(f"{name} takes floating point features, not {x.dtype}: embed tokens first.")
+    if x.layout is not torch.strided:
+        raise WonderlandError(f"{name} takes dense features, not {x.layout}: call .to_dense() on them.")
+    if like is not None and like.device != x.device:
+        raise WonderlandError(
+            f"{name} has its weights on {like.device} and got features on {x.device}: move one of them with .to()."
+        )
     if like is not None and like.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
         raise WonderlandError(
             f"{name} has weights of {like.dtype} and got features of {x.dtype}: convert one of them with .to()."

@@ -20,7 +20,9 @@ def quarantine(x: Tensor) -> tuple[Tensor, Tensor | None]:
     asks = not torch.compiler.is_compiling() and not native.transformed()
     if asks and math.isfinite(x.detach().sum().item()):
         return x, None
-    broken = ~x.detach().sum(-1).isfinite()
+    broken = ~x.detach().isfinite().all(-1)
+    if asks and not broken.any():
+        return x, None  # sound numbers whose sum is too large for their type
     return x.masked_fill(broken.unsqueeze(-1), 0), broken
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.mixer import Mixer, hide, lengths
 from wonderland.nn.state import Layout, Slot, State
-from wonderland.nn.state_space import AT_ONCE, check_rule, discretise, eigenvalues, log_steps, wide
+from wonderland.nn.state_space import AT_ONCE, check_rule, discretise, eigenvalues, log_steps, powers, wide
 from wonderland.ops.fft_convolution import fft_convolution
 from wonderland.ops.scan import linear_scan
 
@@ -68,9 +68,7 @@ class S4D(Mixer):
     def kernel(self, t: int) -> Tensor:
         """The response to an impulse, t steps long: (t, dim)."""
         decay, weight, readout = self.steps()
-        time = torch.arange(t, device=decay.device, dtype=decay.real.dtype)
-        powers = torch.exp(torch.log(decay).unsqueeze(2) * time)
-        return 2 * torch.einsum("dn,dnt->td", readout * weight, powers).real
+        return 2 * torch.einsum("dn,dnt->td", readout * weight, powers(decay, t)).real
 
     def kernel_multiply_adds(self, t: int) -> int:
         """Products of one step outside its projection: complex states, driven, turned and read."""

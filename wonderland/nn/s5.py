@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.mixer import Mixer
 from wonderland.nn.state import Layout, Slot, State
-from wonderland.nn.state_space import check_rule, discretise, eigenvalues, log_steps, scan_states, wide
+from wonderland.nn.state_space import check_rule, discretise, eigenvalues, log_steps, powers, scan_states, wide
 
 
 @part
@@ -64,9 +64,8 @@ class S5(Mixer):
     def kernel(self, t: int) -> Tensor:
         """The response of h to an impulse, without the skip: (t, dim, dim), outputs before inputs."""
         decay, weight = self.steps()
-        powers = decay ** torch.arange(t, device=decay.device).unsqueeze(1)
         inward = torch.complex(*self.inward) * weight.unsqueeze(1)
-        return 2 * torch.einsum("on,tn,ni->toi", torch.complex(*self.outward), powers, inward).real
+        return 2 * torch.einsum("on,nt,ni->toi", torch.complex(*self.outward), powers(decay, t), inward).real
 
     def kernel_multiply_adds(self, t: int) -> int:
         """Products of one step outside its projections: one complex turn of each state."""

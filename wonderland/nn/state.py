@@ -63,13 +63,14 @@ def rows(state: Any, index: Any) -> Any:
     if found.dim() != 1 or found.dtype not in (torch.int64, torch.int32):
         raise WonderlandError("rows takes the numbers of the rows to pick, a tensor or list of whole numbers.")
 
+    least, most = (int(found.min()), int(found.max())) if len(found) else (0, -1)
+
     def pick(tensor: Tensor) -> Tensor:
-        try:
-            return tensor.index_select(0, found.to(tensor.device))
-        except IndexError:
+        if least < 0 or most >= len(tensor):
             raise WonderlandError(
                 f"rows was asked for rows {found.tolist()[:8]} of a state with {len(tensor)}: they count from 0."
-            ) from None
+            )
+        return tensor.index_select(0, found.to(tensor.device))
 
     return over(state, pick)
 

@@ -65,9 +65,26 @@ def discretise(step: Tensor, a: Tensor, rule: str) -> tuple[Tensor, Tensor]:
         q = 1 / (1 - step * a / 2)
         return (1 + step * a / 2) * q, step * q
     decay = torch.exp(step * a)
-    # e^z - 1 = 2 e^(z/2) sinh(z/2), which does not cancel for small steps.
+    if rule == "euler":
+        return decay, step * torch.ones_like(a)
+    # e^z - 1 = 2 e^(z/2) sinh(z/2), which does not cancel for small steps; what is damped at once would overflow there.
     half = step * a / 2
-    return decay, (2 * torch.exp(half) * torch.sinh(half) / a if rule == "hold" else step * torch.ones_like(a))
+    gone = half.real < -40
+    half = torch.where(gone, torch.zeros_like(half), half)
+    return decay, torch.where(gone, decay - 1, 2 * torch.exp(half) * torch.sinh(half)) / a
+
+
+def powers(decay: Tensor, t: int) -> Tensor:
+    """The first t powers of complex numbers (...), from 1 on: (..., t). Of what is damped at once, 1 is all that counts.
+
+    >>> powers(torch.tensor([0.5 + 0j, 0j]), 3).real
+    tensor([[1.0000, 0.5000, 0.2500],
+            [1.0000, 0.0000, 0.0000]])
+    """
+    time = torch.arange(t, device=decay.device, dtype=decay.real.dtype)
+    gone = decay.detach().abs() < torch.finfo(time.dtype).tiny ** 0.5
+    found = torch.exp(torch.log(torch.where(gone, torch.ones_like(decay), decay)).unsqueeze(-1) * time)
+    return torch.where(gone.unsqueeze(-1), (time == 0).to(found.dtype), found)
 
 
 def wide(x: Tensor) -> Tensor:

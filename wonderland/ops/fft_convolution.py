@@ -21,6 +21,7 @@ def fft_convolution(x: Rows, kernel: Float[Tensor, "k d"], tail: Float[Tensor, "
     tensor([ 1., 11., 11.])
     """
     shapes.agree("fft_convolution", x=(x, "b t d"), kernel=(kernel, "k d"), tail=(tail, "b p d"))
+    shapes.real("fft_convolution", x=x, kernel=kernel, tail=tail)
     if x.dtype in (torch.float16, torch.bfloat16) or kernel.dtype != x.dtype:
         # Transforms have no half precision.
         wide = [None if y is None else y.float() if y.element_size() < 4 else y for y in (x, kernel, tail)]

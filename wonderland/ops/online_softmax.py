@@ -53,6 +53,7 @@ def attention(
     >>> torch.allclose(attention(q, k, v, chunk=2), reference(q, k, v), atol=1e-6)
     True
     """
+    shapes.real("attention", q=q, k=k, v=v)
     shapes.agree("attention", k=(k, "b h n k"), v=(v, "b h n v"), q=(q, "b h q k"))
     for name, extra, kind in (("mask", mask, "booleans"), ("bias", bias, "floating point numbers")):
         if extra is None:

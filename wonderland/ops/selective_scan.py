@@ -54,6 +54,7 @@ def selective_scan(
         "selective_scan", u=(u, "b t d"), delta=(delta, "b t d"), a=(a, "d n"), b=(b, "b t n"), c=(c, "b t n"),
         skip=(skip, "d"), gate=(gate, "b t d"), state=(state, "b n d"),
     )  # fmt: skip
+    shapes.real("selective_scan", u=u, delta=delta, a=a, b=b, c=c, skip=skip, gate=gate, state=state)
     lengths = shapes.counted("selective_scan", lengths, sizes["b"], sizes["t"])
     u, delta, a, b, c, skip, gate, state = native.alike(u, delta, a, b, c, skip, gate, state)
     if native.transformed():
@@ -75,7 +76,18 @@ def discretise(delta: Tensor, a: Tensor, rule: str) -> tuple[Tensor, Tensor]:
         q = 1 / (1 - delta * a / 2)
         return (1 + delta * a / 2) * q, delta * q
     decay = torch.exp(delta * a)
-    return decay, (delta.expand_as(decay) if rule == "euler" else torch.expm1(delta * a) / a)
+    if rule == "euler":
+        return decay, delta.expand_as(decay)
+    # (e^z - 1) / z, by its series where both are small.
+    z, small, safe = _apart(delta * a)
+    series = 1 + z * (1 / 2 + z * (1 / 6 + z * (1 / 24 + z * (1 / 120))))
+    return decay, delta * torch.where(small, series, torch.expm1(safe) / safe)
+
+
+def _apart(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Numbers with 0 for those that are not small, which are small, and the numbers with 1 for those."""
+    small = z.detach().abs() < (0.05 if z.element_size() <= 4 else 1e-3)
+    return torch.where(small, z, torch.zeros_like(z)), small, torch.where(small, torch.ones_like(z), z)
 
 
 def reference(
@@ -151,7 +163,10 @@ def _slopes(
     if rule == "bilinear":
         q = (1 / (1 - delta * a / 2)).square()
         return a * q, delta * q, q, delta.square() * q / 2
-    return decay * a, decay * delta, decay, (delta * decay - weight) / a
+    z, small, _ = _apart(delta * a)
+    series = delta.square() * (1 / 2 + z * (1 / 3 + z * (1 / 8 + z * (1 / 30))))
+    exact = (delta * decay - weight) / torch.where(small, torch.ones_like(a), a)
+    return decay * a, decay * delta, decay, torch.where(small, series, exact)
 
 
 class _Chunked(torch.autograd.Function):

@@ -38,6 +38,13 @@ def agree(op: str, **given: tuple[Any, str]) -> dict[str, int]:
     return sizes
 
 
+def real(op: str, **given: Any) -> None:
+    """Say which tensor has complex numbers, where an equation has none."""
+    for name, tensor in given.items():
+        if isinstance(tensor, Tensor) and not tensor.is_floating_point():
+            raise WonderlandError(f"{op} takes real floating point numbers for {name}, not {tensor.dtype}.")
+
+
 def _bound(shape: torch.Size, letters: list[str], sizes: dict[str, int]) -> bool:
     """Whether a shape is as its letters say; those not seen before are noted."""
     if len(shape) != len(letters):

@@ -36,6 +36,7 @@ def short_convolution(
     if sizes["w"] < 1:
         raise WonderlandError("short_convolution takes a weight (d, w) with at least one tap.")
     shapes.agree("short_convolution", x=(x, "b t d"), tail=(tail, f"b {sizes['w'] - 1} d"))
+    shapes.real("short_convolution", x=x, weight=weight, bias=bias, tail=tail)
     x, weight, bias, tail = native.alike(x, weight, bias, tail)
     if weight.shape[1] <= WIDEST and native.usable(x, weight, bias, tail):
         return native.call(_forward, x, weight.t(), bias, tail, silu)

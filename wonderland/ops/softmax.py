@@ -24,6 +24,9 @@ def masked_softmax(scores: Float[Tensor, "..."], mask: Bool[Tensor, "..."], dim:
     tensor([[0.5000, 0.5000, 0.0000],
             [0.0000, 0.0000, 0.0000]])
     """
+    if not isinstance(scores, Tensor) or not scores.is_floating_point():
+        had = scores.dtype if isinstance(scores, Tensor) else f"a {type(scores).__name__}"
+        raise WonderlandError(f"masked_softmax takes floating point scores, not {had}.")
     fits = isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.dim() <= scores.dim()
     if not fits or not all(
         own in (1, size) for own, size in zip(mask.shape, scores.shape[scores.dim() - mask.dim() :], strict=True)

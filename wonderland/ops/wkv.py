@@ -46,6 +46,7 @@ def wkv(
     if state is not None and (not isinstance(state, tuple) or len(state) != 2):
         raise WonderlandError("wkv takes a state of two tensors, the sums (b, 2, d) and their exponent (b, d).")
     sums, top = (None, None) if state is None else state
+    shapes.real("wkv", k=k, v=v, decay=decay, bonus=bonus)
     sizes = shapes.agree(
         "wkv",
         k=(k, "b t d"),
