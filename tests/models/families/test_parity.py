@@ -211,3 +211,45 @@ def test_random_options_give_equal_numbers(kind, seed, tmp_path):
             assert json.loads((folder / "config.json").read_text()) == json.loads(
                 (folder / "back/config.json").read_text()
             )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"rope_parameters": {"rope_type": "default"}, "rope_theta": 50.0},
+        {"rope_parameters": {"rope_type": "linear", "factor": 2.0}, "rope_theta": 50.0},
+        {"rope_scaling": {"rope_type": "linear", "factor": 4.0}},
+        {"rope_parameters": None, "rope_theta": 70.0},
+        {"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2.0}, "rope_theta": 30.0},
+    ],
+)
+def test_rotations_are_read_wherever_a_description_has_them(changed, tmp_path):
+    config = transformers.LlamaConfig(
+        vocab_size=VOCAB, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2
+    )
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(5)
+    model.save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+    tokens = torch.randint(VOCAB, (2, 9))
+    with torch.no_grad():
+        expected = transformers.LlamaForCausalLM.from_pretrained(tmp_path).eval()(tokens).logits
+        torch.testing.assert_close(load_pretrained(tmp_path)(tokens), expected, rtol=1e-4, atol=1e-5)
+        if "rope_theta" in changed or "rope_scaling" in changed:
+            assert not torch.allclose(model(tokens).logits, expected, atol=1e-3)
+
+
+def test_a_rotation_that_is_no_table_is_told(tmp_path):
+    transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            vocab_size=VOCAB, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1
+        )
+    ).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "rope_scaling": "linear"}))
+    with pytest.raises(ValueError, match="rope_scaling"):
+        load_pretrained(tmp_path)

@@ -61,15 +61,14 @@ def _describe(options: Options, head: str, file: Any) -> Spec:
 
 
 def _rotary(options: Options) -> Spec:
-    given = options.get("rope_parameters", None)
-    old = options.get("rope_scaling", None)
-    if given is None:
-        given = {**(old or {}), "rope_theta": options.get("rope_theta", 10000.0)}
-    options.ignore("rope_theta", "rope_interleaved")
-    if not isinstance(given, dict):
-        raise options.wrong("rope_parameters", given, "a table of options")
+    # As transformers has it: the older name goes before, and a base beside the table fills in for one in it.
+    tables = {name: options.get(name, None) or {} for name in ("rope_parameters", "rope_scaling")}
+    base = options.get("rope_theta", 10000.0)
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise options.wrong(name, table, "a table of options")
     options.only("rope_interleaved", False, None)
-    inner = Options({**given}, options.title)
+    inner = Options({"rope_theta": base, **(tables["rope_scaling"] or tables["rope_parameters"])}, options.title)
     inner.only("partial_rotary_factor", 1.0, None)
     kind = inner.get("rope_type", inner.get("type", "default"))
     inner.ignore("type")

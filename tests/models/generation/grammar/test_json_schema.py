@@ -1,6 +1,7 @@
 """JSON schemas: whatever is written parses and validates, by the jsonschema package."""
 
 import json
+from itertools import pairwise
 
 import jsonschema
 import pytest
@@ -178,7 +179,22 @@ def test_nesting_is_bounded():
             {"$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 1}}, "$ref": "#/$defs/a"},
             BYTES,
         )
-    assert str(error.value) == "The schema allows no value at all."
+    assert str(error.value) == (
+        "No value of the schema ends within depth=3, how often values may lie inside each other: give more, at most 8."
+    )
+
+
+def test_references_that_do_not_return_nest_as_deep_as_they_like():
+    names = "ABCDEF"
+    definitions = {
+        one: {"type": "object", "properties": {"x": {"$ref": f"#/$defs/{other}"}}, "required": ["x"]}
+        for one, other in pairwise(names)
+    }
+    definitions["F"] = {"type": "integer", "minimum": 0, "maximum": 3}
+    for value in check({"$ref": "#/$defs/A", "$defs": definitions}, rows=4, count=200):
+        for _ in range(5):
+            value = value["x"]
+        assert value in range(4)
 
 
 @pytest.mark.parametrize(
@@ -204,6 +220,14 @@ def test_nesting_is_bounded():
         ({"type": "integer", "minimum": 3, "maximum": 2}, "The schema allows no value at all."),
         ({"type": "number", "minimum": 0.5}, "The schema bounds a number by 0.5: bounds are whole numbers, at most 1,000,000,000 from 0."),
         ({"type": "integer", "minimum": "a"}, "The schema has minimum='a': it is a number, at most 10 to the 15 from 0."),
+        ({"type": "integer", "minimum": 10**400}, "The schema has minimum=a huge number: it is a number, at most 10 to the 15 from 0."),
+        ({"type": "integer", "minimum": float("nan")}, "The schema has minimum=nan: it is a number, at most 10 to the 15 from 0."),
+        ({"type": "integer", "minimum": 10**15}, "The schema asks for whole numbers of more than 15 digits, which are not written."),
+        ({"type": "integer", "maximum": -(10**15)}, "The schema asks for whole numbers of more than 15 digits, which are not written."),
+        ({"type": "number", "exclusiveMinimum": 10**9},
+         "The schema bounds a number by 1000000000: bounds are whole numbers, at most 1,000,000,000 from 0."),
+        ({"type": "array", "items": {"$id": "http://y/"}},
+         "Items of the schema has an $id of its own, from which references would count: leave it out."),
         ({"type": "string", "minLength": -1}, "The schema has minLength=-1: it is a whole number from 0 to 1000."),
         ({"type": "string", "minLength": 3, "maxLength": 2}, "The schema has minLength=3 and maxLength=2: nothing lies between."),
         ({"$ref": "other.json"}, "The schema refers to 'other.json': only places in the schema itself (#/...) are followed."),

@@ -51,11 +51,12 @@ def json_schema(schema: Any, pieces: Any, *, depth: int = 3) -> Constraint:
 
     Understood: `type` (one or several), `properties`, `required`, `additionalProperties`, `items`, `minItems`, `maxItems`,
     `minLength`, `maxLength`, `pattern`, `minimum`, `maximum` (and exclusive), `enum`, `const`, `anyOf`, `$ref` into the schema
-    itself. Anything else is refused in a sentence, because a text could otherwise be invalid.
+    itself. Anything else is refused in a sentence, because a text could otherwise be invalid. Whole numbers have at most 15
+    digits, others nine before the point.
 
     The texts are some of the valid ones: properties come in the order of the schema, those without a name in it only where
     `additionalProperties` is all there is; there is no white space but one space after a comma or a colon; strings escape only
-    what must be. `depth` bounds how often a reference, or a value of any kind, may lie inside another.
+    what must be. `depth` bounds how often a reference that leads back to itself, or a value of any kind, may lie inside another.
 
     >>> from wonderland.models import Decoder, generate
     >>> pieces = [bytes([code]) for code in range(128)]
@@ -73,7 +74,12 @@ def json_schema(schema: Any, pieces: Any, *, depth: int = 3) -> Constraint:
 
 def expression(schema: Any, depth: int = 3) -> Expression:
     """The texts that are valid for a schema, as one expression."""
-    found = _Reader(schema).value(schema, depth, "the schema")
+    reader = _Reader(schema)
+    found = reader.value(schema, depth, "the schema")
+    if found == NOTHING and reader.cut:
+        raise WonderlandError(
+            f"No value of the schema ends within depth={depth}, how often values may lie inside each other: give more, at most 8."
+        )
     if found == NOTHING:
         raise WonderlandError("The schema allows no value at all.")
     return found
@@ -81,8 +87,9 @@ def expression(schema: Any, depth: int = 3) -> Expression:
 
 class _Reader:
     def __init__(self, root: Any):
-        self.root, self.level = root, 0
+        self.root, self.level, self.cut = root, 0, False
         self._known: dict[tuple[str, int], Expression] = {}
+        self._leads: dict[str, bool] = {}
 
     def value(self, schema: Any, depth: int, where: str) -> Expression:
         if self.level >= _DEEPEST:
@@ -104,6 +111,10 @@ class _Reader:
                 raise WonderlandError(
                     f"{_big(where)} has the keyword {str(word)[:40]!r}, which is not understood here.{nearest(str(word)[:40], _KNOWN)}"
                 )
+        if "$id" in schema and schema is not self.root:
+            raise WonderlandError(
+                f"{_big(where)} has an $id of its own, from which references would count: leave it out."
+            )
         forms = [word for word in _FORMS if word in schema]
         kinds = self.kinds(schema, where)
         used = {word for word in schema if word not in REMARKS and word not in _FORMS and word != "type"}
@@ -149,6 +160,31 @@ class _Reader:
         return Either(tuple(flat))
 
     def of_ref(self, name: Any, depth: int, where: str, kinds: list[str]) -> Expression:
+        target = self.target(name, where)
+        again = self.returns(name, where)
+        if again and depth <= 0:
+            self.cut = True
+            return NOTHING
+        key = (name, depth)
+        if key not in self._known:
+            self._known[key] = self.value(target, depth - again, f"the schema at {name[:60]}")
+        return self._known[key]
+
+    def returns(self, name: str, where: str) -> bool:
+        """Whether a reference leads, over others or by itself, back to where it leads."""
+        if name not in self._leads:
+            seen: set[str] = set()
+            ahead = [name]
+            while ahead:
+                for other in _references(self.target(ahead.pop(), where)):
+                    if other not in seen:
+                        seen.add(other)
+                        ahead.append(other)
+            self._leads[name] = name in seen
+        return self._leads[name]
+
+    def target(self, name: Any, where: str) -> Any:
+        """What a reference leads to."""
         target = self.root
         steps = name.split("/") if isinstance(name, str) else [""]
         if steps[0] != "#":
@@ -160,12 +196,7 @@ class _Reader:
             if not isinstance(target, Mapping) or step not in target:
                 raise WonderlandError(f"{_big(where)} refers to {name[:60]!r}, which is not in the schema.")
             target = target[step]
-        if depth <= 0:
-            return NOTHING
-        key = (name, depth)
-        if key not in self._known:
-            self._known[key] = self.value(target, depth - 1, f"the schema at {name[:60]}")
-        return self._known[key]
+        return target
 
     def of_anyof(self, choices: Any, depth: int, where: str, kinds: list[str]) -> Expression:
         if not isinstance(choices, list) or not choices:
@@ -226,12 +257,18 @@ class _Reader:
         low, high, open_low, open_high = _limits(schema, where)
         low = None if low is None else math.floor(low) + 1 if open_low else math.ceil(low)
         high = None if high is None else math.ceil(high) - 1 if open_high else math.floor(high)
+        for bound in (low, None if high is None else -high):
+            if bound is not None and bound >= 10**15:
+                raise WonderlandError(
+                    f"{_big(where)} asks for whole numbers of more than 15 digits, which are not written."
+                )
         return whole(low, high)
 
     def an_number(self, schema: Mapping, depth: int, where: str) -> Expression:
         low, high, open_low, open_high = _limits(schema, where)
+        beyond = (open_low and low == 10**9) or (open_high and high == -(10**9))
         for bound in (low, high):
-            if bound is not None and (bound != int(bound) or abs(bound) > 10**9):
+            if bound is not None and (bound != int(bound) or abs(bound) > 10**9 or beyond):
                 raise WonderlandError(
                     f"{_big(where)} bounds a number by {bound}: bounds are whole numbers, at most 1,000,000,000 from 0."
                 )
@@ -250,6 +287,20 @@ class _Reader:
 _COMMA, _COLON = (Then((literal(sign), maybe(literal(" ")))) for sign in ",:")
 _PLAIN = minus(ANY, ((0, 31), (34, 34), (92, 92)))
 _SHORT = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+
+
+def _references(schema: Any) -> list[str]:
+    """All references in a schema, however deep they lie."""
+    found, ahead = [], [schema]
+    while ahead:
+        here = ahead.pop()
+        if isinstance(here, Mapping):
+            if isinstance(here.get("$ref"), str):
+                found.append(here["$ref"])
+            ahead += here.values()
+        elif isinstance(here, list):
+            ahead += here
+    return found
 
 
 def _escaped(part: Expression) -> Expression:
@@ -289,7 +340,7 @@ def _constant(value: Any, where: str) -> Expression:
 def _is(value: Any, kind: str) -> bool:
     if kind in ("number", "integer"):
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and (kind == "number" or float(value).is_integer())
+        return number and (kind == "number" or isinstance(value, int) or value.is_integer())
     kinds = {"object": Mapping, "array": list, "string": str, "boolean": bool, "null": type(None)}
     return isinstance(value, kinds[kind])
 
@@ -335,15 +386,10 @@ def _limits(schema: Mapping, where: str) -> tuple[float | int | None, float | in
             value = schema.get(name)
             if value is None and name not in schema:
                 continue
-            if (
-                not isinstance(value, int | float)
-                or isinstance(value, bool)
-                or not math.isfinite(value)
-                or abs(value) > 10**15
-            ):
-                raise WonderlandError(
-                    f"{_big(where)} has {name}={value!r}: it is a number, at most 10 to the 15 from 0."
-                )
+            # What is not a number is not at most anything either.
+            if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= 10**15:
+                shown = repr(value) if not isinstance(value, int) or value.bit_length() < 128 else "a huge number"
+                raise WonderlandError(f"{_big(where)} has {name}={shown}: it is a number, at most 10 to the 15 from 0.")
             if bound is None or sign * value > sign * bound or (value == bound and excluded):
                 bound, open_ = value, excluded
         found.append((bound, open_))
