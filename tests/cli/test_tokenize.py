@@ -40,3 +40,14 @@ def test_bad_input(tmp_path, capsys, content, words, says):
     assert main(["tokenize", str(tmp_path / "a.txt"), "--out", str(tmp_path / "out"), *words]) == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_what_only_learning_takes_does_not_go_with_a_tokenizer(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("one two three " * 50)
+    base = ["tokenize", str(tmp_path / "a.txt"), "--out", str(tmp_path / "out"), "--quiet"]
+    assert main([*base, "--kind", "words"]) == 0
+    words = ["--tokenizer", str(tmp_path / "out" / "tokenizer.json")]
+    for name, *value in (("kind", "words"), ("vocab", "100"), ("lowercase",)):
+        assert main([*base, *words, f"--{name}", *value]) == 2
+        told = f"wonderland: --{name} is for tokens that are to be learned, and --tokenizer names those of a file."
+        assert capsys.readouterr().err.strip() == told

@@ -230,3 +230,14 @@ def test_counts_and_shares(tmp_path):
     assert corpus.example(0)["text"].startswith("ab c")
     assert sum(corpus.shares(0.2).values()) == pytest.approx(1)
     assert np.isclose(corpus.shares(0.2)["test"], 0.2)
+
+
+def test_words_are_held_to_what_is_shown(tmp_path):
+    (tmp_path / "a.txt").write_text("the cat sat on the dog and the dog sat on the cat .\n" * 60)
+    run = wonderland.fit(tmp_path / "a.txt", tokens="words", out=tmp_path / "run", steps=3)
+    for pattern, prompt in (("the (cat|dog)", ""), ("(dog|cat)", "the "), (" (dog|cat)", "the"), ("(the|cat)", "")):
+        for beams in (None, 2):
+            text = run.generate(prompt, 9, matches=pattern, **({} if beams is None else {"beams": beams}))
+            assert re.fullmatch(pattern, text), (pattern, prompt, text)
+    (tmp_path / "empty.txt").write_text("")
+    refuses("There is no text to judge: the source is empty.", lambda: run.predict(tmp_path / "empty.txt"))

@@ -205,3 +205,12 @@ def test_what_is_refused(tmp_path):
     found = data.Tokenizer.load(other).vocab
     refuses(f"The tokenizer in {other} has {found} tokens and the model 310: the two do not belong together.",
             lambda: wonderland.fit(text, start=other))  # fmt: skip
+
+
+def test_biases_are_asked_of_models_that_have_some(tmp_path):
+    refuses(
+        f"The model in {place() / 't5'} has no biases to learn: take lora, ia3, head or full.",
+        lambda: wonderland.fit(
+            place() / "pairs.csv", start=place() / "t5", method="bias", out=tmp_path / "run", steps=2
+        ),
+    )

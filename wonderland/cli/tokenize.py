@@ -11,10 +11,9 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--kind",
         choices=["characters", "words", "bpe", "wordpiece", "unigram"],
-        default="bpe",
         help="kind of tokens (default bpe, over bytes)",
     )
-    verb.add_argument("--vocab", type=int, default=8000, help="how many tokens at most (default 8000)")
+    verb.add_argument("--vocab", type=int, help="how many tokens at most (default 8000)")
     verb.add_argument("--tokenizer", metavar="FILE", help="use this tokenizer.json instead of learning one")
     verb.add_argument("--lowercase", action="store_true", help="read everything in small letters")
     verb.add_argument("--column", metavar="NAME", help="the field or column with the text (default: found by its name)")
@@ -32,6 +31,12 @@ def run(found: argparse.Namespace) -> int:
 
     if found.sample < 1:
         raise WonderlandError(f"sample is a number of megabytes of at least 1, not {found.sample}.")
+    if found.tokenizer:
+        for name in ("kind", "vocab", "lowercase"):
+            if getattr(found, name):
+                raise WonderlandError(
+                    f"--{name} is for tokens that are to be learned, and --tokenizer names those of a file."
+                )
     documents = read_documents(found.source, column=found.column, lines=found.lines, strict=found.strict)
     folder = Path(found.out)
     if found.tokenizer:
@@ -40,7 +45,10 @@ def run(found: argparse.Namespace) -> int:
         skip = max(1, -(-documents.size // (found.sample << 20)))
         with show.working("learning tokens", documents.size // skip, found.quiet) as told:
             tokenizer = Tokenizer.train(
-                _some(documents.texts(), skip, told), kind=found.kind, vocab=found.vocab, lowercase=found.lowercase
+                _some(documents.texts(), skip, told),
+                kind=found.kind or "bpe",
+                vocab=8000 if found.vocab is None else found.vocab,
+                lowercase=found.lowercase,
             )
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -123,6 +123,9 @@ class Start:
     def teach(self, model: nn.Module) -> Any:
         """The model with what the method teaches learning, and the rest at rest."""
         headed = hasattr(model, "trunk")
+        trunk = model.trunk if headed else model
+        if self.method == "bias" and not any(name.endswith("bias") for name, _ in trunk.named_parameters()):  # pyright: ignore
+            raise WonderlandError(f"The model in {self.folder} has no biases to learn: take lora, ia3, head or full.")
         if self.method == "bias" or (self.method == "head" and headed):
             # Biases that are there: new ones would make it a model of another description.
             train_only(model, (*(NEW if headed else ()), *(("*bias",) if self.method == "bias" else ())))

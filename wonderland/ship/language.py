@@ -65,22 +65,25 @@ class LanguageRun(Run):
         beams = options.pop("beams", None)
         if beams is None:
             return "".join(self.write(prompt, count, **options))
-        stop, constraint = self._ends(options.pop("stop", ())), self._constraint(options)
+        stop, constraint = self._ends(options.pop("stop", ())), self._constraint(options, prompt)
         if options:
             raise WonderlandError(f"{next(iter(options))} is for drawing tokens; beams search for the likeliest text.")
         given, pieces = [self.read(prompt)], self.pieces()
         count = self._count(count, given[0])
         (best,) = beam_search(self.model, given, count, beams=beams, stop=stop, pieces=pieces, constraint=constraint)
-        writer = Writer([], strip=self.tokenizer.writer().strips and not prompt)
+        writer = Writer([], strip=self._strips(prompt))
         return writer.feed(best.texts[0]) + writer.close()
 
     def write(self, prompt: str = "", count: int | None = None, *, stop: Any = (), **options: Any) -> Iterator[str]:
         """`generate` piece by piece: text as soon as its characters are whole."""
-        given, ends, constraint = self.read(prompt), self._ends(stop), self._constraint(options)
+        given, ends, constraint = self.read(prompt), self._ends(stop), self._constraint(options, prompt)
         count = self._count(count, given)
         tokens = write(self.model, [given], count, stop=ends, pieces=self.pieces(), constraint=constraint, **options)
-        # The first space is the prompt's neighbour, not the beginning of a text: it stays.
-        return _text(tokens, strip=self.tokenizer.writer().strips and not prompt)
+        return _text(tokens, strip=self._strips(prompt))
+
+    def _strips(self, prompt: str) -> bool:
+        """Whether the space that some tokenizers write before a first word is left out: after nothing, or another space."""
+        return self.tokenizer.writer().strips and (not prompt or prompt[-1].isspace())
 
     def pieces(self) -> list[bytes]:
         """The bytes that each token of the model writes; a checkpoint may have more tokens than its tokenizer, which write none."""
@@ -102,15 +105,15 @@ class LanguageRun(Run):
         ends: list[Any] = [stop] if isinstance(stop, str) else list(stop)
         return ends if self.tokenizer.end is None else [*ends, self.tokenizer.end]
 
-    def _constraint(self, options: dict[str, Any]) -> Constraint | None:
-        """What the options say that a text matches; they are taken out."""
+    def _constraint(self, options: dict[str, Any], prompt: str) -> Constraint | None:
+        """What the options say that a text, as it will be shown, matches; they are taken out."""
         pattern, schema = options.pop("matches", None), options.pop("schema", None)
         given = options.pop("constraint", None)
         if sum(one is not None for one in (pattern, schema, given)) > 1:
             raise WonderlandError("A text is held to one of matches, schema and constraint.")
         if pattern is not None:
-            return matching(pattern, self.pieces())
-        return given if schema is None else json_schema(schema, self.pieces())
+            return matching(pattern, self.pieces(), strip=self._strips(prompt))
+        return given if schema is None else json_schema(schema, self.pieces(), strip=self._strips(prompt))
 
     def unknown(self, text: str) -> int:
         """How many tokens of a text are not in the vocabulary."""
@@ -161,7 +164,7 @@ class LanguageRun(Run):
                     "set": [self.show(int(i)) for i in plausible],
                 }
             )
-        if not rows:
+        if not any(row["text"] for row in rows):
             raise WonderlandError("There is no text to judge: the source is empty.")
         return pd.DataFrame(rows)
 

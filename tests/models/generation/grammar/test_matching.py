@@ -12,6 +12,9 @@ from tests.models.generation.test_generate import Table
 from wonderland.core import WonderlandError
 from wonderland.models import generate
 from wonderland.models.generation import matching
+from wonderland.models.generation.grammar.automaton import build
+from wonderland.models.generation.grammar.expressions import behind_a_space
+from wonderland.models.generation.grammar.regex import parse
 
 
 class Chance:
@@ -167,3 +170,11 @@ def test_what_does_not_fit_is_told(run, words):
             "what is understood are literals, classes, ., *, +, ?, {m,n}, |, groups and escapes."
         )
     assert str(error.value) == words
+
+
+@pytest.mark.parametrize("text", ["the", " the", "  the", "", " ", "cat"])
+def test_a_text_may_stand_behind_a_space(text):
+    for pattern in ("the", " the", "(the)?", "[a-z ]+"):
+        automaton = build(behind_a_space(parse(pattern)))
+        shown = text.removeprefix(" ")
+        assert automaton.matches(text.encode()) == (re.fullmatch(pattern, shown) is not None), pattern

@@ -39,6 +39,10 @@ class Automaton:
         return bool(state >= 0 and self.accepting[state])
 
 
+class Empty(WonderlandError):
+    """An expression has no text."""
+
+
 def build(expression: Expression) -> Automaton:
     """The automaton of an expression; a sentence where it would be too large, or match nothing."""
     nodes = _Nodes()
@@ -88,7 +92,10 @@ class _Nodes:
             return self._after(end)
         if isinstance(part, Some):
             return self._some(part, start)
-        return self._embed(_meet(build(part.one), build(part.other)), start)
+        try:
+            return self._embed(_meet(build(part.one), build(part.other)), start)
+        except Empty:
+            return self.new()  # nothing leads there
 
     def _after(self, node: int) -> int:
         """A node behind one with moves of its own, so that what follows is not entered from them."""
@@ -267,7 +274,7 @@ def _trim(kinds: np.ndarray, table: np.ndarray, accepting: np.ndarray) -> Automa
                 alive[state] = True
                 open_.append(state)
     if not alive[0]:
-        raise WonderlandError("The expression matches no text at all.")
+        raise Empty("The expression matches no text at all.")
     names = np.append(np.where(alive, np.cumsum(alive) - 1, -1), -1)
     table = names[table[alive]]
     columns, merged = np.unique(table, axis=1, return_inverse=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from wonderland.models.generation.grammar.characters import Ranges
+from wonderland.models.generation.grammar.characters import ANY, Ranges, minus
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,12 @@ def literal(text: str) -> Expression:
     Then(parts=(Chars(ranges=((97, 97),)),))
     """
     return Then(tuple(Chars(((ord(one), ord(one)),)) for one in text))
+
+
+def behind_a_space(part: Expression) -> Expression:
+    """Texts that are in `part` once the space they may begin with is taken away."""
+    other = Then((Chars(minus(ANY, ((32, 32),))), Times(Chars(ANY), 0, None)))
+    return Either((Then((literal(" "), part)), Both(part, Times(other, 0, 1))))
 
 
 def maybe(part: Expression) -> Expression:

@@ -19,6 +19,7 @@ from wonderland.models.generation.grammar.expressions import (
     Some,
     Then,
     Times,
+    behind_a_space,
     literal,
     maybe,
 )
@@ -46,7 +47,7 @@ _KNOWN = ("type", *_FORMS, *sorted({word for words in KEYWORDS.values() for word
 _DEEPEST = 40
 
 
-def json_schema(schema: Any, pieces: Any, *, depth: int = 3) -> Constraint:
+def json_schema(schema: Any, pieces: Any, *, depth: int = 3, strip: bool = False) -> Constraint:
     """Only texts that are valid JSON for a schema; what a model writes is parsed and validated without a failure.
 
     Understood: `type` (one or several), `properties`, `required`, `additionalProperties`, `items`, `minItems`, `maxItems`,
@@ -57,6 +58,7 @@ def json_schema(schema: Any, pieces: Any, *, depth: int = 3) -> Constraint:
     The texts are some of the valid ones: properties come in the order of the schema, those without a name in it only where
     `additionalProperties` is all there is; there is no white space but one space after a comma or a colon; strings escape only
     what must be. `depth` bounds how often a reference that leads back to itself, or a value of any kind, may lie inside another.
+    `strip` is that of `matching`.
 
     >>> from wonderland.models import Decoder, generate
     >>> pieces = [bytes([code]) for code in range(128)]
@@ -69,7 +71,8 @@ def json_schema(schema: Any, pieces: Any, *, depth: int = 3) -> Constraint:
         raise WonderlandError(
             f"depth, how often values may lie inside each other, is a whole number from 1 to 8, not {depth!r}."
         )
-    return Matching(build(expression(schema, depth)), pieces)
+    found = expression(schema, depth)
+    return Matching(build(behind_a_space(found) if strip else found), pieces)
 
 
 def expression(schema: Any, depth: int = 3) -> Expression:

@@ -11,17 +11,19 @@ from torch import Tensor
 from wonderland.core import WonderlandError
 from wonderland.models.generation.constraint import Constraint
 from wonderland.models.generation.grammar.automaton import Automaton, build
+from wonderland.models.generation.grammar.expressions import behind_a_space
 from wonderland.models.generation.grammar.regex import parse
 
 _NEVER = np.iinfo(np.int32).max // 2
 
 
-def matching(pattern: str, pieces: Any) -> Constraint:
+def matching(pattern: str, pieces: Any, *, strip: bool = False) -> Constraint:
     r"""Only texts that a regular expression matches from end to end; see `grammar.regex` for what is understood.
 
     `pieces` are the bytes that each token writes (a tokenizer's `pieces()`); tokens that write nothing are never chosen. A
     text may end only where it matches: there the tokens in `stop` are allowed, and nowhere else. Where the number of tokens
-    is limited, only those are allowed after which the text can be completed in time.
+    is limited, only those are allowed after which the text can be completed in time. With `strip`, the text matches without
+    the space it may begin with, as tokenizers write one before a first word.
 
     >>> from wonderland.models import Decoder, generate
     >>> pieces = [bytes([code]) for code in range(128)]
@@ -30,7 +32,8 @@ def matching(pattern: str, pieces: Any) -> Constraint:
     >>> text[2:3], text[3:].isdigit()
     (b'-', True)
     """
-    return Matching(build(parse(pattern)), pieces)
+    found = parse(pattern)
+    return Matching(build(behind_a_space(found) if strip else found), pieces)
 
 
 class Matching(Constraint):
