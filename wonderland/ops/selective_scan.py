@@ -304,7 +304,8 @@ def _forward(
     batch, t, d = u.shape
     n = a.shape[0]
     u, gate = native.lined(u), None if gate is None else native.lined(gate)
-    delta, a, b, c, skip = native.solid(delta, a, b, c, skip)
+    delta, a, b, c = delta.contiguous(), a.contiguous(), b.contiguous(), c.contiguous()
+    skip = None if skip is None else skip.contiguous()
     y, last = u.new_empty(u.shape), u.new_empty(batch, n, d)
     saved = u.new_empty((batch, -(-t // SEGMENT), n, d) if keep else 0)
     native.function("selective_scan", "forward", u.dtype)(
@@ -341,7 +342,8 @@ def _backward(
     batch, t, d = u.shape
     n = a.shape[0]
     u, gate = native.lined(u), None if gate is None else native.lined(gate)
-    delta, a, b, c, skip = native.solid(delta, a, b, c, skip)
+    delta, a, b, c = delta.contiguous(), a.contiguous(), b.contiguous(), c.contiguous()
+    skip = None if skip is None else skip.contiguous()
     du, ddelta = u.new_empty(u.shape), u.new_empty(u.shape)
     dgate = u.new_empty(u.shape if gate is not None else 0)
     chunks = -(-d // CHUNK)
