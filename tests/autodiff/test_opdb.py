@@ -65,7 +65,9 @@ def test_a_sample_of_the_database_agrees_with_torch(kind):
     assert {name: found for name, found in verdicts.items() if found[0] != EQUAL} == {}
 
 
-@pytest.mark.parametrize("kind", ["reverse", "forward", "second"])
+@pytest.mark.parametrize(
+    "kind", ["reverse", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("forward", "second"))]
+)
 def test_complex_numbers_agree_with_torch(kind):
     verdicts = {name: (verdict, reason) for name, verdict, reason in judged(kind, COMPLEX, torch.complex128)}
     assert len(verdicts) == len(COMPLEX)

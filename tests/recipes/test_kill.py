@@ -59,10 +59,6 @@ def killed_and_continued(folder: Path, source: object, kills: int, *options: obj
         assert (cut / name).read_bytes() == (straight / name).read_bytes(), name
 
 
-def test_three_kills_of_a_table(tmp_path):
-    killed_and_continued(tmp_path, table(tmp_path), 3, "--steps", 100, span=0.9)
-
-
 @pytest.mark.slow
 def test_thirty_kills_of_digits(tmp_path):
     killed_and_continued(tmp_path, "digits", 30, "--epochs", 12, span=0.8)

@@ -170,7 +170,7 @@ def test_losses_have_the_gradients_of_their_values(name):
     assert torch.autograd.gradcheck(lambda x: loss(x, target), X.clone().requires_grad_())
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (i > 1)) for i, name in enumerate(ALL)])
 def test_losses_compile(name):
     torch.compiler.reset()
     loss, target = ALL[name]
