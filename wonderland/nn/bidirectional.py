@@ -79,6 +79,8 @@ class Bidirectional(Mixer):
 
         inner = self.rightward.laws()
         kept = (laws.shift_equivariance, laws.locality, laws.permutation_equivariance)
+        if laws.causality in super().laws():
+            kept = (laws.strict_causality, *kept)
         return (*super().laws(), *(law for law in kept if law in inner))
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:

@@ -57,7 +57,11 @@ class Mixer(Checked, nn.Module):
         from wonderland import laws
 
         always = (laws.batch_independence, laws.padding_invariance, laws.gradients, laws.determinism, laws.save_load)
-        return ((laws.causality, laws.streaming) if self.causal else ()) + always + (laws.finiteness, laws.compiles)
+        # What sees itself alone, or nothing ahead, keeps to causality without being able to stream.
+        field = None if self.causal else getattr(self, "receptive_field", None)
+        backwards = (laws.causality,) if field is not None and field[1] == 0 else ()
+        first = (laws.causality, laws.streaming) if self.causal else backwards
+        return first + always + (laws.finiteness, laws.compiles)
 
     def layout(self) -> Layout:
         """The state without its batch: a nested tuple of slots. The count of tokens seen is added by the contract."""

@@ -39,7 +39,7 @@ class Pooling(Mixer):
     def laws(self):
         from wonderland import laws
 
-        more = (laws.strict_causality,) if self.causal else ()
+        more = (laws.strict_causality,) if self.causal or self.receptive_field[1] == 0 else ()
         alone = (laws.permutation_equivariance,) if self.window == 1 else ()
         return (*super().laws(), *more, *alone, laws.shift_equivariance, laws.locality)
 

@@ -40,6 +40,7 @@ CASES = {
     "additive attention, one width": lambda: AdditiveAttention(8, hidden=5),
     "additive self-attention": lambda: AdditiveSelfAttention(8, hidden=5),
     "additive self-attention, both ways": lambda: AdditiveSelfAttention(8, hidden=5, causal=False),
+    "attention, itself alone": lambda: Attention(8, heads=2, causal=False, window=1),
 }
 
 

@@ -20,4 +20,6 @@ CASES = {
     "long convolution": lambda: LongConvolution(8, length=30, bands=2, hidden=6),
     "long convolution, short kernel": lambda: LongConvolution(8, length=5, bands=2, hidden=6),
     "long convolution, centred": lambda: LongConvolution(8, length=6, bands=2, hidden=6, causal=False),
+    "convolution, itself alone": lambda: CausalConvolution(8, width=1, causal=False),
+    "long convolution, itself alone": lambda: LongConvolution(8, length=1, causal=False, bands=2, hidden=6),
 }

@@ -6,6 +6,7 @@ from wonderland.nn.echo_state import EchoState
 from wonderland.nn.gru import GRU
 from wonderland.nn.ligru import LiGRU
 from wonderland.nn.lstm import LSTM
+from wonderland.nn.mlp import MLP
 from wonderland.nn.rnn import RNN
 
 CASES = {
@@ -30,4 +31,5 @@ CASES = {
     "bidirectional lstm": lambda: Bidirectional(8),
     "bidirectional gru without bias": lambda: Bidirectional(8, mixer=GRU.spec(bias=False)),
     "bidirectional convolution": lambda: Bidirectional(8, mixer=CausalConvolution.spec(width=2)),
+    "bidirectional mlp": lambda: Bidirectional(8, mixer=MLP.spec()),
 }
