@@ -2,11 +2,14 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from wonderland.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -25,7 +28,18 @@ def test_there_is_something_to_run():
 
 
 @pytest.mark.parametrize("script", blocks("sh"))
-def test_shell_examples(tmp_path, script):
+def test_shell_examples(tmp_path, script, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for line in script.strip().splitlines():
+        program, *words = shlex.split(line)
+        assert program == "wonderland"
+        assert main(words) == 0
+    assert "accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", blocks("sh"))
+def test_shell_examples_in_a_shell(tmp_path, script):
     done = subprocess.run(
         ["bash", "-euc", script], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=300
     )
