@@ -60,6 +60,11 @@ def killed_and_continued(folder: Path, source: object, kills: int, *options: obj
 
 
 @pytest.mark.slow
+def test_five_kills_of_a_table(tmp_path):
+    killed_and_continued(tmp_path, table(tmp_path), 5, "--steps", 150, span=0.9)
+
+
+@pytest.mark.slow
 def test_thirty_kills_of_digits(tmp_path):
     killed_and_continued(tmp_path, "digits", 30, "--epochs", 12, span=0.8)
 

@@ -32,7 +32,7 @@ def available() -> bool:
 
 
 # The compiler could not follow how kernels are built. `torch.compiler.assume_constant_result` sets this mark and nothing
-# else, but loads the whole compiler to do so, which takes as long as all other imports together.
+# else, but loads the whole compiler to do so, a third of the time that all imports of a fit take.
 available._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
 
 

@@ -180,7 +180,8 @@ def test_nesting_is_bounded():
             BYTES,
         )
     assert str(error.value) == (
-        "No value of the schema ends within depth=3, how often values may lie inside each other: give more, at most 8."
+        "No value of the schema ends within depth=3, how often values may lie inside each other: "
+        "let one end without another, or give a larger depth, at most 8."
     )
 
 

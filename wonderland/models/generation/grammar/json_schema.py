@@ -81,7 +81,8 @@ def expression(schema: Any, depth: int = 3) -> Expression:
     found = reader.value(schema, depth, "the schema")
     if found == NOTHING and reader.cut:
         raise WonderlandError(
-            f"No value of the schema ends within depth={depth}, how often values may lie inside each other: give more, at most 8."
+            f"No value of the schema ends within depth={depth}, how often values may lie inside each other: "
+            "let one end without another, or give a larger depth, at most 8."
         )
     if found == NOTHING:
         raise WonderlandError("The schema allows no value at all.")
