@@ -28,7 +28,7 @@ from wonderland.nn import (
     Rotary,
     RWKVChannel,
 )
-from wonderland.nn.state import maker
+from wonderland.nn.state import consuming, maker
 from wonderland.ops import steps
 
 MIXERS = {
@@ -217,6 +217,37 @@ def test_room_for_one_more_is_new_unless_the_cache_is_consumed():
         again, room, copied = steps.longer(grown, known, None, True)
         assert (again.data_ptr(), again.shape, room, copied) == (grown.data_ptr(), (2, 5, 4), 16, 0)
     assert steps.longer(grown, room, 9, True)[2] == 1
+
+
+def test_a_count_is_counted_up_where_it_lies_only_in_the_state_a_module_gave_last_itself():
+    mixers = Attention(8, heads=2), Attention(8, heads=2)
+    x = torch.randn(2, 6, 8)
+    with torch.no_grad(), consuming():
+        _, (entries, places, seen) = mixers[0].stream(x[:, :3])
+        _, (others, _, _) = mixers[1].stream(x[:, :3])
+        states = [(entries, places, seen), (others, places, seen)]
+        for i in range(3, 6):
+            for which, mixer in enumerate(mixers):
+                y, states[which] = mixer.stream(x[:, i : i + 1], states[which])
+                assert torch.allclose(y, mixer(x)[:, i : i + 1], atol=1e-6)
+                assert states[which][2].tolist() == [i + 1] * 2
+        assert seen.tolist() == [3, 3]
+        kept = states[0][2]
+        assert mixers[0].stream(x[:, :1], states[0])[1][2] is kept
+    with torch.no_grad():
+        state = mixers[0].stream(x[:, :3])[1]
+        for _ in range(2):
+            state, before = mixers[0].stream(x[:, 3:4], state)[1], state
+        assert before[2].tolist() == [4, 4]
+
+
+def test_rows_of_a_cache_may_lie_at_any_distance():
+    mixer, x = Attention(8, heads=2), torch.randn(2, 4, 8)
+    with torch.no_grad(), consuming():
+        _, (entries, places, seen) = mixer.stream(x[:, :3])
+        apart = torch.zeros(2, 5 * 16 + 7)[:, : 3 * 16].view(2, 3, 16).copy_(entries)
+        y, _ = mixer.stream(x[:, 3:], (apart, places, seen))
+    assert torch.allclose(y, mixer(x)[:, 3:], atol=1e-6)
 
 
 def test_a_cache_that_lies_apart_in_memory_is_gathered():

@@ -98,9 +98,11 @@ class Mixer(Checked, nn.Module):
     def go_on(self, x: Any, state: Any, mask: Any) -> tuple[Tensor, State] | None:
         """`step` from the very state that the last one gave, which needs no check; None for any other."""
         routine = self.__dict__.get("_routine")
-        if routine is None or state is None or not routine.knows(state) or not isinstance(x, Tensor):
+        if routine is None or state is None or mask is not None or not isinstance(x, Tensor):
             return None
-        return self.step(x, state, mask) if x.dtype == routine.dtype and x.shape == routine.shape else None
+        if not routine.follows(x, state) or not steps.unobserved() or not routine.valid():
+            return None
+        return routine.run(x, state, x.shape, consume=may_consume())
 
     def link(self, x: Tensor, norm: Any) -> Link | None:
         """x plus what `whole` makes of its normed form, as one kernel of a chain; None where there is none for it."""

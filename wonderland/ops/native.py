@@ -102,10 +102,15 @@ def graphed() -> bool:
 
 def transformed() -> bool:
     """Whether tensors carry more than kernels see: torch.func or forward mode at work, or a record made of equations."""
-    if torch.compiler.is_compiling():
-        return False
-    if _recording.get() == "equations":
-        return True
+    return not torch.compiler.is_compiling() and (_recording.get() == "equations" or _transforms())
+
+
+def followed() -> bool:
+    """Whether a record is made or a transform is at work; not for what a compiler reads."""
+    return bool(_recording.get()) or _transforms()
+
+
+def _transforms() -> bool:
     return forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+from array import array
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import contains, is_
@@ -47,8 +48,7 @@ def unobserved() -> bool:
         not torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
         and native.available()
-        and not native.recorded()
-        and not native.transformed()
+        and not native.followed()
         and not torch.is_autocast_enabled("cpu")
         and not torch._C._len_torch_dispatch_stack()  # whoever listens to the dispatcher hears of operations
     )
@@ -148,8 +148,8 @@ class Routine:
     """A program ready to run, as long as what it was written from stays as it is."""
 
     __slots__ = (
-        "_codes", "_given", "_held", "_kinds", "_length", "_listeners", "_memo", "_names", "_numbers", "_pointers", "_values",
-        "_weights", "_windowed", "caches", "dim", "dtype", "written",
+        "_counts", "_fixed", "_given", "_held", "_kept", "_kinds", "_listeners", "_memo", "_names", "_pointers", "_run",
+        "_values", "_windowed", "caches", "dim", "dtype", "written",
     )  # fmt: skip
 
     def __init__(self, program: Program, written: bool, listeners: "Listeners"):
@@ -159,15 +159,20 @@ class Routine:
         self._values = [value for _, _, value in program.looked]
         self._given = [weight for weight in program.weights if weight is not None]
         self._pointers = [weight.data_ptr() for weight in self._given]
-        self._weights = address_list(program.weights)
-        self._codes = (ctypes.c_long * len(program.codes))(*program.codes)
-        self._numbers = (ctypes.c_double * len(program.numbers))(*program.numbers)
-        self._length = len(program.numbers)
         self._kinds = program.kinds
         self.caches = [(i, window) for i, (kind, window) in enumerate(program.kinds) if kind == CACHE]
         self._windowed = any(window is not None for _, window in self.caches)
+        # One count is all that is written anew: it can be counted up where it lies. Several may be one tensor.
+        self._counts = [kind for kind, _ in self._kinds if kind in (FRESH, COUNTED)] == [COUNTED]
+        # What is the same at each step, in the order in which the kernel reads it.
+        codes, numbers = array("q", program.codes), array("d", program.numbers)
+        weights = addresses(program.weights)
+        sizes = len(program.numbers), self.dim, len(program.kinds)
+        self._fixed = array("q", [*(part.buffer_info()[0] for part in (codes, numbers, weights)), *sizes])
+        self._kept = codes, numbers, weights
+        self._run = _function(program.dtype) if written else None
         # Of the state it gave last: the state, its tensors, their addresses, those to be written anew, whose counts they
-        # are, where each tensor of the state is found among them, what builds a state of tensors, the room in caches, and
+        # are, where each tensor of the state is found among them, what builds a state of tensors, how its caches lie, and
         # the shape of the input. Never changed, only replaced.
         self._memo: Any = (None,)
 
@@ -179,10 +184,10 @@ class Routine:
         same = all(map(is_, map(dict.get, self._held, self._names), self._values)) and self._listeners.same()
         return same and list(map(Tensor.data_ptr, self._given)) == self._pointers
 
-    @property
-    def shape(self) -> Any:
-        """The shape of what the last run was given."""
-        return self._memo[-1] if self._memo[0] is not None else None
+    def follows(self, x: Tensor, state: Any) -> bool:
+        """Whether an input is like the last one and the state the very one it gave, so that neither needs a check."""
+        memo = self._memo
+        return memo[0] is state and memo[-1] == x.shape and x.dtype == self.dtype and x.is_cpu
 
     def knows(self, state: Any) -> bool:
         """Whether it gave this very state, which needs no check then."""
@@ -194,56 +199,53 @@ class Routine:
         """One token: outputs of the shape asked for and the next state; None where the state has another form.
 
         `x` holds features, or tokens as int64; a token outside the vocabulary gives None as well. With `consume`, caches
-        that have room for one entry more grow in place.
+        that have room for one entry more grow in place, and so does a count that is alone.
         """
-        memo = self._memo
-        if memo[0] is not state:
+        memo, rows = self._memo, shape[0]
+        own = memo[0] is state
+        if not own:
             memo = self.admit(state)
             if memo is None:
                 return None
-        _, leaves, before, unique, signs, places, build, rooms, _ = memo
-        new = [empty_like(tensor) for tensor in unique]
+        _, leaves, before, unique, signs, places, build, spans, _ = memo
+        in_place = own and consume and self._counts
+        new = unique if in_place else [empty_like(tensor) for tensor in unique]
         after = [leaf if place < 0 else new[place] for leaf, place in zip(leaves, places, strict=True)]
         now: list[int] = []
-        rooms = rooms.copy()
-        for i, window in self.caches:
-            after[i], rooms[i], copied = longer(leaves[i], rooms[i], window, consume)
-            now += leaves[i].shape[1], leaves[i].stride(0), after[i].stride(0), copied
-        addresses = address_list(after)
-        y = torch.empty(shape, dtype=self.dtype)
+        grown = []
+        for (i, window), (n, width, apart, room) in zip(self.caches, spans, strict=True):
+            if consume and room > n:
+                after[i], wider, copied = leaves[i].as_strided((rows, n + 1, width), (apart, width, 1)), apart, 0
+            else:
+                after[i], room, copied = longer(leaves[i], room, window, consume)
+                wider = after[i].stride(0)
+            grown.append((n + 1, width, wider, room))
+            now += n, apart, wider, copied
+        there = [tensor.data_ptr() for tensor in after]
         x = x.contiguous()
-        given = x.data_ptr(), None if extra is None else extra.data_ptr()
-        if not self.call(*given, before, addresses, (ctypes.c_long * len(now))(*now), y.data_ptr(), shape[0]):
+        y = empty_like(x) if x.dtype == self.dtype else torch.empty(shape, dtype=self.dtype)
+        given = (x.data_ptr(), 0 if extra is None else extra.data_ptr(), y.data_ptr(), rows)
+        if not self.call(array("q", [*given, torch.get_num_threads(), *before, *there, *now])):
             return None
-        for place, by in signs:
-            new[place].made_by = by
+        if not in_place:
+            for place, by in signs:
+                new[place].made_by = by
         if self._windowed:
-            for i, window in self.caches:
+            for at, (i, window) in enumerate(self.caches):
                 if window is not None and after[i].shape[1] >= window:
-                    after[i], rooms[i] = after[i][:, after[i].shape[1] - window + 1 :], 0
-            addresses = address_list(after)
-        later = build(iter(after).__next__)
-        self._memo = later, after, addresses, new, signs, places, build, rooms, x.shape
+                    after[i] = after[i][:, after[i].shape[1] - window + 1 :]
+                    grown[at] = _span(after[i])
+            there = [tensor.data_ptr() for tensor in after]
+        later = build(after)
+        self._memo = later, after, there, new, signs, places, build, grown, x.shape
         return y, later
 
-    def call(self, given: int, extra: int | None, before: Any, after: Any, now: Any, result: int, rows: int) -> bool:
-        """One token through the kernels, all by address; False where a token or its place is in no table."""
-        wrong = _function(self.dtype)(
-            given,
-            extra,
-            self._codes,
-            self._numbers,
-            self._weights,
-            before,
-            after,
-            now,
-            result,
-            self._length,
-            rows,
-            self.dim,
-            torch.get_num_threads(),
-        )
-        return not wrong
+    def call(self, turn: "array[int]") -> bool:
+        """One token through the kernels: the addresses of what is given, of what is added to embeddings and of the result,
+        rows, threads, then the addresses of the state before and after, then how caches lie. False where a token or its
+        place is in no table."""
+        assert self._run is not None
+        return not self._run(self._fixed.buffer_info()[0], turn.buffer_info()[0])
 
     def admit(self, state: Any) -> Any:
         """What has to be known of a state that was not given last; None where kernels cannot read it."""
@@ -251,7 +253,7 @@ class Routine:
         build = _builder(state, leaves)
         if len(leaves) != len(self._kinds):
             return None
-        unique, places, signs, rooms = [], [], [], {}
+        unique, places, signs, spans = [], [], [], []
         counts: list[tuple[list[int], str, int]] = []
         for i, (kind, about) in enumerate(self._kinds):
             leaf = leaves[i]
@@ -260,9 +262,9 @@ class Routine:
             if kind == SAME and leaf.numel():
                 return None
             if kind == CACHE:
-                rooms[i] = 0
                 if leaf.stride(2) != 1 or leaf.stride(1) != leaf.shape[2]:
                     leaves[i] = leaf.contiguous()
+                spans.append(_span(leaves[i]))
             elif kind != SAME:
                 leaves[i] = leaf.contiguous()
             place = -1 if kind in (SAME, CACHE) else len(unique)
@@ -278,7 +280,7 @@ class Routine:
             places.append(place)
             if place == len(unique):
                 unique.append(leaves[i])
-        return state, leaves, address_list(leaves), unique, signs, places, build, rooms, None
+        return state, leaves, addresses(leaves), unique, signs, places, build, spans, None
 
 
 def routine(module: nn.Module, dtype: torch.dtype, dim: int, write: Callable[[Program], bool]) -> Routine | None:
@@ -291,21 +293,34 @@ def routine(module: nn.Module, dtype: torch.dtype, dim: int, write: Callable[[Pr
     return found if found.written else None
 
 
-def address_list(tensors: Sequence[Tensor | None]) -> Any:
+def addresses(tensors: Sequence[Tensor | None]) -> "array[int]":
     """Where tensors lie, as kernels take it."""
-    return (ctypes.c_void_p * len(tensors))(*[None if tensor is None else tensor.data_ptr() for tensor in tensors])
+    return array("q", [0 if tensor is None else tensor.data_ptr() for tensor in tensors])
 
 
-def _builder(state: Any, leaves: list[Tensor]) -> Callable[[Callable[[], Tensor]], Any]:
+def _builder(state: Any, leaves: list[Tensor]) -> Callable[[Sequence[Tensor]], Any]:
     """Collect the tensors of a nested tuple, and learn to put others in their places."""
+    if all(isinstance(entry, Tensor) for entry in state):
+        leaves += state
+        return tuple
+    put = _placer(state, leaves)
+    return lambda tensors: put(iter(tensors).__next__)
+
+
+def _placer(state: Any, leaves: list[Tensor]) -> Callable[[Callable[[], Tensor]], Any]:
     if isinstance(state, Tensor):
         leaves.append(state)
         return lambda take: take()
-    parts = [_builder(entry, leaves) for entry in state]
+    parts = [_placer(entry, leaves) for entry in state]
     if all(isinstance(entry, Tensor) for entry in state):
         count = len(parts)
         return lambda take: tuple([take() for _ in range(count)])
     return lambda take: tuple([part(take) for part in parts])
+
+
+def _span(cache: Tensor) -> tuple[int, int, int, int]:
+    """How a cache lies: entries, their width, the distance from row to row, and for how many there is room: 0, not known."""
+    return cache.shape[1], cache.shape[2], cache.stride(0), 0
 
 
 def longer(cache: Tensor, room: int, window: int | None, consume: bool) -> tuple[Tensor, int, int]:
@@ -321,7 +336,7 @@ def longer(cache: Tensor, room: int, window: int | None, consume: bool) -> tuple
         held = cache.untyped_storage().nbytes() // cache.element_size()
         room = apart // max(width, 1) if cache.storage_offset() + b * apart <= held else n
     if room > n:
-        return cache.as_strided((b, n + 1, width), (room * width, width, 1)), room, 0
+        return cache.as_strided((b, n + 1, width), (cache.stride(0), width, 1)), room, 0
     room = max(2 * (n + 1), 16)
     return cache.new_empty((b, room, width))[:, : n + 1], room, 1
 
@@ -329,6 +344,5 @@ def longer(cache: Tensor, room: int, window: int | None, consume: bool) -> tuple
 @functools.cache
 def _function(dtype: torch.dtype) -> Any:
     found = getattr(native.library("steps"), "run_f32" if dtype == torch.float32 else "run_f64")
-    found.restype = ctypes.c_long
-    found.argtypes = [ctypes.c_void_p] * 9 + [ctypes.c_long] * 4
+    found.restype, found.argtypes = ctypes.c_long, [ctypes.c_void_p] * 2
     return found

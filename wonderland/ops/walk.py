@@ -1,13 +1,13 @@
 """Many steps of one program in a row: memory is laid out once, so that a token costs little beside its arithmetic."""
 
-import ctypes
+from array import array
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wonderland.ops.steps import Routine, address_list, unobserved
+from wonderland.ops.steps import Routine, addresses, unobserved
 
 
 class Walk:
@@ -19,12 +19,10 @@ class Walk:
 
     def __init__(self, routine: Routine, admitted: Any, rows: int, outputs: int):
         _, leaves, _, unique, self._signs, places, self._build, _, _ = admitted
-        self._routine, self._rows = routine, rows
+        self._routine = routine
         self._tokens = np.zeros(rows, dtype=np.int64)
         self._logits = torch.empty(rows, outputs, dtype=routine.dtype)
-        self._given, self._result = self._tokens.ctypes.data, self._logits.data_ptr()
         self._caches = [_Cache(place, window, leaves[place]) for place, window in routine.caches]
-        self._now = (ctypes.c_long * (4 * len(self._caches)))()
         banks = [[torch.empty_like(tensor) for tensor in unique] for _ in range(2)]
         for bank in banks:
             for place, by in self._signs:
@@ -33,7 +31,10 @@ class Walk:
             [leaf if place < 0 else bank[place] for leaf, place in zip(leaves, places, strict=True)] for bank in banks
         ]
         # What was read last, what is written next, and what comes after that: tensors and their addresses.
-        self._old, self._new, self._spare = ((tensors, address_list(tensors)) for tensors in (leaves, *written))
+        self._old, self._new, self._spare = ((tensors, addresses(tensors)) for tensors in (leaves, *written))
+        given = self._tokens.ctypes.data, 0, self._logits.data_ptr(), rows, torch.get_num_threads()
+        self._state, self._now = len(given), len(given) + 2 * len(leaves)
+        self._turn = array("q", [*given, *[0] * (2 * len(leaves) + 4 * len(self._caches))])
 
     @classmethod
     def begin(cls, routine: Routine, state: Any, rows: int, outputs: int) -> "Walk | None":
@@ -50,12 +51,13 @@ class Walk:
         if not unobserved() or not self._routine.valid():
             return None
         self._tokens[:] = tokens
-        before, after, now = self._old[1], self._new[1], self._now
-        for i, cache in enumerate(self._caches):
+        turn, before, after, at = self._turn, self._old[1], self._new[1], self._now
+        for cache in self._caches:
             before[cache.place] = after[cache.place] = cache.room()
-            now[4 * i] = cache.length
-            now[4 * i + 1] = now[4 * i + 2] = cache.apart
-        if not self._routine.call(self._given, None, before, after, now, self._result, self._rows):
+            turn[at], turn[at + 1], turn[at + 2] = cache.length, cache.apart, cache.apart
+            at += 4
+        turn[self._state : self._now] = before + after
+        if not self._routine.call(turn):
             return None
         for cache in self._caches:
             cache.grew()
@@ -69,7 +71,7 @@ class Walk:
         leaves = list(self._old[0])
         for cache in self._caches:
             leaves[cache.place] = cache.entries
-        return self._build(iter(leaves).__next__)
+        return self._build(leaves)
 
 
 class _Cache:

@@ -27,6 +27,23 @@ template <class T> void rotate(T *vectors, long count, const T *frequencies, T p
     }
 }
 
+// So many vectors of the mean of the values, from column c on, each in two chains that do not wait for each other.
+template <class T, int WIDE> INLINE void mean(const T *p, const T *values, T *y, T total, long entries, long width) {
+  constexpr int W = Lanes<T>::count;
+  V<T> even[WIDE] = {}, odd[WIDE] = {};
+  long k = 0;
+  for (; k + 2 <= entries; k += 2)
+#pragma GCC unroll 4
+    for (int i = 0; i < WIDE; i++) {
+      even[i] += p[k] * load(values + k * width + i * W);
+      odd[i] += p[k + 1] * load(values + (k + 1) * width + i * W);
+    }
+  for (int i = 0; i < WIDE; i++) {
+    if (k < entries) even[i] += p[k] * load(values + k * width + i * W);
+    store(y + i * W, (even[i] + odd[i]) / total);
+  }
+}
+
 // One head over n + 1 entries of a cache: softmax of its scores, and the mean of the values.
 template <class T>
 void look(const T *q, const T *keys, const T *values, T *y, T *p, T scale, T slope, long width, const Sizes &s) {
@@ -34,12 +51,11 @@ void look(const T *q, const T *keys, const T *values, T *y, T *p, T scale, T slo
   long total = s.n + 1, j = 0;
   for (; j + W <= total; j += W) tile<T, W, 1, true>(keys + j * width, q, 0, nullptr, p + j, 0, s.kd, width);
   for (; j < total; j++) p[j] = dot(q, keys + j * width, s.kd);
-  T top = -INFINITY, sum_of = 0;
-  for (j = 0; j < total; j++) {
-    p[j] = p[j] * scale - slope * T(s.n - j);
-    top = p[j] > top ? p[j] : top;
-  }
-  V<T> sums{};
+  for (j = 0; j < total; j++) p[j] = p[j] * scale - slope * T(s.n - j);
+  V<T> tops = spread<T>(-INFINITY), sums{};
+  for (j = 0; j + W <= total; j += W) tops = vmax<T>(load(p + j), tops);
+  T top = highest<T>(tops), sum_of = 0;
+  for (; j < total; j++) top = p[j] > top ? p[j] : top;
   for (j = 0; j + W <= total; j += W) {
     V<T> e = vexp(load(p + j) - top);
     store(p + j, e);
@@ -47,16 +63,13 @@ void look(const T *q, const T *keys, const T *values, T *y, T *p, T scale, T slo
   }
   for (; j < total; j++) sum_of += p[j] = std::exp(p[j] - top);
   sum_of += sum<T>(sums);
-  for (long c = 0; c < s.vd; c += W) {
-    int m = (int)std::min<long>(W, s.vd - c);
-    V<T> a{}, b{};
-    long k = 0;
-    for (; k + 2 <= total; k += 2) {
-      a += p[k] * get(values + k * width + c, m);
-      b += p[k + 1] * get(values + (k + 1) * width + c, m);
-    }
-    if (k < total) a += p[k] * get(values + k * width + c, m);
-    put(y + c, (a + b) / sum_of, m);
+  long c = 0;
+  for (; c + 4 * W <= s.vd; c += 4 * W) mean<T, 4>(p, values + c, y + c, sum_of, total, width);
+  for (; c + W <= s.vd; c += W) mean<T, 1>(p, values + c, y + c, sum_of, total, width);
+  for (; c < s.vd; c++) {
+    T one = 0;
+    for (j = 0; j < total; j++) one += p[j] * values[j * width + c];
+    y[c] = one / sum_of;
   }
 }
 

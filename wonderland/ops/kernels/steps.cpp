@@ -22,7 +22,7 @@ template <class T> struct Machine {
   const T *places;
   const void *const *weights, *const *before;
   void *const *after;
-  const long *now;
+  const int64_t *now;
   T *result;
 
   const T *in() { return (const T *)*weights++; }
@@ -49,7 +49,7 @@ template <class T> struct Machine {
     return true;
   }
 
-  bool step(long code, const long *n, double number) {
+  bool step(int64_t code, const int64_t *n, double number) {
     switch (code) {
     case EMBED: {
       const T *table = in(), *learned = in();
@@ -143,29 +143,44 @@ template <class T> struct Machine {
   }
 };
 
-// `given` holds tokens where the program embeds them, else features. Not 0: a token was not in its table.
-template <class T>
-long run(const void *given, const T *places, const long *program, const double *numbers, const void *const *weights,
-         const void *const *before, void *const *after, const long *now, T *result, long count, long rows, long dim,
-         long threads) {
-  std::vector<T> x(rows * dim);
-  if (program[0] != EMBED) std::copy((const T *)given, (const T *)given + rows * dim, x.begin());
-  Machine<T> machine{std::move(x), std::vector<T>(rows * dim), std::vector<T>(rows * dim), rows, dim, (int)threads,
-                     (const int64_t *)given, places, weights, before, after, now, result};
-  for (long i = 0; i < count; i++, program += 2 + program[1])
-    if (!machine.step(program[0], program + 2, numbers[i])) return 1;
+// What stays the same from token to token.
+template <class T> struct Fixed {
+  const int64_t *program;
+  const double *numbers;
+  const void *const *weights;
+  int64_t count, dim, leaves;
+};
+
+// What changes: after it stand the addresses of the state before and after, then how its caches lie. `given` holds tokens where
+// the program embeds them, else features.
+template <class T> struct Turn {
+  const void *given;
+  const T *places;
+  T *result;
+  int64_t rows, threads;
+};
+
+// Not 0: a token was not in its table.
+template <class T> long run(const Fixed<T> *fixed, const Turn<T> *turn) {
+  auto before = (const void *const *)(turn + 1);
+  auto after = (void *const *)(before + fixed->leaves);
+  long numbers = turn->rows * fixed->dim;
+  const int64_t *program = fixed->program;
+  std::vector<T> x(numbers);
+  if (program[0] != EMBED) std::copy((const T *)turn->given, (const T *)turn->given + numbers, x.begin());
+  Machine<T> machine{std::move(x), std::vector<T>(numbers), std::vector<T>(numbers), turn->rows, fixed->dim,
+                     (int)turn->threads, (const int64_t *)turn->given, turn->places, fixed->weights, before, after,
+                     (const int64_t *)(after + fixed->leaves), turn->result};
+  for (long i = 0; i < fixed->count; i++, program += 2 + program[1])
+    if (!machine.step(program[0], program + 2, fixed->numbers[i])) return 1;
   return 0;
 }
 
 } // namespace
 
-extern "C" long run_f32(const void *given, const float *places, const long *program, const double *numbers,
-                        const void *const *weights, const void *const *before, void *const *after, const long *now,
-                        float *result, long count, long rows, long dim, long threads) {
-  return run<float>(given, places, program, numbers, weights, before, after, now, result, count, rows, dim, threads);
+extern "C" long run_f32(const void *fixed, const void *turn) {
+  return run((const Fixed<float> *)fixed, (const Turn<float> *)turn);
 }
-extern "C" long run_f64(const void *given, const double *places, const long *program, const double *numbers,
-                        const void *const *weights, const void *const *before, void *const *after, const long *now,
-                        double *result, long count, long rows, long dim, long threads) {
-  return run<double>(given, places, program, numbers, weights, before, after, now, result, count, rows, dim, threads);
+extern "C" long run_f64(const void *fixed, const void *turn) {
+  return run((const Fixed<double> *)fixed, (const Turn<double> *)turn);
 }
