@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from wonderland.core import WonderlandError
+from wonderland.nn import attention
 from wonderland.nn.attention import Attention
 from wonderland.nn.positions import Alibi, Learned, RelativeBias, Rotary, Sinusoidal
 from wonderland.nn.state import consuming, detach, rows
@@ -276,11 +277,9 @@ def test_the_state_is_two_widths_for_each_token_and_less_with_groups():
 
 def test_one_step_builds_no_mask(monkeypatch):
     given = []
-    plain = nn.functional.scaled_dot_product_attention
+    plain = attention.fused_attention
     monkeypatch.setattr(
-        nn.functional,
-        "scaled_dot_product_attention",
-        lambda *args, **more: given.append(args[3]) or plain(*args, **more),
+        attention, "fused_attention", lambda *args, **more: given.append(args[3]) or plain(*args, **more)
     )
     mixer = Attention(8, heads=2)
     _, state = mixer.stream(torch.randn(1, 5, 8))

@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.nn.cache import cache_layout, forget, remember, standing, visible
@@ -21,6 +19,7 @@ from wonderland.nn.quarantine import quarantine, release, spoil
 from wonderland.nn.state import Layout, State
 from wonderland.ops import attending, native, steps
 from wonderland.ops.chain import Link
+from wonderland.ops.fused_attention import fused_attention
 from wonderland.ops.short_attention import LONGEST, short_attention
 from wonderland.ops.softmax import masked_softmax
 
@@ -410,10 +409,7 @@ def attend(
     if scale <= 0:
         # The fused kernel scales what a mask has hidden too, and -inf times such a number is no longer -inf.
         q, scale = q * scale, 1.0
-    grouped = k.shape[1] != q.shape[1]
-    # The fused kernel knows neither forward mode nor vmap; the plain one is made of operations that do.
-    with sdpa_kernel(SDPBackend.MATH) if native.transformed() else nullcontext():
-        y = F.scaled_dot_product_attention(q, k, v, bias, dropout, causal, scale=scale, enable_gqa=grouped)
+    y = fused_attention(q, k, v, bias, scale, causal=causal, dropout=dropout)
     y = y if y.shape[3] == value_dim else y[..., :value_dim]
     return y.reshape(y.shape[0], 1, -1) if y.shape[2] == 1 else y.transpose(1, 2).flatten(2)
 

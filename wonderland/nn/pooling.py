@@ -41,6 +41,8 @@ class Pooling(Mixer):
 
         more = (laws.strict_causality,) if self.causal or self.receptive_field[1] == 0 else ()
         alone = (laws.permutation_equivariance,) if self.window == 1 else ()
+        # A token taken away from itself leaves 0, whatever the tokens are.
+        alone += (laws.permutation_invariance, laws.scale_invariance) if self.window == 1 and self.subtract else ()
         return (*super().laws(), *more, *alone, laws.shift_equivariance, laws.locality)
 
     def layout(self) -> Layout:

@@ -1,11 +1,11 @@
 """Attention over short sequences: queries, keys and values side by side as one projection leaves them, in one kernel."""
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from wonderland.ops import native
+from wonderland.ops.fused_attention import fused_attention
 
 LONGEST = 256  # tokens; beyond, the blocks of torch's own kernel win
 
@@ -44,8 +44,7 @@ def reference(fused: Tensor, heads: int, kv_heads: int, scale: float, *, causal:
 def plain(fused: Tensor, heads: int, kv_heads: int, scale: float, *, causal: bool = True) -> Tensor:
     """The same by torch's fused kernel, for any length and device."""
     q, k, v = _heads(fused, heads, kv_heads)
-    y = F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=heads != kv_heads)
-    return y.transpose(1, 2).flatten(2)
+    return fused_attention(q, k, v, None, scale, causal=causal).transpose(1, 2).flatten(2)
 
 
 def _heads(fused: Tensor, heads: int, kv_heads: int) -> list[Tensor]:

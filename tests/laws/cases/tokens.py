@@ -20,6 +20,7 @@ CASES = {
     "pooling": lambda: Pooling(8),
     "pooling, centred": lambda: Pooling(8, window=5, causal=False),
     "pooling, plain mean": lambda: Pooling(8, window=4, subtract=False),
+    "pooling, itself alone": lambda: Pooling(8, window=1),
     "shift": lambda: Shift(8),
     "shift both ways": lambda: Shift(8, causal=False),
     "deep sets": lambda: DeepSets(8),
