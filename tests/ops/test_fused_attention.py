@@ -1,13 +1,18 @@
 """Torch's fused attention with a second derivative: the same numbers as without, and the equation's slopes of slopes."""
 
+from contextlib import nullcontext
+from threading import Thread
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
 
 from wonderland.nn import Alibi, Attention, CrossAttention, RelativeBias, Rotary
 from wonderland.ops import fused_attention as op
-from wonderland.ops.fused_attention import equation, fused_attention
+from wonderland.ops.fused_attention import fused_attention, reference
 
 
 def new(*shape):
@@ -19,7 +24,7 @@ def heads(groups=1):
 
 
 SEEN = torch.ones(1, 1, 5, 6, dtype=torch.bool).tril(1)
-BIASES = {"none": None, "booleans": SEEN, "numbers": torch.randn(1, 4, 5, 6, dtype=torch.float64)}
+BIASES = {"none": None, "booleans": SEEN, "numbers": torch.arange(120.0, dtype=torch.float64).cos().view(1, 4, 5, 6)}
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -46,7 +51,9 @@ def test_it_can_be_differentiated_twice(bias, groups):
 def test_causal_attention_can_be_differentiated_twice():
     given = new(1, 2, 4, 3), new(1, 2, 4, 3), new(1, 2, 4, 3)
     assert torch.autograd.gradgradcheck(lambda *given: fused_attention(*given, None, 0.7, causal=True), given)
-    torch.testing.assert_close(fused_attention(*given, None, 0.7, causal=True), equation(*given, None, 0.7, True))
+    torch.testing.assert_close(
+        fused_attention(*given, None, 0.7, causal=True), reference(*given, None, 0.7, causal=True)
+    )
 
 
 MIXERS = {
@@ -77,7 +84,7 @@ def test_a_long_sequence_has_second_derivatives():
     (slope,) = torch.autograd.grad(mixer(x).square().sum(), x, create_graph=True)
     ours = torch.autograd.grad(slope.square().sum(), x)[0]
     q, k, v = mixer.project(x).view(1, 300, 3, 2, 4).permute(2, 0, 3, 1, 4)
-    y = mixer.out(equation(q, k, v, None, mixer.scale, True).transpose(1, 2).flatten(2))
+    y = mixer.out(reference(q, k, v, None, mixer.scale, causal=True).transpose(1, 2).flatten(2))
     (slope,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
     torch.testing.assert_close(ours, torch.autograd.grad(slope.square().sum(), x)[0])
 
@@ -109,3 +116,47 @@ def test_without_slopes_or_with_dropout_torch_does_it_alone(monkeypatch):
         fused_attention(q, k, v, None, 1.0)
     fused_attention(q, k, v, None, 1.0, dropout=0.5)
     fused_attention(q, k, v, new(1, 1, 5, 6), 1.0)
+
+
+@pytest.mark.parametrize("mixer", [Attention(8, heads=2), Attention(8, heads=2, window=2)], ids=["plain", "window"])
+def test_under_autocast_it_can_be_differentiated_twice(mixer):
+    x = torch.randn(2, 5, 8, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        y = mixer(x)
+    (slope,) = torch.autograd.grad(y.float().square().sum(), x, create_graph=True)
+    (found,) = torch.autograd.grad(slope.square().sum(), x)
+    (slope,) = torch.autograd.grad(mixer(x).square().sum(), x, create_graph=True)
+    (exact,) = torch.autograd.grad(slope.square().sum(), x)
+    assert (found - exact).norm() < 0.1 * exact.norm()
+
+
+@pytest.mark.parametrize("listening", ["forward", "backward"])
+def test_a_checkpoint_knows_its_pieces_where_a_mode_is_on_in_one_pass_only(listening):
+    mixer, x = Attention(8, heads=2, window=2), torch.randn(1, 5, 8, requires_grad=True)
+    with FlopCounterMode(display=False) if listening == "forward" else nullcontext():
+        y = checkpoint(mixer, x, use_reentrant=False).sum()
+    with FlopCounterMode(display=False) if listening == "backward" else nullcontext():
+        y.backward()
+    torch.testing.assert_close(x.grad, torch.autograd.grad(mixer(x).sum(), x)[0])
+
+
+def test_threads_leave_torchs_switches_as_they_were():
+    def work():
+        for i in range(8):
+            q = torch.randn(1, 2, 40 + 7 * i, 16, requires_grad=True)
+            torch.autograd.grad(fused_attention(q, q, q, None, 0.5).sum(), q, create_graph=True)
+            torch.func.grad(lambda q: fused_attention(q, q, q, None, 0.5).sum())(q)
+
+    switched = []
+    real = torch._C._set_sdp_use_flash
+    torch._C._set_sdp_use_flash = lambda *given: switched.append(given) or real(*given)
+    try:
+        threads = [Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        torch._C._set_sdp_use_flash = real
+    assert switched == []
+    assert torch.backends.cuda.flash_sdp_enabled()

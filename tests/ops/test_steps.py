@@ -6,9 +6,11 @@ import re
 import pytest
 import torch
 from torch import nn
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from wonderland.core import WonderlandError
+from wonderland.laws.compiles import _compiling
 from wonderland.models import Decoder
 from wonderland.nn import (
     GLU,
@@ -379,3 +381,104 @@ def test_hooks_are_heard_in_single_steps_too(mixer):
         torch.testing.assert_close(streamed(), block(x))
         del inner.forward
         torch.testing.assert_close(streamed(), plain)
+
+
+def begun(mixer, x):
+    """The state after all tokens but the last two, the last but one taken by a program."""
+    _, state = mixer.stream(x[:, :-2])
+    return mixer.stream(x[:, -2:-1], state)[1]
+
+
+ALTERED = {
+    "turned": lambda mixer: setattr(mixer.out.weight, "data", mixer.out.weight.data.t()),
+    "scaled": lambda mixer: setattr(mixer, "scale", 5.0),
+    "narrowed": lambda mixer: setattr(mixer, "window", 2),
+}
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_a_program_ends_when_what_it_was_written_from_is_altered_in_place(name):
+    mixer, x = Attention(8, heads=2), torch.randn(2, 5, 8)
+    with torch.no_grad():
+        begun(mixer, x)
+        ALTERED[name](mixer)
+        parts, state = [], None
+        for i in range(5):
+            y, state = mixer.stream(x[:, i : i + 1], state)
+            parts.append(y)
+        torch.testing.assert_close(torch.cat(parts, 1), mixer(x))
+
+
+def test_a_shallow_copy_has_a_program_of_its_own():
+    mixer, x = Attention(8, heads=2), torch.randn(2, 5, 8)
+    with torch.no_grad():
+        begun(mixer, x)
+        other = copy.copy(mixer)
+        other.scale = 5.0
+        torch.testing.assert_close(other.stream(x[:, -1:], begun(other, x))[0], other(x)[:, -1:])
+
+
+def test_a_state_that_was_moved_in_memory_is_read_where_it_lies():
+    mixer, x = Attention(8, heads=2), torch.randn(2, 5, 8)
+    with torch.no_grad():
+        state = begun(mixer, x)
+        for one in state:
+            one.share_memory_()
+        y, state = mixer.stream(x[:, -1:], state)
+        torch.testing.assert_close(y, mixer(x)[:, -1:])
+        assert state[2].tolist() == [5, 5]
+
+
+def test_a_part_with_a_step_of_its_own_takes_it_each_time():
+    class Silent(Attention):
+        def step(self, x, state, mask):
+            found = super().step(x, state, mask)
+            return None if found is None else (found[0] * 0, found[1])
+
+    mixer, x = Silent(8, heads=2), torch.randn(2, 5, 8)
+    with torch.no_grad():
+        y, _ = mixer.stream(x[:, -1:], begun(mixer, x))
+    assert not y.any()
+
+
+def test_tensors_that_are_more_than_their_numbers_are_left_to_torch():
+    mixer, x = Attention(8, heads=2), torch.randn(2, 5, 8)
+    with torch.no_grad():
+        expected = mixer(x)[:, -1:]
+        turned = torch._neg_view(-x[:, -1:])
+        torch.testing.assert_close(mixer.stream(turned, begun(mixer, x))[0], expected)
+        both = TwoTensor(x[:, -1:], x[:, -1:])
+        torch.testing.assert_close(mixer.stream(both, begun(mixer, x))[0].a, expected)
+        weight = mixer.out.weight
+        mixer.out.weight = nn.Parameter(TwoTensor(weight, weight))
+        torch.testing.assert_close(mixer.stream(x[:, -1:], begun(mixer, x))[0].a, expected)
+
+
+def test_sparse_features_are_told_also_after_a_first_step():
+    mixer, x = Attention(8, heads=2), torch.randn(2, 5, 8)
+    with torch.no_grad():
+        state = begun(mixer, x)
+        with pytest.raises(WonderlandError, match="takes dense features"):
+            mixer.stream(x[:, -1:].to_sparse(), state)
+
+
+def test_programs_stay_on_the_cpu_whatever_the_default_device_is():
+    model, tokens = Decoder(11, 8, 2).eval(), torch.randint(11, (2, 4))
+    with torch.no_grad():
+        expected = model(tokens)[:, -1:]
+        _, state = model.stream(tokens[:, :-1])
+        torch.set_default_device("meta")
+        try:
+            y, _ = model.stream(tokens[:, -1:], state)
+        finally:
+            torch.set_default_device(None)
+    torch.testing.assert_close(y, expected)
+
+
+def test_a_stream_compiles_also_after_a_step_by_a_program():
+    mixer, x = Attention(8, heads=2), torch.randn(2, 5, 8)
+    with torch.no_grad():
+        state = begun(mixer, x)
+        with _compiling():
+            y, _ = torch.compile(mixer.stream, backend="eager", fullgraph=True)(x[:, -1:], state)
+        torch.testing.assert_close(y, mixer(x)[:, -1:])

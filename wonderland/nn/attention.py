@@ -285,7 +285,7 @@ class Attention(Mixer):
         if table is not None and not program.reads(table):
             return False
         project, out = program.biases(self, ("project", "out"))
-        place = program.keep(steps.CACHE, about=self.window)
+        place = program.keep(steps.CACHE, about=program.look(self, "window"))
         program.keep(steps.SAME)
         sizes = (
             self.heads, self.kv_heads, self.key_dim, self.value_dim, 0 if frequencies is None else frequencies.shape[0],

@@ -96,11 +96,17 @@ class Mixer(Checked, nn.Module):
         return None if routine is None else routine.run(x, state, x.shape, consume=may_consume())
 
     def go_on(self, x: Any, state: Any, mask: Any) -> tuple[Tensor, State] | None:
-        """`step` from the very state that the last one gave, which needs no check; None for any other."""
+        """One token by the program of the last one, from the very state it gave, which needs no check; None for any other."""
         routine = self.__dict__.get("_routine")
-        if routine is None or state is None or mask is not None or not isinstance(x, Tensor):
+        if (
+            routine is None
+            or state is None
+            or mask is not None
+            or not steps.unobserved()
+            or not routine.goes_on(x, state)
+        ):
             return None
-        if not routine.follows(x, state) or not steps.unobserved() or not routine.valid():
+        if type(self).step is not Mixer.step or not routine.of(self) or not routine.valid():
             return None
         return routine.run(x, state, x.shape, consume=may_consume())
 

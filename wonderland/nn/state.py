@@ -102,7 +102,8 @@ def plain(state: Any) -> Any:
 
 @contextmanager
 def consuming() -> Iterator[None]:
-    """Let `stream` write into the states it is given: caches grow by doubling, in place, instead of being copied.
+    """Let `stream` write into the states it is given: caches grow by doubling, in place, instead of being copied, and counts
+    of tokens go up where they lie.
 
     For generation: only without gradients, and only when each state is continued once.
     """

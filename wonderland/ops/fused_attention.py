@@ -1,13 +1,12 @@
 """Torch's fused attention, which can be differentiated twice here: a backward pass in a graph goes through the equation."""
 
-from contextlib import nullcontext
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import SDPBackend
 
 from wonderland.ops import native
 
@@ -28,58 +27,77 @@ def fused_attention(
 
     .. math:: y_i = \sum_j \mathrm{softmax}_j\left(s\, q_i^\top k_j + B_{ij}\right) v_j
 
-    `bias` is added to the scores; one of booleans says what may be seen. Torch's kernel for the CPU has one derivative; where
-    it would be taken, this gives it a second one.
+    `bias` is added to the scores; one of booleans says what may be seen. Torch's kernel for the CPU has one derivative;
+    where torch would take it, this gives it a second one.
     Book: Alice 10.1; D2L 11.5.
 
     >>> q, k = torch.randn(1, 4, 5, 8), torch.randn(1, 2, 7, 8)
     >>> fused_attention(q, k, k, None, 0.5).shape
     torch.Size([1, 4, 5, 8])
     """
-    if native.learns(q, k, v) and not dropout and _once(q, k, v, bias, scale, causal):
-        return _Twice.apply(q, k, v, bias, scale, causal)
-    # The fused kernel knows neither forward mode nor vmap; the plain one is made of operations that do.
-    with sdpa_kernel(SDPBackend.MATH) if native.transformed() else nullcontext():
-        return F.scaled_dot_product_attention(
-            q, k, v, bias, dropout, causal, scale=scale, enable_gqa=k.shape[1] != q.shape[1]
-        )
+    if native.transformed():
+        # The fused kernel knows neither forward mode nor vmap; the equation is made of operations that do.
+        return reference(q, k, v, bias, scale, causal=causal, dropout=dropout)
+    if native.learns(q, k, v) and not dropout and native.unheard(q, k, v, bias):
+        q, k, v, bias = _narrowed(q, k, v, bias)
+        if _by_kernel(q, k, v, bias, scale, causal):
+            return _Twice.apply(q, k, v, bias, scale, causal)
+    return F.scaled_dot_product_attention(q, k, v, bias, dropout, causal, scale=scale, enable_gqa=_grouped(q, k))
 
 
-def equation(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, causal: bool) -> Tensor:
-    """The same by operations that have all derivatives."""
-    with sdpa_kernel(SDPBackend.MATH):
-        return F.scaled_dot_product_attention(
-            q, k, v, bias, 0.0, causal, scale=scale, enable_gqa=k.shape[1] != q.shape[1]
-        )
+def reference(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, *, causal: bool = False, dropout: float = 0.0
+) -> Tensor:
+    """The equation, by operations that have all derivatives. Torch's switch between its ways is one for all threads: not used."""
+    with torch.autocast("cpu", enabled=False):
+        return torch._scaled_dot_product_attention_math(
+            q, k, v, bias, dropout, causal, scale=scale, enable_gqa=_grouped(q, k)
+        )[0]
 
 
-def _once(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, causal: bool) -> bool:
-    """Whether torch would take its kernel for the CPU, and nobody listens to the dispatcher."""
-    if not q.is_cpu or native.transformed() or not native.unheard(q, k, v, bias) or torch.is_autocast_enabled("cpu"):
+def _grouped(q: Tensor, k: Tensor) -> bool:
+    return k.shape[1] != q.shape[1]
+
+
+def _narrowed(*tensors: Tensor | None) -> list[Any]:
+    """Tensors in the type that autocast wants of attention, where it is at work."""
+    if not torch.is_autocast_enabled("cpu"):
+        return list(tensors)
+    kind, kinds = torch.get_autocast_dtype("cpu"), (torch.float32, torch.bfloat16, torch.float16)
+    return [None if one is None else one.to(kind) if one.is_cpu and one.dtype in kinds else one for one in tensors]
+
+
+def _by_kernel(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, causal: bool) -> bool:
+    """Whether torch would take its fused kernel for the CPU."""
+    if not q.is_cpu:
         return False
-    grouped = k.shape[1] != q.shape[1]
-    choice = torch._fused_sdp_choice(q, k, v, bias, 0.0, causal, scale=scale, enable_gqa=grouped)
+    choice = torch._fused_sdp_choice(q, k, v, bias, 0.0, causal, scale=scale, enable_gqa=_grouped(q, k))
     return choice == SDPBackend.FLASH_ATTENTION.value
 
 
 class _Twice(torch.autograd.Function):
+    """The kernel and its backward pass; where that has to be differentiated once more, the equation's."""
+
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, causal: bool) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        q, k, v, bias, scale, causal = given
         if bias is not None and bias.dtype == torch.bool:
             bias = torch.zeros_like(bias, dtype=q.dtype).masked_fill_(~bias, -torch.inf)
         out, sums = _aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=bias, scale=scale)
-        ctx.save_for_backward(q, k, v, bias, out, sums)
+        # In torch's own order: checkpoints compare what is kept, and may see its node in the other pass.
+        ctx.save_for_backward(bias, k, q, v, sums, out)
         ctx.scale, ctx.causal = scale, causal
         return out
 
     @staticmethod
     def backward(ctx: Any, *slopes: Any) -> Any:
-        (slope,) = slopes
-        q, k, v, bias, out, sums = ctx.saved_tensors
+        bias, k, q, v, sums, out = ctx.saved_tensors
         if native.graphed():
-            found = native.again(lambda q, k, v: equation(q, k, v, bias, ctx.scale, ctx.causal), (q, k, v), slope)
+            found = native.again(
+                lambda q, k, v: reference(q, k, v, bias, ctx.scale, causal=ctx.causal), (q, k, v), slopes[0]
+            )
         else:
             found = _aten._scaled_dot_product_flash_attention_for_cpu_backward(
-                slope, q, k, v, out, sums, 0.0, ctx.causal, attn_mask=bias, scale=ctx.scale
+                slopes[0], q, k, v, out, sums, 0.0, ctx.causal, attn_mask=bias, scale=ctx.scale
             )
         return *found, None, None, None

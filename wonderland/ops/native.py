@@ -105,8 +105,8 @@ def transformed() -> bool:
     return not torch.compiler.is_compiling() and (_recording.get() == "equations" or _transforms())
 
 
-def followed() -> bool:
-    """Whether a record is made or a transform is at work; not for what a compiler reads."""
+def watched() -> bool:
+    """Whether a record is made or a transform is at work; not to be asked while compiling."""
     return bool(_recording.get()) or _transforms()
 
 
@@ -211,7 +211,7 @@ def _direct(arguments: tuple[Any, ...]) -> bool | None:
     learns, wanted = False, torch.is_grad_enabled()
     for item in arguments:
         if isinstance(item, Tensor):
-            if type(item) not in _PLAIN:
+            if type(item) not in _PLAIN or item.is_neg() or item.is_conj():
                 return None
             learns = learns or (wanted and item.requires_grad)
     return learns
@@ -220,6 +220,11 @@ def _direct(arguments: tuple[Any, ...]) -> bool | None:
 def unheard(*tensors: Tensor | None) -> bool:
     """Whether nobody listens to the dispatcher, and tensors are plain ones."""
     return _direct(tensors) is not None
+
+
+def bare(tensor: Any) -> bool:
+    """Whether a tensor is the numbers at its address: no subclass, no gaps to be filled, no sign still to be turned."""
+    return type(tensor) in _PLAIN and tensor.layout is torch.strided and not tensor.is_neg() and not tensor.is_conj()
 
 
 _PLAIN = (Tensor, torch.nn.Parameter)

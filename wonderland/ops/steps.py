@@ -37,9 +37,8 @@ def entry(schema: str, run: Callable[..., Any], shapes: Callable[..., Any]) -> A
 
 def fits(rows: int, t: int, like: Tensor) -> bool:
     """Whether a program may take over: one token, not too many rows, no gradients, float32 or float64 on the CPU."""
-    return (
-        t == 1 and rows <= MOST_ROWS and like.dtype in (torch.float32, torch.float64) and like.is_cpu and unobserved()
-    )
+    fitting = t == 1 and rows <= MOST_ROWS and like.dtype in (torch.float32, torch.float64) and like.is_cpu
+    return fitting and unobserved() and native.bare(like)
 
 
 def unobserved() -> bool:
@@ -48,7 +47,7 @@ def unobserved() -> bool:
         not torch.is_grad_enabled()
         and not torch.compiler.is_compiling()
         and native.available()
-        and not native.followed()
+        and not native.watched()
         and not torch.is_autocast_enabled("cpu")
         and not torch._C._len_torch_dispatch_stack()  # whoever listens to the dispatcher hears of operations
     )
@@ -114,7 +113,7 @@ class Program:
 
     def reads(self, weight: Any) -> bool:
         """Whether kernels can read a weight as it lies."""
-        return isinstance(weight, Tensor) and weight.dtype == self.dtype and weight.is_contiguous() and weight.is_cpu
+        return native.bare(weight) and weight.dtype == self.dtype and weight.is_contiguous() and weight.is_cpu
 
     def rests(self, module: nn.Module, *chances: str) -> bool:
         """Whether nothing is dropped: the module is not in training, or its chances to drop are 0."""
@@ -148,12 +147,15 @@ class Routine:
     """A program ready to run, as long as what it was written from stays as it is."""
 
     __slots__ = (
-        "_counts", "_fixed", "_given", "_held", "_kept", "_kinds", "_listeners", "_memo", "_names", "_pointers", "_run",
-        "_values", "_windowed", "caches", "dim", "dtype", "written",
+        "_fixed", "_given", "_held", "_kinds", "_listeners", "_lone_count", "_memo", "_names", "_owner", "_parts", "_pointers",
+        "_run", "_values", "_windowed", "caches", "dim", "dtype", "written",
     )  # fmt: skip
 
-    def __init__(self, program: Program, written: bool, listeners: "Listeners"):
+    def __init__(self, module: nn.Module, program: Program, written: bool, listeners: Listeners):
         self.dtype, self.dim, self.written, self._listeners = program.dtype, program.dim, written, listeners
+        self._owner = vars(
+            module
+        )  # a shallow copy of the module holds this routine too, and is not what it was written from
         self._held = [held for held, _, _ in program.looked]
         self._names = [name for _, name, _ in program.looked]
         self._values = [value for _, _, value in program.looked]
@@ -163,31 +165,39 @@ class Routine:
         self.caches = [(i, window) for i, (kind, window) in enumerate(program.kinds) if kind == CACHE]
         self._windowed = any(window is not None for _, window in self.caches)
         # One count is all that is written anew: it can be counted up where it lies. Several may be one tensor.
-        self._counts = [kind for kind, _ in self._kinds if kind in (FRESH, COUNTED)] == [COUNTED]
-        # What is the same at each step, in the order in which the kernel reads it.
+        self._lone_count = [kind for kind, _ in self._kinds if kind in (FRESH, COUNTED)] == [COUNTED]
+        # What is the same at each step, in the order in which the kernel reads it: addresses of parts that are kept here, sizes.
         codes, numbers = array("q", program.codes), array("d", program.numbers)
         weights = addresses(program.weights)
         sizes = len(program.numbers), self.dim, len(program.kinds)
         self._fixed = array("q", [*(part.buffer_info()[0] for part in (codes, numbers, weights)), *sizes])
-        self._kept = codes, numbers, weights
+        self._parts = codes, numbers, weights
         self._run = _function(program.dtype) if written else None
-        # Of the state it gave last: the state, its tensors, their addresses, those to be written anew, whose counts they
-        # are, where each tensor of the state is found among them, what builds a state of tensors, how its caches lie, and
-        # the shape of the input. Never changed, only replaced.
+        # Of the state it gave last: the state, its tensors, those to be written anew, whose counts they are, where each
+        # tensor of the state is found among them, what builds a state of tensors, how its caches lie, and the shape of
+        # the input. Never changed, only replaced.
         self._memo: Any = (None,)
 
     def __reduce__(self) -> Any:
         return type(None), ()  # addresses are of no use to a copy
 
     def valid(self) -> bool:
-        """Whether everything looked at is what it was, and lies where it lay, and as many listen as did."""
+        """Whether everything looked at is what it was, and lies as it lay, and as many listen as did."""
         same = all(map(is_, map(dict.get, self._held, self._names), self._values)) and self._listeners.same()
-        return same and list(map(Tensor.data_ptr, self._given)) == self._pointers
+        return (
+            same
+            and list(map(Tensor.data_ptr, self._given)) == self._pointers
+            and all(map(Tensor.is_contiguous, self._given))
+        )
 
-    def follows(self, x: Tensor, state: Any) -> bool:
+    def of(self, module: nn.Module) -> bool:
+        """Whether it was written from this very module."""
+        return vars(module) is self._owner
+
+    def goes_on(self, x: Any, state: Any) -> bool:
         """Whether an input is like the last one and the state the very one it gave, so that neither needs a check."""
         memo = self._memo
-        return memo[0] is state and memo[-1] == x.shape and x.dtype == self.dtype and x.is_cpu
+        return memo[0] is state and native.bare(x) and memo[-1] == x.shape and x.dtype == self.dtype and x.is_cpu
 
     def knows(self, state: Any) -> bool:
         """Whether it gave this very state, which needs no check then."""
@@ -207,8 +217,8 @@ class Routine:
             memo = self.admit(state)
             if memo is None:
                 return None
-        _, leaves, before, unique, signs, places, build, spans, _ = memo
-        in_place = own and consume and self._counts
+        _, leaves, unique, signs, places, build, spans, _ = memo
+        in_place = own and consume and self._lone_count
         new = unique if in_place else [empty_like(tensor) for tensor in unique]
         after = [leaf if place < 0 else new[place] for leaf, place in zip(leaves, places, strict=True)]
         now: list[int] = []
@@ -221,11 +231,12 @@ class Routine:
                 wider = after[i].stride(0)
             grown.append((n + 1, width, wider, room))
             now += n, apart, wider, copied
-        there = [tensor.data_ptr() for tensor in after]
         x = x.contiguous()
-        y = empty_like(x) if x.dtype == self.dtype else torch.empty(shape, dtype=self.dtype)
-        given = (x.data_ptr(), 0 if extra is None else extra.data_ptr(), y.data_ptr(), rows)
-        if not self.call(array("q", [*given, torch.get_num_threads(), *before, *there, *now])):
+        y = empty_like(x) if x.dtype == self.dtype else torch.empty(shape, dtype=self.dtype, device="cpu")
+        given = x.data_ptr(), 0 if extra is None else extra.data_ptr(), y.data_ptr(), rows, torch.get_num_threads()
+        # Asked for anew: a state that was shared with another process lies elsewhere since.
+        states = [*map(Tensor.data_ptr, leaves), *map(Tensor.data_ptr, after)]
+        if not self.call(array("q", [*given, *states, *now])):
             return None
         if not in_place:
             for place, by in signs:
@@ -235,9 +246,8 @@ class Routine:
                 if window is not None and after[i].shape[1] >= window:
                     after[i] = after[i][:, after[i].shape[1] - window + 1 :]
                     grown[at] = _span(after[i])
-            there = [tensor.data_ptr() for tensor in after]
         later = build(after)
-        self._memo = later, after, there, new, signs, places, build, grown, x.shape
+        self._memo = later, after, new, signs, places, build, grown, x.shape
         return y, later
 
     def call(self, turn: "array[int]") -> bool:
@@ -257,7 +267,11 @@ class Routine:
         counts: list[tuple[list[int], str, int]] = []
         for i, (kind, about) in enumerate(self._kinds):
             leaf = leaves[i]
-            if not leaf.is_cpu or leaf.dtype != (self.dtype if kind in (FRESH, CACHE) else torch.int64):
+            if (
+                not native.bare(leaf)
+                or not leaf.is_cpu
+                or leaf.dtype != (self.dtype if kind in (FRESH, CACHE) else torch.int64)
+            ):
                 return None
             if kind == SAME and leaf.numel():
                 return None
@@ -280,16 +294,16 @@ class Routine:
             places.append(place)
             if place == len(unique):
                 unique.append(leaves[i])
-        return state, leaves, addresses(leaves), unique, signs, places, build, spans, None
+        return state, leaves, unique, signs, places, build, spans, None
 
 
 def routine(module: nn.Module, dtype: torch.dtype, dim: int, write: Callable[[Program], bool]) -> Routine | None:
     """The routine of a module, written down by `write` when there is none yet or the module has changed."""
     found = module.__dict__.get("_routine")
-    if found is None or found.dtype != dtype or not found.valid():
+    if found is None or found.dtype != dtype or not found.of(module) or not found.valid():
         program, listeners = Program(dtype, dim), Listeners(module)
         # Kernels would go past whoever listens.
-        found = module.__dict__["_routine"] = Routine(program, not listeners.any and write(program), listeners)
+        found = module.__dict__["_routine"] = Routine(module, program, not listeners.any and write(program), listeners)
     return found if found.written else None
 
 

@@ -18,10 +18,10 @@ class Walk:
     """
 
     def __init__(self, routine: Routine, admitted: Any, rows: int, outputs: int):
-        _, leaves, _, unique, self._signs, places, self._build, _, _ = admitted
+        _, leaves, unique, self._signs, places, self._build, _, _ = admitted
         self._routine = routine
         self._tokens = np.zeros(rows, dtype=np.int64)
-        self._logits = torch.empty(rows, outputs, dtype=routine.dtype)
+        self._logits = torch.empty(rows, outputs, dtype=routine.dtype, device="cpu")
         self._caches = [_Cache(place, window, leaves[place]) for place, window in routine.caches]
         banks = [[torch.empty_like(tensor) for tensor in unique] for _ in range(2)]
         for bank in banks:
@@ -33,7 +33,7 @@ class Walk:
         # What was read last, what is written next, and what comes after that: tensors and their addresses.
         self._old, self._new, self._spare = ((tensors, addresses(tensors)) for tensors in (leaves, *written))
         given = self._tokens.ctypes.data, 0, self._logits.data_ptr(), rows, torch.get_num_threads()
-        self._state, self._now = len(given), len(given) + 2 * len(leaves)
+        self._states_at, self._caches_at = len(given), len(given) + 2 * len(leaves)
         self._turn = array("q", [*given, *[0] * (2 * len(leaves) + 4 * len(self._caches))])
 
     @classmethod
@@ -51,12 +51,13 @@ class Walk:
         if not unobserved() or not self._routine.valid():
             return None
         self._tokens[:] = tokens
-        turn, before, after, at = self._turn, self._old[1], self._new[1], self._now
+        turn, before, after, at = self._turn, self._old[1], self._new[1], self._caches_at
         for cache in self._caches:
             before[cache.place] = after[cache.place] = cache.room()
             turn[at], turn[at + 1], turn[at + 2] = cache.length, cache.apart, cache.apart
             at += 4
-        turn[self._state : self._now] = before + after
+        turn[self._states_at - 1] = torch.get_num_threads()
+        turn[self._states_at : self._caches_at] = before + after
         if not self._routine.call(turn):
             return None
         for cache in self._caches:

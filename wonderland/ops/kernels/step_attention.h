@@ -27,8 +27,8 @@ template <class T> void rotate(T *vectors, long count, const T *frequencies, T p
     }
 }
 
-// So many vectors of the mean of the values, from column c on, each in two chains that do not wait for each other.
-template <class T, int WIDE> INLINE void mean(const T *p, const T *values, T *y, T total, long entries, long width) {
+// So many vectors of the mean of the values, each in two chains that do not wait for each other.
+template <class T, int WIDE> INLINE void mean(const T *p, const T *values, T *y, T sum_of, long entries, long width) {
   constexpr int W = Lanes<T>::count;
   V<T> even[WIDE] = {}, odd[WIDE] = {};
   long k = 0;
@@ -40,7 +40,7 @@ template <class T, int WIDE> INLINE void mean(const T *p, const T *values, T *y,
     }
   for (int i = 0; i < WIDE; i++) {
     if (k < entries) even[i] += p[k] * load(values + k * width + i * W);
-    store(y + i * W, (even[i] + odd[i]) / total);
+    store(y + i * W, (even[i] + odd[i]) / sum_of);
   }
 }
 

@@ -143,8 +143,10 @@ template <class T> struct Machine {
   }
 };
 
+static_assert(sizeof(void *) == 8, "addresses and whole numbers stand side by side");
+
 // What stays the same from token to token.
-template <class T> struct Fixed {
+struct Fixed {
   const int64_t *program;
   const double *numbers;
   const void *const *weights;
@@ -160,15 +162,15 @@ template <class T> struct Turn {
   int64_t rows, threads;
 };
 
-// Not 0: a token was not in its table.
-template <class T> long run(const Fixed<T> *fixed, const Turn<T> *turn) {
+// Not 0: a token or its place was not in its table.
+template <class T> long run(const Fixed *fixed, const Turn<T> *turn) {
   auto before = (const void *const *)(turn + 1);
   auto after = (void *const *)(before + fixed->leaves);
-  long numbers = turn->rows * fixed->dim;
+  long size = turn->rows * fixed->dim;
   const int64_t *program = fixed->program;
-  std::vector<T> x(numbers);
-  if (program[0] != EMBED) std::copy((const T *)turn->given, (const T *)turn->given + numbers, x.begin());
-  Machine<T> machine{std::move(x), std::vector<T>(numbers), std::vector<T>(numbers), turn->rows, fixed->dim,
+  std::vector<T> x(size);
+  if (program[0] != EMBED) std::copy((const T *)turn->given, (const T *)turn->given + size, x.begin());
+  Machine<T> machine{std::move(x), std::vector<T>(size), std::vector<T>(size), turn->rows, fixed->dim,
                      (int)turn->threads, (const int64_t *)turn->given, turn->places, fixed->weights, before, after,
                      (const int64_t *)(after + fixed->leaves), turn->result};
   for (long i = 0; i < fixed->count; i++, program += 2 + program[1])
@@ -179,8 +181,8 @@ template <class T> long run(const Fixed<T> *fixed, const Turn<T> *turn) {
 } // namespace
 
 extern "C" long run_f32(const void *fixed, const void *turn) {
-  return run((const Fixed<float> *)fixed, (const Turn<float> *)turn);
+  return run((const Fixed *)fixed, (const Turn<float> *)turn);
 }
 extern "C" long run_f64(const void *fixed, const void *turn) {
-  return run((const Fixed<double> *)fixed, (const Turn<double> *)turn);
+  return run((const Fixed *)fixed, (const Turn<double> *)turn);
 }
