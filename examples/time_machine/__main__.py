@@ -7,12 +7,13 @@ from examples.lab.files import find
 from examples.time_machine.training import train, windows
 from wonderland.core.memory import keep_freed_memory
 
-# Cell, layers, rate and epochs as in the book, and the perplexity it shows.
+# Cell, layers, rate and epochs as in the book, the perplexity it shows, and how the calmer way differs.
+ONE, TWO = {"turning": True, "last": 0.1}, {"writing": True, "last": 0.4}
 MODELS = {
-    "RNN": ("rnn", 1, 1.0, 100, 7.19),
-    "LSTM": ("lstm", 1, 4.0, 50, 6.69),
-    "GRU": ("gru", 1, 4.0, 50, 6.55),
-    "GRU of two layers": ("gru", 2, 2.0, 100, 6.11),
+    "RNN": ("rnn", 1, 1.0, 100, 7.19, ONE),
+    "LSTM": ("lstm", 1, 4.0, 50, 6.69, ONE),
+    "GRU": ("gru", 1, 4.0, 50, 6.55, ONE),
+    "GRU of two layers": ("gru", 2, 2.0, 100, 6.11, TWO),
 }
 SEEDS = (0, 1, 2)
 
@@ -20,17 +21,18 @@ SEEDS = (0, 1, 2)
 def lab(data: str | None = None, share: float = 1.0) -> tuple[list[Claim], str, dict[str, str]]:
     """Four models, three seeds, as the book trains them, and calmer: see below. With fewer epochs nothing is stated.
 
-    The book's rates are high, and perplexities jump from epoch to epoch. The calmer way keeps its settings, begins one layer
-    with orthogonal maps (two layers do better with torch's beginning), and takes the mean of the weights over the last
-    tenth of the steps.
+    The book's rates are high, and perplexities jump from epoch to epoch. The calmer way keeps its settings and takes the mean
+    of the weights over the last tenth of the steps. It begins one layer with orthogonal maps. Two layers begin with
+    update gates that write more; they learn faster then, and the mean of the last two fifths holds what comes before they
+    learn the text by heart.
     """
     keep_freed_memory()
     cut = windows(find("timemachine.txt", data).read_text(encoding="utf-8"))
     claims, rows, curves = [], [], {}
-    for name, (cell, depth, rate, epochs, stated) in MODELS.items():
+    for name, (cell, depth, rate, epochs, stated, calmer) in MODELS.items():
         how = {"cell": cell, "depth": depth, "rate": rate, "epochs": max(1, round(share * epochs))}
         book = [train(cut, **how, seed=seed)[1:] for seed in SEEDS]
-        calm = book if depth > 1 else [train(cut, **how, seed=seed, turning=True)[1:] for seed in SEEDS]
+        calm = [train(cut, **how, seed=seed, **calmer)[1:] for seed in SEEDS]
         ends, means = [curve[-1][1] for _, curve in book], [mean for mean, _ in calm]
         rows.append((name, rate, epochs, stated, spread(ends, 3), spread(means, 3)))
         curves[name] = [

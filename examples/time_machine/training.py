@@ -46,10 +46,11 @@ def windows(text: str) -> Windows:
     return Windows(cut[:TRAIN], cut[TRAIN : TRAIN + TEST], len(numbers))
 
 
-def begun(cell: str, depth: int, vocab: int, size: int = 32, *, turning: bool = False) -> RNNLM:
+def begun(cell: str, depth: int, vocab: int, size: int = 32, *, turning: bool = False, writing: bool = False) -> RNNLM:
     """A model that begins as D2L's, whose layers are torch's: their two biases, both drawn, are one here, their sum.
 
-    With `turning`, each gate's map of the state begins orthogonal, that of the input as Glorot has it, and biases are 0.
+    With `turning`, each gate's map of the state begins orthogonal, that of the input as Glorot has it, and biases are 0. With
+    `writing`, the update gates of a GRU begin with 1 less in their biases, so that more of each letter is written.
     """
     kinds = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
     model = RNNLM(vocab, size, cell=cell, depth=depth).load_torch(kinds[cell](vocab, size, num_layers=depth))
@@ -62,6 +63,9 @@ def begun(cell: str, depth: int, vocab: int, size: int = 32, *, turning: bool = 
                 xavier(gate, uniform=True)
         elif ".mixer.bias" in name:
             weight.detach().zero_()
+    for name, weight in model.named_parameters() if writing else ():
+        if name.endswith("mixer.bias"):
+            weight.detach()[size : 2 * size] -= 1
     return model
 
 
@@ -89,13 +93,15 @@ def update(weights: list[tuple[Tensor, Tensor]], rate: float, longest: float = 1
         weight.grad = None
 
 
-def train(data: Windows, *, cell: str, depth: int, rate: float, epochs: int, seed: int, turning: bool = False):
-    """The mean of the weights over the last tenth of the steps, its perplexity, and (epoch, perplexity) of the weights."""
+def train(
+    data: Windows, *, cell: str, depth: int, rate: float, epochs: int, seed: int, last: float = 0.1, **beginning: bool
+):
+    """The mean of the weights over the last part of the steps, its perplexity, and (epoch, perplexity) of the weights."""
     torch.manual_seed(seed)
-    model = begun(cell, depth, data.vocab, turning=turning)
+    model = begun(cell, depth, data.vocab, **beginning)
     weights, curve = twice(model), []
     steps = epochs * -(-len(data.train) // BATCH)
-    average = optim.SWA(model, start=steps - max(1, steps // 10))
+    average = optim.SWA(model, start=steps - max(1, round(last * steps)))
     for epoch in range(epochs):
         for rows in torch.randperm(len(data.train)).split(BATCH):
             _loss(model, data.train[rows]).backward()

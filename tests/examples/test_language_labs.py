@@ -107,6 +107,18 @@ def test_steps_are_those_of_torchs_layers_with_their_two_biases(cell, kind, dept
     torch.testing.assert_close(model.head.weight, head.weight)
 
 
+def test_update_gates_may_begin_with_more_to_write():
+    torch.manual_seed(0)
+    plain = time_machine.begun("gru", 2, 5)
+    torch.manual_seed(0)
+    writing = dict(time_machine.begun("gru", 2, 5, writing=True).named_parameters())
+    for name, weight in plain.named_parameters():
+        less = torch.zeros_like(weight)
+        if name.endswith("mixer.bias"):
+            less[32:64] = 1
+        torch.testing.assert_close(writing[name], weight - less)
+
+
 def test_the_tree_learns_and_has_makemores_size():
     contexts = torch.randint(27, (500, 8), generator=torch.Generator().manual_seed(0))
     letters = contexts[:, -1]
