@@ -22,6 +22,9 @@ ACTIVATIONS = ("identity", "relu", "squared_relu", "sigmoid", "silu", "tanh", "g
 # What becomes of a tensor of the state: written anew, handed on, counted up, or made longer by one entry.
 FRESH, SAME, COUNTED, CACHE = range(4)
 
+# How a cache lies: rows, entries, their width, the distance from row to row, and for how many there is room; 0: not known.
+Span = tuple[int, int, int, int, int]
+
 # Plain dispatcher entries: a custom_op costs 15 microseconds a call, as much as the step itself.
 _LIBRARY = torch.library.Library("wonderland", "FRAGMENT")
 
@@ -221,16 +224,7 @@ class Routine:
         in_place = own and consume and self._lone_count
         new = unique if in_place else [empty_like(tensor) for tensor in unique]
         after = [leaf if place < 0 else new[place] for leaf, place in zip(leaves, places, strict=True)]
-        now: list[int] = []
-        grown = []
-        for (i, window), (n, width, apart, room) in zip(self.caches, spans, strict=True):
-            if consume and room > n:
-                after[i], wider, copied = leaves[i].as_strided((rows, n + 1, width), (apart, width, 1)), apart, 0
-            else:
-                after[i], room, copied = longer(leaves[i], room, window, consume)
-                wider = after[i].stride(0)
-            grown.append((n + 1, width, wider, room))
-            now += n, apart, wider, copied
+        grown, now = self._grow(leaves, after, spans, consume)
         x = x.contiguous()
         y = empty_like(x) if x.dtype == self.dtype else torch.empty(shape, dtype=self.dtype, device="cpu")
         given = x.data_ptr(), 0 if extra is None else extra.data_ptr(), y.data_ptr(), rows, torch.get_num_threads()
@@ -242,13 +236,32 @@ class Routine:
             for place, by in signs:
                 new[place].made_by = by
         if self._windowed:
-            for at, (i, window) in enumerate(self.caches):
-                if window is not None and after[i].shape[1] >= window:
-                    after[i] = after[i][:, after[i].shape[1] - window + 1 :]
-                    grown[at] = _span(after[i])
+            self._forget(after, grown)
         later = build(after)
         self._memo = later, after, new, signs, places, build, grown, x.shape
         return y, later
+
+    def _grow(
+        self, leaves: list[Tensor], after: list[Tensor], spans: list[Span], consume: bool
+    ) -> tuple[list[Span], list[int]]:
+        """Put caches with one entry more among the tensors after the step; how they lie then, and what the kernel is told."""
+        grown, now = [], []
+        for (i, window), (rows, n, width, apart, room) in zip(self.caches, spans, strict=True):
+            if consume and room > n:
+                after[i], wider, copied = leaves[i].as_strided((rows, n + 1, width), (apart, width, 1)), apart, 0
+            else:
+                after[i], room, copied = longer(leaves[i], room, window, consume)
+                wider = after[i].stride(0)
+            grown.append((rows, n + 1, width, wider, room))
+            now += n, apart, wider, copied
+        return grown, now
+
+    def _forget(self, after: list[Tensor], grown: list[Span]) -> None:
+        """Cut caches to what their windows still show."""
+        for at, (i, window) in enumerate(self.caches):
+            if window is not None and after[i].shape[1] >= window:
+                after[i] = after[i][:, after[i].shape[1] - window + 1 :]
+                grown[at] = _span(after[i])
 
     def call(self, turn: "array[int]") -> bool:
         """One token through the kernels: the addresses of what is given, of what is added to embeddings and of the result,
@@ -332,9 +345,8 @@ def _placer(state: Any, leaves: list[Tensor]) -> Callable[[Callable[[], Tensor]]
     return lambda take: tuple([part(take) for part in parts])
 
 
-def _span(cache: Tensor) -> tuple[int, int, int, int]:
-    """How a cache lies: entries, their width, the distance from row to row, and for how many there is room: 0, not known."""
-    return cache.shape[1], cache.shape[2], cache.stride(0), 0
+def _span(cache: Tensor) -> Span:
+    return *cache.shape, cache.stride(0), 0  # pyright: ignore[reportReturnType]
 
 
 def longer(cache: Tensor, room: int, window: int | None, consume: bool) -> tuple[Tensor, int, int]:
