@@ -36,19 +36,39 @@ def show(scores: dict[str, float]) -> str:
     return (f"{number:.4f}" if number < 0.1 else f"{number:.3f}") + (f" ({rest})" if rest else "")
 
 
-def text(rows: Sequence[tuple[str, ...]]) -> str:
-    """The table for a terminal and for Markdown alike."""
-    table = [HEAD, *rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(HEAD))]
-    aligned = ["| " + " | ".join(_set(cell, widths[i], i) for i, cell in enumerate(row)) + " |" for row in table]
-    rule = (
-        "|" + "|".join("-" * (width + 1) + ("-" if i in (0, 1, 2, 3) else ":") for i, width in enumerate(widths)) + "|"
-    )
+def glance(tasks: Sequence[Task], results: Sequence[Result]) -> str:
+    """Mixers by tasks: the score at the training length, with a star where it counts as solved."""
+    scores = {(one.task, one.mixer): one.scores for one in results}
+    rows = []
+    for mixer in dict.fromkeys(one.mixer for one in results):
+        cells = [scores.get((task.name, mixer)) for task in tasks]
+        rows.append(
+            (
+                mixer,
+                *(
+                    "" if had is None else show({"": had[""]}) + " *" * task.reached(had[""])
+                    for task, had in zip(tasks, cells, strict=True)
+                ),
+            )
+        )
+    return text(rows, ("mixer", *(task.name for task in tasks)), len(tasks) + 1)
+
+
+def text(rows: Sequence[tuple[str, ...]], head: Sequence[str] = HEAD, words: int = 4) -> str:
+    """A table for a terminal and for Markdown alike; the first columns hold words, the others numbers."""
+    table = [tuple(head), *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    aligned = [
+        "| "
+        + " | ".join(
+            cell.ljust(width) if i < words else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        + " |"
+        for row in table
+    ]
+    rule = "|" + "|".join("-" * (width + 1) + ("-" if i < words else ":") for i, width in enumerate(widths)) + "|"
     return "\n".join([aligned[0], rule, *aligned[1:]])
-
-
-def _set(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column < 4 else cell.rjust(width)
 
 
 def verdicts(tasks: Sequence[Task], results: Sequence[Result]) -> list[tuple[bool, str]]:

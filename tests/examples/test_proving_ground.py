@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from examples.proving_ground.__main__ import main, remembered
 from examples.proving_ground.adding import BASELINE, adding
-from examples.proving_ground.contest import build, compete, kept_megabytes, score
+from examples.proving_ground.contest import Result, build, compete, kept_megabytes, score
 from examples.proving_ground.copying import copying, shortened
 from examples.proving_ground.copying import shorter_first as shorter_copies
 from examples.proving_ground.examples import SILENT, Examples
@@ -23,7 +23,7 @@ from examples.proving_ground.induction import shorter_first as shorter_rows
 from examples.proving_ground.memory import memory
 from examples.proving_ground.mixers import entries
 from examples.proving_ground.recall import beginnings_first, recall
-from examples.proving_ground.table import verdicts
+from examples.proving_ground.table import glance, verdicts
 from examples.proving_ground.tasks import TASKS, Claim, Task, quick
 
 MAKERS = (recall, copying, induction, adding, memory)
@@ -219,18 +219,38 @@ def test_the_command_prints_and_keeps_one_table(tmp_path, capsys):
         str(tmp_path / "kept.jsonl"),
     ]
     assert main(given) == 0
-    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    assert [line.split("|")[2].strip() for line in table] == ["mixer", "GRU", "S4D"]
-    assert set(table) <= set(out.read_text().splitlines())
+    tables = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert [line.split("|")[2].strip() for line in tables[:3]] == ["mixer", "GRU", "S4D"]
+    assert [line.split("|")[1].strip() for line in tables[3:]] == ["mixer", "GRU", "S4D"]
+    assert set(tables) <= set(out.read_text().splitlines())
     kept = (tmp_path / "kept.jsonl").read_text()
     assert main(given) == 0
     assert (tmp_path / "kept.jsonl").read_text() == kept
 
 
+def test_at_a_glance_solved_tasks_have_a_star_and_missing_ones_nothing():
+    def result(task, mixer, score):
+        return Result(task, mixer, {"": score, "x4": 0.5}, 1, 1.0, 1.0, 1, 1)
+
+    results = [
+        result("associative recall", "GRU", 0.25),
+        result("adding", "GRU", 0.0004),
+        result("adding", "LRU", 0.05),
+        result("associative recall", "LRU", 0.9951),
+    ]
+    assert glance([TASKS["associative recall"], TASKS["adding"]], results).splitlines() == [
+        "| mixer | associative recall | adding   |",
+        "|-------|--------------------|----------|",
+        "| GRU   | 0.250              | 0.0004 * |",
+        "| LRU   | 0.995 *            | 0.0500   |",
+    ]
+
+
 def test_showing_trains_nothing(tmp_path, capsys):
     places = ["--out", str(tmp_path / "table.md"), "--kept", str(tmp_path / "kept.jsonl")]
     assert main(["--show", *places]) == 0
-    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")][1:] == []
+    heads = [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert heads == ["task", "mixer"]
     assert not (tmp_path / "kept.jsonl").exists()
 
 
