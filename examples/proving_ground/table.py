@@ -38,19 +38,14 @@ def show(scores: dict[str, float]) -> str:
 
 def glance(tasks: Sequence[Task], results: Sequence[Result]) -> str:
     """Mixers by tasks: the score at the training length, with a star where it counts as solved."""
-    scores = {(one.task, one.mixer): one.scores for one in results}
-    rows = []
-    for mixer in dict.fromkeys(one.mixer for one in results):
-        cells = [scores.get((task.name, mixer)) for task in tasks]
-        rows.append(
-            (
-                mixer,
-                *(
-                    "" if had is None else show({"": had[""]}) + " *" * task.reached(had[""])
-                    for task, had in zip(tasks, cells, strict=True)
-                ),
-            )
-        )
+    scores = {(one.task, one.mixer): one.scores[""] for one in results}
+
+    def cell(task: Task, mixer: str) -> str:
+        score = scores.get((task.name, mixer))
+        return "" if score is None else show({"": score}) + " *" * task.reached(score)
+
+    mixers = dict.fromkeys(one.mixer for one in results)
+    rows = [(mixer, *(cell(task, mixer) for task in tasks)) for mixer in mixers]
     return text(rows, ("mixer", *(task.name for task in tasks)), len(tasks) + 1)
 
 

@@ -156,9 +156,8 @@ class Routine:
 
     def __init__(self, module: nn.Module, program: Program, written: bool, listeners: Listeners):
         self.dtype, self.dim, self.written, self._listeners = program.dtype, program.dim, written, listeners
-        self._owner = vars(
-            module
-        )  # a shallow copy of the module holds this routine too, and is not what it was written from
+        # A shallow copy of the module holds this routine too, and is not what it was written from.
+        self._owner = vars(module)
         self._held = [held for held, _, _ in program.looked]
         self._names = [name for _, name, _ in program.looked]
         self._values = [value for _, _, value in program.looked]
