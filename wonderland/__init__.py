@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from wonderland.core.errors import WonderlandError
 from wonderland.core.lazy import door
+from wonderland.core.processor import avoid_missing_tiles
 from wonderland.version import __version__
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from wonderland.laws.check import check
     from wonderland.recipes.fit import fit
     from wonderland.ship.run import Run, load
+
+avoid_missing_tiles()
 
 # Importing torch takes seconds, so each name is fetched at its first use.
 _FOLDERS = ("autodiff", "data", "laws", "models", "nn", "ops", "optim", "probability", "recipes", "ship", "tasks", "train", "trust",
