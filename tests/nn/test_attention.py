@@ -12,7 +12,7 @@ from wonderland.nn import attention
 from wonderland.nn.attention import Attention
 from wonderland.nn.positions import Alibi, Learned, RelativeBias, Rotary, Sinusoidal
 from wonderland.nn.state import consuming, detach, rows
-from wonderland.ops.short_attention import LONGEST
+from wonderland.ops.short_attention import longest
 
 SCHEMES = {
     "none": None,
@@ -284,7 +284,7 @@ def test_one_step_builds_no_mask(monkeypatch):
     mixer = Attention(8, heads=2)
     _, state = mixer.stream(torch.randn(1, 5, 8))
     mixer.stream(torch.randn(1, 1, 8), state)
-    mixer(torch.randn(1, LONGEST + 1, 8))
+    mixer(torch.randn(1, longest(True) + 1, 8))
     assert given == [None, None, None]
 
 

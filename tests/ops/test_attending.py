@@ -6,6 +6,7 @@ import torch
 from tests.ops.compare import PRECISION, agree
 from wonderland.nn import Rotary
 from wonderland.ops.attending import attending, reference, table_of, turn, usable
+from wonderland.ops.short_attention import longest
 
 FORMS = {
     "plain": {},
@@ -87,7 +88,7 @@ def test_second_derivatives_go_through_the_equation():
 
 
 def test_long_sequences_and_fewer_rows_than_threads_go_without():
-    tensors, _, how = given(torch.float32, b=1, t=257)
+    tensors, _, how = given(torch.float32, b=1, t=longest(True) + 1)
     assert not usable(*tensors)
     expected = reference(*tensors, None, *how.values())
     assert torch.allclose(attending(*tensors, None, **how), expected, atol=1e-4)

@@ -20,7 +20,7 @@ from wonderland.nn.state import Layout, State
 from wonderland.ops import attending, native, steps
 from wonderland.ops.chain import Link
 from wonderland.ops.fused_attention import fused_attention
-from wonderland.ops.short_attention import LONGEST, short_attention
+from wonderland.ops.short_attention import longest, short_attention
 from wonderland.ops.softmax import masked_softmax
 
 
@@ -200,7 +200,8 @@ class Attention(Mixer):
             frequencies: Any = self._modules["position"]._buffers["frequencies"]  # pyright: ignore
         gain, shift, eps, centred = form
         weights = (gain, shift, project.weight, project.bias, out.weight, out.bias)
-        if not attending.usable(x, *weights, frequencies) or not untouched(self, norm, project, out):
+        fits = attending.usable(x, *weights, frequencies, causal=self.causal)
+        if not fits or not untouched(self, norm, project, out):
             return None
         heads = {"heads": self.heads, "kv_heads": self.kv_heads, "scale": self.scale, "causal": self.causal}
         return attending.link(weights, frequencies, x.shape[1], **heads, half=self._half, eps=eps, centred=centred)
@@ -218,7 +219,7 @@ class Attention(Mixer):
         if native.recorded() or torch.compiler.is_compiling():
             return False
         plain = self.key_dim == self.value_dim and not self._biases and not (self.training and self.dropout)
-        return plain and self.scale > 0 and t <= LONGEST and (self.window is None or self.window >= t)
+        return plain and self.scale > 0 and t <= longest(self.causal) and (self.window is None or self.window >= t)
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         if not self.causal:

@@ -11,13 +11,13 @@ from wonderland.ops import native
 from wonderland.ops.chain import Link
 from wonderland.ops.hidden import SOME, Weights
 from wonderland.ops.hidden import usable as takes
-from wonderland.ops.short_attention import LONGEST
+from wonderland.ops.short_attention import longest
 from wonderland.ops.short_attention import reference as short
 
 
-def usable(x: Tensor, *weights: Tensor | None) -> bool:
+def usable(x: Tensor, *weights: Tensor | None, causal: bool = True) -> bool:
     """Whether the kernel can take it: enough short sequences for all threads, and nobody who looks inside."""
-    return LONGEST >= x.shape[1] > 0 and x.shape[0] >= torch.get_num_threads() and takes(x, *weights)
+    return longest(causal) >= x.shape[1] > 0 and x.shape[0] >= torch.get_num_threads() and takes(x, *weights)
 
 
 def link(
@@ -73,7 +73,7 @@ def attending(
     given = (x, gain, shift, project, project_bias, out, out_bias)
     how = (heads, kv_heads, float(scale), causal, half, float(eps), centred)
     table = None if frequencies is None else table_of(frequencies, x.shape[1], half)
-    if not usable(*given, table):
+    if not usable(*given, table, causal=causal):
         return reference(*given, table, *how)
     return native.first(_forward, *given, table, *how, native.learns(*given))
 

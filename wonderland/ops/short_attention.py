@@ -7,7 +7,10 @@ from torch import Tensor
 from wonderland.ops import native
 from wonderland.ops.fused_attention import fused_attention
 
-LONGEST = 256  # tokens; beyond, the blocks of torch's own kernel win
+
+def longest(causal: bool) -> int:
+    """Tokens up to which the kernel wins over the blocks of torch's own, which do more for nothing where much is hidden."""
+    return 512 if causal and native.WIDE else 256
 
 
 def short_attention(
@@ -24,7 +27,7 @@ def short_attention(
     >>> short_attention(torch.randn(2, 5, 3 * 8), 2, 2, 0.5).shape
     torch.Size([2, 5, 8])
     """
-    if fused.shape[1] <= LONGEST and fused.dtype in (torch.float32, torch.float64) and native.usable(fused):
+    if fused.shape[1] <= longest(causal) and fused.dtype in (torch.float32, torch.float64) and native.usable(fused):
         return native.first(_forward, fused, heads, kv_heads, float(scale), causal)
     return plain(fused, heads, kv_heads, scale, causal=causal)
 
