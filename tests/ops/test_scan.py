@@ -84,3 +84,15 @@ def test_gradients_flow_through_the_scan_by_halving():
     (grad,) = torch.autograd.grad(torch.stack(found).sum(), x)
     (expected,) = torch.autograd.grad(x.cumprod(0).sum(), x)
     assert torch.allclose(grad, expected)
+
+
+@pytest.mark.parametrize("t", [7, 33, 70])
+def test_growth_beyond_all_numbers_leaves_zeros_alone(t):
+    """Thirty-two steps of a thousandfold growth are infinite, and times nothing still nothing."""
+    a, x = torch.full((2, t, 3), 1000.0, requires_grad=True), torch.zeros(2, t, 3, requires_grad=True)
+    h = chunked(a, x)
+    h[:, :5].sum().backward()
+    assert h.eq(0).all()
+    assert torch.equal(a.grad, torch.zeros_like(a))
+    expected = torch.autograd.grad(reference(a, x)[:, :5].sum(), x)[0]
+    assert torch.allclose(x.grad, expected)
