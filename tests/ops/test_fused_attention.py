@@ -42,10 +42,17 @@ def test_outputs_and_slopes_are_those_of_torch_to_the_bit(bias, groups):
         assert torch.equal(ours, theirs)
 
 
+# Along one random direction, or along each; the latter takes seconds.
+FAST = pytest.mark.parametrize("fast", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["fast", "full"])
+
+
+@FAST
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("bias", BIASES)
-def test_it_can_be_differentiated_twice(bias, groups):
-    assert torch.autograd.gradgradcheck(lambda *given: fused_attention(*given, BIASES[bias], 0.7), heads(groups))
+def test_it_can_be_differentiated_twice(bias, groups, fast):
+    assert torch.autograd.gradgradcheck(
+        lambda *given: fused_attention(*given, BIASES[bias], 0.7), heads(groups), fast_mode=fast
+    )
 
 
 def test_causal_attention_can_be_differentiated_twice():
@@ -67,8 +74,9 @@ MIXERS = {
 }
 
 
+@FAST
 @pytest.mark.parametrize("name", MIXERS)
-def test_every_attention_has_second_derivatives(name):
+def test_every_attention_has_second_derivatives(name, fast):
     mixer = MIXERS[name]().double()
     weights = [weight.detach().clone().requires_grad_() for weight in mixer.parameters()]
     names = [name for name, _ in mixer.named_parameters()]
@@ -76,7 +84,7 @@ def test_every_attention_has_second_derivatives(name):
     def run(x, *weights):
         return torch.func.functional_call(mixer, dict(zip(names, weights, strict=True)), (x,))
 
-    assert torch.autograd.gradgradcheck(run, (new(2, 5, 8), *weights))
+    assert torch.autograd.gradgradcheck(run, (new(2, 5, 8), *weights), fast_mode=fast)
 
 
 def test_a_long_sequence_has_second_derivatives():
