@@ -200,8 +200,8 @@ template <class T> void pack_transposed(const T *weight, T *w, int e, int n, int
 // The rows of a share that still have a token at step s, with the vectors that a product reads for them.
 template <class T> struct Active {
   std::vector<int> rows;
-  std::vector<const T *> in;
-  explicit Active(int b) : rows(b), in(b) {}
+  std::vector<const T *> in, part;
+  explicit Active(int b) : rows(b), in(b), part(b) {}
   template <class Where> int collect(const Job<T> &j, const Share &mine, int s, Where &&where) {
     int count = 0;
     for (int row = mine.first; row < mine.last; row++)
@@ -251,15 +251,21 @@ template <class T, template <class> class Cell> void forward(Job<T> &j) {
 // dh of `rows` += d at step s times the packed weights, over the panels of a share.
 template <class T>
 __attribute__((noinline)) void push_back(const Job<T> &j, const T *packed, int n, const Share &mine, Active<T> &active, int count) {
+  // As much of a panel at a time as the first cache holds, because all rows read it; wide vectors read it seldom enough.
+  constexpr int near = BYTES == 64 ? 1 << 30 : 24 * 1024 / (WIDE * BYTES);
   for (int q = mine.from; q < mine.to; q++)
-    panel<T, WIDE>(packed + int64_t(q) * n * WIDE * L<T>, n, active.in.data(), count, [&](int r, V<T> *a) {
-      for (int c = 0; c < WIDE; c++) {
-        int u = (q * WIDE + c) * L<T>, left = j.e - u;
-        if (left <= 0) break;
-        T *p = j.dh + int64_t(active.rows[r]) * j.e + u;
-        put(p, get(p, left) + a[c], left);
-      }
-    });
+    for (int k = 0; k < n; k += least(near, n - k)) {
+      for (int r = 0; r < count; r++) active.part[r] = active.in[r] + k;
+      panel<T, WIDE>(packed + (int64_t(q) * n + k) * WIDE * L<T>, least(near, n - k), active.part.data(), count,
+                     [&](int r, V<T> *a) {
+                       for (int c = 0; c < WIDE; c++) {
+                         int u = (q * WIDE + c) * L<T>, left = j.e - u;
+                         if (left <= 0) break;
+                         T *p = j.dh + int64_t(active.rows[r]) * j.e + u;
+                         put(p, get(p, left) + a[c], left);
+                       }
+                     });
+    }
 }
 
 template <class T> void clear(const Job<T> &j, const Share &mine, int segments, int from, int to) {
