@@ -110,3 +110,10 @@ def test_what_cannot_be_saved_is_named():
     assert str(caught.value) == (
         "A object at 'state.a.b' cannot be saved: state holds tensors, numbers, text, lists and dicts."
     )
+
+
+def test_a_single_number_may_have_any_stride(tmp_path):
+    tensor = torch.arange(4.0).view(2, 2)[:1, 1]
+    assert tensor.stride() == (2,)
+    save_tensors(tmp_path / "a.safetensors", {"x": tensor}, {})
+    assert load_tensors(tmp_path / "a.safetensors")[0]["x"].tolist() == [1.0]

@@ -1,5 +1,6 @@
 """Batch independence finds what a row learns from its mates."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,3 +60,24 @@ def test_every_input_with_a_batch_is_cut():
 def test_without_a_batch_it_does_not_apply():
     verdict = batch_independence(nn.Identity(), Example.floats(5, 3, axes=("time",)))
     assert verdict.witness == "the input or the output has no batch"
+
+
+class Leaks(nn.Module):
+    """The first row reaches one of the others."""
+
+    def __init__(self, row):
+        super().__init__()
+        self.row = row
+
+    def forward(self, x):
+        y = x.clone()
+        if len(x) > self.row:
+            y[self.row] = y[self.row] + x[0]
+        return y
+
+
+@pytest.mark.parametrize("row", [10, 11])
+def test_rows_behind_the_first_are_looked_at(row):
+    found = batch_independence(Leaks(row), torch.randn(12, 5, 3))
+    assert found.outcome == "broken"
+    assert f"(row {row})" in found.witness

@@ -1,6 +1,8 @@
 """check: laws on any module."""
 
 import random
+import re
+import threading
 
 import numpy as np
 import pytest
@@ -193,3 +195,47 @@ def test_the_entry_that_is_named_comes_with_its_own_numbers():
     witness = wonderland.check(Stuck(), torch.randn(2, 17, 4), "gradients")[0].witness
     assert witness.startswith("by weight[3, ")
     assert ", backward says 0 and differences say" in witness
+
+
+class Keeps(nn.Module):
+    """Holds on to what it last answered."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.last = self.inner(x)
+        return self.last
+
+
+def x():
+    module, x = Keeps(), torch.randn(2, 5, 4)
+    module(x)
+    assert not wonderland.check(module, x, ["causality", "gradients"]).broken
+
+
+def test_a_module_that_cannot_be_copied_is_told():
+    module = nn.Linear(4, 4)
+    module.lock = threading.Lock()
+    with pytest.raises(
+        WonderlandError,
+        match="^Laws are checked on a copy, and Linear cannot be copied: copy.deepcopy raised TypeError "
+        r"\(cannot pickle '_thread.lock' object\).$",
+    ):
+        wonderland.check(module, torch.randn(2, 5, 4))
+
+
+@pytest.mark.parametrize(
+    ("laws", "says"), [(3, "laws must be names of laws or functions, not 3."), ([3], "There is no law 3. Laws are ")]
+)
+def test_laws_that_are_none(laws, says):
+    with pytest.raises(WonderlandError, match="^" + re.escape(says)):
+        wonderland.check(nn.Linear(4, 4), torch.randn(2, 5, 4), laws)
+
+
+def test_a_module_that_promises_nothing_usable_is_told():
+    module = nn.Linear(4, 4)
+    module.laws = lambda: None
+    with pytest.raises(WonderlandError, match=r"^laws\(\) of Linear must be names of laws or functions, not None.$"):
+        wonderland.check(module, torch.randn(2, 5, 4))

@@ -94,3 +94,12 @@ def test_padding_can_come_first():
 
     assert not padding_invariance(Flags(), example)
     assert padding_invariance(Flags(), Example.floats(3, 7, 4, mask="mask")).outcome == "holds"
+
+
+def test_a_mask_that_is_none_of_padding_accuses_nobody():
+    layer = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True)
+    found = padding_invariance(torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), torch.randn(2, 9, 8))
+    assert found.outcome == "not applicable"
+    assert found.witness.startswith(
+        "its mask is not one of padding (batch, time), which it refused: it raised RuntimeError ("
+    )

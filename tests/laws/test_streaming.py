@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from tests.laws.toys import Running
+from wonderland import nn as mixers
 from wonderland.laws import Example, streaming
 
 X = Example.floats(3, 7, 4)
@@ -80,3 +81,14 @@ def test_it_says_why_it_does_not_apply():
     block = Running()
     block.causal = False
     assert streaming(block, X).witness == "it is not causal, so it does not stream"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        lambda: mixers.AFT(4, form="full", length=20),
+        lambda: mixers.Attention(4, heads=1, position=mixers.RelativeBias.spec(tied=False, length=20)),
+    ],
+)
+def test_tables_of_positions_may_end_with_the_example(block):
+    assert streaming(block(), torch.randn(2, 20, 4)).outcome == "holds"

@@ -1,12 +1,14 @@
 """Bad input where a mixer's own checks do not reach: contexts, heads, extra tokens, positions, states."""
 
 import inspect
+import re
 
 import pytest
 import torch
 
 from wonderland import models, nn
 from wonderland.core import WonderlandError
+from wonderland.nn.state import over
 
 X, Z = torch.randn(2, 5, 8), torch.randn(2, 4, 8)
 TOKENS = torch.randint(7, (2, 5))
@@ -171,3 +173,46 @@ def test_rows_devices_and_layouts(run, sentence):
     with pytest.raises(WonderlandError) as told:
         run()
     assert str(told.value) == sentence
+
+
+def test_states_of_another_window_are_told():
+    x, states = torch.randn(2, 9, 8), {}
+    windows = {
+        None: nn.Attention(8, heads=2),
+        3: nn.Attention(8, heads=2, window=3),
+        6: nn.Attention(8, heads=2, window=6),
+    }
+    for window, mixer in windows.items():
+        states[window] = mixer.stream(x)[1]
+    for own, mixer in windows.items():
+        mixer.stream(x[:, :1], states[own])
+        for other in set(windows) - {own}:
+            kind = "Attention" if other is None else f"Attention with a window of {other}"
+            with pytest.raises(WonderlandError, match=f"comes from a module of the kind {kind}. A state belongs to"):
+                mixer.stream(x[:, :1], states[other])
+
+
+def test_masks_and_states_elsewhere_are_told():
+    mixer, x = nn.GRU(8), torch.randn(2, 5, 8)
+    mask = torch.ones(2, 5, dtype=torch.bool)
+    for wrong, says in (
+        (mask.to("meta"), "GRU got features on cpu and a mask on meta: move one of them with .to()."),
+        (mask.to_sparse(), "GRU takes a dense mask, not torch.sparse_coo: call .to_dense() on it."),
+    ):
+        with pytest.raises(WonderlandError, match="^" + re.escape(says) + "$"):
+            mixer(x, wrong)
+    state = over(mixer.stream(x)[1], lambda tensor: tensor.to("meta"))
+    says = "The state of this GRU is on meta and the input on cpu: move one of them with .to()."
+    with pytest.raises(WonderlandError, match="^" + re.escape(says) + "$"):
+        mixer.stream(x, state)
+
+
+def test_a_mask_of_a_context_that_nobody_reads_is_told():
+    for module in (nn.Block(8, mixer=nn.GRU.spec()), nn.Stack(8, 1, nn.GRU.spec())):
+        with pytest.raises(WonderlandError, match="reads no context: leave it out"):
+            module(torch.randn(2, 5, 8), context_mask=torch.ones(2, 3, dtype=torch.bool))
+
+
+def test_rows_that_are_no_numbers_are_told():
+    with pytest.raises(WonderlandError, match=r"^rows takes the numbers of the rows to pick"):
+        nn.rows((torch.zeros(2),), "a")

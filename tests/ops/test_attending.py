@@ -1,9 +1,12 @@
 """Attention as one kernel equals its equation, and gives way where it must."""
 
+import inspect
+
 import pytest
 import torch
 
 from tests.ops.compare import PRECISION, agree
+from wonderland.core import WonderlandError
 from wonderland.nn import Rotary
 from wonderland.ops.attending import attending, reference, table_of, turn, usable
 from wonderland.ops.short_attention import longest
@@ -98,3 +101,12 @@ def test_long_sequences_and_fewer_rows_than_threads_go_without():
         assert not usable(*given(torch.float32, b=1, t=100)[0])
     finally:
         torch.set_num_threads(before)
+
+
+def test_what_does_not_fit_is_told():
+    tensors, _, how = given(torch.float32)
+    x, gain, shift, project, *rest = tensors
+    with pytest.raises(WonderlandError, match=r"^attending takes queries, keys and values side by side in project, "):
+        inspect.unwrap(attending)(x, gain, shift, project[:-1], None, *rest[1:], None, **how)
+    with pytest.raises(WonderlandError, match=r"^attending takes gain of shape "):
+        inspect.unwrap(attending)(x, gain[:-1], shift, project, *rest, None, **how)

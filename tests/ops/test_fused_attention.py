@@ -168,3 +168,26 @@ def test_threads_leave_torchs_switches_as_they_were():
         torch._C._set_sdp_use_flash = real
     assert switched == []
     assert torch.backends.cuda.flash_sdp_enabled()
+
+
+MASKED = {
+    "window": (lambda: Attention(8, heads=2, window=3), {}),
+    "padding, both ways": (
+        lambda: Attention(8, heads=2, causal=False),
+        {"mask": torch.arange(7) < torch.tensor([[7], [4]])},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_transforms_see_no_more_than_calls_do(name):
+    """A mask of booleans hides, and is not added as ones and zeros."""
+    build, more = MASKED[name]
+    mixer, x = build().double(), new(2, 7, 8)
+    expected = mixer(x, **more)
+    found, pull = torch.func.vjp(lambda x: mixer(x, **more), x)
+    torch.testing.assert_close(found, expected)
+    slope = torch.randn_like(expected)
+    torch.testing.assert_close(pull(slope)[0], torch.autograd.grad(expected, x, slope)[0])
+    if not more:
+        torch.testing.assert_close(torch.vmap(lambda x: mixer(x[None])[0])(x), expected)

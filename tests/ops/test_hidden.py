@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.ops.compare import PRECISION, agree
+from wonderland import laws, nn
 from wonderland.ops import native
 from wonderland.ops.hidden import FEWEST, KINDS, hidden, reference, usable
 
@@ -110,3 +111,15 @@ def test_few_rows_other_types_and_onlookers_go_without(monkeypatch):
     monkeypatch.setattr(native, "gemm", lambda dtype: 0)
     assert not usable(torch.zeros(64, 4), *given)
     assert hidden(torch.zeros(64, 4), *given, eps=1.0).abs().max() == 0
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        lambda: nn.MLP(8),
+        lambda: nn.RWKVChannel(8),
+        lambda: nn.Block(8, mixer=nn.Attention.spec(heads=2), channel=nn.MLP.spec()),
+    ],
+)
+def test_what_it_is_part_of_compiles_where_rows_are_many(module):
+    assert laws.compiles(module(), torch.randn(2, 64, 8)).outcome == "holds"

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from wonderland import nn
 from wonderland.core import WonderlandError
 from wonderland.ops import native
 from wonderland.ops.recurrence import CELLS, _threads, recurrence, reference
@@ -150,3 +151,14 @@ def test_an_unknown_recurrence_is_refused_with_the_nearest_name():
     with pytest.raises(WonderlandError) as error:
         recurrence("lstn", *first)
     assert str(error.value) == "There is no recurrence called 'lstn'. Did you mean 'lstm'?"
+
+
+@pytest.mark.parametrize("cell", [nn.GRU, nn.LSTM, nn.RNN, nn.LiGRU])
+def test_the_way_back_under_autocast(cell):
+    x = torch.randn(3, 9, 4)
+    module = cell(4)
+    expected = torch.autograd.grad(module(x).sum(), list(module.parameters()))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = torch.autograd.grad(module(x).float().sum(), list(module.parameters()))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)

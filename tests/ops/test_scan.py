@@ -1,5 +1,7 @@
 """Linear scans: kernel, chunks and equation agree for real and complex elements; the scan by halving counts as the book does."""
 
+import warnings
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -96,3 +98,11 @@ def test_growth_beyond_all_numbers_leaves_zeros_alone(t):
     assert torch.equal(a.grad, torch.zeros_like(a))
     expected = torch.autograd.grad(reference(a, x)[:, :5].sum(), x)[0]
     assert torch.allclose(x.grad, expected)
+
+
+def test_growth_beyond_all_numbers_leaves_zeros_alone_where_nobody_can_look():
+    a, x = torch.full((1, 40, 1), 1000.0), torch.zeros(1, 40, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's compiler makes a function of autograd's, and warns of it
+        assert torch.compile(chunked, backend="aot_eager")(a, x).eq(0).all()
+    assert chunked(a.to("meta"), x.to("meta")).shape == x.shape

@@ -1,9 +1,13 @@
 """Attention over short sequences: the kernel equals the equation and torch's own, and gives way where it must."""
 
+import inspect
+import re
+
 import pytest
 import torch
 
 from tests.ops.compare import PRECISION, agree
+from wonderland.core import WonderlandError
 from wonderland.ops.short_attention import longest, plain, reference, short_attention
 
 FORMS = {"causal": {"causal": True}, "whole": {"causal": False}}
@@ -44,3 +48,30 @@ def test_long_sequences_go_elsewhere():
 def test_second_derivatives_go_through_the_equation():
     fused = torch.randn(1, 5, 12, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: short_attention(x, 2, 2, 0.5), fused)
+
+
+@pytest.mark.parametrize(
+    ("shape", "heads", "kv_heads", "says"),
+    [
+        ((2, 5, 24), 2, 0, "short_attention takes a whole number from 1 for kv_heads, not 0."),
+        ((2, 5, 24), True, 1, "short_attention takes a whole number from 1 for heads, not True."),
+        (
+            (2, 5, 40),
+            3,
+            2,
+            "short_attention takes heads in groups that share keys and values: 3 heads cannot share 2.",
+        ),
+        (
+            (2, 5, 25),
+            2,
+            2,
+            "short_attention takes queries, keys and values side by side in fused, 2 + 2 x 2 = 6 vectors of one width, and "
+            "25 is no multiple of 6.",
+        ),
+        ((5, 24), 2, 2, "short_attention takes fused of shape (b, t, width), not (5, 24)."),
+        ((2, 0, 24), 2, 2, "short_attention takes at least one of everything in fused, not the shape (2, 0, 24)."),
+    ],
+)
+def test_what_does_not_fit_is_told(shape, heads, kv_heads, says):
+    with pytest.raises(WonderlandError, match="^" + re.escape(says) + "$"):
+        inspect.unwrap(short_attention)(torch.randn(shape), heads, kv_heads, 0.5)

@@ -22,7 +22,9 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--output", metavar="NAME", help="the part of the answer to look at, such as logits")
     verb.add_argument("--mask", metavar="NAME", help="the argument that hides padding, such as attention_mask")
     verb.add_argument("--side", choices=["right", "left"], default="right", help="where padding goes (default right)")
-    verb.add_argument("--laws", metavar="NAMES", help="laws to try, separated by commas (default: what it promises)")
+    verb.add_argument(
+        "--laws", metavar="NAMES", action="append", help="laws to try, separated by commas (default: what it promises)"
+    )
 
 
 def run(found: argparse.Namespace) -> int:
@@ -36,7 +38,7 @@ def run(found: argparse.Namespace) -> int:
         raise WonderlandError(
             f"{found.target} does not say its width: give the shape of an input with --input 2,17,64."
         )
-    names = None if found.laws is None else [name.strip() for name in found.laws.split(",")]
+    names = None if found.laws is None else [name.strip() for name in ",".join(found.laws).split(",")]
     verdicts = check(module, example, names)
     show.table(
         f"{found.target}: {show.counted(len(verdicts), 'law')}",

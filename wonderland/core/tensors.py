@@ -22,7 +22,8 @@ def digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
         tensor = tensors[name].detach().cpu().contiguous()
         found.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
         if tensor.numel():
-            found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+            # A tensor of one number may have any stride and counts as contiguous all the same.
+            found.update(tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 

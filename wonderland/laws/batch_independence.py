@@ -8,12 +8,15 @@ from wonderland.laws.subject import Subject, Unfit, law
 from wonderland.laws.verdict import Verdict
 
 TOLERANCE = 1e-9
-_ROWS = 8
+_ROWS = 32
 
 
 @law
 def batch_independence(subject: Subject) -> Verdict:
-    """A row alone = the row among mates, up to 1e-9 of the largest output; a batch of one is given mates."""
+    """A row alone = the row among mates, up to 1e-9 of the largest output; a batch of one is given mates.
+
+    Of a larger batch, 32 rows are looked at, the first, the last, and others spread between them.
+    """
     out = subject.example.axis("batch", "output")
     if subject.example.axis("batch") is None or out is None or subject.base.dim() <= out:
         raise Unfit("the input or the output has no batch")
@@ -24,7 +27,7 @@ def batch_independence(subject: Subject) -> Verdict:
             full = subject.run(example=example, when="with mates in the batch")
         rows = full.shape[out]
         worst, words = 0.0, ""
-        for row in range(min(rows, _ROWS)):
+        for row in sorted({round(k * (rows - 1) / (_ROWS - 1)) for k in range(_ROWS)}):
             index = torch.tensor([row], device=subject.x.device)
             alone = subject.run(example=example.rows(index), when=f"when row {row} was alone")
             error, amount, place = gap(full.index_select(out, index.to(full.device)), alone)

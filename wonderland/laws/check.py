@@ -39,23 +39,28 @@ def check(
 
 def _chosen(module: nn.Module, laws: Any) -> tuple[list[Callable[..., Verdict]], list[Callable[..., Verdict]]]:
     if laws is not None:
-        asked: Any = [laws] if isinstance(laws, str) or callable(laws) else laws
-        found = [find(law) for law in asked]
+        found = _listed(laws, "laws")
         if not found:
             raise WonderlandError(f"No law is named: name some of {', '.join(LAWS)}, or leave laws out.")
         return found, []
     own = getattr(module, "laws", None)
     if callable(own):
-        promised: Any = own()
-        return [find(law) for law in promised], []
+        return _listed(own(), f"laws() of {type(module).__name__}"), []
     return [LAWS[name] for name in EXPECTED], [LAWS[name] for name in TRIED]
+
+
+def _listed(laws: Any, whose: str) -> list[Callable[..., Verdict]]:
+    asked: Any = [laws] if isinstance(laws, str) or callable(laws) else laws
+    if not isinstance(asked, Iterable):
+        raise WonderlandError(f"{whose} must be names of laws or functions, not {laws!r}.")
+    return [find(law) for law in asked]
 
 
 def find(law: str | Callable[..., Verdict]) -> Callable[..., Verdict]:
     """A law by its name; a function is taken as it is."""
     if callable(law):
         return law
-    if law not in LAWS:
+    if not isinstance(law, str) or law not in LAWS:
         known = ", ".join(LAWS)
-        raise WonderlandError(f"There is no law {law!r}.{nearest(law, LAWS) or f' Laws are {known}.'}")
+        raise WonderlandError(f"There is no law {law!r}.{nearest(str(law), LAWS) or f' Laws are {known}.'}")
     return LAWS[law]

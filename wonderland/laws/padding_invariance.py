@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from wonderland.laws.compare import apart, gap, slopes
-from wonderland.laws.subject import Subject, Unfit, law
+from wonderland.laws.subject import Failed, Subject, Unfit, law
 from wonderland.laws.verdict import Verdict
 
 TOLERANCE, SLOPES = 1e-9, 1e-8
@@ -31,7 +31,12 @@ def padding_invariance(subject: Subject) -> Verdict:
     if name.endswith("key_padding_mask"):
         flags = ~mask  # torch.nn counts the other way: True where nothing is
     x = x.requires_grad_() if x.is_floating_point() else x
-    y = subject.run(x, when="with padding", more={name: flags})
+    try:
+        y = subject.run(x, when="with padding", more={name: flags})
+    except Failed as fault:
+        if subject.example.mask or hasattr(subject.block, "stream"):
+            raise
+        raise Unfit(f"its mask is not one of padding (batch, time), which it refused: {fault}") from fault
     counts = torch.ones_like(y, dtype=torch.bool) if pooled else _spread(mask, y).expand_as(y)
     weights = subject.noise(y.detach()) * counts
     slope = slopes(torch.where(counts, y, torch.zeros_like(y)), weights, [x, *leaves] if x.requires_grad else leaves)

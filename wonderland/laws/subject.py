@@ -296,7 +296,7 @@ def _with_shapes(block: nn.Module, example: Example) -> nn.Module:
     """The block, or a copy of one that gets its shapes at the first call, after that call."""
     if not any(is_lazy(value) for value in (*block.parameters(), *block.buffers())):
         return block
-    found = copy.deepcopy(block).eval()
+    found = _copied(block)
     try:
         with torch.no_grad():
             found(*_numbers(example, torch.float32).args, **_numbers(example, torch.float32).kwargs)
@@ -307,8 +307,22 @@ def _with_shapes(block: nn.Module, example: Example) -> nn.Module:
     return found
 
 
+def _copied(block: nn.Module) -> nn.Module:
+    """A copy in eval mode; what a module keeps of its last call, which torch does not copy, comes along as numbers alone."""
+    kept = [value for module in block.modules() for value in vars(module).values() if isinstance(value, Tensor)]
+    memo: dict[int, Any] = {id(value): value.detach().clone() for value in kept if not value.is_leaf}
+    try:
+        return copy.deepcopy(block, memo).eval()
+    except Exception as error:
+        reason = (str(error).splitlines() or ["no message"])[0]
+        raise WonderlandError(
+            f"Laws are checked on a copy, and {type(block).__name__} cannot be copied: copy.deepcopy raised "
+            f"{type(error).__name__} ({reason})."
+        ) from error
+
+
 def _converted(block: nn.Module, dtype: torch.dtype) -> nn.Module:
-    found = copy.deepcopy(block).eval()
+    found = _copied(block)
     found.zero_grad(set_to_none=True)
     return found._apply(lambda value: _number(value, dtype))
 

@@ -168,6 +168,9 @@ class Attention(Mixer):
             own += [laws.permutation_equivariance]
         return (*super().laws(), *own)
 
+    def signature(self) -> str:
+        return type(self).__name__ + ("" if self.window is None else f" with a window of {self.window}")
+
     def layout(self) -> Layout:
         return cache_layout(self._key_width + self._value_width)
 
@@ -181,7 +184,7 @@ class Attention(Mixer):
             return hide(release(self._whole(x, mask), broken, self.window), mask)
         y = self._whole(x, mask)
         # The last position sees all of its row, so a broken token anywhere shows there, and costs nothing to look for.
-        if not self.causal or native.imagined():
+        if not self.causal or x.is_meta or native.imagined():
             return hide(y, mask)
         if native.transformed() or not math.isfinite(y.detach()[:, -1].sum().item()):
             x, broken = quarantine(x)

@@ -121,7 +121,7 @@ class Block(Mixer):
     def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for `whole`; None where there is no cross mixer."""
         if self.cross is None:
-            if context is not None:
+            if context is not None or context_mask is not None:
                 raise WonderlandError(
                     "This Block has no cross mixer, so it reads no context: leave it out or give cross."
                 )
@@ -139,11 +139,12 @@ class Block(Mixer):
         return tuple(one.start(**batch) if isinstance(one, Mixer) else read for one in self.parts())
 
     def forward(self, x: Tensor, mask: Tensor | None = None, context: Any = None, context_mask: Any = None) -> Tensor:
-        if self.cross is None and context is None:
+        if self.cross is None and context is None and context_mask is None:
             return super().forward(x, mask)
         self.check(x, mask)
         self.check_rows(mask)
         read = self.read(context, context_mask)
+        assert context is not None
         check_same_rows(x, context)
         return self.whole(x, mask, read)
 

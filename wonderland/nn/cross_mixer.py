@@ -62,7 +62,7 @@ class CrossMixer(Checked, nn.Module):
         """Read the context once, to be looked at from any number of pieces of x."""
         name = f"The context of {type(self).__name__}"
         check_features(context, self.context_dim, name, next(self.parameters(), None))
-        check_mask(context_mask, context.shape[0], context.shape[1], name)
+        check_mask(context_mask, context, name)
         if context_mask is not None and not torch.compiler.is_compiling() and not context_mask[:, 0].all():
             row = int((~context_mask[:, 0]).nonzero()[0])
             raise WonderlandError(
@@ -91,7 +91,7 @@ class CrossMixer(Checked, nn.Module):
     def check(self, x: Any, mask: Any) -> None:
         """Say what is wrong with an input that does not fit."""
         check_features(x, self.dim, type(self).__name__, next(self.parameters(), None))
-        check_mask(mask, x.shape[0], x.shape[1], type(self).__name__)
+        check_mask(mask, x, type(self).__name__)
 
     def proceed(self, x: Tensor, state: State, mask: Tensor | None) -> Tensor:
         """`stream` without its checks, for mixers made of mixers."""

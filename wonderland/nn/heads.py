@@ -148,5 +148,5 @@ class TokenHead(Checked, nn.Module):
 def check_sequence(x: Any, dim: int, mask: Any, name: str, like: Tensor | None = None) -> None:
     """Say what is wrong with a sequence, or with a mask that leaves a row without a real token."""
     check_features(x, dim, name, like)
-    check_mask(mask, x.shape[0], x.shape[1], name)
+    check_mask(mask, x, name)
     check_rows(mask, name)

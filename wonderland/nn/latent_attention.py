@@ -72,7 +72,7 @@ class LatentAttention(Checked, nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b latents dim"]:
         name = type(self).__name__
         check_features(x, self.dim, name, self.latents)
-        check_mask(mask, x.shape[0], x.shape[1], name)
+        check_mask(mask, x, name)
         check_rows(mask, name)
         state = self.cross.read(hide(x, mask), mask)
         return self.cross.proceed(self.latents.expand(x.shape[0], -1, -1), state, None)

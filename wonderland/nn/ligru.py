@@ -37,7 +37,7 @@ class LiGRU(Recurrent):
     def gates(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The gates (b, t, state_size) that a sequence opens, 0 at masked positions; `binarity` makes a penalty of them."""
         self.check(x, mask)
-        check_mask(mask, x.shape[0], x.shape[1], "LiGRU")
+        check_mask(mask, x, "LiGRU")
         x = hide(x, mask)
         states, _ = self.states(x, None, mask)
         before = F.pad(states[:, :-1], (0, 0, 1, 0))

@@ -17,6 +17,7 @@ from wonderland.nn.state import (
     fits,
     may_consume,
     misfit,
+    other_device,
     other_type,
     plain,
     product,
@@ -63,6 +64,10 @@ class Mixer(Checked, nn.Module):
         first = (laws.causality, laws.streaming) if self.causal else backwards
         return first + always + (laws.finiteness, laws.compiles)
 
+    def signature(self) -> str:
+        """What states are signed with: the kind of module that made them, and what else they depend on but do not show."""
+        return type(self).__name__
+
     def layout(self) -> Layout:
         """The state without its batch: a nested tuple of slots. The count of tokens seen is added by the contract."""
         return ()
@@ -86,7 +91,7 @@ class Mixer(Checked, nn.Module):
         x = hide(x, mask)
         own, seen = (None, None) if state is None else (state[:-1], state[-1])
         y, own = self.mix(x, own, seen, mask)
-        return hide(y, mask), (*own, signed(_count(x, seen, mask), type(self).__name__)) if self.causal else ()
+        return hide(y, mask), (*own, signed(_count(x, seen, mask), self.signature())) if self.causal else ()
 
     def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
         """One token by a program of kernels; None where there is no such form, and plain torch does it."""
@@ -125,7 +130,7 @@ class Mixer(Checked, nn.Module):
         """Add this mixer's step to a program; False if it has no such form."""
         if not self.plan_own(program):
             return False
-        program.count(type(self).__name__)
+        program.count(self.signature())
         return True
 
     def plan_own(self, program: steps.Program) -> bool:
@@ -154,6 +159,11 @@ class Mixer(Checked, nn.Module):
                     f"The state of this {type(self).__name__} holds {other} and the input {x.dtype}: "
                     "go on in the type that the state was made in."
                 )
+            if (other := other_device(state, x.device)) is not None:
+                raise WonderlandError(
+                    f"The state of this {type(self).__name__} is on {other} and the input on {x.device}: "
+                    "move one of them with .to()."
+                )
             state = plain(state)
         return self.proceed(x, state, mask)
 
@@ -165,7 +175,7 @@ class Mixer(Checked, nn.Module):
 
     def state_layout(self) -> Layout:
         """The whole state's layout: that of `layout`, with the count of tokens."""
-        return (*self.layout(), count_of(type(self).__name__))
+        return (*self.layout(), count_of(self.signature()))
 
     def state_numbers(self, t: int) -> int:
         """How many numbers the state holds for one sequence after t tokens, the count not included."""
@@ -175,7 +185,7 @@ class Mixer(Checked, nn.Module):
         """Say what is wrong with an input that does not fit."""
         name = type(self).__name__
         check_features(x, self.dim, name, next(self.parameters(), None))
-        check_mask(mask, x.shape[0], x.shape[1], name)
+        check_mask(mask, x, name)
 
     def check_rows(self, mask: Tensor | None) -> None:
         """Say which row of a whole sequence has nothing in it; pieces of a stream may have none."""
@@ -261,23 +271,30 @@ def check_features(x: Any, dim: int, name: str, like: Tensor | None = None) -> N
 
 def check_rows(mask: Tensor | None, name: str) -> None:
     """Say which row of a whole sequence has nothing in it."""
-    if mask is not None and not torch.compiler.is_compiling() and not mask[:, 0].all():
+    if mask is not None and not torch.compiler.is_compiling() and not mask.is_meta and not mask[:, 0].all():
         row = int((~mask[:, 0]).nonzero()[0])
         raise WonderlandError(
             f"{name} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
         )
 
 
-def check_mask(mask: Any, batch: int, length: int, name: str) -> None:
-    """Say what is wrong with a mask: its type, its shape, or real tokens that do not come first."""
+def check_mask(mask: Any, x: Tensor, name: str) -> None:
+    """Say what is wrong with a mask of features: its type, shape or device, or real tokens that do not come first."""
     if mask is None:
         return
+    batch, length = x.shape[:2]
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (batch, length):
         given = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
         raise WonderlandError(
             f"{name} takes a mask of booleans ({batch}, {length}), True where a token is real, not {given}."
         )
-    if torch.compiler.is_compiling():
+    if mask.layout is not torch.strided:
+        raise WonderlandError(f"{name} takes a dense mask, not {mask.layout}: call .to_dense() on it.")
+    if mask.device != x.device:
+        raise WonderlandError(
+            f"{name} got features on {x.device} and a mask on {mask.device}: move one of them with .to()."
+        )
+    if torch.compiler.is_compiling() or mask.is_meta:
         return
     late = (mask[:, 1:] & ~mask[:, :-1]).any(1)
     if late.any():
@@ -289,7 +306,7 @@ def check_mask(mask: Any, batch: int, length: int, name: str) -> None:
 
 def check_batch(batch: Any, name: str) -> None:
     """Say so when a state is asked for no whole number of rows."""
-    if not isinstance(batch, int) or batch < 1:
+    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
         raise WonderlandError(f"{name} starts a state for a whole number of rows from 1, not {batch!r}.")
 
 

@@ -14,7 +14,7 @@ def quarantine(x: Tensor) -> tuple[Tensor, Tensor | None]:
 
     Causal attention gives weight 0 to the future, but its kernels still multiply that 0 with the future's values.
     """
-    if x.shape[1] == 1 or native.imagined():
+    if x.shape[1] == 1 or x.is_meta or native.imagined():
         return x, None
     # One number tells whether to look closer; a compiled program cannot ask, and always looks.
     asks = not torch.compiler.is_compiling() and not native.transformed()

@@ -80,7 +80,7 @@ class Stack(Mixer):
     def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for each block that reads one; None where there is none."""
         if not self.crossing:
-            if context is not None:
+            if context is not None or context_mask is not None:
                 raise WonderlandError("No block of this Stack has a cross mixer, so it reads no context: leave it out.")
             return None
         if context is None:
@@ -96,11 +96,12 @@ class Stack(Mixer):
         return tuple(one.prepare(context, context_mask) if _crosses(one) else one.start(**batch) for one in self.blocks)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, context: Any = None, context_mask: Any = None) -> Tensor:
-        if not self.crossing and context is None:
+        if not self.crossing and context is None and context_mask is None:
             return super().forward(x, mask)
         self.check(x, mask)
         self.check_rows(mask)
         read = self.read(context, context_mask)
+        assert context is not None
         check_same_rows(x, context)
         return self.whole(x, mask, read)
 

@@ -59,7 +59,10 @@ def rows(state: Any, index: Any) -> Any:
     >>> rows((torch.arange(3), ()), torch.tensor([2, 2]))
     (tensor([2, 2]), ())
     """
-    found = torch.as_tensor(index)
+    try:
+        found = torch.as_tensor(index)
+    except (TypeError, ValueError, RuntimeError):
+        found = torch.empty(())
     if found.dim() != 1 or found.dtype not in (torch.int64, torch.int32):
         raise WonderlandError("rows takes the numbers of the rows to pick, a tensor or list of whole numbers.")
 
@@ -193,6 +196,15 @@ def other_type(state: Any, dtype: torch.dtype) -> torch.dtype | None:
     for entry in state:
         found = other_type(entry, dtype) if isinstance(entry, tuple) else entry.dtype
         if found is not None and found.is_floating_point and found != dtype:
+            return found
+    return None
+
+
+def other_device(state: Any, device: torch.device) -> torch.device | None:
+    """Where the first tensor of a state lies that is not on this device."""
+    for entry in state:
+        found = other_device(entry, device) if isinstance(entry, tuple) else entry.device
+        if found is not None and found != device:
             return found
     return None
 

@@ -74,7 +74,7 @@ class ExtraTokens(Checked, nn.Module):
             )
         check_features(x, self.dim, name, self.tokens)
         t = x.shape[1] - extra
-        check_mask(mask, x.shape[0], t, name)
+        check_mask(mask, x[:, extra:], name)
         return x.shape[0], t
 
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.ops import native, shapes
 from wonderland.ops.chain import Link
 from wonderland.ops.hidden import SOME, Weights
 from wonderland.ops.hidden import usable as takes
@@ -17,7 +17,7 @@ from wonderland.ops.short_attention import reference as short
 
 def usable(x: Tensor, *weights: Tensor | None, causal: bool = True) -> bool:
     """Whether the kernel can take it: enough short sequences for all threads, and nobody who looks inside."""
-    return longest(causal) >= x.shape[1] > 0 and x.shape[0] >= torch.get_num_threads() and takes(x, *weights)
+    return longest(causal) >= x.shape[1] > 0 and takes(x, *weights) and x.shape[0] >= torch.get_num_threads()
 
 
 def link(
@@ -70,6 +70,18 @@ def attending(
     >>> attending(torch.zeros(2, 5, 4), torch.ones(4), None, *w, heads=2, kv_heads=2, scale=1.0).abs().max()
     tensor(0.)
     """
+    sizes = shapes.agree(
+        "attending",
+        x=(x, "b t d"),
+        gain=(gain, "d"),
+        shift=(shift, "d"),
+        project=(project, "all d"),
+        project_bias=(project_bias, "all"),
+        out=(out, "d width"),
+        out_bias=(out_bias, "d"),
+    )
+    width = heads * shapes.groups("attending", heads, kv_heads, sizes["all"], "project")
+    shapes.agree("attending", out=(out, f"d {width}"))
     given = (x, gain, shift, project, project_bias, out, out_bias)
     how = (heads, kv_heads, float(scale), causal, half, float(eps), centred)
     table = None if frequencies is None else table_of(frequencies, x.shape[1], half)

@@ -49,10 +49,18 @@ def reference(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, *, causal: bool = False, dropout: float = 0.0
 ) -> Tensor:
     """The equation, by operations that have all derivatives. Torch's switch between its ways is one for all threads: not used."""
+    bias = _added(q, bias)
     with torch.autocast("cpu", enabled=False):
         return torch._scaled_dot_product_attention_math(
             q, k, v, bias, dropout, causal, scale=scale, enable_gqa=_grouped(q, k)
         )[0]
+
+
+def _added(q: Tensor, bias: Tensor | None) -> Tensor | None:
+    """What is added to the scores; of booleans, 0 where something may be seen."""
+    if bias is None or bias.dtype != torch.bool:
+        return bias
+    return torch.zeros_like(bias, dtype=q.dtype).masked_fill(~bias, -torch.inf)
 
 
 def _grouped(q: Tensor, k: Tensor) -> bool:
@@ -81,8 +89,7 @@ class _Twice(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
         q, k, v, bias, scale, causal = given
-        if bias is not None and bias.dtype == torch.bool:
-            bias = torch.zeros_like(bias, dtype=q.dtype).masked_fill_(~bias, -torch.inf)
+        bias = _added(q, bias)
         out, sums = _aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=bias, scale=scale)
         # In torch's own order: checkpoints compare what is kept, and may see its node in the other pass.
         ctx.save_for_backward(bias, k, q, v, sums, out)

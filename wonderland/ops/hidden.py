@@ -21,9 +21,9 @@ def usable(x: Tensor, *weights: Tensor | None) -> bool:
     return (
         x.dtype in (torch.float32, torch.float64)
         and x.numel() >= FEWEST * x.shape[-1]
+        and native.unheard(x, *weights)
         and x.element_size() * (torch.get_num_threads() - 1) * sum([w.numel() for w in weights if w is not None])
         <= ROOM
-        and native.unheard(x, *weights)
         and not torch.is_autocast_enabled("cpu")
         and not native.imagined()
         and native.usable(x, *weights)

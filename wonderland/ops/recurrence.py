@@ -255,11 +255,12 @@ def _backward(
     )
     d = d.flatten(0, 1)
     found = [dh] if c is None or dc is None else [dh, dc]
-    if need_x:
-        found.append(_into_tokens(d, weight_input, cell).unflatten(0, (b, t)))
-    if need_weights:
-        before = torch.cat([h.unsqueeze(1), y[:, :-1]], 1).flatten(0, 1)
-        found += _into_weights(d, x.flatten(0, 1), before, gates.flatten(0, 1), cell)
+    with torch.autocast("cpu", enabled=False):
+        if need_x:
+            found.append(_into_tokens(d, weight_input, cell).unflatten(0, (b, t)))
+        if need_weights:
+            before = torch.cat([h.unsqueeze(1), y[:, :-1]], 1).flatten(0, 1)
+            found += _into_weights(d, x.flatten(0, 1), before, gates.flatten(0, 1), cell)
     return found
 
 

@@ -105,15 +105,20 @@ def _side_by_side(a: Tensor, x: Tensor, state: Tensor) -> Tensor:
         local.append(torch.addcmul(x[:, :, i], a[:, :, i], local[-1]))
         decay.append(a[:, :, i] * decay[-1])
     # What a whole chunk multiplies with may be too large for a number where no state is: infinity times 0 would be NaN.
-    blind = torch.compiler.is_compiling() or native.imagined()
+    blind = torch.compiler.is_compiling() or native.imagined() or x.is_meta
     if not blind and not decay[-1].isfinite().all():
         return reference(*given, state)
+
+    def onward(local: Tensor, decay: Tensor, state: Tensor) -> Tensor:
+        found = torch.addcmul(local, decay, state)
+        # A compiled program cannot look, and passes nothing on instead.
+        return torch.where(state == 0, local, found) if blind else found
+
     starts = []
     for k in range(chunks):
         starts.append(state)
-        state = torch.addcmul(local[-1][:, k], decay[-1][:, k], state)
-    first = torch.stack(starts, 1).unsqueeze(2)
-    h = torch.addcmul(torch.stack(local, 2), torch.stack(decay, 2), first)
+        state = onward(local[-1][:, k], decay[-1][:, k], state)
+    h = onward(torch.stack(local, 2), torch.stack(decay, 2), torch.stack(starts, 1).unsqueeze(2))
     return h.reshape(b, chunks * steps, d)[:, :t]
 
 

@@ -45,6 +45,29 @@ def real(op: str, **given: Any) -> None:
             raise WonderlandError(f"{op} takes real floating point numbers for {name}, not {tensor.dtype}.")
 
 
+def whole(op: str, **given: Any) -> None:
+    """Say which argument is no whole number from 1, where kernels count by it."""
+    for name, value in given.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise WonderlandError(f"{op} takes a whole number from 1 for {name}, not {value!r}.")
+
+
+def groups(op: str, heads: Any, kv_heads: Any, width: int, name: str) -> int:
+    """The width of a head, where one projection holds `heads` queries and `kv_heads` keys and values side by side."""
+    whole(op, heads=heads, kv_heads=kv_heads)
+    if heads % kv_heads:
+        raise WonderlandError(
+            f"{op} takes heads in groups that share keys and values: {heads} heads cannot share {kv_heads}."
+        )
+    parts = heads + 2 * kv_heads
+    if width % parts:
+        raise WonderlandError(
+            f"{op} takes queries, keys and values side by side in {name}, {heads} + 2 x {kv_heads} = {parts} vectors of one "
+            f"width, and {width} is no multiple of {parts}."
+        )
+    return width // parts
+
+
 def _bound(shape: torch.Size, letters: list[str], sizes: dict[str, int]) -> bool:
     """Whether a shape is as its letters say; those not seen before are noted."""
     if len(shape) != len(letters):

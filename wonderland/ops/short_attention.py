@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.ops import native, shapes
 from wonderland.ops.fused_attention import fused_attention
 
 
@@ -27,6 +27,9 @@ def short_attention(
     >>> short_attention(torch.randn(2, 5, 3 * 8), 2, 2, 0.5).shape
     torch.Size([2, 5, 8])
     """
+    sizes = shapes.agree("short_attention", fused=(fused, "b t width"))
+    shapes.real("short_attention", fused=fused)
+    shapes.groups("short_attention", heads, kv_heads, sizes["width"], "fused")
     if fused.shape[1] <= longest(causal) and fused.dtype in (torch.float32, torch.float64) and native.usable(fused):
         return native.first(_forward, fused, heads, kv_heads, float(scale), causal)
     return plain(fused, heads, kv_heads, scale, causal=causal)

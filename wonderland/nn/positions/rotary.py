@@ -52,7 +52,8 @@ class Rotary(Position):
         bands: Sequence[float | int] | None = None,
     ):
         super().__init__()
-        if not stretch > 0 or (bands is not None and (len(bands) != 3 or not 0 < bands[0] < bands[1] or bands[2] <= 0)):
+        banded = isinstance(bands, Sequence) and len(bands) == 3
+        if not stretch > 0 or (bands is not None and (not banded or not 0 < bands[0] < bands[1] or bands[2] <= 0)):
             raise WonderlandError(
                 f"Rotary cannot be built with stretch={stretch}, bands={bands}: stretch is above 0, bands are three numbers, "
                 "two counts of turns of which the second is larger, and a length."
