@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+import wonderland
 from wonderland.core import WonderlandError
 from wonderland.nn import attention
 from wonderland.nn.attention import Attention
@@ -526,3 +527,14 @@ def test_large_scales_of_either_sign_do_not_overflow(scale):
     weights = (q @ k.transpose(-1, -2) * scale).masked_fill(later, -torch.inf).softmax(-1)
     expected = mixer.out((weights @ v).transpose(1, 2).flatten(2))
     assert torch.allclose(mixer(x), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("position", [None, Rotary.spec()])
+def test_a_scale_of_nothing_sees_no_order(position):
+    mixer = Attention(8, heads=2, causal=False, scale=0.0, position=position)
+    promised = {law.__name__ for law in mixer.laws()}
+    assert {"permutation_invariance", "permutation_equivariance"} <= promised
+    assert not wonderland.check(
+        mixer, torch.randn(2, 7, 8), ["permutation_invariance", "permutation_equivariance"]
+    ).broken
+    assert "permutation_invariance" not in {law.__name__ for law in Attention(8, heads=2, causal=False).laws()}

@@ -164,8 +164,11 @@ class Attention(Mixer):
             # Without a window, the zeros put before a sequence are tokens that the others see.
             own += [laws.shift_equivariance] if self.position is None or self.position.relative else []
             own += [laws.permutation_equivariance] if self.window == 1 else []
-        elif not self.causal and self.position is None:
-            own += [laws.permutation_equivariance]
+        elif not self.causal:
+            # With a scale of 0 all see one mean, wherever they stand.
+            even = self.scale == 0 and not self._biases
+            own += [laws.permutation_equivariance] if even or self.position is None else []
+            own += [laws.permutation_invariance] if even else []
         return (*super().laws(), *own)
 
     def signature(self) -> str:
