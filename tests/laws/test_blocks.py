@@ -50,6 +50,13 @@ def test_a_block_compiles(case):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("case", COMPILED, ids=named)
+def test_a_block_compiles_at_length(case):
+    # Some kernels take many tokens only, and have to stand back for compilers there.
+    assert_kept(judged(case, "compiles", (64,)))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ALSO_COMPILED, ids=named)
 def test_every_variant_compiles(case):
     assert_kept(judged(case, "compiles", (7,)))
