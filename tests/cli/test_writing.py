@@ -68,7 +68,7 @@ def test_generate_writes_what_matches_and_searches(capsys, tmp_path):
 def test_tokens_of_a_prompt_that_are_unknown_are_told(capsys):
     assert main(["generate", str(language().folder), "--prompt", "\u00c6 fox", "--count", "3"]) == 0
     assert (
-        capsys.readouterr().err == "wonderland: 1 token of the prompt is not in the vocabulary and count as unknown.\n"
+        capsys.readouterr().err == "wonderland: 1 token of the prompt is not in the vocabulary and counts as unknown.\n"
     )
 
 
@@ -137,3 +137,29 @@ def test_the_other_verbs_read_text(capsys, tmp_path):
     assert (tmp_path / "out.csv").read_text().startswith("text,tokens,loss,bits_per_byte,perplexity,next,set\n")
     assert main(["inspect", str(tmp_path / "new.txt")]) == 0
     assert "language modelling" in capsys.readouterr().out
+
+
+def test_a_line_that_cannot_be_read_ends_no_conversation(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("The \udcff fox\nA hare\nThe 日\n"))
+    assert main(["chat", str(language().folder), "--count", "3"]) == 0
+    said = capsys.readouterr()
+    assert said.err == (
+        "wonderland: The text holds half of a character (a lone surrogate) at position 4: it is damaged.\n"
+        "wonderland: 1 token of the prompt is not in the vocabulary and counts as unknown.\n"
+    )
+    assert len(said.out.splitlines()) >= 3
+
+
+def test_what_is_no_run_is_told_what_it_is(capsys, tmp_path):
+    (tmp_path / "a.txt").write_text("text")
+    assert main(["generate", str(tmp_path / "a.txt")]) == 2
+    path = tmp_path / "a.txt"
+    assert (
+        capsys.readouterr().err
+        == f"wonderland: {path} is a file, and a run is a folder: wonderland fit {path} makes one.\n"
+    )
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    assert main(["chat", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"wonderland: {tmp_path} is a checkpoint of transformers, not a run. Learn from it with: wonderland fit DATA --from {tmp_path}\n"
+    )

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import wonderland
 from tests.texts import language, names, rhyme
 from wonderland.core import WonderlandError
 from wonderland.data.text.corpus import Corpus
+from wonderland.recipes.facts import again
 from wonderland.recipes.language import whole
 
 
@@ -241,3 +243,38 @@ def test_words_are_held_to_what_is_shown(tmp_path):
             assert re.fullmatch(pattern, text), (pattern, prompt, text)
     (tmp_path / "empty.txt").write_text("")
     refuses("There is no text to judge: the source is empty.", lambda: run.predict(tmp_path / "empty.txt"))
+
+
+def test_more_tokens_a_step_than_there_are_to_learn_from(tmp_path):
+    (tmp_path / "a.txt").write_text(rhyme(40))
+    with pytest.raises(WonderlandError, match=r"^batch_size 5000 asks for 160,000 tokens a step, and the training part of a.txt has [\d,]+: "
+                       r"at most \d+ goes with a context of 32.$"):  # fmt: skip
+        wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", context=32, batch_size=5000)
+
+
+def test_the_command_that_fits_again_asks_for_what_was_measured(tmp_path):
+    (tmp_path / "a.txt").write_text(rhyme(40))
+    run = wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", context=16, budget=0.5, weight_decay=0.0, threads=1)
+    steps = run.config["recipe"]["steps"]
+    assert again(run) == [
+        {
+            "text": "Fit it again, to the same bits on the same machine",
+            "command": f"wonderland fit {tmp_path / 'a.txt'} --steps {steps} --weight-decay 0.0 --context 16 --threads 1 --out NEWFOLDER",
+        }
+    ]
+    second = wonderland.fit(
+        tmp_path / "a.txt", out=tmp_path / "second", context=16, steps=steps, weight_decay=0.0, threads=1
+    )
+    assert all(map(torch.equal, run.model.parameters(), second.model.parameters()))
+
+
+def test_a_checkpoint_is_named_as_the_shell_names_it():
+    run = SimpleNamespace(config={
+        "source": {"origin": {"path": "a.txt"}}, "recipe": {"lr": 0.25, "steps": 7}, "threads": 2,
+        "request": {"start": "/x/gpt2", "method": "lora", "lr": "auto", "lines": True, "keep": [], "seed": 0, "threads": None},
+    })  # fmt: skip
+    (found,) = again(run)
+    assert (
+        found["command"]
+        == "wonderland fit a.txt --from /x/gpt2 --method lora --lr 0.25 --lines --threads 2 --out NEWFOLDER"
+    )

@@ -4,7 +4,7 @@ import argparse
 import sys
 from contextlib import suppress
 
-from wonderland.cli.generate import TEMPERATURE, chosen, opened, printable, sampling
+from wonderland.cli.generate import TEMPERATURE, chosen, opened, printable, sampling, unknown_tokens
 
 HELP = """\
 What you type goes to the model, and it writes on from the whole conversation.
@@ -26,6 +26,8 @@ def options(verb: argparse.ArgumentParser) -> None:
 def run(found: argparse.Namespace) -> int:
     """Read a line, write on, again and again."""
     run = opened(found.run_folder, translators=False)
+    from wonderland.core import WonderlandError
+
     shown = sys.stdin.isatty()
     if shown:
         with suppress(ImportError):
@@ -46,10 +48,14 @@ def run(found: argparse.Namespace) -> int:
                 return 0
             print(answer)
             continue
-        with suppress(KeyboardInterrupt):  # an answer that was cut stays in the conversation
+        try:
             for text in talk.answer(line):
                 sys.stdout.write(printable(text))
                 sys.stdout.flush()
+        except KeyboardInterrupt:  # an answer that was cut stays in the conversation
+            pass
+        except WonderlandError as error:  # a line that cannot be read ends no conversation
+            print(f"wonderland: {error}", file=sys.stderr)
         print()
 
 
@@ -62,8 +68,11 @@ class Conversation:
 
     def answer(self, line: str):
         """The model's next words, piece by piece; they join what was said."""
+        told = unknown_tokens(self.run, line)
         prompt = self._recent(f"{self.said}{line}\n")
         self.said = prompt
+        if told:
+            print(f"wonderland: {told}", file=sys.stderr)
         self.options["seed"] = self.options.get("seed", 0) + 1
         for text in self.run.write(prompt, self.count, stop=self.stop, **self.options):
             self.said += text

@@ -52,9 +52,8 @@ def run(found: argparse.Namespace) -> int:
     options |= _held(found)
     if found.beams is None:
         options = {"temperature": TEMPERATURE} | options
-    if lost := run.unknown(found.prompt):
-        said = "1 token of the prompt is" if lost == 1 else f"{lost} tokens of the prompt are"
-        print(f"wonderland: {said} not in the vocabulary and count as unknown.", file=sys.stderr)
+    if told := unknown_tokens(run, found.prompt):
+        print(f"wonderland: {told}", file=sys.stderr)
     made = run.write if found.beams is None else lambda *given, **how: [run.generate(*given, **how)]
     texts = made(found.prompt, found.count, stop=found.stop or (), **options)
     if not found.no_echo:
@@ -64,6 +63,14 @@ def run(found: argparse.Namespace) -> int:
         sys.stdout.flush()
     sys.stdout.write("\n")
     return 0
+
+
+def unknown_tokens(run: Any, text: str) -> str:
+    """What to say of tokens that are not in the vocabulary; nothing if there are none."""
+    lost = run.unknown(text)
+    if lost == 1:
+        return "1 token of the prompt is not in the vocabulary and counts as unknown."
+    return f"{lost} tokens of the prompt are not in the vocabulary and count as unknown." if lost else ""
 
 
 def _held(found: argparse.Namespace) -> dict[str, Any]:

@@ -41,11 +41,21 @@ def read_header(path: str | Path) -> dict[str, Any]:
 def glance(folder: str | Path) -> None:
     """Refuse a folder that cannot be a run; `wonderland.load` looks closer."""
     folder = Path(folder)
+    if folder.is_file():
+        raise WonderlandError(
+            f"{folder} is a file, and a run is a folder: wonderland fit {shlex.quote(str(folder))} makes one."
+        )
     if not folder.is_dir():
         raise WonderlandError(f"There is no run in {folder}: the folder does not exist.")
     if not (folder / "config.json").exists():
         raise WonderlandError(f"{folder} is not a run: it has no config.json.")
-    _check_parts(read_json(inside(folder, "config.json")))
+    config = read_json(inside(folder, "config.json"))
+    if isinstance(config, dict) and "model_type" in config and "recipe" not in config:
+        raise WonderlandError(
+            f"{folder} is a checkpoint of transformers, not a run. Learn from it with: wonderland fit DATA --from "
+            f"{shlex.quote(str(folder))}"
+        )
+    _check_parts(config)
     if not (folder / "trust.json").exists():
         raise WonderlandError(
             f"The run in {folder} is not finished. Continue it with: wonderland fit --resume {shlex.quote(str(folder))}"

@@ -313,11 +313,17 @@ def again(run: Run) -> list[dict[str, str]]:
     found = []
     if source:
         options = []
-        defaults = {"test": 0.2, "level": 0.9, "seed": 0}
-        for name, value in run.config["request"].items():
-            if value in (None, False, []) or defaults.get(name) == value:
+        # What was measured the first time would come out otherwise the second: its result is asked for instead.
+        recipe, asked = run.config["recipe"], dict(run.config["request"])
+        if asked.get("budget") is not None:
+            asked |= {"budget": None, "steps": recipe["steps"]}
+        if asked.get("lr") == "auto":
+            asked["lr"] = recipe["lr"]
+        defaults = {"test": 0.2, "level": 0.9, "seed": 0, "threads": asked.get("threads")}
+        for name, value in asked.items():
+            if value is None or value is False or value == [] or defaults.get(name) == value:
                 continue
-            flag = "--" + name.replace("_", "-")
+            flag = "--from" if name == "start" else "--" + name.replace("_", "-")
             values = value if isinstance(value, list) else [value]
             options += [flag] if value is True else [word for item in values for word in (flag, shlex.quote(str(item)))]
         words = ["wonderland fit", shlex.quote(str(source)), *options, "--threads", str(run.config["threads"])]

@@ -193,6 +193,12 @@ def choose_language(dataset: Corpus, request: Request, own: nn.Module | None) ->
     made = recipe(parts, tokenizer, context)
     if start is not None and model is not None:
         made = going_on(made, start, model, parts, context)
+    there, asked = len(parts.files["train"]), (request.batch_size or 1) * context
+    if asked > max(there, context):
+        raise WonderlandError(
+            f"batch_size {request.batch_size} asks for {asked:,} tokens a step, and the training part of {dataset.name} has "
+            f"{there:,}: at most {max(1, there // context)} goes with a context of {context}."
+        )
     made = made.changed(
         batch_size=request.batch_size,
         weight_decay=request.weight_decay,

@@ -213,8 +213,13 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
         return choose_translation(dataset, request, own)
     start = Start.of(request)
     if start is not None and (own is not None or not isinstance(dataset, Texts)):
-        what = "your own module" if own is not None else dataset.name
-        raise WonderlandError(f"A checkpoint reads text: start does not go with {what}.")
+        if own is not None:
+            raise WonderlandError("A checkpoint reads text: start does not go with your own module.")
+        raise WonderlandError(
+            f"A checkpoint reads text: start does not go with {dataset.name}, which is read as "
+            f"{'a table' if dataset.kind == 'table' else f'{dataset.kind}s'}. If one of its columns is text, name it with column "
+            "(--column) and the answers with target (--target)."
+        )
     road = ROADS[dataset.kind]
     folds = None if own is not None else road.folds(dataset)
     parts = split_as(dataset, request, folds)

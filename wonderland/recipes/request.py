@@ -1,5 +1,6 @@
 """Request: what the user asked for, in words and numbers that config.json keeps."""
 
+import math
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from wonderland.trust import check_level
 
 KINDS = ("table", "text", "corpus", "pairs")
 METHODS = ("full", "head", "lora", "ia3", "bias")
+MOST_THREADS = 1024
 TOKENS = ("characters", "words", "bpe", "wordpiece", "unigram")
 
 _TEXT, _WHOLE, _NUMBER = ((str,), "text"), ((int,), "a whole number"), ((int, float), "a number")
@@ -110,6 +112,8 @@ class Request:
             value, (kinds, words) = getattr(self, field.name), _KINDS[field.name]
             if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
                 raise WonderlandError(f"{field.name} must be {words}, not {value!r}.")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise WonderlandError(f"{field.name} must be a finite number, not {value}.")
         check_level(self.level)
         if sum(value is not None for value in (self.epochs, self.steps, self.budget)) > 1:
             raise WonderlandError("Choose one of epochs, steps and budget: each of them sets the length of training.")
@@ -123,6 +127,8 @@ class Request:
             value = getattr(self, name)
             if value is not None and (value < bound or value == 0):
                 raise WonderlandError(f"{name} must be {f'at least {bound}' if bound else 'more than 0'}, not {value}.")
+        if self.threads is not None and self.threads > MOST_THREADS:
+            raise WonderlandError(f"threads must be at most {MOST_THREADS:,}, not {self.threads:,}.")
         for name in ("lr", "weight_decay", "clip", "workers"):
             value = getattr(self, name)
             if isinstance(value, str) and (name, value) != ("lr", "auto"):

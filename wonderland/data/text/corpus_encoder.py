@@ -26,8 +26,11 @@ class CorpusEncoder(Encoder):
 
     @property
     def frame(self) -> list[int]:
-        """The tokens before a text: the one that begins documents, or none."""
-        return [self.tokenizer.end] if self.many and self.tokenizer.end is not None else []
+        """The tokens before a text: the one that begins documents; before one long text, what the tokenizer itself puts there."""
+        if not self.many:
+            return self.tokenizer.frame[0]
+        begin = self.tokenizer.end if self.tokenizer.begin is None else self.tokenizer.begin
+        return [] if begin is None else [begin]
 
     def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
         raise WonderlandError("A language model reads text, not rows.")

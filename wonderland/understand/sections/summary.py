@@ -56,7 +56,7 @@ def glance(facts: Facts) -> str:
     if ece:
         tiles.append(("Calibration error", number(reliability[ece], 2), "mean gap of confidence and truth"))
     if is_known(cost.get("parameters")):
-        tiles.append(("Parameters", compact(cost["parameters"]), "numbers that were learned"))
+        tiles.append(("Parameters", compact(cost["parameters"]), "numbers in the model"))
     if is_known(cost.get("seconds")):
         tiles.append(("Training", duration(cost["seconds"]), "wall-clock time"))
     if not tiles:
