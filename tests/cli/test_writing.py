@@ -91,6 +91,9 @@ def test_a_translator_translates(capsys):
         assert main(["generate", folder, *words]) == 2
         assert says in capsys.readouterr().err
     assert main(["chat", folder]) == 2
+    assert capsys.readouterr().err == (
+        f"wonderland: The run in {folder} is a translator, and does not chat: wonderland generate {folder} --prompt TEXT translates.\n"
+    )
 
 
 def test_what_cannot_write(capsys, tmp_path):

@@ -104,6 +104,10 @@ def opened(folder: str, *, translators: bool = True) -> Any:
     from wonderland.ship import load
 
     found = load(folder)
+    if hasattr(found, "translate") and not translators:
+        raise WonderlandError(
+            f"The run in {folder} is a translator, and does not chat: wonderland generate {folder} --prompt TEXT translates."
+        )
     if not hasattr(found, "write") and not (translators and hasattr(found, "translate")):
         raise WonderlandError(f"The run in {folder} is no language model: it predicts, and does not write.")
     return found

@@ -481,6 +481,12 @@ def _published(model: Any, origin: Origin | None) -> tuple[Family, str, dict[str
             if not words:
                 return family, head, one
         reasons.append(f"as {family.title}, {words}")
+    under = (
+        []
+        if reasons
+        else [one.title for one in FAMILIES.values() if one.config(getattr(model, "trunk", None)) is not None]
+    )
+    reasons += [f"its trunk is {title}, for which transformers has no such head" for title in under]
     told = f" ({'; '.join(reasons)})" if reasons else ""
     raise WonderlandError(
         f"This {type(model).__name__} is none of the families that transformers reads, {', '.join(FAMILIES)}{told}."

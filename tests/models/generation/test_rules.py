@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers.generation import logits_process as theirs
 
+from wonderland.core import WonderlandError
 from wonderland.models import generation
 from wonderland.models.generation import rules
 from wonderland.models.generation.sampling import draw
@@ -116,3 +117,18 @@ def test_the_fast_form_draws_from_what_the_rules_leave(vocab, spread):
         assert sampling.choose(logits, uniform) == expected
         alone = [sampling.choose(logits[row : row + 1], uniform[row : row + 1])[0] for row in range(3)]
         assert alone == expected
+
+
+@pytest.mark.parametrize("k", [0, -1, True])
+def test_no_tokens_are_none_to_choose_from(k):
+    with pytest.raises(WonderlandError, match=f"^top_k keeps a whole number of tokens from 1, not {k}.$"):
+        rules.top_k(torch.zeros(3), k)
+
+
+def test_what_was_seen_is_a_table_and_no_list_of_tokens():
+    with pytest.raises(
+        WonderlandError, match=r"^penalise takes seen as booleans \(..., vocab\), True for tokens of the text so far, "
+    ):
+        rules.penalise(torch.zeros(3), torch.tensor([0, 1]), 1.5)
+    with pytest.raises(WonderlandError, match=r"^penalise takes a finite penalty above 0, not 0.$"):
+        rules.penalise(torch.zeros(3), torch.ones(3, dtype=torch.bool), 0)

@@ -6,7 +6,10 @@ that no rule depends on an order of sorting.
 
 import math
 
+import torch
 from torch import Tensor
+
+from wonderland.core import WonderlandError
 
 FIRST = 1024  # how many of the largest are looked at before a whole vocabulary is sorted
 
@@ -41,6 +44,8 @@ def top_k(logits: Tensor, k: int) -> Tensor:
     >>> top_k(torch.tensor([1.0, 3.0, 2.0]), 2)
     tensor([-inf, 3., 2.])
     """
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise WonderlandError(f"top_k keeps a whole number of tokens from 1, not {k!r}.")
     if k >= logits.shape[-1]:
         return logits
     return logits.masked_fill(logits < logits.topk(k).values[..., -1:], -math.inf)
@@ -121,6 +126,12 @@ def penalise(logits: Tensor, seen: Tensor, penalty: float | int) -> Tensor:
     >>> penalise(torch.tensor([2.0, -2.0, 1.0]), torch.tensor([True, True, False]), 2.0)
     tensor([ 1., -4.,  1.])
     """
+    if not isinstance(seen, Tensor) or seen.dtype != torch.bool or seen.shape[-1:] != logits.shape[-1:]:
+        raise WonderlandError(
+            "penalise takes seen as booleans (..., vocab), True for tokens of the text so far, not their numbers."
+        )
+    if not 0 < penalty < math.inf:
+        raise WonderlandError(f"penalise takes a finite penalty above 0, not {penalty}.")
     if penalty == 1:
         return logits
     return logits.where(~seen, (logits / penalty).where(logits > 0, logits * penalty))
