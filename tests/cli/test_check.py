@@ -132,3 +132,10 @@ def test_it_runs_in_a_shell_where_the_file_is(folder):
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     assert "output 0" in done.stdout
+
+
+def test_laws_may_be_named_several_times(folder, capsys):
+    words = ["check", "blocks:Future", "--input", "2,5,3", "--laws", "determinism", "--laws", "causality,save_load"]
+    assert main(words) == 1
+    said = capsys.readouterr().out
+    assert all(law in said for law in ("determinism", "causality", "save_load"))

@@ -116,12 +116,16 @@ def test_chat_reads_lines_and_commands(capsys, monkeypatch):
     assert capsys.readouterr().out == ""
 
 
+def answer(talk, line):
+    return talk.write(talk.read(line))
+
+
 def test_a_conversation_remembers_and_forgets():
     run = language()
     talk = Conversation(run, 8, {"temperature": 0}, [])
-    first = "".join(talk.answer("The fox"))
+    first = "".join(answer(talk, "The fox"))
     assert talk.said == f"The fox\n{first}" + ("" if first.endswith("\n") else "\n")
-    "".join(talk.answer("A" * 1000))
+    "".join(answer(talk, "A" * 1000))
     assert len(talk.said) < 9 * run.encoder.context
     talk.command("/reset")
     assert talk.said == ""
@@ -166,3 +170,9 @@ def test_what_is_no_run_is_told_what_it_is(capsys, tmp_path):
     assert capsys.readouterr().err == (
         f"wonderland: {tmp_path} is a checkpoint of transformers, not a run. Learn from it with: wonderland fit DATA --from {tmp_path}\n"
     )
+
+
+def test_options_that_cannot_be_end_a_chat(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("The fox\n"))
+    assert main(["chat", str(language().folder), "--top-p", "7"]) == 2
+    assert capsys.readouterr().err == "wonderland: top_p is a probability above 0, at most 1, not 7.0.\n"

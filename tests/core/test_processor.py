@@ -23,6 +23,8 @@ def test_tiles_are_avoided_where_they_are_announced_and_not_described(monkeypatc
 
 
 def test_a_limit_of_the_user_stays(monkeypatch):
+    monkeypatch.setattr(processor.sys, "platform", "linux")
+    monkeypatch.setattr(processor.platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(processor, "flags", lambda: {"amx_tile"})
     monkeypatch.setattr(processor, "size_of_tiles", lambda: 0)
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
@@ -50,6 +52,14 @@ def test_the_processor_answers(monkeypatch):
     # The number of the highest leaf instead of the size of tiles: no processor has none.
     monkeypatch.setattr(processor, "_SIZE_OF_TILES", bytes.fromhex("53 b800000000 b900000000 0fa2 5b c3"))
     assert 1 <= processor.size_of_tiles() < 1 << 16
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or processor.platform.machine() != "x86_64", reason="x86 on Linux"
+)
+def test_a_leaf_beyond_the_highest_is_not_asked(monkeypatch):
+    monkeypatch.setattr(processor, "_SIZE_OF_TILES", processor._SIZE_OF_TILES.replace(b"\x83\xf8\x1d", b"\x83\xf8\x7f"))
+    assert processor.size_of_tiles() == 0
 
 
 def test_half_precision_survives():

@@ -76,8 +76,8 @@ class Leaks(nn.Module):
         return y
 
 
-@pytest.mark.parametrize("row", [10, 11])
-def test_rows_behind_the_first_are_looked_at(row):
-    found = batch_independence(Leaks(row), torch.randn(12, 5, 3))
+@pytest.mark.parametrize(("row", "rows"), [(10, 12), (11, 12), (99, 100)])
+def test_rows_behind_the_first_are_looked_at(row, rows):
+    found = batch_independence(Leaks(row), torch.randn(rows, 5, 3))
     assert found.outcome == "broken"
     assert f"(row {row})" in found.witness

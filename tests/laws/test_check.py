@@ -3,6 +3,7 @@
 import random
 import re
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -209,7 +210,7 @@ class Keeps(nn.Module):
         return self.last
 
 
-def x():
+def test_a_module_that_keeps_its_last_answer_can_be_checked():
     module, x = Keeps(), torch.randn(2, 5, 4)
     module(x)
     assert not wonderland.check(module, x, ["causality", "gradients"]).broken
@@ -239,3 +240,27 @@ def test_a_module_that_promises_nothing_usable_is_told():
     module.laws = lambda: None
     with pytest.raises(WonderlandError, match=r"^laws\(\) of Linear must be names of laws or functions, not None.$"):
         wonderland.check(module, torch.randn(2, 5, 4))
+
+
+class Remembers(nn.Module):
+    """Holds on to what it last answered, in a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.register_buffer("last", torch.zeros(1))
+
+    def forward(self, x):
+        self.last = self.inner(x)
+        return self.last
+
+
+def test_buffers_of_the_last_answer_and_old_weight_norms_can_be_checked():
+    x = torch.randn(2, 5, 4)
+    module = Remembers()
+    module(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch has a newer one
+        normed = nn.utils.weight_norm(nn.Linear(4, 4))
+    for one in (module, normed):
+        assert not wonderland.check(one, x, ["causality", "gradients"]).broken

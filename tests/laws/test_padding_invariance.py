@@ -103,3 +103,19 @@ def test_a_mask_that_is_none_of_padding_accuses_nobody():
     assert found.witness.startswith(
         "its mask is not one of padding (batch, time), which it refused: it raised RuntimeError ("
     )
+
+
+class Touchy(nn.Module):
+    """Takes a mask of padding, and refuses what is hidden there."""
+
+    def laws(self):
+        return (padding_invariance,)
+
+    def forward(self, x, mask=None):
+        if x.isnan().any():
+            raise ValueError("NaN")
+        return x
+
+
+def test_who_takes_the_mask_and_refuses_the_padding_breaks_its_promise():
+    assert padding_invariance(Touchy(), torch.randn(2, 9, 8)).outcome == "broken"

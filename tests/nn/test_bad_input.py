@@ -196,7 +196,7 @@ def test_masks_and_states_elsewhere_are_told():
     mixer, x = nn.GRU(8), torch.randn(2, 5, 8)
     mask = torch.ones(2, 5, dtype=torch.bool)
     for wrong, says in (
-        (mask.to("meta"), "GRU got features on cpu and a mask on meta: move one of them with .to()."),
+        (mask.to("meta"), "GRU got its input on cpu and a mask on meta: move one of them with .to()."),
         (mask.to_sparse(), "GRU takes a dense mask, not torch.sparse_coo: call .to_dense() on it."),
     ):
         with pytest.raises(WonderlandError, match="^" + re.escape(says) + "$"):
@@ -216,3 +216,26 @@ def test_a_mask_of_a_context_that_nobody_reads_is_told():
 def test_rows_that_are_no_numbers_are_told():
     with pytest.raises(WonderlandError, match=r"^rows takes the numbers of the rows to pick"):
         nn.rows((torch.zeros(2),), "a")
+
+
+def test_contexts_and_masks_of_tokens_elsewhere_are_told():
+    cross, x = nn.CrossAttention(8, heads=2), torch.randn(2, 5, 8)
+    state = over(cross.prepare(x), lambda tensor: tensor.to("meta"))
+    says = (
+        "The context of this CrossAttention was prepared on meta and the input is on cpu: move one of them with .to()."
+    )
+    with pytest.raises(WonderlandError, match="^" + re.escape(says) + "$"):
+        cross.stream(x, state)
+    tokens, mask = torch.ones(2, 5, dtype=torch.int64), torch.ones(2, 5, dtype=torch.bool)
+    model = models.Decoder(vocab=5, dim=8, depth=1)
+    for wrong, says in (
+        (mask.to("meta"), "A Decoder got its input on cpu and a mask on meta: move one of them with .to()."),
+        (mask.to_sparse(), "A Decoder takes a dense mask, not torch.sparse_coo: call .to_dense() on it."),
+    ):
+        with pytest.raises(WonderlandError, match="^" + re.escape(says) + "$"):
+            model(tokens, wrong)
+
+
+def test_a_state_for_true_rows_is_told():
+    with pytest.raises(WonderlandError, match=r"^GRU starts a state for a whole number of rows from 1, not True\.$"):
+        nn.GRU(8).start(True)

@@ -1,6 +1,7 @@
 """Attention as one kernel equals its equation, and gives way where it must."""
 
 import inspect
+import re
 
 import pytest
 import torch
@@ -105,8 +106,23 @@ def test_long_sequences_and_fewer_rows_than_threads_go_without():
 
 def test_what_does_not_fit_is_told():
     tensors, _, how = given(torch.float32)
-    x, gain, shift, project, *rest = tensors
-    with pytest.raises(WonderlandError, match=r"^attending takes queries, keys and values side by side in project, "):
-        inspect.unwrap(attending)(x, gain, shift, project[:-1], None, *rest[1:], None, **how)
-    with pytest.raises(WonderlandError, match=r"^attending takes gain of shape "):
-        inspect.unwrap(attending)(x, gain[:-1], shift, project, *rest, None, **how)
+    x, gain, shift, project, bias, out, out_bias = tensors
+    each = out.shape[1] // how["heads"]
+    call = inspect.unwrap(attending)
+    for run, says in (
+        (lambda: call(x, None, shift, project, bias, out, out_bias, None, **how), "attending takes a tensor for gain, not a NoneType."),
+        (
+            lambda: call(x, gain[:-1], shift, project, bias, out, out_bias, None, **how),
+            f"attending takes gain of shape (d,) = ({x.shape[2]},), not ({x.shape[2] - 1},).",
+        ),
+        (
+            lambda: call(x, gain, shift, project, bias, out[:, :-1], out_bias, None, **how),
+            f"attending takes out of shape (d, {out.shape[1]}) = {tuple(out.shape)}, not ({out.shape[0]}, {out.shape[1] - 1}).",
+        ),
+        (
+            lambda: call(x, gain, shift, project, bias, out, out_bias, torch.ones(4000), **how),
+            f"attending takes frequencies for an even number of features, at most the {each} of a head, not 4000.",
+        ),
+    ):  # fmt: skip
+        with pytest.raises(WonderlandError, match="^" + re.escape(says) + "$"):
+            run()

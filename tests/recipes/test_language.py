@@ -278,3 +278,9 @@ def test_a_checkpoint_is_named_as_the_shell_names_it():
         found["command"]
         == "wonderland fit a.txt --from /x/gpt2 --method lora --lr 0.25 --lines --threads 2 --out NEWFOLDER"
     )
+
+
+def test_batches_may_be_larger_than_the_rows_of_packed_documents(tmp_path):
+    (tmp_path / "a.txt").write_text(rhyme(40))
+    run = wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", lines=True, context=64, batch_size=200, steps=1)
+    assert run.config["recipe"]["batch_size"] < 200

@@ -190,7 +190,7 @@ def test_what_is_refused(tmp_path):
             lambda: wonderland.fit(csv, method="lora"))  # fmt: skip
     refuses("There is no method 'lore'. Did you mean 'lora'? Known are full, head, lora, ia3, bias.",
             lambda: wonderland.fit(csv, start=bert, method="lore"))  # fmt: skip
-    refuses("A checkpoint reads text: start does not go with iris, which is read as a table. If one of its columns is text, "
+    refuses("A checkpoint reads text: start does not go with iris. If one of its columns is text, "
             "name it with column (--column) and the answers with target (--target).",
             lambda: wonderland.fit("iris", start=bert))  # fmt: skip
     refuses("A checkpoint reads text: start does not go with your own module.",

@@ -49,13 +49,14 @@ def run(found: argparse.Namespace) -> int:
             print(answer)
             continue
         try:
-            for text in talk.answer(line):
-                sys.stdout.write(printable(text))
-                sys.stdout.flush()
-        except KeyboardInterrupt:  # an answer that was cut stays in the conversation
-            pass
+            prompt = talk.read(line)
         except WonderlandError as error:  # a line that cannot be read ends no conversation
             print(f"wonderland: {error}", file=sys.stderr)
+            continue
+        with suppress(KeyboardInterrupt):  # an answer that was cut stays in the conversation
+            for text in talk.write(prompt):
+                sys.stdout.write(printable(text))
+                sys.stdout.flush()
         print()
 
 
@@ -66,13 +67,15 @@ class Conversation:
         self.run, self.count, self.options, self.stop = run, count, dict(options), stop
         self.said = ""
 
-    def answer(self, line: str):
-        """The model's next words, piece by piece; they join what was said."""
-        told = unknown_tokens(self.run, line)
-        prompt = self._recent(f"{self.said}{line}\n")
-        self.said = prompt
-        if told:
+    def read(self, line: str) -> str:
+        """What the model goes on from: the end of what was said, and a line more."""
+        if told := unknown_tokens(self.run, line):
             print(f"wonderland: {told}", file=sys.stderr)
+        return self._recent(f"{self.said}{line}\n")
+
+    def write(self, prompt: str):
+        """The model's next words, piece by piece; they join what was said."""
+        self.said = prompt
         self.options["seed"] = self.options.get("seed", 0) + 1
         for text in self.run.write(prompt, self.count, stop=self.stop, **self.options):
             self.said += text

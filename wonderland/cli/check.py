@@ -23,7 +23,10 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--mask", metavar="NAME", help="the argument that hides padding, such as attention_mask")
     verb.add_argument("--side", choices=["right", "left"], default="right", help="where padding goes (default right)")
     verb.add_argument(
-        "--laws", metavar="NAMES", action="append", help="laws to try, separated by commas (default: what it promises)"
+        "--laws",
+        metavar="NAMES",
+        action="append",
+        help="laws to try, separated by commas; may be repeated (default: what it promises)",
     )
 
 

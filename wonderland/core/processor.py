@@ -7,8 +7,9 @@ import platform
 import sys
 from pathlib import Path
 
-# push rbx; mov eax, 0x1D; mov ecx, 1; cpuid; pop rbx; ret: the size of matrix tiles, as a function without arguments.
-_SIZE_OF_TILES = bytes.fromhex("53 b81d000000 b901000000 0fa2 5b c3")
+# The size of matrix tiles, as a function without arguments: leaf 0x1D of CPUID, or 0 where the highest leaf is below that.
+# push rbx; xor eax, eax; cpuid; cmp eax, 0x1D; jb end; mov eax, 0x1D; mov ecx, 1; cpuid; pop rbx; ret; end: xor eax, eax; pop rbx; ret
+_SIZE_OF_TILES = bytes.fromhex("53 31c0 0fa2 83f81d 720e b81d000000 b901000000 0fa2 5b c3 31c0 5b c3")
 
 
 def avoid_missing_tiles() -> bool:

@@ -36,7 +36,11 @@ def padding_invariance(subject: Subject) -> Verdict:
     except Failed as fault:
         if subject.example.mask or hasattr(subject.block, "stream"):
             raise
-        raise Unfit(f"its mask is not one of padding (batch, time), which it refused: {fault}") from fault
+        try:  # the example itself, with nothing hidden: who refuses that too has a mask for something else
+            subject.run(more={name: torch.ones_like(mask[:, : subject.x.shape[1]])})
+        except Failed as other:
+            raise Unfit(f"its mask is not one of padding (batch, time), which it refused: {other}") from fault
+        raise
     counts = torch.ones_like(y, dtype=torch.bool) if pooled else _spread(mask, y).expand_as(y)
     weights = subject.noise(y.detach()) * counts
     slope = slopes(torch.where(counts, y, torch.zeros_like(y)), weights, [x, *leaves] if x.requires_grad else leaves)

@@ -310,6 +310,7 @@ def _with_shapes(block: nn.Module, example: Example) -> nn.Module:
 def _copied(block: nn.Module) -> nn.Module:
     """A copy in eval mode; what a module keeps of its last call, which torch does not copy, comes along as numbers alone."""
     kept = [value for module in block.modules() for value in vars(module).values() if isinstance(value, Tensor)]
+    kept += list(block.buffers())
     memo: dict[int, Any] = {id(value): value.detach().clone() for value in kept if not value.is_leaf}
     try:
         return copy.deepcopy(block, memo).eval()

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError
+from wonderland.nn.mixer import check_booleans
 
 
 def check_input(tokens: Any, mask: Any, name: str) -> None:
@@ -36,13 +37,8 @@ def check_tokens(tokens: Any, name: str) -> None:
 
 def check_mask(mask: Any, tokens: Tensor, name: str) -> None:
     """Say what is wrong with a mask that does not fit its tokens."""
-    if mask is None:
-        return
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != tokens.shape:
-        given = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
-        raise WonderlandError(
-            f"{name} takes a mask of booleans {tuple(tokens.shape)}, True where a token is real, not {given}."
-        )
+    if mask is not None:
+        check_booleans(mask, tokens, name)
 
 
 def check_rows(mask: Tensor, name: str) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError
 from wonderland.nn.arguments import Checked
 from wonderland.nn.mixer import check_features, check_mask, hide
-from wonderland.nn.state import Layout, State, misfit, other_type
+from wonderland.nn.state import Layout, State, misfit, other_device, other_type
 
 
 class CrossMixer(Checked, nn.Module):
@@ -63,7 +63,8 @@ class CrossMixer(Checked, nn.Module):
         name = f"The context of {type(self).__name__}"
         check_features(context, self.context_dim, name, next(self.parameters(), None))
         check_mask(context_mask, context, name)
-        if context_mask is not None and not torch.compiler.is_compiling() and not context_mask[:, 0].all():
+        seen = not torch.compiler.is_compiling() and not context.is_meta
+        if seen and context_mask is not None and not context_mask[:, 0].all():
             row = int((~context_mask[:, 0]).nonzero()[0])
             raise WonderlandError(
                 f"{name} has no real token in row {row}: leave rows without a context out of the batch."
@@ -85,6 +86,11 @@ class CrossMixer(Checked, nn.Module):
             raise WonderlandError(
                 f"The context of this {type(self).__name__} was prepared in {other} and the input is {x.dtype}: "
                 "prepare it again."
+            )
+        if (other := other_device(state, x.device)) is not None:
+            raise WonderlandError(
+                f"The context of this {type(self).__name__} was prepared on {other} and the input is on {x.device}: "
+                "move one of them with .to()."
             )
         return self.proceed(x, state, mask)
 

@@ -279,9 +279,22 @@ def check_rows(mask: Tensor | None, name: str) -> None:
 
 
 def check_mask(mask: Any, x: Tensor, name: str) -> None:
-    """Say what is wrong with a mask of features: its type, shape or device, or real tokens that do not come first."""
+    """Say what is wrong with a mask of features: its kind, or real tokens that do not come first."""
     if mask is None:
         return
+    check_booleans(mask, x, name)
+    if torch.compiler.is_compiling() or mask.is_meta:
+        return
+    late = (mask[:, 1:] & ~mask[:, :-1]).any(1)
+    if late.any():
+        row = int(late.nonzero()[0])
+        raise WonderlandError(
+            f"{name} got a mask whose row {row} has a real token after a hidden one: put padding at the right end."
+        )
+
+
+def check_booleans(mask: Any, x: Tensor, name: str) -> None:
+    """Say what is wrong with the type, shape, layout or device of a mask for x (batch, time, ...)."""
     batch, length = x.shape[:2]
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (batch, length):
         given = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
@@ -292,15 +305,7 @@ def check_mask(mask: Any, x: Tensor, name: str) -> None:
         raise WonderlandError(f"{name} takes a dense mask, not {mask.layout}: call .to_dense() on it.")
     if mask.device != x.device:
         raise WonderlandError(
-            f"{name} got features on {x.device} and a mask on {mask.device}: move one of them with .to()."
-        )
-    if torch.compiler.is_compiling() or mask.is_meta:
-        return
-    late = (mask[:, 1:] & ~mask[:, :-1]).any(1)
-    if late.any():
-        row = int(late.nonzero()[0])
-        raise WonderlandError(
-            f"{name} got a mask whose row {row} has a real token after a hidden one: put padding at the right end."
+            f"{name} got its input on {x.device} and a mask on {mask.device}: move one of them with .to()."
         )
 
 

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from wonderland.core import WonderlandError
 from wonderland.ops import native, shapes
 from wonderland.ops.chain import Link
 from wonderland.ops.hidden import SOME, Weights
@@ -80,8 +81,16 @@ def attending(
         out=(out, "d width"),
         out_bias=(out_bias, "d"),
     )
-    width = heads * shapes.groups("attending", heads, kv_heads, sizes["all"], "project")
-    shapes.agree("attending", out=(out, f"d {width}"))
+    each = shapes.groups("attending", heads, kv_heads, sizes["all"], "project")
+    shapes.agree("attending", out=(out, f"d {heads * each}"))
+    if gain is None:
+        raise WonderlandError("attending takes a tensor for gain, not a NoneType.")
+    if frequencies is not None:
+        turned = shapes.agree("attending", frequencies=(frequencies, "turned"))["turned"]
+        if turned % 2 or turned > each:
+            raise WonderlandError(
+                f"attending takes frequencies for an even number of features, at most the {each} of a head, not {turned}."
+            )
     given = (x, gain, shift, project, project_bias, out, out_bias)
     how = (heads, kv_heads, float(scale), causal, half, float(eps), centred)
     table = None if frequencies is None else table_of(frequencies, x.shape[1], half)

@@ -105,13 +105,13 @@ def _side_by_side(a: Tensor, x: Tensor, state: Tensor) -> Tensor:
         local.append(torch.addcmul(x[:, :, i], a[:, :, i], local[-1]))
         decay.append(a[:, :, i] * decay[-1])
     # What a whole chunk multiplies with may be too large for a number where no state is: infinity times 0 would be NaN.
-    blind = torch.compiler.is_compiling() or native.imagined() or x.is_meta
+    # Compiled programs cannot look, and other devices would have to wait for the answer: there, nothing is passed on instead.
+    blind = torch.compiler.is_compiling() or native.imagined() or not x.is_cpu
     if not blind and not decay[-1].isfinite().all():
         return reference(*given, state)
 
     def onward(local: Tensor, decay: Tensor, state: Tensor) -> Tensor:
         found = torch.addcmul(local, decay, state)
-        # A compiled program cannot look, and passes nothing on instead.
         return torch.where(state == 0, local, found) if blind else found
 
     starts = []

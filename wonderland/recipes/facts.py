@@ -319,7 +319,8 @@ def again(run: Run) -> list[dict[str, str]]:
             asked |= {"budget": None, "steps": recipe["steps"]}
         if asked.get("lr") == "auto":
             asked["lr"] = recipe["lr"]
-        defaults = {"test": 0.2, "level": 0.9, "seed": 0, "threads": asked.get("threads")}
+        asked.pop("threads", None)  # said at the end, also where it was not asked for
+        defaults = {"test": 0.2, "level": 0.9, "seed": 0}
         for name, value in asked.items():
             if value is None or value is False or value == [] or defaults.get(name) == value:
                 continue

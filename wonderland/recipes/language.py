@@ -194,7 +194,8 @@ def choose_language(dataset: Corpus, request: Request, own: nn.Module | None) ->
     if start is not None and model is not None:
         made = going_on(made, start, model, parts, context)
     there, asked = len(parts.files["train"]), (request.batch_size or 1) * context
-    if asked > max(there, context):
+    # Packed documents are rows of their own, and larger batches take all of them.
+    if asked > max(there, context) and not packs(parts.files["train"], context, parts.many):
         raise WonderlandError(
             f"batch_size {request.batch_size} asks for {asked:,} tokens a step, and the training part of {dataset.name} has "
             f"{there:,}: at most {max(1, there // context)} goes with a context of {context}."
