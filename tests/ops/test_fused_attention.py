@@ -191,3 +191,19 @@ def test_transforms_see_no_more_than_calls_do(name):
     torch.testing.assert_close(pull(slope)[0], torch.autograd.grad(expected, x, slope)[0])
     if not more:
         torch.testing.assert_close(torch.vmap(lambda x: mixer(x[None])[0])(x), expected)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+def test_transforms_of_pieces_and_contexts_see_no_more_than_calls_do():
+    mixer, x = Attention(8, heads=2, window=4).double(), new(2, 9, 8)
+    with torch.no_grad():
+        _, state = mixer.stream(x[:, :5])
+    cross, context = CrossAttention(8, heads=2).double(), torch.randn(2, 6, 8, dtype=torch.float64)
+    mask = torch.arange(6) < torch.tensor([[6], [3]])
+    for call in (lambda x: mixer.stream(x[:, 5:], state)[0], lambda x: cross(x, context, context_mask=mask)):
+        expected = call(x)
+        value, slope = torch.func.jvp(call, (x.detach(),), (torch.ones_like(x),))
+        torch.testing.assert_close(value, expected)
+        ours = torch.autograd.functional.jvp(call, (x,), (torch.ones_like(x),))[1]
+        torch.testing.assert_close(slope, ours)
+        torch.testing.assert_close(torch.func.vjp(call, x.detach())[0], expected)
