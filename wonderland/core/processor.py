@@ -5,6 +5,7 @@ import mmap
 import os
 import platform
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 # The size of matrix tiles, as a function without arguments: leaf 0x1D of CPUID, or 0 where the highest leaf is below that.
@@ -29,13 +30,10 @@ def avoid_missing_tiles() -> bool:
 
 def flags(source: Path = Path("/proc/cpuinfo")) -> set[str]:
     """What the first processor announces; empty where that cannot be read."""
-    try:
-        with source.open() as lines:
-            for line in lines:
-                if line.startswith("flags"):
-                    return set(line.partition(":")[2].split())
-    except OSError:
-        pass
+    with suppress(OSError), source.open() as lines:
+        for line in lines:
+            if line.startswith("flags"):
+                return set(line.partition(":")[2].split())
     return set()
 
 

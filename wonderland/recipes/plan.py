@@ -205,13 +205,6 @@ def final(state: State) -> nn.Module:
     return state.parts().get("average", state.model)
 
 
-# What to do where a checkpoint is to read what is no text.
-_HINT = {
-    "table": " If one of its columns is text, name it with column (--column) and the answers with target (--target).",
-    "image": "",
-}
-
-
 def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
     """Split the data, fit the encoder, and settle every number of the recipe."""
     if isinstance(dataset, Corpus):
@@ -222,7 +215,10 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
     if start is not None and (own is not None or not isinstance(dataset, Texts)):
         if own is not None:
             raise WonderlandError("A checkpoint reads text: start does not go with your own module.")
-        raise WonderlandError(f"A checkpoint reads text: start does not go with {dataset.name}.{_HINT[dataset.kind]}")
+        hint = " If one of its columns is text, name it with column (--column) and the answers with target (--target)."
+        raise WonderlandError(
+            f"A checkpoint reads text: start does not go with {dataset.name}.{hint if dataset.kind == 'table' else ''}"
+        )
     road = ROADS[dataset.kind]
     folds = None if own is not None else road.folds(dataset)
     parts = split_as(dataset, request, folds)

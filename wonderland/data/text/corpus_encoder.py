@@ -29,8 +29,7 @@ class CorpusEncoder(Encoder):
         """The tokens before a text: the one that begins documents; before one long text, what the tokenizer itself puts there."""
         if not self.many:
             return self.tokenizer.frame[0]
-        begin = self.tokenizer.end if self.tokenizer.begin is None else self.tokenizer.begin
-        return [] if begin is None else [begin]
+        return [] if self.tokenizer.opening is None else [self.tokenizer.opening]
 
     def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
         raise WonderlandError("A language model reads text, not rows.")

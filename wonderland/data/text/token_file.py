@@ -100,7 +100,7 @@ def write_tokens(
     """
     path = Path(path)
     after = tokenizer.end if end else None
-    before = (tokenizer.end if tokenizer.begin is None else tokenizer.begin) if begin else None
+    before = tokenizer.opening if begin else None
     kind = "U16" if tokenizer.vocab <= 1 << 16 else "U32"
     asides = [path.with_name(f".{path.name}.{os.getpid()}.{name}") for name in ("part", "documents", "bytes")]
     try:

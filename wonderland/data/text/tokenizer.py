@@ -262,6 +262,11 @@ class Tokenizer:
         return dict(self._named)
 
     @cached_property
+    def opening(self) -> int | None:
+        """The token that documents open with: the begin token, or the end token where there is none."""
+        return self.end if self.begin is None else self.begin
+
+    @cached_property
     def frame(self) -> tuple[list[int], list[int]]:
         """The tokens that the tokenizer itself puts before and after a text ([CLS] and [SEP] for BERT)."""
         inner, whole = self.encode("a"), self.encode("a", framed=True)
