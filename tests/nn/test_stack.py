@@ -103,3 +103,65 @@ def test_what_does_not_fit_is_told(run, words):
 def test_a_description_cannot_ask_for_any_depth():
     with pytest.raises(WonderlandError, match=r"A stack has at most 10,000 blocks, not 16,777,216\."):
         Stack(8, 1 << 24, MLP.spec())
+
+
+GPT = Block.spec(mixer=Attention.spec(heads=2), channel=MLP.spec())
+
+
+def one_by_one(stack, x):
+    for block in stack.blocks:
+        x = block(x)
+    return x
+
+
+def slopes(y, stack, x):
+    return torch.autograd.grad(y.square().mean(), [x, *stack.blocks.parameters()])
+
+
+@pytest.mark.parametrize("rows", [2, 3, 24])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_blocks_that_are_kernels_are_one_node(rows, threads, monkeypatch):
+    stack = Stack(8, 3, GPT, norm=False).double()
+    x = torch.randn(rows, 33, 8, dtype=torch.float64, requires_grad=True)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        y = stack(x)
+        found = slopes(y, stack, x)
+        if rows >= threads:
+            assert type(y.grad_fn).__name__ == "_ChainBackward"
+            assert type(y.grad_fn.next_functions[0][0]).__name__ == "AccumulateGrad"
+        with torch.no_grad():
+            assert torch.allclose(stack(x), y, atol=1e-12)
+        for kind in (Attention, MLP):
+            monkeypatch.setattr(kind, "link", lambda *given: None)
+        expected = one_by_one(stack, x)
+        assert torch.allclose(y, expected, atol=1e-12)
+        for one, two in zip(found, slopes(expected, stack, x), strict=True):
+            assert torch.allclose(one, two, atol=1e-12)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_block_between_others_stays_what_it_is():
+    """Kernels take the blocks around one that drops, mixes otherwise or is listened to, and that one goes alone."""
+    stack = Stack(8, 5, [GPT, GPT, BLOCK, GPT, GPT], norm=False)
+    x, seen = torch.randn(4, 33, 8), []
+    expected = one_by_one(stack, x)
+    assert torch.allclose(stack(x), expected, atol=1e-5)
+    stack.blocks[3].register_forward_hook(lambda module, given, result: seen.append(result))
+    assert torch.allclose(stack(x), expected, atol=1e-5)
+    assert len(seen) == 1
+
+
+def test_what_breaks_on_the_way_is_kept_from_those_before_it():
+    stack = Stack(8, 3, GPT, norm=False)
+    with torch.no_grad():
+        stack.blocks[0].channel.inward.weight.mul_(1e3)
+        stack.blocks[0].channel.outward.weight.mul_(1e38)
+    x = torch.randn(2, 33, 8)
+    x[:, :20] = 1.0  # normed to 0: nothing grows
+    y = stack(x)
+    assert not y[:, -1].isfinite().all()
+    assert y[:, :20].isfinite().all()
+    assert torch.equal(y.isfinite(), one_by_one(stack, x).isfinite())

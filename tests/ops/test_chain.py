@@ -28,7 +28,7 @@ def links(dim: int = 6):
 
 def by_one(x, chained):
     for link in chained:
-        x = native.first(link.op, x, *link.weights, *link.settings, True)
+        x = native.first(link.kind.op, x, *link.weights, *link.settings, True)
     return x
 
 
@@ -69,3 +69,25 @@ def test_a_weight_changed_between_forward_and_backward_is_noticed():
         weights[-1].mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+def test_large_weights_get_nodes_of_their_own(monkeypatch):
+    chained, weights = links()
+    x = torch.randn(8, 8, 6, dtype=torch.float64, requires_grad=True)
+    whole = torch.autograd.grad(chain(x, chained).sum(), [x, *weights])
+    monkeypatch.setattr("wonderland.ops.chain.ROOM", 1)
+    y = chain(x, chained)
+    assert y.grad_fn.next_functions[0][0].name() == y.grad_fn.name() == "_ChainBackward"
+    for one, two in zip(whole, torch.autograd.grad(y.sum(), [x, *weights]), strict=True):
+        assert torch.allclose(one, two, atol=1e-12)
+
+
+def test_slopes_that_do_not_lie_side_by_side():
+    chained, weights = links()
+    x = torch.randn(8, 6, 8, dtype=torch.float64).transpose(1, 2).requires_grad_()
+    spread = torch.randn(8, 6, 8, dtype=torch.float64).transpose(1, 2)
+    agree(
+        [lambda: (by_one(x, chained) * spread,), lambda: (chain(x, chained) * spread,)],
+        [x, *weights],
+        1e-12,
+    )

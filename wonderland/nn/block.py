@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from itertools import takewhile
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from wonderland.core import Spec, WonderlandError, nearest, part
 from wonderland.nn.arguments import described
 from wonderland.nn.cross_mixer import CrossMixer, check_same_rows
-from wonderland.nn.hooks import heard
+from wonderland.nn.hooks import heard, untouched
 from wonderland.nn.mixer import Mixer, Pointwise, hide
 from wonderland.nn.mlp import chance
 from wonderland.nn.norm import LayerNorm
@@ -223,8 +224,15 @@ class Block(Mixer):
             x = hide(x, mask)
         return x
 
+    def joined(self, x: Tensor) -> list[Link] | None:
+        """The whole block as links of a chain; None where it is more than they are, or somebody waits to be called."""
+        if self.placement != "pre" or not untouched(self):
+            return None
+        links = self.links(x)
+        return None if None in links else links
+
     def links(self, x: Tensor) -> list[Any]:
-        """The slots as kernels of a chain, None for those that are not."""
+        """The slots as links of a chain, None for those that are not."""
         calm = self.scales is None and not (self.training and (self.dropout or self.drop_path))
         return [
             one.link(x, norm) if calm and slot != "cross" else None
@@ -243,12 +251,15 @@ class Block(Mixer):
         return y
 
 
-def chained(x: Tensor, links: list[Link]) -> Tensor:
-    """The stream after a chain; a broken token is kept from those that do not see it."""
+def chained(x: Tensor, *blocks: list[Link]) -> Tensor:
+    """The stream after the links of some blocks; a broken token is kept from those that do not see it."""
+    links = [link for block in blocks for link in block]
     y = chain(x, links)
     # The last position sees all of its row, so a broken token anywhere shows there.
     if not any(link.mixes for link in links) or math.isfinite(y.detach()[:, -1].sum().item()):
         return y
+    if len(blocks) > 1:  # it may have broken on the way
+        return reduce(chained, blocks, x)
     whole, broken = quarantine(x)
     return y if broken is None else release(chain(whole, links), broken)
 

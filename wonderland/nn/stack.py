@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.arguments import check_specs, described
 from wonderland.nn.attention import Attention
-from wonderland.nn.block import Block, Field, build_norm, joint_field, shared_laws
+from wonderland.nn.block import Block, Field, build_norm, chained, joint_field, shared_laws
 from wonderland.nn.cross_mixer import check_same_rows
 from wonderland.nn.hooks import heard
 from wonderland.nn.mixer import Mixer, hide
@@ -16,6 +16,7 @@ from wonderland.nn.norm import LayerNorm
 from wonderland.nn.positions import Position
 from wonderland.nn.state import Layout, State
 from wonderland.ops import steps
+from wonderland.ops.chain import Link
 
 DEEPEST = 10_000  # a saved description asks for as many blocks as it likes; each costs memory before any weight does
 
@@ -111,10 +112,25 @@ class Stack(Mixer):
         return super().stream(x, state, mask)
 
     def whole(self, x: Tensor, mask: Tensor | None, context: State | None = None) -> Tensor:
-        for index, one in enumerate(self.blocks):
-            read = () if context is None or context[index] is None else (context[index],)
-            x = heard(one, x, lambda h, one=one, read=read: one.whole(h, mask, *read))
+        index = 0
+        while index < len(self.blocks):
+            links = self._links(x, index) if mask is None and context is None else []
+            if links:
+                x, index = chained(x, *links), index + len(links)
+                continue
+            one, read = self.blocks[index], () if context is None or context[index] is None else (context[index],)
+            x, index = heard(one, x, lambda h, one=one, read=read: one.whole(h, mask, *read)), index + 1
         return self._end(x, mask)
+
+    def _links(self, x: Tensor, first: int) -> list[list[Link]]:
+        """As many blocks from one on as are links of a chain."""
+        found = []
+        for one in self.blocks[first:]:
+            links = one.joined(x) if type(one) is Block else None
+            if links is None:
+                break
+            found.append(links)
+        return found
 
     def _end(self, x: Tensor, mask: Tensor | None) -> Tensor:
         norm = self.norm

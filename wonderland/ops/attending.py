@@ -1,5 +1,6 @@
 """Attention as a branch of a residual block: norm, projections and heads over short sequences, in one kernel."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,9 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wonderland.core import WonderlandError
-from wonderland.ops import native, shapes
+from wonderland.ops import branches, native, shapes
+from wonderland.ops.branches import SOME, Branch, Kind
 from wonderland.ops.chain import Link
-from wonderland.ops.hidden import SOME, Weights
+from wonderland.ops.hidden import Weights
 from wonderland.ops.hidden import usable as takes
 from wonderland.ops.short_attention import longest
 from wonderland.ops.short_attention import reference as short
@@ -37,7 +39,7 @@ def link(
     """`attending` over t tokens as one link of a chain; `weights` are its own, gain first."""
     table = None if frequencies is None else table_of(frequencies, t, half)
     how = (heads, kv_heads, float(scale), causal, half, float(eps), centred)
-    return Link(_forward, (*weights, table), how, causal)
+    return Link(KIND, (*weights, table), how, causal)
 
 
 def attending(
@@ -151,17 +153,14 @@ def _forward(
     centred: bool,
     keeps: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    (b, t, dim), wide, step = x.shape, project.shape[0], out.shape[1]
-    y, fused, said = torch.empty(x.shape, dtype=x.dtype), x.new_empty(b, t, wide), x.new_empty(b, t, step)
-    sums, facts = x.new_empty(b, heads, t, 2), x.new_empty(b, t, 2)
-    native.function("attending", "forward", x.dtype)(
-        native.gemm(x.dtype), x.contiguous(), *native.solid(gain, shift, project, project_bias, out, out_bias, table), y,
-        fused, said, sums, facts, scale, b, t, dim, max(1, SOME // t), heads, kv_heads, step // heads, causal, eps, centred,
-        _turned(table), half, torch.get_num_threads(),
-    )  # fmt: skip
-    if not keeps:
-        fused, said, sums, facts = (x.new_empty(0) for _ in range(4))
-    return y, fused, said, sums, facts
+    y = torch.empty(x.shape, dtype=x.dtype)
+    weights, how = (
+        (gain, shift, project, project_bias, out, out_bias, table),
+        (heads, kv_heads, scale, causal, half, eps, centred),
+    )
+    branch, kept = _there(y, x.contiguous(), *weights, *how, keeps)
+    branches.forward([branch], x)
+    return y, *kept  # pyright: ignore[reportReturnType]
 
 
 @_forward.register_fake
@@ -211,28 +210,41 @@ def _backward(
     eps: float,
     centred: bool,
 ) -> tuple[Tensor, Tensor]:
-    (b, t, dim), step, threads = x.shape, out.shape[1], torch.get_num_threads()
-    dx, slopes = torch.empty(x.shape, dtype=x.dtype), x.new_empty(_slopes(project, out))
-    native.function("attending", "backward", x.dtype)(
-        native.gemm(x.dtype), x.contiguous(), *native.solid(gain, shift, project, out, table), fused, said, sums, facts,
-        dy.contiguous(), dx, slopes, scale, b, t, dim, max(1, SOME // t), heads, kv_heads, step // heads, causal, eps, centred,
-        _turned(table), half, threads,
-    )  # fmt: skip
-    return dx, slopes
+    weights, how = (gain, shift, project, None, out, None, table), (heads, kv_heads, scale, causal, half, eps, centred)
+    branch, slopes = _back(x.contiguous(), weights, (fused, said, sums, facts), how)
+    return branches.backward([branch], dy), slopes
 
 
 @_backward.register_fake
 def _(x, gain, shift, project, out, table, fused, said, sums, facts, dy, *how):
-    return torch.empty(x.shape, dtype=x.dtype, device=x.device), x.new_empty(_slopes(project, out))
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device), branches.slopes_for(project, out)
+
+
+def _there(y: Tensor, x: Tensor, *given: Any) -> tuple[Branch, tuple[Tensor, ...]]:
+    *weights, heads, kv_heads, scale, causal, half, eps, centred, keeps = given
+    (b, t, _), wide, step = x.shape, weights[2].shape[0], weights[4].shape[1]
+    shapes = ((b, t, wide), (b, t, step), (b, heads, t, 2), (b, t, 2))
+    kept = tuple(x.new_empty(shape if keeps else 0) for shape in shapes)
+    into = kept if keeps else (None,) * 4
+    return _describe(x, weights, (y, *into, None), heads, kv_heads, scale, causal, half, eps, centred), kept
+
+
+def _back(x: Tensor, weights: Sequence[Any], kept: Any, how: Any) -> tuple[Branch, Tensor]:
+    slopes = branches.slopes_for(weights[2], weights[4])
+    return _describe(x, weights, (None, *kept, slopes), *how), slopes
+
+
+def _describe(
+    x: Tensor, weights: Any, kept: Any, heads: int, kv_heads: int, scale: float, causal: bool, half: bool, eps: float,
+    centred: bool,
+) -> Branch:  # fmt: skip
+    wide, step, some = weights[2].shape[0], weights[4].shape[1], max(1, SOME // x.shape[1])
+    numbers = (True, centred, wide, some, 0, heads, kv_heads, step // heads, causal, _turned(weights[6]), half)
+    return branches.describe(x, weights, kept, scale, eps, *numbers)
 
 
 def _turned(table: Tensor | None) -> int:
     return 0 if table is None else 2 * table.shape[2]
-
-
-def _slopes(project: Tensor, out: Tensor) -> int:
-    """How many numbers the slopes of all weights are."""
-    return 3 * project.shape[1] + project.numel() + project.shape[0] + out.numel()
 
 
 def _remember(ctx, inputs, output):
@@ -241,20 +253,18 @@ def _remember(ctx, inputs, output):
 
 
 def _differentiate(ctx, dy, *_):
-    *given, table, fused, said, sums, facts = ctx.saved_tensors
-    x, gain, shift, project, _, out, _ = given
-    nothing = (None,) * (2 + len(ctx.how))
+    (x, *weights), kept = ctx.saved_tensors[:8], ctx.saved_tensors[8:]
+    gain, shift, project, _, out, _, table = weights
+    nothing = (None,) * (1 + len(ctx.how))
     if native.graphed():
 
         def equation(*given: Any) -> Tensor:
             return reference(*given, table, *ctx.how)  # pyright: ignore[reportCallIssue]
 
-        return *native.again(equation, given, dy), *nothing
-    dx, slopes = native.call(_backward, x, gain, shift, project, out, table, fused, said, sums, facts, dy, *ctx.how)
-    d, wide, step = x.shape[2], project.shape[0], out.shape[1]
-    parts = slopes.split((d, d, d * wide, wide, d * step, d))
-    found = [part.view(like.shape) if like is not None else None for part, like in zip(parts, given[1:], strict=True)]
-    return dx, *found, *nothing
+        return *native.again(equation, (x, *weights[:-1]), dy), None, *nothing
+    dx, slopes = native.call(_backward, x, gain, shift, project, out, table, *kept, dy, *ctx.how)
+    return dx, *branches.slopes_of(weights, slopes), *nothing
 
 
 _forward.register_autograd(_differentiate, setup_context=_remember)
+KIND = Kind(_forward, _there, _back)

@@ -1,80 +1,91 @@
-"""Several operators as one node for autograd: what a node costs in Python is paid once."""
+"""Branches one after another as one node for autograd: what a node costs is paid once, and threads wait for each other once."""
 
-import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.ops import branches, native
+from wonderland.ops.branches import ROOM, Kind
 
 
 class Link(NamedTuple):
-    """One operator of a chain: what it takes after the stream, weights first, and last whether it keeps what backward needs.
+    """One branch of a chain: its kind, its weights and its settings. `mixes` says that it lets tokens see earlier ones."""
 
-    `mixes` says that it lets tokens see earlier ones.
-    """
-
-    op: Any
+    kind: Kind
     weights: tuple[Tensor | None, ...]
     settings: tuple[Any, ...]
     mixes: bool = False
 
 
 def chain(x: Tensor, links: Sequence[Link]) -> Tensor:
-    """A stream through several operators, the first result of one being the first argument of the next, as one node for autograd.
+    """A stream through several branches, each adding to it.
 
-    It saves what a node costs in Python, forward and backward. Who calls it has made sure that nobody listens to the
-    dispatcher. Gradients that are differentiated again go link by link.
+    Threads take their sequences through all of them, and for autograd all are one node; more than one where weights are large,
+    since a node holds the slopes of all its weights. Who calls it has made sure that nobody listens to the dispatcher.
+    Gradients that are differentiated again go link by link.
     """
-    weights = [weight for link in links for weight in link.weights]
-    if not native.learns(x, *weights):
-        for op, own, settings, _ in links:
-            x = op._init_fn(x, *own, *settings, False)[0]
-        return x
-    return _Chain.apply(tuple(links), x, *weights)  # pyright: ignore
+    if not native.learns(x, *(weight for link in links for weight in link.weights)):
+        x, y = x.contiguous(), torch.empty(x.shape, dtype=x.dtype)
+        described = []
+        for kind, weights, settings, _ in links:
+            described.append(kind.there(y, x, *weights, *settings, False)[0])
+            x = y
+        branches.forward(described, y)
+        return y
+    for some in _pieces(links):
+        x = _Chain.apply(some, x, *(weight for link in some for weight in link.weights))  # pyright: ignore
+    return x
 
 
-class _Note:
-    """What an operator leaves for its backward pass."""
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        self.saved_tensors = tensors
+def _pieces(links: Sequence[Link]) -> Iterator[tuple[Link, ...]]:
+    """Links whose weights take no more than ROOM together, or one link."""
+    piece, taken = [], 0
+    for link in links:
+        size = sum([weight.nbytes for weight in link.weights if weight is not None])
+        if piece and taken + size > ROOM:
+            yield tuple(piece)
+            piece, taken = [], 0
+        piece.append(link)
+        taken += size
+    yield tuple(piece)
 
 
 class _Chain(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, links: tuple[Link, ...], x: Tensor, *weights: Tensor | None) -> Tensor:  # pyright: ignore
-        ctx.links, ctx.notes, saved, at = links, [], [x, *weights], 0
-        for op, own, settings, _ in links:
-            given = (x, *weights[at : at + len(own)], *settings, True)
-            found, note, at = op._init_fn(*given), _Note(), at + len(own)
-            op._setup_context_fn(note, given, found)
-            x = found[0]
-            saved += note.saved_tensors
-            note.saved_tensors, count = (), len(note.saved_tensors)
-            ctx.notes.append((note, count, len(found) - 1))
-        ctx.save_for_backward(*saved)
+        ctx.links, ctx.counts, described = links, [], []
+        saved: list[Tensor | None] = [*weights, x]
+        x = x.contiguous()
+        for kind, own, settings, _ in links:
+            y = torch.empty(x.shape, dtype=x.dtype)
+            branch, kept = kind.there(y, x, *own, *settings, True)
+            described.append(branch)
+            saved += [*kept, y]
+            ctx.counts.append(len(kept))
+            x = y
+        branches.forward(described, x)
+        ctx.save_for_backward(*saved[:-1])
         return x
 
     @staticmethod
     def backward(ctx: Any, slope: Any) -> Any:  # pyright: ignore
-        links, saved = ctx.links, ctx.saved_tensors
-        x, weights = saved[0], saved[1 : 1 + sum(len(link.weights) for link in links)]
+        links, saved, at = ctx.links, ctx.saved_tensors, sum(len(link.weights) for link in ctx.links)
         if native.graphed():
 
             def whole(x: Tensor, *weights: Tensor | None) -> Tensor:
                 at = 0
-                for op, own, settings, _ in links:
-                    x, at = native.first(op, x, *weights[at : at + len(own)], *settings, True), at + len(own)
+                for kind, own, settings, _ in links:
+                    x, at = native.first(kind.op, x, *weights[at : at + len(own)], *settings, True), at + len(own)
                 return x
 
-            return None, *native.again(whole, (x, *weights), slope)
-        slopes, end = [], len(saved)
-        for link, (note, count, others) in zip(reversed(links), reversed(ctx.notes), strict=True):
-            own = copy.copy(note)
-            own.saved_tensors, end = saved[end - count : end], end - count
-            found = link.op._backward_fn(own, slope, *(None,) * others)
-            slope, slopes = found[0], [*found[1 : 1 + len(link.weights)], *slopes]
-        return None, slope, *slopes
+            return None, *native.again(whole, (saved[at], *saved[:at]), slope)
+        described, slopes, own = [], [], 0
+        for link, count in zip(links, ctx.counts, strict=True):
+            weights, x, kept = saved[own : own + len(link.weights)], saved[at], saved[at + 1 : at + 1 + count]
+            branch, found = link.kind.back(x.contiguous(), weights, kept, link.settings)
+            described.append(branch)
+            slopes += branches.slopes_of(weights, found)
+            own, at = own + len(link.weights), at + 1 + count
+        return None, branches.backward(described, slope), *slopes

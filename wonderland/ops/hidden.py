@@ -1,18 +1,20 @@
 """A hidden layer as a branch of a residual block: norm, two matrix products and what is between them, in one kernel."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.ops import branches, native
+from wonderland.ops.branches import ROOM, SOME, Branch, Kind
 from wonderland.ops.chain import Link
 from wonderland.ops.gelu import reference as gelu
 
 KINDS = ("identity", "relu", "squared_relu", "sigmoid", "silu", "tanh", "gelu", "gelu_tanh")
-SOME = 128  # rows at a time: their hidden layer stays in a core's cache
 FEWEST = 64  # rows below which nothing is gained
-ROOM = 1 << 26  # bytes that the slopes of weights may take, which each further thread sums for itself
 Weights = tuple[Tensor | None, ...]
 
 
@@ -33,7 +35,7 @@ def usable(x: Tensor, *weights: Tensor | None) -> bool:
 
 def link(weights: Weights, *, eps: float, centred: bool = True, activation: str = "gelu") -> Link:
     """`hidden` as one link of a chain; `weights` are its own, gain first."""
-    return Link(_forward, weights, (float(eps), centred, KINDS.index(activation)))
+    return Link(KIND, weights, (float(eps), centred, KINDS.index(activation)))
 
 
 def hidden(
@@ -104,22 +106,21 @@ def _forward(
     kind: int,
     keeps: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    width, d = inward.shape
-    rows = x.numel() // d
-    y, facts = torch.empty(x.shape, dtype=x.dtype), x.new_empty(rows, 2)
-    kept = x.new_empty(rows if keeps else 0, width)
-    native.function("hidden", "forward", x.dtype)(
-        native.gemm(x.dtype), x.contiguous(), *native.solid(gain, shift, inward, inward_bias, outward, outward_bias), y,
-        kept if keeps else None, facts, rows, d, width, min(SOME, rows), eps, centred, kind, torch.get_num_threads(),
-    )  # fmt: skip
-    return y, kept, facts
+    y = torch.empty(x.shape, dtype=x.dtype)
+    weights = (gain, shift, inward, inward_bias, outward, outward_bias)
+    branch, kept = _there(y, x.contiguous(), *weights, eps, centred, kind, keeps)
+    branches.forward([branch], x)
+    return y, *kept  # pyright: ignore[reportReturnType]
 
 
 @_forward.register_fake
 def _(x, gain, shift, inward, inward_bias, outward, outward_bias, eps, centred, kind, keeps):
-    rows = x.numel() // x.shape[-1]
-    kept = x.new_empty(rows if keeps else 0, inward.shape[0])
-    return torch.empty(x.shape, dtype=x.dtype, device=x.device), kept, x.new_empty(rows, 2)
+    rows = x.numel() // x.shape[-1] if keeps else 0
+    return (
+        torch.empty(x.shape, dtype=x.dtype, device=x.device),
+        x.new_empty(rows, inward.shape[0]),
+        x.new_empty(rows, 2),
+    )
 
 
 @torch.library.custom_op("wonderland::hidden_backward", mutates_args=(), device_types="cpu")
@@ -136,21 +137,32 @@ def _backward(
     centred: bool,
     kind: int,
 ) -> tuple[Tensor, Tensor]:
-    width, d = inward.shape
-    rows, threads = x.numel() // d, torch.get_num_threads()
-    total = 2 * d * width + 3 * d + width
-    dx, slopes = torch.empty(x.shape, dtype=x.dtype), x.new_empty(total)
-    native.function("hidden", "backward", x.dtype)(
-        native.gemm(x.dtype), x.contiguous(), *native.solid(gain, shift, inward, outward), kept, facts, dy.contiguous(), dx,
-        slopes, rows, d, width, min(SOME, rows), eps, centred, kind, threads,
-    )  # fmt: skip
-    return dx, slopes
+    weights = (gain, shift, inward, None, outward, None)
+    branch, slopes = _back(x.contiguous(), weights, (kept, facts), (eps, centred, kind))
+    return branches.backward([branch], dy), slopes
 
 
 @_backward.register_fake
 def _(x, gain, shift, inward, outward, kept, facts, dy, eps, centred, kind):
-    width, d = inward.shape
-    return torch.empty(x.shape, dtype=x.dtype, device=x.device), x.new_empty(2 * d * width + 3 * d + width)
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device), branches.slopes_for(inward, outward)
+
+
+def _there(y: Tensor, x: Tensor, *given: Any) -> tuple[Branch, tuple[Tensor, ...]]:
+    *weights, eps, centred, kind, keeps = given
+    rows = x.numel() // x.shape[-1] if keeps else 0
+    kept, facts = x.new_empty(rows, weights[2].shape[0]), x.new_empty(rows, 2)
+    into = (y, kept, None, None, facts, None) if keeps else (y, None, None, None, None, None)
+    return _describe(x, weights, into, eps, centred, kind), (kept, facts)
+
+
+def _back(x: Tensor, weights: Sequence[Any], kept: Any, how: Any) -> tuple[Branch, Tensor]:
+    slopes = branches.slopes_for(weights[2], weights[4])
+    return _describe(x, weights, (None, kept[0], None, None, kept[1], slopes), *how), slopes
+
+
+def _describe(x: Tensor, weights: Any, kept: Any, eps: float, centred: bool, kind: int) -> Branch:
+    width, some = weights[2].shape[0], min(SOME, x.numel() // x.shape[-1])
+    return branches.describe(x, (*weights, None), kept, 0.0, eps, False, centred, width, some, kind, 0, 0, 0, 0, 0, 0)
 
 
 def _remember(ctx, inputs, output):
@@ -170,10 +182,8 @@ def _differentiate(ctx, dy, *_):
     dx, slopes = native.call(
         _backward, x, gain, shift, inward, outward, kept, facts, dy, ctx.eps, ctx.centred, ctx.kind
     )
-    width, d = inward.shape
-    parts = slopes.split((d, d, d * width, width, d * width, d))
-    found = [part.view(like.shape) if like is not None else None for part, like in zip(parts, given[1:], strict=True)]
-    return dx, *found, None, None, None, None
+    return dx, *branches.slopes_of(given[1:], slopes), None, None, None, None
 
 
 _forward.register_autograd(_differentiate, setup_context=_remember)
+KIND = Kind(_forward, _there, _back)

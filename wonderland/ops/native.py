@@ -147,10 +147,10 @@ def library(name: str) -> ctypes.CDLL:
 
 @functools.cache
 def function(name: str, symbol: str, dtype: torch.dtype) -> Callable[..., None]:
-    """One entry of a library for one type, SYMBOL_f32 for float32. It takes contiguous tensors, numbers and None."""
+    """One entry of a library for one type, SYMBOL_f32 for float32. It takes contiguous tensors, arrays of C, numbers and None."""
     entry = getattr(library(name), f"{symbol}_{_ENTRY[dtype]}")
 
-    def call(*arguments: Tensor | int | float | None) -> None:
+    def call(*arguments: Tensor | float | int | ctypes.Array[Any] | None) -> None:
         if entry.argtypes is None:
             entry.restype = None
             entry.argtypes = [_KIND.get(type(item), ctypes.c_void_p) for item in arguments]

@@ -37,10 +37,10 @@ struct Share {
   }
 };
 
-// Sums of all threads: each has its own, the first one's are the result.
-template <class T> static void gather(T *result, const T *others, long count, const Share &share) {
-#pragma omp barrier
+// Sums of all threads, once they are through: each has its own, those of the further threads `apart`; the first one's are the
+// result.
+template <class T> static void gather(T *result, const T *others, long apart, long count, const Share &share) {
   long from = count * share.thread / share.threads, to = count * (share.thread + 1) / share.threads;
   for (long other = 0; other + 1 < share.threads; other++)
-    for (long i = from; i < to; i++) result[i] += others[other * count + i];
+    for (long i = from; i < to; i++) result[i] += others[other * apart + i];
 }
