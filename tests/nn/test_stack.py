@@ -160,8 +160,8 @@ def test_what_breaks_on_the_way_is_kept_from_those_before_it():
         stack.blocks[0].channel.inward.weight.mul_(1e3)
         stack.blocks[0].channel.outward.weight.mul_(1e38)
     x = torch.randn(2, 33, 8)
-    x[:, :20] = 1.0  # normed to 0: nothing grows
+    x[:, :18] = 1.0  # normed to 0: nothing grows
     y = stack(x)
     assert not y[:, -1].isfinite().all()
-    assert y[:, :20].isfinite().all()
+    assert y[:, :18].isfinite().all()
     assert torch.equal(y.isfinite(), one_by_one(stack, x).isfinite())
