@@ -110,10 +110,37 @@ def test_findings_and_strict(tmp_path):
         data.open(tmp_path / "a.jsonl", strict=True)
 
 
+def test_identifiers_do_not_make_a_table_of_texts(tmp_path):
+    pairs = labelled(60)
+    frame = pd.DataFrame(
+        {
+            "id": [f"row-{i}" for i in range(60)],
+            "review": [text for _, text in pairs],
+            "mood": [label for label, _ in pairs],
+            "source": "web",
+        }
+    )
+    found = data.open(frame)
+    assert (found.column, found.target, found.classes) == ("review", "mood", sorted({label for label, _ in pairs}))
+    assert "Columns 'id', 'source' are left out." in [finding.text for finding in found.findings]
+    assert data.open(frame.assign(stars=[i % 5 for i in range(60)])).kind == "table"
+    frame[["id", "review"]].to_csv(tmp_path / "only.csv", index=False)
+    assert data.open(tmp_path / "only.csv").kind == "corpus"
+    pair = frame.assign(answer=[f"the answer to {text}" for _, text in pairs]).drop(columns="mood")
+    found = data.open(pair)
+    assert (found.kind, found.columns) == ("pairs", ("review", "answer"))
+    assert "Columns 'id', 'source' are left out." in [finding.text for finding in found.findings]
+
+
+def test_a_number_for_each_text_is_predicted_as_from_a_table():
+    frame = pd.DataFrame({"text": [f"a text of {i} words" for i in range(60)], "score": [i * 1.37 for i in range(60)]})
+    assert (data.open(frame).kind, data.open(frame).task) == ("table", "regression")
+
+
 def test_what_is_refused(tmp_path):
     (tmp_path / "a.csv").write_text("text,score\n" + "".join(f"a text of {i} words,{i * 1.37}\n" for i in range(60)))
     refuses("The target 'score' holds numbers, and texts are sorted into classes here. Say task='multiclass' if the numbers "
-            "are classes.", lambda: data.open(tmp_path / "a.csv"))  # fmt: skip
+            "are classes, or kind='table' to predict them.", lambda: data.open(tmp_path / "a.csv", kind="text"))  # fmt: skip
     (tmp_path / "n.csv").write_text("a,b\n1,2\n3,4\n")
     refuses(
         "No column holds text. Name it with the option column, or leave kind out.",

@@ -16,7 +16,7 @@ from wonderland.data.read import check_names, read_file, unknown_file
 from wonderland.data.table import Table
 from wonderland.data.text.corpus import Corpus
 from wonderland.data.text.pairs import Pairs, looks_like_pairs
-from wonderland.data.text.recognise import recognise
+from wonderland.data.text.recognise import is_free_text, recognise, telling
 from wonderland.data.text.texts import Texts, text_column
 
 
@@ -59,8 +59,8 @@ def open(
     columns whose rows are kept for the test.
 
     Plain text (a text file, a folder of text files, a table of one column of sentences) is a corpus to learn a language from; with `lines` each line is a
-    document of its own. Texts with classes are a table whose only column beside the target is free text, lines that begin
-    with a label, or class folders of text files; `column` names the text. `kind` ("corpus", "text", "pairs", "table") decides
+    document of its own. Texts with classes are a table whose only column beside the target and identifiers is free text, lines that
+    begin with a label, or class folders of text files; `column` names the text. `kind` ("corpus", "text", "pairs", "table") decides
     where the data do not say it.
 
     >>> data = open("iris")
@@ -151,11 +151,14 @@ def _text(
 
 
 def _only_texts(frame: pd.DataFrame) -> str | None:
-    """The name of the only column, if it holds several words a cell: there is nothing to learn but the language."""
-    if len(frame.columns) != 1:
+    """The name of the only column that says something, if it holds several words a cell: there is only the language to learn."""
+    names = list(frame.columns)
+    if len(names) > 1 and sum(is_free_text(pd.Series(frame[name])) for name in names) == 1:
+        names = telling(frame)
+    if len(names) != 1:
         return None
-    words = [len(cell.split()) if isinstance(cell, str) else 0 for cell in frame.iloc[:, 0]]
-    return str(frame.columns[0]) if float(np.median(words)) > 1 else None
+    words = [len(cell.split()) if isinstance(cell, str) else 0 for cell in frame[names[0]]]
+    return str(names[0]) if float(np.median(words)) > 1 else None
 
 
 def _exists(path: Path) -> bool:

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import Dataset, Encoder, Finding, counted, stop_if_strict
-from wonderland.data.text.recognise import is_free_text
+from wonderland.data.text.recognise import is_free_text, telling
 from wonderland.data.text.sources import is_text_file, read_documents
+from wonderland.data.text.texts import left_out
 from wonderland.data.text.tokenizer import Tokenizer, checked_roles, repeatable
 
 NAMES = (("source", "target"), ("input", "output"), ("question", "answer"), ("prompt", "response"))
@@ -62,7 +63,7 @@ class Pairs(Dataset):
         read, write = pair_of(frame, column, target)
         findings = list(findings or [])
         text = f"Column {read!r} is read and column {write!r} is to be written."
-        findings.append(Finding("pairs", name, len(frame), text))
+        findings += [Finding("pairs", name, len(frame), text), *left_out(frame, (read, write))]
         cells = frame[[read, write]]
         whole = cells.notna().all(axis=1) & (cells.astype(str).apply(lambda one: one.str.strip()) != "").all(axis=1)
         lost = len(cells) - int(np.asarray(whole).sum())
@@ -119,6 +120,8 @@ def pair_of(frame: pd.DataFrame, column: str | None, target: str | None) -> tupl
         if read in folded and write in folded:
             return column or folded[read], target or folded[write]
     texts = [name for name in names if pd.Series(frame[name]).map(lambda cell: isinstance(cell, str)).mean() > 0.5]
+    free = [name for name in texts if is_free_text(pd.Series(frame[name]))]
+    texts = free if len(free) > 1 else texts
     if len(texts) < 2:
         raise WonderlandError("Pairs need two columns of text: name them with the options column and target.")
     read = column or next(name for name in texts if name != target)
@@ -126,10 +129,10 @@ def pair_of(frame: pd.DataFrame, column: str | None, target: str | None) -> tupl
 
 
 def looks_like_pairs(frame: pd.DataFrame) -> bool:
-    """Whether a table is two columns of sentences and nothing else, or has columns called source and target of that kind."""
+    """Whether a table is two columns of sentences, and nothing else that says something about its rows."""
     frame = _with_first_row(frame)
     free = [name for name in frame.columns if is_free_text(pd.Series(frame[name]))]
-    return len(frame.columns) == 2 == len(free)
+    return len(free) == 2 and (len(frame.columns) == 2 or len(telling(frame)) == 2)
 
 
 def _with_first_row(frame: pd.DataFrame) -> pd.DataFrame:

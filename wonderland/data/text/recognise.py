@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from wonderland.core import WonderlandError, open_plain
+from wonderland.data.columns import read_column
 from wonderland.data.decode import SUFFIXES as PICTURES
 from wonderland.data.read import DELIMITERS, _is_number
 from wonderland.data.text.sources import TEXTS, is_text_file
@@ -113,6 +114,19 @@ def is_free_text(cells: pd.Series) -> bool:
     return (words >= 3 or (words < 2 and letters >= 12 and any(ord(c) > 0x2E80 for c in some.iloc[0]))) and (
         some.nunique() > 0.5 * len(some)
     )
+
+
+def telling(frame: pd.DataFrame) -> list[str]:
+    """The columns that say something about their rows: no identifiers, no counts of rows, nothing empty or always the same.
+
+    >>> telling(pd.DataFrame({"id": range(30), "text": ["so be it", "not at all", "who knows"] * 10}))
+    ['text']
+    """
+    return [name for name in frame.columns if _tells(str(name), pd.Series(frame[name]))]
+
+
+def _tells(name: str, cells: pd.Series) -> bool:
+    return is_free_text(cells) or read_column(name, cells).kind not in ("identifier", "constant")
 
 
 def refuse_kind(path: Path, kind: str) -> WonderlandError:

@@ -13,8 +13,8 @@ from wonderland.data.columns import read_column
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.folders import natural
 from wonderland.data.table import unknown_column
-from wonderland.data.target import TARGET_NAMES, read_target
-from wonderland.data.text.recognise import is_free_text
+from wonderland.data.target import TARGET_NAMES, infer_task, read_target
+from wonderland.data.text.recognise import is_free_text, telling
 from wonderland.data.text.sources import read_documents
 
 if TYPE_CHECKING:
@@ -103,11 +103,12 @@ class Texts(Dataset):
                 "the kind table reads it as a table."
             )
             findings.append(Finding("text", column, len(frame), text))
+            findings += left_out(frame, (column, target))
         y, found, classes, rows = read_target(read_column(target, pd.Series(frame[target])), task, findings)
         if found == "regression" or classes is None:
             raise WonderlandError(
                 f"The target {target!r} holds numbers, and texts are sorted into classes here. "
-                "Say task='multiclass' if the numbers are classes."
+                "Say task='multiclass' if the numbers are classes, or kind='table' to predict them."
             )
         cells = frame[column].iloc[rows]
         empty = int(cells.isna().sum())
@@ -205,12 +206,23 @@ def _checked(dataset: Texts, strict: bool) -> Texts:
     return dataset
 
 
+def left_out(frame: pd.DataFrame, used: Collection[str]) -> list[Finding]:
+    """What is said of the columns that texts do without."""
+    names = [str(name) for name in frame.columns if name not in used]
+    if not names:
+        return []
+    shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+    text = f"{'Column' if len(names) == 1 else 'Columns'} {shown} {'is' if len(names) == 1 else 'are'} left out."
+    return [Finding("left out", names[0], len(names), text)]
+
+
 def text_column(
     frame: pd.DataFrame, target: str | None, taken: Collection[str | None], *, column: str | None, asked: bool
 ) -> tuple[str, str] | None:
     """The text column and the target of a table whose only other column is free text; None where it is another table.
 
-    With `asked`, the longest text column is taken whatever else there is.
+    Columns that say nothing about their rows, such as identifiers, do not count. With `asked`, the longest text column is
+    taken whatever else there is.
     """
     names = [name for name in frame.columns if name not in taken]
     for name in (column, target):
@@ -233,12 +245,22 @@ def text_column(
     if len(free) != 1:
         return None
     others = [name for name in names if name != free[0]]
+    if len(others) > 1 or target is None:
+        tell = telling(frame.loc[:, others])
+        others = [name for name in others if name == target or name in tell]
     if target is None:
         folded = {name.strip().casefold(): name for name in reversed(others)}
         named = next((folded[name] for name in TARGET_NAMES if name in folded), None)
         target = others[0] if len(others) == 1 else named
     if target is None or target == free[0]:
         return None
-    if not (asked or column) and [name for name in others if name != target]:
+    if not (asked or column) and ([name for name in others if name != target] or _counts(frame[target])):
         return None
     return free[0], target
+
+
+def _counts(cells: Any) -> bool:
+    """Whether a target is a number to be predicted, not a class."""
+    column = read_column("target", pd.Series(cells))
+    present = len(column) - column.missing
+    return present > 0 and infer_task(column, present) == "regression"
