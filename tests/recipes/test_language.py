@@ -11,8 +11,10 @@ import torch
 
 import wonderland
 from tests.texts import language, names, rhyme
+from wonderland.cli import main as cli
 from wonderland.core import WonderlandError
 from wonderland.data.text.corpus import Corpus
+from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.recipes.facts import again
 from wonderland.recipes.language import whole
 
@@ -284,3 +286,26 @@ def test_batches_may_be_larger_than_the_rows_of_packed_documents(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme(40))
     run = wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", lines=True, context=64, batch_size=200, steps=1)
     assert run.config["recipe"]["batch_size"] < 200
+
+
+def test_a_tokenizer_of_ones_own(tmp_path):
+    text, folder = tmp_path / "a.txt", tmp_path / "tokens"
+    text.write_text(rhyme(60))
+    assert cli.main(["tokenize", str(text), "--vocab", "280", "--out", str(folder), "--quiet"]) == 0
+    run = wonderland.fit(text, tokenizer=folder, out=tmp_path / "run", steps=3)
+    made = Tokenizer.load(folder)
+    assert run.tokenizer.digest == made.digest
+    assert run.generate("a", 5)
+    assert f"--tokenizer {folder} " in again(run)[0]["command"]
+    with_file = wonderland.fit(text, tokenizer=folder / "tokenizer.json", out=tmp_path / "other", steps=3)
+    assert with_file.config["split"]["digest"] == run.config["split"]["digest"]
+    refuses(
+        "vocab is for a tokenizer that is to be learned, and tokenizer names one of a file.",
+        lambda: wonderland.fit(text, tokenizer=folder, vocab=300),
+    )
+    refuses(
+        "tokenizer is for plain text, which iris is not: classes and pairs of texts learn their own tokens.",
+        lambda: wonderland.fit("iris", tokenizer=folder),
+    )
+    with pytest.raises(WonderlandError, match=re.escape(str(tmp_path / "none.json"))):
+        wonderland.fit(text, tokenizer=tmp_path / "none.json", out=tmp_path / "third")

@@ -37,6 +37,9 @@ def options(verb: argparse.ArgumentParser) -> None:
     )
     words.add_argument("--vocab", type=int, help="how many tokens at most")
     words.add_argument(
+        "--tokenizer", metavar="FILE", help="cut plain text with this tokenizer.json, or the one in this folder"
+    )
+    words.add_argument(
         "--from", dest="start", metavar="CHECKPOINT", help="go on from this folder of the transformers library"
     )
     words.add_argument(
@@ -87,7 +90,7 @@ def _share(text: str) -> float | str:
 
 ASKED = ("target", "task", "group", "time", "keep", "drop", "strict", "size", "epochs", "steps", "budget", "lr",
          "weight_decay", "batch_size", "clip", "accumulate", "precision", "patience", "workers", "threads", "test",
-         "level", "seed", "kind", "column", "lines", "tokens", "vocab", "context", "start", "method")  # fmt: skip
+         "level", "seed", "kind", "column", "lines", "tokens", "vocab", "tokenizer", "context", "start", "method")  # fmt: skip
 
 
 def run(found: argparse.Namespace) -> int:

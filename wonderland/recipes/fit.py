@@ -74,8 +74,8 @@ def fit(
         talk: called with the open dataset and the plan before training, to show them.
         options: epochs, steps or budget ("60s"); seed, level, task, group, time, keep, drop, strict, lr (a number
             or "auto"), weight_decay, batch_size, clip, accumulate, precision, patience, workers, threads, size; and for
-            text: kind ("corpus", "text", "pairs", "table"), lines, column, tokens, vocab, context; start (the folder of a
-            transformers checkpoint to go on from) and method ("full", "head", "lora", "ia3", "bias").
+            text: kind ("corpus", "text", "pairs", "table"), lines, column, tokens, vocab, tokenizer (a tokenizer.json),
+            context; start (the folder of a transformers checkpoint to go on from) and method ("full", "head", "lora", "ia3", "bias").
     """
     if resume is not None:
         folder = Path(resume)

@@ -233,6 +233,8 @@ def rebuild_language(config: dict[str, Any], dataset: Corpus, folder: Path) -> L
 def _tokenizer(dataset: Corpus, shares: dict[str, float], request: Request, start: Start | None) -> Tokenizer:
     if start is not None:
         return start.tokenizer
+    if request.tokenizer is not None:
+        return Tokenizer.load(request.tokenizer)
     return learn_tokens(dataset, shares, request.seed, kind=request.tokens, vocab=request.vocab)
 
 

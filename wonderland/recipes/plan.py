@@ -244,6 +244,7 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
 
 def encoder_of(dataset: Dataset, parts: Split, request: Request, start: Start | None, task: Task) -> Encoder:
     """The preprocessing, fitted to the training rows; texts are cut as was asked, or as a checkpoint cuts them."""
+    request.refuse_tokenizer(dataset.name)
     asked = request.cut()
     if start is not None:
         assert isinstance(dataset, Texts)

@@ -44,6 +44,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "column": _TEXT,
     "tokens": _TEXT,
     "vocab": _WHOLE,
+    "tokenizer": _TEXT,
     "context": _WHOLE,
     "start": _TEXT,
     "method": _TEXT,
@@ -82,6 +83,7 @@ class Request:
     column: str | None = None
     tokens: str | None = None
     vocab: int | None = None
+    tokenizer: str | None = None
     context: int | None = None
     start: str | None = None
     method: str | None = None
@@ -98,8 +100,9 @@ class Request:
                 options[name] = (options[name],)
             given = options.get(name) or ()
             options[name] = tuple(given) if isinstance(given, list | tuple | set) else given
-        if isinstance(options.get("start"), str | Path):
-            options["start"] = str(Path(options["start"]).expanduser().absolute())
+        for name in ("start", "tokenizer"):
+            if isinstance(options.get(name), str | Path):
+                options[name] = str(Path(options[name]).expanduser().absolute())
         if options.get("budget") is not None:
             options["budget"] = seconds(options["budget"])
         request = Request(**options)
@@ -137,6 +140,11 @@ class Request:
                 raise WonderlandError(f"{name} must not be {'negative' if value < 0 else 'zero'}, as {value} is.")
         if self.method is not None and self.start is None:
             raise WonderlandError("method says how a checkpoint is tuned: name the checkpoint with start (--from).")
+        for name in ("tokens", "vocab"):
+            if self.tokenizer is not None and getattr(self, name) is not None:
+                raise WonderlandError(
+                    f"{name} is for a tokenizer that is to be learned, and tokenizer names one of a file."
+                )
         if self.precision not in (None, "float32", "bfloat16"):
             raise WonderlandError(f"precision is float32 or bfloat16, not {self.precision!r}.")
 
@@ -145,6 +153,13 @@ class Request:
             if value is not None and value not in choices:
                 known = ", ".join(choices)
                 raise WonderlandError(f"There is no {name} {value!r}.{nearest(value, choices)} Known are {known}.")
+
+    def refuse_tokenizer(self, name: str) -> None:
+        """Say that a tokenizer of one's own is not for data of this name."""
+        if self.tokenizer is not None:
+            raise WonderlandError(
+                f"tokenizer is for plain text, which {name} is not: classes and pairs of texts learn their own tokens."
+            )
 
     def cut(self) -> dict[str, Any]:
         """What was asked of the tokens of texts: their kind, their number, and how many of them are read."""

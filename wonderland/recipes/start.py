@@ -44,9 +44,9 @@ class Start:
                 f"The checkpoint in {folder} has no tokenizer.json, so it cannot read text. "
                 "AutoTokenizer.from_pretrained(...).save_pretrained(folder) of transformers writes it."
             )
-        for name in ("tokens", "vocab"):
+        for name in ("tokens", "vocab", "tokenizer"):
             if getattr(request, name) is not None:
-                raise WonderlandError(f"{name} is for a tokenizer that is to be learned; the checkpoint has its own.")
+                raise WonderlandError(f"{name} is for tokens to begin with; the checkpoint has a tokenizer of its own.")
         return Start(folder, request.method or "full", Tokenizer.load(folder))
 
     @property
