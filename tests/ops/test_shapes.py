@@ -1,6 +1,7 @@
 """Kernels read memory by the sizes they are told, so ops refuse what does not agree, in a sentence."""
 
 import inspect
+from functools import partial
 
 import pytest
 import torch
@@ -141,8 +142,27 @@ def test_lengths_may_lie_anywhere_in_memory_and_be_narrow():
     torch.testing.assert_close(ops.wkv(X, X, -D.exp(), D, lengths=lengths)[0][0, 2:], torch.zeros(3, 4))
 
 
+@pytest.mark.parametrize(
+    ("op", "given", "required"),
+    [
+        (SCAN, (D, X), "a x"),
+        (WKV, (X, X, D, D), "k v decay bonus"),
+        (MAMBA, (X, X, r(4, 3), N, N), "u delta a b c"),
+        (SHORT, (X, r(4, 2)), "x weight"),
+        (FFT, (X, r(3, 4)), "x kernel"),
+        (LINEAR, (HEADS, HEADS, HEADS), "q k v"),
+        (SOFT, (HEADS, HEADS, HEADS), "q k v"),
+        (partial(LAYER, "rnn_tanh"), (X, r(4, 4), r(4, 4), D, (r(2, 4),)), "x weight_input weight_state"),
+    ],
+)
+def test_what_is_missing_is_told(op, given, required):
+    for index, name in enumerate(required.split()):
+        with pytest.raises(WonderlandError, match=rf"^\w+ takes a tensor for {name}, not a NoneType\.$"):
+            op(*given[:index], None, *given[index + 1 :])
+
+
 def test_letters_are_counted():
-    assert shapes.agree("op", x=(X, "b t d"), none=(None, "q"), bias=(D, "d")) == {"b": 2, "t": 5, "d": 4}
+    assert shapes.agree("op", x=(X, "b t d"), none=(None, "q ?"), bias=(D, "d")) == {"b": 2, "t": 5, "d": 4}
 
 
 def test_complex_numbers_are_told_where_an_equation_has_none():

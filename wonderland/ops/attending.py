@@ -77,16 +77,14 @@ def attending(
         "attending",
         x=(x, "b t d"),
         gain=(gain, "d"),
-        shift=(shift, "d"),
+        shift=(shift, "d ?"),
         project=(project, "all d"),
-        project_bias=(project_bias, "all"),
+        project_bias=(project_bias, "all ?"),
         out=(out, "d width"),
-        out_bias=(out_bias, "d"),
+        out_bias=(out_bias, "d ?"),
     )
     each = shapes.groups("attending", heads, kv_heads, sizes["all"], "project")
     shapes.agree("attending", out=(out, f"d {heads * each}"))
-    if gain is None:
-        raise WonderlandError("attending takes a tensor for gain, not a NoneType.")
     if frequencies is not None:
         turned = shapes.agree("attending", frequencies=(frequencies, "turned"))["turned"]
         if turned % 2 or turned > each:

@@ -20,7 +20,7 @@ def fft_convolution(x: Rows, kernel: Float[Tensor, "k d"], tail: Float[Tensor, "
     >>> fft_convolution(torch.ones(1, 3, 1), torch.tensor([[1.0], [10.0]])).flatten()
     tensor([ 1., 11., 11.])
     """
-    shapes.agree("fft_convolution", x=(x, "b t d"), kernel=(kernel, "k d"), tail=(tail, "b p d"))
+    shapes.agree("fft_convolution", x=(x, "b t d"), kernel=(kernel, "k d"), tail=(tail, "b p d ?"))
     shapes.real("fft_convolution", x=x, kernel=kernel, tail=tail)
     if x.dtype in (torch.float16, torch.bfloat16) or kernel.dtype != x.dtype:
         # Transforms have no half precision.

@@ -25,7 +25,7 @@ def linear_attention(q: Keys, k: Keys, v: Values, state: Matrix | None = None) -
     Nothing is normalised: a column of ones in v brings the denominator along. The backward pass is three such sums again, so
     only the inputs are kept. Time is linear in t. Book: Alice 13.1. Paper: Katharopoulos et al., 2020.
     """
-    shapes.agree("linear_attention", q=(q, "b h t k"), k=(k, "b h t k"), v=(v, "b h t v"), state=(state, "b h k v"))
+    shapes.agree("linear_attention", q=(q, "b h t k"), k=(k, "b h t k"), v=(v, "b h t v"), state=(state, "b h k v ?"))
     shapes.real("linear_attention", q=q, k=k, v=v)
     first = q.new_zeros(*q.shape[:2], q.shape[3], v.shape[3]) if state is None else state
     q, k, v, first = native.alike(q, k, v, first)

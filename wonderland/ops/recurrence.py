@@ -124,11 +124,11 @@ def recurrence(
     kind, (h, *more) = CELLS[cell], (*state, None)
     if len(state) != kind.states:
         raise WonderlandError(f"{cell} takes a state of {kind.states} tensors, not of {len(state)}.")
-    sizes = shapes.agree(cell, x=(x, "b t d"), weight_input=(weight_input, "g d"), bias=(bias, "g"), state=(h, "b e"))
+    sizes = shapes.agree(cell, x=(x, "b t d"), weight_input=(weight_input, "g d"), bias=(bias, "g ?"), state=(h, "b e"))
     shapes.real(cell, x=x, weight_input=weight_input, weight_state=weight_state, bias=bias, state=h)
     wide = sizes["e"] * kind.gates
     shapes.agree(
-        cell, state=(h, "b e"), weight_state=(weight_state, f"{wide} e"), cell=(more[0], "b e"), extra=(extra, "e")
+        cell, state=(h, "b e"), weight_state=(weight_state, f"{wide} e"), cell=(more[0], "b e ?"), extra=(extra, "e ?")
     )
     shapes.agree(cell, x=(x, "b t d"), weight_input=(weight_input, f"{wide} d"))
     if cell == "gru_after" and extra is None:

@@ -32,7 +32,7 @@ def linear_scan(
     >>> linear_scan(torch.tensor([0.5]), torch.ones(1, 3, 1)).flatten()
     tensor([1.0000, 1.5000, 1.7500])
     """
-    sizes = shapes.agree("linear_scan", x=(x, "b t d"), state=(state, "b d"))
+    sizes = shapes.agree("linear_scan", x=(x, "b t d"), state=(state, "b d ?"))
     lengths = shapes.counted("linear_scan", lengths, sizes["b"], sizes["t"])
     a = _spread(a, x)
     a, x, state = native.alike(a, x, state)

@@ -52,7 +52,7 @@ def selective_scan(
         raise WonderlandError(f"A selective scan has the rules {', '.join(RULES)}, not {rule!r}.")
     sizes = shapes.agree(
         "selective_scan", u=(u, "b t d"), delta=(delta, "b t d"), a=(a, "d n"), b=(b, "b t n"), c=(c, "b t n"),
-        skip=(skip, "d"), gate=(gate, "b t d"), state=(state, "b n d"),
+        skip=(skip, "d ?"), gate=(gate, "b t d ?"), state=(state, "b n d ?"),
     )  # fmt: skip
     shapes.real("selective_scan", u=u, delta=delta, a=a, b=b, c=c, skip=skip, gate=gate, state=state)
     lengths = shapes.counted("selective_scan", lengths, sizes["b"], sizes["t"])

@@ -10,7 +10,7 @@ from wonderland.ops import native
 
 
 def agree(op: str, **given: tuple[Any, str]) -> dict[str, int]:
-    """Hold tensors to shapes written with shared letters, such as x=(x, "b t d"), state=(state, "b d"); None is left out.
+    """Hold tensors to shapes written with shared letters, such as x=(x, "b t d"), state=(state, "b d ?"); ? allows None.
 
     Returns what the letters stand for. The first tensor has no size of 0.
 
@@ -20,9 +20,9 @@ def agree(op: str, **given: tuple[Any, str]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     first = device = None
     for name, (tensor, legend) in given.items():
-        if tensor is None:
+        letters = legend.removesuffix(" ?").split()
+        if tensor is None and legend.endswith(" ?"):
             continue
-        letters = legend.split()
         if not isinstance(tensor, Tensor) or not _bound(tensor.shape, letters, sizes) or not _numbers(tensor.dtype):
             raise WonderlandError(f"{op} takes {_wanted(name, tensor, letters, sizes)}.")
         if first is None:

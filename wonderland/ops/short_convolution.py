@@ -32,10 +32,10 @@ def short_convolution(
     >>> short_convolution(torch.ones(1, 3, 1), torch.tensor([[1.0, 10.0]])).flatten()
     tensor([10., 11., 11.])
     """
-    sizes = shapes.agree("short_convolution", x=(x, "b t d"), weight=(weight, "d w"), bias=(bias, "d"))
+    sizes = shapes.agree("short_convolution", x=(x, "b t d"), weight=(weight, "d w"), bias=(bias, "d ?"))
     if sizes["w"] < 1:
         raise WonderlandError("short_convolution takes a weight (d, w) with at least one tap.")
-    shapes.agree("short_convolution", x=(x, "b t d"), tail=(tail, f"b {sizes['w'] - 1} d"))
+    shapes.agree("short_convolution", x=(x, "b t d"), tail=(tail, f"b {sizes['w'] - 1} d ?"))
     shapes.real("short_convolution", x=x, weight=weight, bias=bias, tail=tail)
     x, weight, bias, tail = native.alike(x, weight, bias, tail)
     if weight.shape[1] <= WIDEST and native.usable(x, weight, bias, tail):

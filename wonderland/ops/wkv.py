@@ -53,8 +53,8 @@ def wkv(
         v=(v, "b t d"),
         decay=(decay, "d"),
         bonus=(bonus, "d"),
-        sums=(sums, "b 2 d"),
-        top=(top, "b d"),
+        sums=(sums, "b 2 d ?"),
+        top=(top, "b d ?"),
     )
     lengths = shapes.counted("wkv", lengths, sizes["b"], sizes["t"])
     k, v, decay, bonus, sums, top = native.alike(k, v, decay, bonus, sums, top)
