@@ -13,6 +13,10 @@ from wonderland import data
 from wonderland.core import WonderlandError
 
 
+def told(dataset):
+    return [finding.text for finding in dataset.findings]
+
+
 def refuses(text, call):
     with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
         call()
@@ -120,16 +124,49 @@ def test_identifiers_do_not_make_a_table_of_texts(tmp_path):
             "source": "web",
         }
     )
+    left = "Columns 'id', 'source' are identifiers or always the same, and left out."
     found = data.open(frame)
     assert (found.column, found.target, found.classes) == ("review", "mood", sorted({label for label, _ in pairs}))
-    assert "Columns 'id', 'source' are left out." in [finding.text for finding in found.findings]
+    assert left in told(found)
     assert data.open(frame.assign(stars=[i % 5 for i in range(60)])).kind == "table"
-    frame[["id", "review"]].to_csv(tmp_path / "only.csv", index=False)
-    assert data.open(tmp_path / "only.csv").kind == "corpus"
     pair = frame.assign(answer=[f"the answer to {text}" for _, text in pairs]).drop(columns="mood")
     found = data.open(pair)
     assert (found.kind, found.columns) == ("pairs", ("review", "answer"))
-    assert "Columns 'id', 'source' are left out." in [finding.text for finding in found.findings]
+    assert left in told(found)
+    frame[["id", "review"]].to_csv(tmp_path / "only.csv", index=False)
+    found = data.open(tmp_path / "only.csv")
+    assert found.kind == "corpus"
+    assert "Column 'id' is an identifier or always the same, and left out." in told(found)
+
+
+def test_what_is_said_about_columns_is_kept(tmp_path):
+    """Kept columns count, dropped ones are not spoken of, and groups and times are for tables."""
+    pairs = labelled(60)
+    frame = pd.DataFrame({"id": [f"row-{i}" for i in range(60)], "text": [text for _, text in pairs]})
+    whole = frame.assign(mood=[label for label, _ in pairs])
+    assert data.open(whole, keep=["id"]).kind == "table"
+    found = data.open(whole, drop=["id"], strict=True)
+    assert (found.kind, [line for line in told(found) if "left out" in line]) == ("text", [])
+    assert data.open(whole, kind="text", column="text", target="mood", strict=True).kind == "text"
+    with pytest.raises(
+        WonderlandError, match=r"^Strict mode stops here\. Column 'id' is an identifier or always the same"
+    ):
+        data.open(whole, strict=True)
+    wide = whole.assign(**{f"same{i}": "x" for i in range(6)})
+    assert "'id', 'same0', 'same1', 'same2', 'same3' and 2 more are identifiers" in " ".join(told(data.open(wide)))
+    frame.to_csv(tmp_path / "only.csv", index=False)
+    assert data.open(tmp_path / "only.csv", drop=["id"]).kind == "corpus"
+    for options in ({"keep": ["id"]}, {"group": "id"}):
+        with pytest.raises(WonderlandError):
+            data.open(tmp_path / "only.csv", **options)
+
+
+def test_numbers_may_be_classes_of_texts():
+    frame = pd.DataFrame(
+        {"text": [f"text {i} on a topic" for i in range(1000)], "topic": [i % 25 for i in range(1000)]}
+    )
+    assert data.open(frame, task="multiclass").kind == "text"
+    assert data.open(frame).kind == "table"
 
 
 def test_a_number_for_each_text_is_predicted_as_from_a_table():

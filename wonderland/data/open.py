@@ -15,8 +15,8 @@ from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.read import check_names, read_file, unknown_file
 from wonderland.data.table import Table
 from wonderland.data.text.corpus import Corpus
-from wonderland.data.text.pairs import Pairs, looks_like_pairs
-from wonderland.data.text.recognise import is_free_text, recognise, telling
+from wonderland.data.text.pairs import Pairs
+from wonderland.data.text.recognise import Roles, recognise
 from wonderland.data.text.texts import Texts, text_column
 
 
@@ -58,10 +58,11 @@ def open(
     at the first fault instead of repairing it. `size` is the side of images. `test` is a second source with the same
     columns whose rows are kept for the test.
 
-    Plain text (a text file, a folder of text files, a table of one column of sentences) is a corpus to learn a language from; with `lines` each line is a
-    document of its own. Texts with classes are a table whose only column beside the target and identifiers is free text, lines that
-    begin with a label, or class folders of text files; `column` names the text. `kind` ("corpus", "text", "pairs", "table") decides
-    where the data do not say it.
+    Plain text (a text file, a folder of text files, a table whose only column is sentences) is a corpus to learn a language
+    from; with `lines` each line is a document of its own. Texts with classes are a table of free text and a target, lines that
+    begin with a label, or class folders of text files; two columns of sentences are pairs. Identifiers and columns that are
+    always the same may stand beside them. `column` names the text. `kind` ("corpus", "text", "pairs", "table") decides where
+    the data do not say it.
 
     >>> data = open("iris")
     >>> len(data), data.task, data.classes
@@ -85,24 +86,32 @@ def open(
         "strict": strict,
     }
     found.origin["options"] = {key: value for key, value in options.items() if value}
+    roles = (
+        Roles()
+        if found.frame is None or kind == "table"
+        else Roles.of(found.frame, drop, {*keep, target or found.target})
+    )
+    # Nobody has said what the columns are, or how rows belong together: text may be all there is.
+    unsaid = kind is None and test is None and not (target or group or time)
     if found.frame is not None and (
-        kind == "pairs"
-        or task == "translation"
-        or (kind is None and not target and test is None and looks_like_pairs(found.frame))
+        kind == "pairs" or task == "translation" or (unsaid and len(roles.free) == 2 and not roles.others)
     ):
+        said = [one for one in found.findings if one.kind != "header"] + (roles.left_out() if unsaid else [])
         return Pairs.from_frame(
             found.frame.drop(columns=list(drop)), column=column, target=target, strict=strict, name=found.name,
-            origin=found.origin, findings=[one for one in found.findings if one.kind != "header"],
+            origin=found.origin, findings=said,
         )  # fmt: skip
-    if found.frame is not None and kind is None and task is None and not target and test is None:
-        only = _only_texts(found.frame)
-        if only is not None and "path" in found.origin and Path(source).suffix.lower() != ".parquet":
-            return Corpus.open(source, column=column or only, strict=strict)
+    if found.frame is not None and unsaid and task is None and "path" in found.origin:
+        only = _only_texts(found.frame, drop, roles)
+        if only is not None and Path(source).suffix.lower() != ".parquet":
+            return Corpus.open(source, column=column or only, strict=strict, findings=roles.left_out())
     if found.frame is not None:
         marked = None if test is None else _join(found, look(test))
         words = None
         if kind != "table" and (group, time) == (None, None) and task != "regression":
-            words = text_column(found.frame, target or found.target, set(drop), column=column, asked=kind == "text")
+            asked = kind == "text"
+            words = text_column(found.frame, target or found.target, roles, task=task, column=column, asked=asked)
+            found.findings += roles.left_out() if words is not None and not (asked or column) else []
         if words is not None:
             return Texts.from_frame(
                 found.frame, *words, task=task, strict=strict, name=found.name, origin=found.origin,
@@ -150,15 +159,13 @@ def _text(
     return None
 
 
-def _only_texts(frame: pd.DataFrame) -> str | None:
+def _only_texts(frame: pd.DataFrame, drop: Collection[str], roles: Roles) -> str | None:
     """The name of the only column that says something, if it holds several words a cell: there is only the language to learn."""
-    names = list(frame.columns)
-    if len(names) > 1 and sum(is_free_text(pd.Series(frame[name])) for name in names) == 1:
-        names = telling(frame)
-    if len(names) != 1:
-        return None
-    words = [len(cell.split()) if isinstance(cell, str) else 0 for cell in frame[names[0]]]
-    return str(names[0]) if float(np.median(words)) > 1 else None
+    names = [name for name in frame.columns if name not in drop]
+    if len(names) > 1:
+        return roles.free[0] if len(roles.free) == 1 and not roles.others else None
+    words = [len(cell.split()) if isinstance(cell, str) else 0 for name in names for cell in frame[name]]
+    return str(names[0]) if words and float(np.median(words)) > 1 else None
 
 
 def _exists(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """A corpus: text to learn a language from, read in a stream, and cut into four parts that share nothing."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,15 @@ class Corpus(Dataset):
 
     kind = "corpus"
 
-    def __init__(self, documents: Documents, *, name: str, origin: dict[str, Any], strict: bool = False):
+    def __init__(
+        self,
+        documents: Documents,
+        *,
+        name: str,
+        origin: dict[str, Any],
+        strict: bool = False,
+        findings: Sequence[Finding] = (),
+    ):
         self.documents, self.name, self.origin = documents, name, origin
         self.task, self.classes, self.y, self.home = "language", None, None, Path(".")
         self.letters = self.size = self.count = 0
@@ -47,14 +55,20 @@ class Corpus(Dataset):
                 begun = False
         self.fingerprint = total.hexdigest()
         self.distinct = int(seen.sum())
-        self.findings = [Finding("text", name, self.count, self._said()), *documents.findings]
+        self.findings = [Finding("text", name, self.count, self._said()), *findings, *documents.findings]
         if not self.letters or not seen[33:].any():
             raise WonderlandError(f"{name} holds no text to learn from.")
         stop_if_strict(self.findings, strict)
 
     @classmethod
     def open(
-        cls, source: str | Path, *, column: str | None = None, lines: bool = False, strict: bool = False
+        cls,
+        source: str | Path,
+        *,
+        column: str | None = None,
+        lines: bool = False,
+        strict: bool = False,
+        findings: Sequence[Finding] = (),
     ) -> "Corpus":
         """A corpus from whatever `read_documents` takes."""
         path = Path(source).expanduser()
@@ -63,7 +77,7 @@ class Corpus(Dataset):
             "path": str(path.absolute()),
             "options": {"kind": "corpus"} | {key: value for key, value in options.items() if value},
         }
-        return cls(read_documents(path, **options), name=path.name, origin=origin, strict=strict)
+        return cls(read_documents(path, **options), name=path.name, origin=origin, strict=strict, findings=findings)
 
     @property
     def many(self) -> bool:

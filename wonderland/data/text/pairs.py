@@ -13,9 +13,8 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import Dataset, Encoder, Finding, counted, stop_if_strict
-from wonderland.data.text.recognise import is_free_text, telling
+from wonderland.data.text.recognise import is_free_text
 from wonderland.data.text.sources import is_text_file, read_documents
-from wonderland.data.text.texts import left_out
 from wonderland.data.text.tokenizer import Tokenizer, checked_roles, repeatable
 
 NAMES = (("source", "target"), ("input", "output"), ("question", "answer"), ("prompt", "response"))
@@ -63,7 +62,7 @@ class Pairs(Dataset):
         read, write = pair_of(frame, column, target)
         findings = list(findings or [])
         text = f"Column {read!r} is read and column {write!r} is to be written."
-        findings += [Finding("pairs", name, len(frame), text), *left_out(frame, (read, write))]
+        findings.append(Finding("pairs", name, len(frame), text))
         cells = frame[[read, write]]
         whole = cells.notna().all(axis=1) & (cells.astype(str).apply(lambda one: one.str.strip()) != "").all(axis=1)
         lost = len(cells) - int(np.asarray(whole).sum())
@@ -108,7 +107,7 @@ class Pairs(Dataset):
 
 
 def pair_of(frame: pd.DataFrame, column: str | None, target: str | None) -> tuple[str, str]:
-    """Which column is read and which is written: as named, by well-known names, or the only two that hold text."""
+    """Which column is read and which is written: as named, by well-known names, or the first two of sentences or of text."""
     names = list(frame.columns)
     for option, name in (("column", column), ("target", target)):
         if name is not None and name not in names:
@@ -126,13 +125,6 @@ def pair_of(frame: pd.DataFrame, column: str | None, target: str | None) -> tupl
         raise WonderlandError("Pairs need two columns of text: name them with the options column and target.")
     read = column or next(name for name in texts if name != target)
     return read, target or next(name for name in texts if name != read)
-
-
-def looks_like_pairs(frame: pd.DataFrame) -> bool:
-    """Whether a table is two columns of sentences, and nothing else that says something about its rows."""
-    frame = _with_first_row(frame)
-    free = [name for name in frame.columns if is_free_text(pd.Series(frame[name]))]
-    return len(free) == 2 and (len(frame.columns) == 2 or len(telling(frame)) == 2)
 
 
 def _with_first_row(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pandas as pd
 
 from wonderland.core import WonderlandError, open_plain
 from wonderland.data.columns import read_column
+from wonderland.data.dataset import Finding
 from wonderland.data.decode import SUFFIXES as PICTURES
 from wonderland.data.read import DELIMITERS, _is_number
 from wonderland.data.text.sources import TEXTS, is_text_file
@@ -116,17 +119,54 @@ def is_free_text(cells: pd.Series) -> bool:
     )
 
 
-def telling(frame: pd.DataFrame) -> list[str]:
-    """The columns that say something about their rows: no identifiers, no counts of rows, nothing empty or always the same.
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are: free text, others that say something about their rows, and those that do not.
 
-    >>> telling(pd.DataFrame({"id": range(30), "text": ["so be it", "not at all", "who knows"] * 10}))
-    ['text']
+    Identifiers, counts of rows and what is always the same say nothing. Where there is no free text, or too much of it for
+    text to be all there is, `idle` is empty.
     """
-    return [name for name in frame.columns if _tells(str(name), pd.Series(frame[name]))]
+
+    free: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, drop: Collection[str] = (), keep: Collection[str | None] = ()) -> "Roles":
+        """The roles of all columns but those in `drop`; those in `keep` are taken to say something.
+
+        >>> Roles.of(pd.DataFrame({"id": range(30), "text": [f"so be it {i}" for i in range(30)]}))
+        Roles(free=('text',), others=(), idle=('id',))
+        """
+        names = [name for name in frame.columns if name not in drop]
+        free = tuple(name for name in names if is_free_text(pd.Series(frame[name])))
+        rest = [name for name in names if name not in free]
+        if not 1 <= len(free) <= 2:
+            return cls(free, tuple(rest))
+        others, idle = [], []
+        for name in rest:
+            # With two others it is a table whatever the rest is, so nothing more is read.
+            if name in keep or len(others) > 1 or _tells(name, pd.Series(frame[name])):
+                others.append(name)
+            else:
+                idle.append(name)
+        return cls(free, tuple(others), tuple(idle))
+
+    def left_out(self) -> list[Finding]:
+        """What is said of the columns that say nothing."""
+        if not self.idle:
+            return []
+        shown = ", ".join(map(repr, self.idle[:5])) + (
+            f" and {len(self.idle) - 5:,} more" if len(self.idle) > 5 else ""
+        )
+        one = len(self.idle) == 1
+        why = "an identifier or always the same" if one else "identifiers or always the same"
+        text = f"{'Column' if one else 'Columns'} {shown} {'is' if one else 'are'} {why}, and left out."
+        return [Finding("left out", self.idle[0], len(self.idle), text)]
 
 
 def _tells(name: str, cells: pd.Series) -> bool:
-    return is_free_text(cells) or read_column(name, cells).kind not in ("identifier", "constant")
+    return read_column(name, cells).kind not in ("identifier", "constant")
 
 
 def refuse_kind(path: Path, kind: str) -> WonderlandError:

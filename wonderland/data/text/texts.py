@@ -1,7 +1,6 @@
 """Texts with classes: one text a row, from a table with a text column, labelled lines, or folders of text files."""
 
 import hashlib
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.folders import natural
 from wonderland.data.table import unknown_column
 from wonderland.data.target import TARGET_NAMES, infer_task, read_target
-from wonderland.data.text.recognise import is_free_text, telling
+from wonderland.data.text.recognise import Roles
 from wonderland.data.text.sources import read_documents
 
 if TYPE_CHECKING:
@@ -103,7 +102,6 @@ class Texts(Dataset):
                 "the kind table reads it as a table."
             )
             findings.append(Finding("text", column, len(frame), text))
-            findings += left_out(frame, (column, target))
         y, found, classes, rows = read_target(read_column(target, pd.Series(frame[target])), task, findings)
         if found == "regression" or classes is None:
             raise WonderlandError(
@@ -206,60 +204,49 @@ def _checked(dataset: Texts, strict: bool) -> Texts:
     return dataset
 
 
-def left_out(frame: pd.DataFrame, used: Collection[str]) -> list[Finding]:
-    """What is said of the columns that texts do without."""
-    names = [str(name) for name in frame.columns if name not in used]
-    if not names:
-        return []
-    shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-    text = f"{'Column' if len(names) == 1 else 'Columns'} {shown} {'is' if len(names) == 1 else 'are'} left out."
-    return [Finding("left out", names[0], len(names), text)]
-
-
 def text_column(
-    frame: pd.DataFrame, target: str | None, taken: Collection[str | None], *, column: str | None, asked: bool
+    frame: pd.DataFrame, target: str | None, roles: Roles, *, task: str | None, column: str | None, asked: bool
 ) -> tuple[str, str] | None:
     """The text column and the target of a table whose only other column is free text; None where it is another table.
 
     Columns that say nothing about their rows, such as identifiers, do not count. With `asked`, the longest text column is
     taken whatever else there is.
     """
-    names = [name for name in frame.columns if name not in taken]
     for name in (column, target):
         if name is not None and name not in frame.columns:
             raise unknown_column("column" if name == column else "target", name, list(frame.columns))
-    free = [name for name in names if name != target and is_free_text(pd.Series(frame[name]))]
+    names = (*roles.free, *roles.others, *roles.idle)
+    free = [name for name in roles.free if name != target]
     if column is not None:
         free = [column]
-    elif asked and not free:
-        words = [
-            name
-            for name in names
-            if name != target and pd.Series(frame[name]).map(lambda v: isinstance(v, str)).mean() > 0.5
-        ]
-        if not words:
-            raise WonderlandError("No column holds text. Name it with the option column, or leave kind out.")
-        free = [max(words, key=lambda name: float(pd.Series(frame[name]).astype(str).str.len().mean()))]
-    elif asked and len(free) > 1:
-        free = [max(free, key=lambda name: float(pd.Series(frame[name]).astype(str).str.len().mean()))]
+    elif asked:
+        free = [_longest(frame, free or [name for name in names if name != target and _worded(frame[name])])]
     if len(free) != 1:
         return None
-    others = [name for name in names if name != free[0]]
-    if len(others) > 1 or target is None:
-        tell = telling(frame.loc[:, others])
-        others = [name for name in others if name == target or name in tell]
+    others = [name for name in (*roles.free, *roles.others) if name != free[0]]
     if target is None:
         folded = {name.strip().casefold(): name for name in reversed(others)}
         named = next((folded[name] for name in TARGET_NAMES if name in folded), None)
         target = others[0] if len(others) == 1 else named
     if target is None or target == free[0]:
         return None
-    if not (asked or column) and ([name for name in others if name != target] or _counts(frame[target])):
-        return None
-    return free[0], target
+    alone = not [name for name in others if name != target]
+    if asked or column or (alone and (task is not None or not _a_number(frame[target]))):
+        return free[0], target
+    return None
 
 
-def _counts(cells: Any) -> bool:
+def _worded(cells: Any) -> bool:
+    return pd.Series(cells).map(lambda cell: isinstance(cell, str)).mean() > 0.5
+
+
+def _longest(frame: pd.DataFrame, names: list[str]) -> str:
+    if not names:
+        raise WonderlandError("No column holds text. Name it with the option column, or leave kind out.")
+    return max(names, key=lambda name: float(pd.Series(frame[name]).astype(str).str.len().mean()))
+
+
+def _a_number(cells: Any) -> bool:
     """Whether a target is a number to be predicted, not a class."""
     column = read_column("target", pd.Series(cells))
     present = len(column) - column.missing
