@@ -81,3 +81,8 @@ def test_rows_behind_the_first_are_looked_at(row, rows):
     found = batch_independence(Leaks(row), torch.randn(rows, 5, 3))
     assert found.outcome == "broken"
     assert f"(row {row})" in found.witness
+
+
+def test_a_vector_is_one_row():
+    verdict = batch_independence(nn.Linear(8, 8), torch.randn(8))
+    assert (verdict.outcome, verdict.witness) == ("not applicable", "an input of one axis is one row, and has no mates")

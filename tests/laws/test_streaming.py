@@ -23,6 +23,7 @@ def test_a_running_sum_streams(length):
     ("fault", "words"),
     [
         ("forgets at the second piece", "of piece 1"),
+        ("forgets without gradients", ", without gradients; the first that differs is output"),
         ("cuts the gradient", "differs from that of the whole, cut as"),
         ("writes into the state", "tensor 0 of the state it was given was written to"),
         ("moves on at padding", "from its real tokens alone, in pieces with"),

@@ -39,6 +39,8 @@ class Running(nn.Module):
         h = x.new_zeros(x.shape[0], self.dim) if state is None else state[0]
         if state is not None and self.fault == "forgets at the second piece":
             h = torch.zeros_like(h)
+        if state is not None and self.fault == "forgets without gradients" and not torch.is_grad_enabled():
+            h = torch.zeros_like(h)
         if state is not None and self.fault == "cuts the gradient":
             h = h.detach()
         inward, outputs = x @ self.weight, []

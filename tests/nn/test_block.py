@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from jaxtyping import TypeCheckError
 from torch import nn
 
 from wonderland.core import Spec, WonderlandError
@@ -16,6 +17,7 @@ from wonderland.nn.pooling import Pooling
 from wonderland.nn.positions import Rotary
 from wonderland.nn.rwkv import RWKV, RWKVChannel
 from wonderland.nn.shift import Shift
+from wonderland.nn.stack import Stack
 from wonderland.optim.groups import groups
 
 ATTENTION = Attention.spec(heads=2)
@@ -296,3 +298,44 @@ def test_a_broken_token_in_a_long_batch_is_kept_from_those_before_it():
     assert torch.allclose(y[1, :11], clean[1, :11], atol=1e-6)
     assert torch.allclose(y[[0, 2, 3]], clean[[0, 2, 3]], atol=1e-6)
     assert y[1, 11].isnan().all()
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"mixer": Block.spec(mixer=Attention.spec(heads=2), channel=MLP.spec())},
+        {"mixer": Stack.spec(depth=2, block=Block.spec(mixer=Attention.spec(heads=2)))},
+        {"mixer": Attention.spec(heads=2), "channel": Block.spec(mixer=MLP.spec())},
+    ],
+)
+def test_blocks_within_blocks_stream(inner):
+    block, x = Block(8, **inner).double().eval(), torch.randn(2, 5, 8, dtype=torch.float64)
+    expected, pieces, state = block(x), [], None
+    with torch.no_grad():
+        for token in x.split(1, 1):
+            y, state = block.stream(token, state)
+            pieces.append(y)
+    assert torch.allclose(torch.cat(pieces, 1), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("first", ["mixer", "channel"])
+def test_a_token_that_breaks_within_a_block_is_kept_from_those_before_it(first):
+    block, x = Block(64, mixer=Attention.spec(heads=4), channel=MLP.spec(), first=first), torch.randn(4, 33, 64)
+    x[:, 23] = 1e37
+    assert block(x).isfinite().all(-1).tolist() == [[True] * 23 + [False] * 10] * 4
+
+
+@pytest.mark.parametrize(
+    "misfit",
+    [
+        lambda block: setattr(block.mixer, "project", torch.nn.Linear(64, 100)),
+        lambda block: setattr(block.mixer, "out", torch.nn.Linear(32, 64)),
+        lambda block: setattr(block.norms[0], "weight", torch.nn.Parameter(torch.ones(8))),
+        lambda block: setattr(block.mixer, "heads", 8),
+    ],
+)
+def test_weights_of_other_sizes_are_no_business_of_kernels(misfit):
+    block = Block(64, mixer=Attention.spec(heads=4), channel=MLP.spec())
+    misfit(block)
+    with pytest.raises((RuntimeError, WonderlandError, TypeCheckError)):  # under test annotations speak first
+        block(torch.randn(4, 33, 64))

@@ -3,8 +3,11 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from wonderland.core import WonderlandError
+from wonderland.nn.attention import Attention
+from wonderland.nn.block import Block
 from wonderland.nn.mlp import MLP
 
 
@@ -52,3 +55,56 @@ def test_what_cannot_be_built_is_told(options, words):
     with pytest.raises(WonderlandError) as error:
         MLP(4, **options)
     assert str(error.value) == words
+
+
+def test_functions_of_ones_own_are_taken_whatever_they_are_called():
+    def relu(x):
+        return x.clamp(0, 0.1)
+
+    mlp, x = MLP(64, activation=relu), torch.randn(4, 33, 64)
+    expected = mlp.outward(relu(mlp.inward(x)))
+    assert torch.equal(mlp(x), expected)
+    block = Block(64, mixer=Attention.spec(heads=4), channel=MLP.spec()).eval()
+    block.channel.activation = relu
+    with torch.no_grad():
+        whole = block(x)
+        pieces, state = [], None
+        for token in x.split(1, 1):
+            y, state = block.stream(token, state)
+            pieces.append(y)
+    h = x + block.mixer(block.norms[0](x))
+    expected = h + block.channel.outward(relu(block.channel.inward(block.norms[1](h))))
+    assert torch.allclose(whole, expected, atol=1e-5)
+    assert torch.allclose(torch.cat(pieces, 1), expected, atol=1e-5)
+
+
+def test_what_a_subclass_changes_is_changed_in_blocks_too():
+    class Twice(MLP):
+        def apply_to(self, x):
+            return 2 * super().apply_to(x)
+
+    block, x = Block(16, mixer=Attention.spec(), channel=MLP.spec()).eval(), torch.randn(8, 16, 16)
+    block.channel.__class__ = Twice
+    h = x + block.mixer(block.norms[0](x))
+    expected = h + block.channel(block.norms[1](h))
+    assert torch.allclose(block(x), expected, atol=1e-5)
+    with torch.no_grad():
+        first, state = block.stream(x[:, :1])
+        second, _ = block.stream(x[:, 1:2], state)
+    assert torch.allclose(torch.cat([first, second], 1), expected[:, :2], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "misfit",
+    [
+        lambda mlp: setattr(mlp, "outward", nn.Linear(100, 64)),
+        lambda mlp: setattr(mlp, "inward", nn.Linear(60, 256)),
+        lambda mlp: setattr(mlp.inward, "bias", nn.Parameter(torch.zeros(3))),
+    ],
+)
+def test_weights_of_other_sizes_are_no_business_of_kernels(misfit):
+    block = Block(64, mixer=Attention.spec(heads=4), channel=MLP.spec())
+    misfit(block.channel)
+    for module in (block, block.channel):
+        with pytest.raises(RuntimeError):
+            module(torch.randn(4, 33, 64))

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from wonderland.core import Spec, WonderlandError
+from wonderland.nn import chained
 from wonderland.nn.attention import Attention
 from wonderland.nn.block import Block
 from wonderland.nn.convolution import ResidualConvolution
@@ -12,6 +13,7 @@ from wonderland.nn.mlp import MLP
 from wonderland.nn.monet import MONet
 from wonderland.nn.norm import LayerNorm, RMSNorm
 from wonderland.nn.pooling import Pooling
+from wonderland.nn.positions import Rotary
 from wonderland.nn.stack import Stack
 
 BLOCK = Block.spec(mixer=Pooling.spec(), channel=MLP.spec())
@@ -143,15 +145,45 @@ def test_blocks_that_are_kernels_are_one_node(rows, threads, monkeypatch):
         torch.set_num_threads(before)
 
 
-def test_a_block_between_others_stays_what_it_is():
-    """Kernels take the blocks around one that drops, mixes otherwise or is listened to, and that one goes alone."""
+def test_a_block_between_others_stays_what_it_is(monkeypatch):
+    """Kernels take the blocks around one that mixes otherwise or is listened to, and that one goes alone."""
     stack = Stack(8, 5, [GPT, GPT, BLOCK, GPT, GPT], norm=False)
-    x, seen = torch.randn(4, 33, 8), []
+    x, seen, runs, real = torch.randn(4, 33, 8), [], [], chained.chained
     expected = one_by_one(stack, x)
+
+    def counting(x, *blocks):
+        runs.extend([len(blocks)] if blocks else [])
+        return real(x, *blocks)
+
+    monkeypatch.setattr("wonderland.nn.stack.chained", counting)
     assert torch.allclose(stack(x), expected, atol=1e-5)
+    assert runs == [2, 2]
     stack.blocks[3].register_forward_hook(lambda module, given, result: seen.append(result))
     assert torch.allclose(stack(x), expected, atol=1e-5)
+    assert runs == [2, 2, 2, 1]
     assert len(seen) == 1
+
+
+def test_a_chain_of_turning_heads_that_share_keys():
+    mixer = Attention.spec(heads=4, kv_heads=2, position=Rotary.spec())
+    stack = Stack(16, 3, Block.spec(mixer=mixer, channel=MLP.spec(bias=True), norm=RMSNorm.spec()), norm=False).double()
+    x = torch.randn(4, 33, 16, dtype=torch.float64, requires_grad=True)
+    y = stack(x)
+    assert type(y.grad_fn).__name__ == "_ChainBackward"
+    expected = one_by_one(stack, x)
+    assert torch.allclose(y, expected, atol=1e-12)
+    for one, two in zip(slopes(y, stack, x), slopes(expected, stack, x), strict=True):
+        assert torch.allclose(one, two, atol=1e-12)
+
+
+def test_many_slopes_at_once():
+    stack = Stack(8, 2, GPT).double()
+    x = torch.randn(4, 33, 8, dtype=torch.float64, requires_grad=True)
+    y = stack(x)
+    many = torch.randn(3, *y.shape, dtype=torch.float64)
+    (found,) = torch.autograd.grad(y, x, many, is_grads_batched=True, retain_graph=True)
+    for one, slope in zip(found, many, strict=True):
+        assert torch.allclose(one, torch.autograd.grad(y, x, slope, retain_graph=True)[0], atol=1e-12)
 
 
 def test_what_breaks_on_the_way_is_kept_from_those_before_it():
@@ -162,6 +194,8 @@ def test_what_breaks_on_the_way_is_kept_from_those_before_it():
     x = torch.randn(2, 33, 8)
     x[:, :18] = 1.0  # normed to 0: nothing grows
     y = stack(x)
+    (slope,) = torch.autograd.grad(y[:, :18].sum(), stack.blocks[2].mixer.project.weight, retain_graph=True)
+    assert slope.isfinite().all()
     assert not y[:, -1].isfinite().all()
     assert y[:, :18].isfinite().all()
     assert torch.equal(y.isfinite(), one_by_one(stack, x).isfinite())

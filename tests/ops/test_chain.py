@@ -1,10 +1,11 @@
-"""Chains: several operators as one node give what they give one by one."""
+"""Chains: branches as one node give what they give one by one."""
 
 import pytest
 import torch
 
 from tests.ops.compare import agree
 from wonderland.ops import attending, hidden, native
+from wonderland.ops.branches import room
 from wonderland.ops.chain import chain
 
 
@@ -91,3 +92,29 @@ def test_slopes_that_do_not_lie_side_by_side():
         [x, *weights],
         1e-12,
     )
+
+
+def test_threads_that_sum_for_themselves_take_room(monkeypatch):
+    chained, _ = links()
+    size = sum(weight.nbytes for weight in chained[0].weights if weight is not None)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    assert room(chained[0].weights) == 3 * size
+
+
+def test_saved_tensors_may_come_back_with_other_strides():
+    chained, weights = links()
+    x = torch.randn(8, 8, 6, dtype=torch.float64, requires_grad=True)
+    expected = torch.autograd.grad(chain(x, chained).sin().sum(), [x, *weights])
+
+    def turned(tensor):
+        return tensor.mT.contiguous().mT if tensor.dim() > 1 else tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(turned, lambda tensor: tensor):
+        y = chain(x, chained)
+    for one, two in zip(torch.autograd.grad(y.sin().sum(), [x, *weights]), expected, strict=True):
+        assert torch.allclose(one, two, atol=1e-12)
+
+
+def test_a_hidden_layer_without_a_norm_is_no_link():
+    with pytest.raises(AssertionError):
+        hidden.link((None, None, torch.ones(3, 2), None, torch.ones(2, 3), None), eps=0.0)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from tests.ops.compare import PRECISION, agree
 from wonderland import laws, nn
 from wonderland.ops import native
-from wonderland.ops.hidden import FEWEST, KINDS, hidden, reference, usable
+from wonderland.ops.hidden import ACTIVATIONS, FEWEST, hidden, reference, usable
 
 
 def weights(d: int, width: int, bias: bool, dtype: torch.dtype) -> list[torch.Tensor | None]:
@@ -16,7 +16,7 @@ def weights(d: int, width: int, bias: bool, dtype: torch.dtype) -> list[torch.Te
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("activation", KINDS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize(
     ("rows", "d", "width", "bias", "centred"), [((3, 90), 20, 33, True, True), ((64,), 7, 5, False, False)]
 )
@@ -80,7 +80,7 @@ def test_extreme_inputs_stay_as_finite_as_the_equation():
     x = torch.randn(64, 4)
     x[0], x[1], x[2, 1] = 1e30, 0.0, float("nan")
     given = [torch.ones(4), None, torch.eye(4), None, torch.eye(4), None]
-    for activation in KINDS:
+    for activation in ACTIVATIONS:
         how = {"eps": 1e-5, "centred": True, "activation": activation}
         found, expected = hidden(x, *given, **how), reference(x, *given, **how)
         assert torch.equal(found.isfinite()[1:], expected.isfinite()[1:])

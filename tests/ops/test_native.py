@@ -6,6 +6,7 @@ import stat
 import pytest
 import torch
 
+from wonderland import nn
 from wonderland.nn.mamba import Mamba
 from wonderland.ops import native
 
@@ -60,3 +61,14 @@ def test_a_folder_that_others_can_write_to_is_not_used(afresh):
     folder.mkdir(parents=True)
     folder.chmod(0o777)
     assert not str(native._folder()).startswith(str(afresh))
+
+
+@pytest.mark.parametrize("kind", ["Attention", "MLP", "LayerNorm", "GRU", "Mamba", "RWKV"])
+def test_many_slopes_at_once_go_through_equations(kind):
+    module = getattr(nn, kind)(8).double()
+    x = torch.randn(4, 33, 8, dtype=torch.float64, requires_grad=True)
+    y = module(x)
+    many = torch.randn(3, *y.shape, dtype=torch.float64)
+    (found,) = torch.autograd.grad(y, x, many, is_grads_batched=True, retain_graph=True)
+    for one, slope in zip(found, many, strict=True):
+        assert torch.allclose(one, torch.autograd.grad(y, x, slope, retain_graph=True)[0], atol=1e-12)

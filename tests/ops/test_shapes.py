@@ -9,7 +9,11 @@ import torch
 from wonderland import ops
 from wonderland.core import WonderlandError
 from wonderland.ops import scan, shapes
+from wonderland.ops.gelu import gelu
+from wonderland.ops.hidden import hidden
+from wonderland.ops.layer_norm import layer_norm
 from wonderland.ops.rms_norm import rms_norm
+from wonderland.ops.squared_relu import squared_relu
 
 r = torch.randn
 X, D, N = r(2, 5, 4), r(4), r(2, 5, 3)
@@ -117,6 +121,27 @@ SCAN, WKV, MAMBA, SHORT, FFT, LINEAR, SOFT, MASKED, LAYER, RMS = (
             lambda: LAYER("rnn_tanh", X, r(8, 4), r(4, 4), None, (r(2, 4),)),
             "rnn_tanh takes weight_input of shape (4, d) = (4, 4), not (8, 4).",
         ),
+        (
+            lambda: inspect.unwrap(layer_norm)(X, r(3), None, 1e-5),
+            "layer_norm takes rows (..., d) and a gain (d,), not (2, 5, 4) and (3,).",
+        ),
+        (
+            lambda: inspect.unwrap(layer_norm)(X, D, [1.0], 1e-5),
+            "layer_norm takes rows (..., d) and a shift (d,), not (2, 5, 4) and a list.",
+        ),
+        (
+            lambda: inspect.unwrap(hidden)(X, D, None, r(3, 4), None, r(4, 2), None, eps=1e-5),
+            "hidden takes outward of shape (d, h) = (4, 3), not (4, 2).",
+        ),
+        (
+            lambda: inspect.unwrap(hidden)(X, D, None, r(3, 4), None, r(4, 3), None, eps=1e-5, activation="gelo"),
+            "hidden has no activation 'gelo'. Did you mean 'gelu'? "
+            "Known are identity, relu, squared_relu, sigmoid, silu, tanh, gelu, gelu_tanh.",
+        ),
+        (
+            lambda: inspect.unwrap(hidden)(torch.tensor(1.0), D, None, D, None, D, None, eps=0.0),
+            "hidden takes a tensor (..., d) for x, not a number.",
+        ),
         (lambda: RMS(X, r(3), 1e-6), "rms_norm takes rows (..., d) and a gain (d,), not (2, 5, 4) and (3,)."),
     ],
 )
@@ -152,11 +177,22 @@ def test_lengths_may_lie_anywhere_in_memory_and_be_narrow():
         (FFT, (X, r(3, 4)), "x kernel"),
         (LINEAR, (HEADS, HEADS, HEADS), "q k v"),
         (SOFT, (HEADS, HEADS, HEADS), "q k v"),
+        (inspect.unwrap(gelu), (X,), "x"),
+        (inspect.unwrap(squared_relu), (X,), "x"),
+        (inspect.unwrap(layer_norm), (X, D, D, 1e-5), "x"),
+        (RMS, (X, D, 1e-5), "x gain"),
+        (
+            partial(inspect.unwrap(hidden), eps=1e-5),
+            (X, D, D, r(3, 4), r(3), r(4, 3), D),
+            "x . . inward . outward .",
+        ),
         (partial(LAYER, "rnn_tanh"), (X, r(4, 4), r(4, 4), D, (r(2, 4),)), "x weight_input weight_state"),
     ],
 )
 def test_what_is_missing_is_told(op, given, required):
     for index, name in enumerate(required.split()):
+        if name == ".":
+            continue
         with pytest.raises(WonderlandError, match=rf"^\w+ takes a tensor for {name}, not a NoneType\.$"):
             op(*given[:index], None, *given[index + 1 :])
 

@@ -20,6 +20,8 @@ def batch_independence(subject: Subject) -> Verdict:
     out = subject.example.axis("batch", "output")
     if subject.example.axis("batch") is None or out is None or subject.base.dim() <= out:
         raise Unfit("the input or the output has no batch")
+    if subject.x.dim() == 1 and subject.x.is_floating_point():
+        raise Unfit("an input of one axis is one row, and has no mates")
     example, full = subject.example, subject.base
     with torch.no_grad():
         if full.shape[out] == 1:

@@ -82,6 +82,9 @@ def _cut(subject: Subject, x: Tensor, mask: Tensor | None, ways: list[list[int]]
         kind += "" if mask is None else ", with a mask"
         found = _joined(subject, x, mask, sizes, kind)
         worst = max(worst, _compared(subject, found, whole, sizes, kind))
+        with torch.no_grad():  # blocks may go another way where no slopes are asked for
+            alone = _joined(subject, x, mask, sizes, kind)
+        worst = max(worst, _compared(subject, alone, whole.detach(), sizes, f"{kind}, without gradients"))
         far, index = apart(slopes(found, weights, leaves), expected)
         if not far <= SLOPES * subject.coarse:
             words = f"the gradient by {names[index]} differs from that of the whole, {kind}"

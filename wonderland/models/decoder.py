@@ -191,10 +191,10 @@ class Decoder(Checked, nn.Module):
         program.add(steps.EMBED, (table.shape[0], length, first), (table, learned))
         program.count("")
         if embed_norm is not None:
-            if not embed_norm.branch(program):
+            if not embed_norm.branched(program):
                 return False
             program.add(steps.BACK)
-        if not program.rests(self, "dropout") or not program.reads(table) or not stack.plan(program):
+        if not program.rests(self, "dropout") or not program.reads(table) or not stack.planned(program):
             return False
         weight, bias = table, None
         if head is not None:

@@ -119,6 +119,16 @@ ACTIVATIONS: dict[str, Activation] = {
 }  # fmt: skip
 
 
+def name_of(function: Any) -> str:
+    """The name of one of these functions; "" for any other, whatever it is called.
+
+    >>> name_of(gelu), name_of(F.gelu)
+    ('gelu', '')
+    """
+    name = getattr(function, "__name__", "")
+    return name if ACTIVATIONS.get(name) is function else ""
+
+
 def activation(choice: Any) -> Activation:
     """The function behind a name; a function is returned as it is.
 

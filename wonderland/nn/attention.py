@@ -18,6 +18,7 @@ from wonderland.nn.positions import Alibi, Position, Rotary
 from wonderland.nn.quarantine import quarantine, release, spoil
 from wonderland.nn.state import Layout, State
 from wonderland.ops import attending, native, steps
+from wonderland.ops.branches import fits
 from wonderland.ops.chain import Link
 from wonderland.ops.fused_attention import fused_attention
 from wonderland.ops.short_attention import longest, short_attention
@@ -206,8 +207,11 @@ class Attention(Mixer):
             frequencies: Any = self._modules["position"]._buffers["frequencies"]  # pyright: ignore
         gain, shift, eps, centred = form
         weights = (gain, shift, project.weight, project.bias, out.weight, out.bias)
-        fits = attending.usable(x, *weights, frequencies, causal=self.causal)
-        if not fits or not untouched(self, norm, project, out):
+        each, width = self.key_dim, project.weight.shape[0]
+        if not fits(x.shape[-1], self.heads * each, weights) or width != (self.heads + 2 * self.kv_heads) * each:
+            return None
+        usable = attending.usable(x, *weights, frequencies, causal=self.causal)
+        if not usable or not untouched(self, norm, project, out):
             return None
         heads = {"heads": self.heads, "kv_heads": self.kv_heads, "scale": self.scale, "causal": self.causal}
         return attending.link(weights, frequencies, x.shape[1], **heads, half=self._half, eps=eps, centred=centred)

@@ -1,8 +1,6 @@
 """The block: a token mixer and a channel mixer on one residual stream, whatever the two are."""
 
-import math
 from collections.abc import Callable
-from functools import reduce
 from itertools import takewhile
 from typing import Any
 
@@ -12,15 +10,14 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, nearest, part
 from wonderland.nn.arguments import described
+from wonderland.nn.chained import chained
 from wonderland.nn.cross_mixer import CrossMixer, check_same_rows
-from wonderland.nn.hooks import heard, untouched
+from wonderland.nn.hooks import heard
 from wonderland.nn.mixer import Mixer, Pointwise, hide
 from wonderland.nn.mlp import chance
 from wonderland.nn.norm import LayerNorm
-from wonderland.nn.quarantine import quarantine, release
 from wonderland.nn.state import Layout, State
 from wonderland.ops import steps
-from wonderland.ops.chain import Link, chain
 
 PLACEMENTS = ("pre", "post", "parallel")
 Step = Callable[[Any, int, Tensor], Tensor]
@@ -113,9 +110,11 @@ class Block(Mixer):
     def state_layout(self) -> Layout:
         return tuple(one.state_layout() for one in self.parts())
 
+    adds = True
+
     def script(self, program: steps.Program) -> bool:
         # What keeps its input and adds to it has the stream for a result.
-        found = self.plan(program)
+        found = self.planned(program)
         program.add(steps.FINISH, (0,))
         return found
 
@@ -154,11 +153,13 @@ class Block(Mixer):
             self.read(None, None)
         return super().stream(x, state, mask)
 
-    def whole(self, x: Tensor, mask: Tensor | None, context: State | None = None) -> Tensor:
+    def whole(
+        self, x: Tensor, mask: Tensor | None, context: State | None = None, links: list[Any] | None = None
+    ) -> Tensor:
         def step(one: Any, index: int, h: Tensor) -> Tensor:
             return one.whole(h, mask) if self.slots[index] != "cross" else one.proceed(h, context, mask)
 
-        return self.walk(x, mask, step, at_once=mask is None)
+        return self.walk(x, mask, step, links if links is not None or mask is not None else self.links(x))
 
     def plan(self, program: steps.Program) -> bool:
         children, calm = self._modules, program.rests(self, "dropout", "drop_path")
@@ -168,7 +169,8 @@ class Block(Mixer):
             return False
         norms = program.look(children, "norms")._modules
         for index, slot in enumerate(self.slots):
-            if not program.look(norms, str(index)).branch(program) or not program.look(children, slot).plan(program):
+            norm, part = program.look(norms, str(index)), program.look(children, slot)
+            if part.adds or not norm.branched(program) or not part.planned(program):
                 return False
         return True
 
@@ -188,10 +190,10 @@ class Block(Mixer):
 
         return self.walk(x, mask, step), tuple(after)
 
-    def walk(self, x: Tensor, mask: Tensor | None, step: Step, *, at_once: bool = False) -> Tensor:
+    def walk(self, x: Tensor, mask: Tensor | None, step: Step, links: list[Any] | None = None) -> Tensor:
         """The residual stream through the slots; `step` calls a mixer, whole or from its state.
 
-        With `at_once`, slots that know how take their norm and their sum with the stream into one kernel.
+        Slots that are `links` take their norm and their sum with the stream into one kernel.
         """
         parts = self.parts()
 
@@ -210,7 +212,7 @@ class Block(Mixer):
                 x = x + self.branch(stepped(index, h), index)
         elif self.placement == "pre":
             index = 0
-            links: list[Any] = self.links(x) if at_once else [None] * len(parts)
+            links = [None] * len(parts) if links is None else links
             while index < len(parts):
                 together = list(takewhile(lambda link: link is not None, links[index:]))
                 if together:
@@ -224,19 +226,14 @@ class Block(Mixer):
             x = hide(x, mask)
         return x
 
-    def joined(self, x: Tensor) -> list[Link] | None:
-        """The whole block as links of a chain; None where it is more than they are, or somebody waits to be called."""
-        if self.placement != "pre" or not untouched(self):
-            return None
-        links = self.links(x)
-        return None if None in links else links
-
     def links(self, x: Tensor) -> list[Any]:
         """The slots as links of a chain, None for those that are not."""
-        calm = self.scales is None and not (self.training and (self.dropout or self.drop_path))
+        calm = (
+            self.placement == "pre" and self.scales is None and not (self.training and (self.dropout or self.drop_path))
+        )
         return [
             one.link(x, norm) if calm and slot != "cross" else None
-            for one, norm, slot in zip(self.parts(), self.norms, self.slots, strict=True)
+            for one, norm, slot in zip(self.parts(), self.norms, self.slots, strict=self.placement != "parallel")
         ]
 
     def branch(self, y: Tensor, index: int) -> Tensor:
@@ -249,19 +246,6 @@ class Block(Mixer):
             kept = torch.rand(y.shape[0], 1, 1, device=y.device) >= self.drop_path
             y = y * (kept.to(y.dtype) / (1 - self.drop_path))
         return y
-
-
-def chained(x: Tensor, *blocks: list[Link]) -> Tensor:
-    """The stream after the links of some blocks; a broken token is kept from those that do not see it."""
-    links = [link for block in blocks for link in block]
-    y = chain(x, links)
-    # The last position sees all of its row, so a broken token anywhere shows there.
-    if not any(link.mixes for link in links) or math.isfinite(y.detach()[:, -1].sum().item()):
-        return y
-    if len(blocks) > 1:  # it may have broken on the way
-        return reduce(chained, blocks, x)
-    whole, broken = quarantine(x)
-    return y if broken is None else release(chain(whole, links), broken)
 
 
 class Scales(nn.ParameterList):

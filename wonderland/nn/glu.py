@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.activations import Activation, activation
+from wonderland.nn.activations import Activation, activation, name_of
 from wonderland.nn.mixer import Pointwise
 from wonderland.nn.mlp import chance, width_of
 from wonderland.ops import steps
@@ -56,7 +56,7 @@ class GLU(Pointwise):
         return hidden if self.outward is None else self.outward(hidden)
 
     def plan(self, program: steps.Program) -> bool:
-        weights, name = program.matrices(self, ("inward", "outward")), program.look(self, "gate").__name__
+        weights, name = program.matrices(self, ("inward", "outward")), name_of(program.look(self, "gate"))
         if weights is None or name not in steps.ACTIVATIONS or not program.rests(self, "dropout"):
             return False
         (inward, outward), biases = weights, program.biases(self, ("inward", "outward"))

@@ -1,5 +1,6 @@
 """The contract of sequence mixers: the whole sequence at once, or piece after piece from a state, with one result."""
 
+import functools
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
@@ -119,12 +120,19 @@ class Mixer(Checked, nn.Module):
         """x plus what `whole` makes of its normed form, as one kernel of a chain; None where there is none for it."""
         return None
 
+    # Blocks and stacks add to the stream of a program; other mixers answer, and whoever plans them adds.
+    adds = False
+
     def script(self, program: steps.Program) -> bool:
         """Write down a program of this mixer alone; False if it has no such form."""
         program.alone()
-        found = self.plan(program)
+        found = self.planned(program)
         program.add(steps.FINISH, (0,))
         return found
+
+    def planned(self, program: steps.Program) -> bool:
+        """`plan`, where it speaks of this mixer: False where a subclass changed the equation and not the plan."""
+        return speaks(type(self), "plan_own" if type(self).plan is Mixer.plan else "plan") and self.plan(program)
 
     def plan(self, program: steps.Program) -> bool:
         """Add this mixer's step to a program; False if it has no such form."""
@@ -203,6 +211,9 @@ class Mixer(Checked, nn.Module):
             )
 
 
+EQUATION = ("mix", "apply_to", "among", "whole", "proceed", "forward", "stream")
+
+
 class Pointwise(Mixer):
     """A mixer that looks at each position alone: it mixes channels, and its state is ()."""
 
@@ -228,8 +239,26 @@ class Pointwise(Mixer):
     def plan(self, program: steps.Program) -> bool:
         return False
 
+    def branched(self, program: steps.Program) -> bool:
+        """`branch`, where it speaks of this mixer."""
+        return speaks(type(self), "branch") and self.branch(program)
+
+    def branch(self, program: steps.Program) -> bool:
+        """Add to a program that its branch is what this makes of the stream; False if there is no such instruction."""
+        return False
+
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         return hide(self.apply_to(hide(x, mask)), mask), ()
+
+
+@functools.cache
+def speaks(kind: type, form: str) -> bool:
+    """Whether a method that describes a class's equation belongs to it: nothing below it in the family changed the equation."""
+    family = kind.__mro__
+    depth = {
+        name: next((i for i, one in enumerate(family) if name in vars(one)), len(family)) for name in (form, *EQUATION)
+    }
+    return all(depth[form] <= depth[name] for name in EQUATION)
 
 
 def hide(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -24,10 +24,6 @@ class Norm(Pointwise):
         self.dim, self.eps = dim, float(eps)
         self.weight = nn.Parameter(torch.ones(dim))
 
-    def branch(self, program: steps.Program) -> bool:
-        """Add to a program that its branch is the normed stream; False if there is no such instruction."""
-        return False
-
     def form(self) -> tuple[Tensor, Tensor | None, float, bool] | None:
         """Gain, shift, eps, and whether the mean is taken away, for kernels that have the norm in them."""
         return None

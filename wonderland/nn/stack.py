@@ -8,9 +8,10 @@ from torch import Tensor, nn
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.arguments import check_specs, described
 from wonderland.nn.attention import Attention
-from wonderland.nn.block import Block, Field, build_norm, chained, joint_field, shared_laws
+from wonderland.nn.block import Block, Field, build_norm, joint_field, shared_laws
+from wonderland.nn.chained import chained
 from wonderland.nn.cross_mixer import check_same_rows
-from wonderland.nn.hooks import heard
+from wonderland.nn.hooks import heard, untouched
 from wonderland.nn.mixer import Mixer, hide
 from wonderland.nn.norm import LayerNorm
 from wonderland.nn.positions import Position
@@ -112,25 +113,20 @@ class Stack(Mixer):
         return super().stream(x, state, mask)
 
     def whole(self, x: Tensor, mask: Tensor | None, context: State | None = None) -> Tensor:
-        index = 0
-        while index < len(self.blocks):
-            links = self._links(x, index) if mask is None and context is None else []
-            if links:
-                x, index = chained(x, *links), index + len(links)
+        waiting: list[list[Link]] = []  # blocks that are nothing but links go together
+        for index, one in enumerate(self.blocks):
+            read = None if context is None else context[index]
+            links = one.links(x) if mask is None and read is None and type(one) is Block and untouched(one) else None
+            if links is not None and None not in links:
+                waiting.append(links)
                 continue
-            one, read = self.blocks[index], () if context is None or context[index] is None else (context[index],)
-            x, index = heard(one, x, lambda h, one=one, read=read: one.whole(h, mask, *read)), index + 1
-        return self._end(x, mask)
-
-    def _links(self, x: Tensor, first: int) -> list[list[Link]]:
-        """As many blocks from one on as are links of a chain."""
-        found = []
-        for one in self.blocks[first:]:
-            links = one.joined(x) if type(one) is Block else None
-            if links is None:
-                break
-            found.append(links)
-        return found
+            x, waiting = chained(x, *waiting), []
+            if links is not None:
+                x = one.whole(x, mask, None, links)
+            else:
+                known = () if read is None else (read,)
+                x = heard(one, x, lambda h, one=one, known=known: one.whole(h, mask, *known))
+        return self._end(chained(x, *waiting), mask)
 
     def _end(self, x: Tensor, mask: Tensor | None) -> Tensor:
         norm = self.norm
@@ -141,8 +137,10 @@ class Stack(Mixer):
         """Whether a norm ends the stack."""
         return self._modules.get("norm") is not None
 
+    adds = True
+
     def script(self, program: steps.Program) -> bool:
-        found = self.plan(program)
+        found = self.planned(program)
         program.add(steps.FINISH, (int(self.normed),))
         return found
 
@@ -151,10 +149,10 @@ class Stack(Mixer):
         for name in blocks:
             # Other mixers answer instead of adding to the stream.
             block = program.look(blocks, name)
-            if not isinstance(block, Block) or not block.plan(program):
+            if not isinstance(block, Block) or not block.planned(program):
                 return False
         program.look(blocks, str(len(blocks)))
-        return norm is None or norm.branch(program)
+        return norm is None or norm.branched(program)
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         if (found := self.step(x, state, mask)) is not None:

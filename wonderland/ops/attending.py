@@ -151,14 +151,8 @@ def _forward(
     centred: bool,
     keeps: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    y = torch.empty(x.shape, dtype=x.dtype)
-    weights, how = (
-        (gain, shift, project, project_bias, out, out_bias, table),
-        (heads, kv_heads, scale, causal, half, eps, centred),
-    )
-    branch, kept = _there(y, x.contiguous(), *weights, *how, keeps)
-    branches.forward([branch], x)
-    return y, *kept  # pyright: ignore[reportReturnType]
+    weights = (gain, shift, project, project_bias, out, out_bias, table)
+    return branches.alone(_there, x, *weights, heads, kv_heads, scale, causal, half, eps, centred, keeps)
 
 
 @_forward.register_fake
@@ -208,7 +202,8 @@ def _backward(
     eps: float,
     centred: bool,
 ) -> tuple[Tensor, Tensor]:
-    weights, how = (gain, shift, project, None, out, None, table), (heads, kv_heads, scale, causal, half, eps, centred)
+    weights = (gain, shift, project, None, out, None, table)
+    how = (heads, kv_heads, scale, causal, half, eps, centred)
     branch, slopes = _back(x.contiguous(), weights, (fused, said, sums, facts), how)
     return branches.backward([branch], dy), slopes
 
@@ -229,16 +224,18 @@ def _there(y: Tensor, x: Tensor, *given: Any) -> tuple[Branch, tuple[Tensor, ...
 
 def _back(x: Tensor, weights: Sequence[Any], kept: Any, how: Any) -> tuple[Branch, Tensor]:
     slopes = branches.slopes_for(weights[2], weights[4])
-    return _describe(x, weights, (None, *kept, slopes), *how), slopes
+    return _describe(x, weights, (None, *native.solid(*kept), slopes), *how), slopes
 
 
 def _describe(
-    x: Tensor, weights: Any, kept: Any, heads: int, kv_heads: int, scale: float, causal: bool, half: bool, eps: float,
+    x: Tensor, weights: Any, filled: Any, heads: int, kv_heads: int, scale: float, causal: bool, half: bool, eps: float,
     centred: bool,
 ) -> Branch:  # fmt: skip
-    wide, step, some = weights[2].shape[0], weights[4].shape[1], max(1, SOME // x.shape[1])
-    numbers = (True, centred, wide, some, 0, heads, kv_heads, step // heads, causal, _turned(weights[6]), half)
-    return branches.describe(x, weights, kept, scale, eps, *numbers)
+    return branches.describe(
+        x, weights, filled, attends=True, heads=heads, kv=kv_heads, d=weights[4].shape[1] // heads, scale=scale,
+        causal=causal, turned=_turned(weights[6]), half=half, eps=eps, centred=centred, width=weights[2].shape[0],
+        some=max(1, SOME // x.shape[1]),
+    )  # fmt: skip
 
 
 def _turned(table: Tensor | None) -> int:

@@ -14,14 +14,14 @@ TENSORS = (
     "slopes",
 )  # fmt: skip
 REALS = ("scale", "eps")
-NUMBERS = ("attends", "centred", "width", "some", "kind", "heads", "kv", "d", "causal", "turned", "half")
+NUMBERS = ("attends", "centred", "width", "some", "activation", "heads", "kv", "d", "causal", "turned", "half")
 SOME = 128  # rows at a time: what is made of them stays in a core's cache
 MANY = 8  # sequences a thread from which on it hardly matters that one thread may have one more than another
 ROOM = 1 << 26  # bytes that the slopes of weights may take, which each further thread sums for itself
 
 
 class Form(ctypes.Structure):
-    """`struct Branch` of kernels/branch.h."""
+    """The fields of `struct Branch` in kernels/branch.h, in its order."""
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in TENSORS),
@@ -50,19 +50,40 @@ class Kind(NamedTuple):
     back: Callable[..., tuple[Branch, Tensor]]
 
 
-def describe(
-    x: Tensor, weights: Sequence[Tensor | None], kept: Sequence[Tensor | None], *numbers: float | int
-) -> Branch:
-    """A branch that reads x; `weights` are gain to table, `kept` is y to slopes, `numbers` are REALS and NUMBERS in order."""
-    tensors = (*native.solid(*weights), x, *kept)
-    return Branch(Form(*[None if one is None else one.data_ptr() for one in tensors], *numbers), tensors)
+def describe(x: Tensor, weights: Sequence[Tensor | None], filled: Sequence[Tensor | None], **numbers: Any) -> Branch:
+    """A branch that reads x; `weights` are gain to table, `filled` is y to slopes. Numbers that are not given are 0."""
+    tensors = (*native.solid(*weights), x, *filled)
+    return Branch(Form(*[None if one is None else one.data_ptr() for one in tensors], **numbers), tensors)
 
 
-def forward(branches: Sequence[Branch], x: Tensor) -> None:
-    """Fill what each branch gives, from the first to the last."""
-    call = native.function("branches", "forward", x.dtype)
-    for some, b, t in _regions(branches, x):
-        call(native.gemm(x.dtype), _forms(some), len(some), b, t, x.shape[-1], torch.get_num_threads())
+def fits(dim: int, step: int | None, weights: Sequence[Any]) -> bool:
+    """Whether the weights of a branch have its sizes: kernels read memory by them. `step` is what outward reads, if not width."""
+    gain, shift, inward, inward_bias, outward, outward_bias = weights[:6]
+    width = inward.shape[0]
+    shapes = ((dim,), (dim,), (width, dim), (width,), (dim, width if step is None else step), (dim,))
+    given = (gain, shift, inward, inward_bias, outward, outward_bias)
+    return all(one is None or one.shape == shape for one, shape in zip(given, shapes, strict=True))
+
+
+def room(weights: Sequence[Tensor | None]) -> int:
+    """The bytes in which further threads sum the slopes of weights for themselves."""
+    size = sum([weight.nbytes for weight in weights if weight is not None])
+    return size * max(1, torch.get_num_threads() - 1)
+
+
+def alone(there: Any, x: Tensor, *given: Any) -> Any:
+    """One branch run by itself: y, and what it keeps."""
+    y = torch.empty(x.shape, dtype=x.dtype)
+    branch, kept = there(y, x.contiguous(), *given)
+    forward([branch], x)
+    return y, *kept
+
+
+def forward(branches: Sequence[Branch], like: Tensor) -> None:
+    """Fill what each branch gives, from the first to the last; `like` has the shape and the type of the stream."""
+    call = native.function("branches", "forward", like.dtype)
+    for some, b, t in _regions(branches, like):
+        call(native.gemm(like.dtype), _forms(some), len(some), b, t, like.shape[-1], torch.get_num_threads())
 
 
 def backward(branches: Sequence[Branch], dy: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from wonderland.ops import branches, native
-from wonderland.ops.branches import ROOM, Kind
+from wonderland.ops.branches import ROOM, Kind, room
 
 
 class Link(NamedTuple):
@@ -31,7 +31,7 @@ def chain(x: Tensor, links: Sequence[Link]) -> Tensor:
         described = []
         for kind, weights, settings, _ in links:
             described.append(kind.there(y, x, *weights, *settings, False)[0])
-            x = y
+            x = y  # a branch adds to what it has read, so from the second on they work in place
         branches.forward(described, y)
         return y
     for some in _pieces(links):
@@ -40,10 +40,10 @@ def chain(x: Tensor, links: Sequence[Link]) -> Tensor:
 
 
 def _pieces(links: Sequence[Link]) -> Iterator[tuple[Link, ...]]:
-    """Links whose weights take no more than ROOM together, or one link."""
+    """Links whose slopes take no more than ROOM together, or one link."""
     piece, taken = [], 0
     for link in links:
-        size = sum([weight.nbytes for weight in link.weights if weight is not None])
+        size = room(link.weights)
         if piece and taken + size > ROOM:
             yield tuple(piece)
             piece, taken = [], 0
@@ -71,6 +71,11 @@ class _Chain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, slope: Any) -> Any:  # pyright: ignore
+        with native.several(slope):
+            return _Chain.back(ctx, slope)
+
+    @staticmethod
+    def back(ctx: Any, slope: Any) -> Any:
         links, saved, at = ctx.links, ctx.saved_tensors, sum(len(link.weights) for link in ctx.links)
         if native.graphed():
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.ops import native, shapes
 
 
 def gelu(x: Float[Tensor, "..."], *, tanh: bool = False) -> Float[Tensor, "..."]:
@@ -20,6 +20,7 @@ def gelu(x: Float[Tensor, "..."], *, tanh: bool = False) -> Float[Tensor, "..."]
     >>> gelu(torch.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.1587,  0.0000,  1.9545])
     """
+    shapes.tensor("gelu", x=x)
     # Records and compilers get the operation that everybody knows.
     known = not tanh or native.recorded() or torch.compiler.is_compiling()
     if not known and x.dtype in (torch.float32, torch.float64) and native.usable(x):

@@ -8,12 +8,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from wonderland.ops import branches, native
+from wonderland.core import WonderlandError, nearest
+from wonderland.ops import branches, native, shapes
 from wonderland.ops.branches import ROOM, SOME, Branch, Kind
 from wonderland.ops.chain import Link
 from wonderland.ops.gelu import reference as gelu
 
-KINDS = ("identity", "relu", "squared_relu", "sigmoid", "silu", "tanh", "gelu", "gelu_tanh")
+ACTIVATIONS = ("identity", "relu", "squared_relu", "sigmoid", "silu", "tanh", "gelu", "gelu_tanh")
 FEWEST = 64  # rows below which nothing is gained
 Weights = tuple[Tensor | None, ...]
 
@@ -24,8 +25,7 @@ def usable(x: Tensor, *weights: Tensor | None) -> bool:
         x.dtype in (torch.float32, torch.float64)
         and x.numel() >= FEWEST * x.shape[-1]
         and native.unheard(x, *weights)
-        and x.element_size() * (torch.get_num_threads() - 1) * sum([w.numel() for w in weights if w is not None])
-        <= ROOM
+        and branches.room(weights) <= ROOM
         and not torch.is_autocast_enabled("cpu")
         and not native.imagined()
         and native.usable(x, *weights)
@@ -34,8 +34,9 @@ def usable(x: Tensor, *weights: Tensor | None) -> bool:
 
 
 def link(weights: Weights, *, eps: float, centred: bool = True, activation: str = "gelu") -> Link:
-    """`hidden` as one link of a chain; `weights` are its own, gain first."""
-    return Link(KIND, weights, (float(eps), centred, KINDS.index(activation)))
+    """`hidden` as one link of a chain; `weights` are its own, gain first, which adds it to the stream."""
+    assert weights[0] is not None
+    return Link(KIND, weights, (float(eps), centred, ACTIVATIONS.index(activation)))
 
 
 def hidden(
@@ -66,9 +67,27 @@ def hidden(
     tensor([[1., 4.]])
     """
     given = (x, gain, shift, inward, inward_bias, outward, outward_bias)
+    _check(*given, activation)
     if not usable(*given):
         return reference(*given, eps=eps, centred=centred, activation=activation)
-    return native.first(_forward, *given, float(eps), centred, KINDS.index(activation), native.learns(*given))
+    return native.first(_forward, *given, float(eps), centred, ACTIVATIONS.index(activation), native.learns(*given))
+
+
+def _check(x, gain, shift, inward, inward_bias, outward, outward_bias, activation) -> None:
+    """Say what does not fit: kernels read memory by these sizes."""
+    shapes.tensor("hidden", x=x)
+    if not x.dim():
+        raise WonderlandError("hidden takes a tensor (..., d) for x, not a number.")
+    if activation not in ACTIVATIONS:
+        raise WonderlandError(
+            f"hidden has no activation {activation!r}.{nearest(str(activation), ACTIVATIONS)} Known are {', '.join(ACTIVATIONS)}."
+        )
+    weights = {
+        "gain": (gain, "d ?"), "shift": (shift, "d ?"), "inward": (inward, "h d"), "inward_bias": (inward_bias, "h ?"),
+        "outward": (outward, "d h"), "outward_bias": (outward_bias, "d ?"),
+    }  # fmt: skip
+    shapes.agree("hidden", x=(x.reshape(-1, x.shape[-1]) if x.dim() != 2 else x, "rows d"), **weights)
+    shapes.real("hidden", x=x, **{name: weight for name, (weight, _) in weights.items()})
 
 
 def reference(x, gain, shift, inward, inward_bias, outward, outward_bias, *, eps, centred, activation) -> Tensor:
@@ -103,18 +122,15 @@ def _forward(
     outward_bias: Tensor | None,
     eps: float,
     centred: bool,
-    kind: int,
+    activation: int,
     keeps: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    y = torch.empty(x.shape, dtype=x.dtype)
     weights = (gain, shift, inward, inward_bias, outward, outward_bias)
-    branch, kept = _there(y, x.contiguous(), *weights, eps, centred, kind, keeps)
-    branches.forward([branch], x)
-    return y, *kept  # pyright: ignore[reportReturnType]
+    return branches.alone(_there, x, *weights, eps, centred, activation, keeps)
 
 
 @_forward.register_fake
-def _(x, gain, shift, inward, inward_bias, outward, outward_bias, eps, centred, kind, keeps):
+def _(x, gain, shift, inward, inward_bias, outward, outward_bias, eps, centred, activation, keeps):
     rows = x.numel() // x.shape[-1] if keeps else 0
     return (
         torch.empty(x.shape, dtype=x.dtype, device=x.device),
@@ -135,38 +151,38 @@ def _backward(
     dy: Tensor,
     eps: float,
     centred: bool,
-    kind: int,
+    activation: int,
 ) -> tuple[Tensor, Tensor]:
     weights = (gain, shift, inward, None, outward, None)
-    branch, slopes = _back(x.contiguous(), weights, (kept, facts), (eps, centred, kind))
+    branch, slopes = _back(x.contiguous(), weights, (kept, facts), (eps, centred, activation))
     return branches.backward([branch], dy), slopes
 
 
 @_backward.register_fake
-def _(x, gain, shift, inward, outward, kept, facts, dy, eps, centred, kind):
+def _(x, gain, shift, inward, outward, kept, facts, dy, eps, centred, activation):
     return torch.empty(x.shape, dtype=x.dtype, device=x.device), branches.slopes_for(inward, outward)
 
 
 def _there(y: Tensor, x: Tensor, *given: Any) -> tuple[Branch, tuple[Tensor, ...]]:
-    *weights, eps, centred, kind, keeps = given
+    *weights, eps, centred, activation, keeps = given
     rows = x.numel() // x.shape[-1] if keeps else 0
     kept, facts = x.new_empty(rows, weights[2].shape[0]), x.new_empty(rows, 2)
     into = (y, kept, None, None, facts, None) if keeps else (y, None, None, None, None, None)
-    return _describe(x, weights, into, eps, centred, kind), (kept, facts)
+    return _describe(x, weights, into, eps, centred, activation), (kept, facts)
 
 
 def _back(x: Tensor, weights: Sequence[Any], kept: Any, how: Any) -> tuple[Branch, Tensor]:
-    slopes = branches.slopes_for(weights[2], weights[4])
-    return _describe(x, weights, (None, kept[0], None, None, kept[1], slopes), *how), slopes
+    slopes, (hidden, facts) = branches.slopes_for(weights[2], weights[4]), native.solid(*kept)
+    return _describe(x, weights, (None, hidden, None, None, facts, slopes), *how), slopes
 
 
-def _describe(x: Tensor, weights: Any, kept: Any, eps: float, centred: bool, kind: int) -> Branch:
-    width, some = weights[2].shape[0], min(SOME, x.numel() // x.shape[-1])
-    return branches.describe(x, (*weights, None), kept, 0.0, eps, False, centred, width, some, kind, 0, 0, 0, 0, 0, 0)
+def _describe(x: Tensor, weights: Any, filled: Any, eps: float, centred: bool, activation: int) -> Branch:
+    sizes = {"width": weights[2].shape[0], "some": min(SOME, x.numel() // x.shape[-1])}
+    return branches.describe(x, (*weights, None), filled, eps=eps, centred=centred, activation=activation, **sizes)
 
 
 def _remember(ctx, inputs, output):
-    *given, ctx.eps, ctx.centred, ctx.kind, _ = inputs
+    *given, ctx.eps, ctx.centred, ctx.activation, _ = inputs
     ctx.save_for_backward(*given, *output[1:])
 
 
@@ -176,11 +192,11 @@ def _differentiate(ctx, dy, *_):
     if native.graphed():
 
         def equation(*given):
-            return reference(*given, eps=ctx.eps, centred=ctx.centred, activation=KINDS[ctx.kind])
+            return reference(*given, eps=ctx.eps, centred=ctx.centred, activation=ACTIVATIONS[ctx.activation])
 
         return *native.again(equation, given, dy), None, None, None, None
     dx, slopes = native.call(
-        _backward, x, gain, shift, inward, outward, kept, facts, dy, ctx.eps, ctx.centred, ctx.kind
+        _backward, x, gain, shift, inward, outward, kept, facts, dy, ctx.eps, ctx.centred, ctx.activation
     )
     return dx, *branches.slopes_of(given[1:], slopes), None, None, None, None
 

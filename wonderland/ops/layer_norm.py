@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.core import WonderlandError
+from wonderland.ops import native, shapes
 from wonderland.ops.rms_norm import PARTS
 
 
@@ -21,6 +22,11 @@ def layer_norm(
     >>> layer_norm(torch.tensor([[1.0, 3.0]]), torch.ones(2), None, 0.0)
     tensor([[-1.,  1.]])
     """
+    shapes.tensor("layer_norm", x=x)
+    for name, vector in (("gain", gain), ("shift", shift)):
+        if vector is not None and (not isinstance(vector, Tensor) or vector.shape != x.shape[-1:]):
+            had = tuple(vector.shape) if isinstance(vector, Tensor) else f"a {type(vector).__name__}"
+            raise WonderlandError(f"layer_norm takes rows (..., d) and a {name} (d,), not {tuple(x.shape)} and {had}.")
     kinds = (torch.float32, torch.float64)
     if torch.compiler.is_compiling() or x.dtype not in kinds or not x.numel() or not native.usable(x, gain, shift):
         return F.layer_norm(x, (x.shape[-1],), gain, shift, eps)

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,13 @@ def learns(*tensors: Tensor | None) -> bool:
 def graphed() -> bool:
     """In a backward pass: whether torch differentiates what it gives once more."""
     return torch.is_grad_enabled() and not recorded()
+
+
+def several(*slopes: Tensor | None) -> Any:
+    """Around a way back: where a slope is many (`is_grads_batched`) it goes through the equation, for kernels see one."""
+    batched = torch._C._functorch.is_legacy_batchedtensor  # pyright: ignore
+    many = any(slope is not None and batched(slope) for slope in slopes)
+    return torch.enable_grad() if many else nullcontext()
 
 
 def transformed() -> bool:
@@ -253,7 +260,8 @@ def _shortcut(op: Any) -> Any:
                 torch.zeros((), dtype=dtype).expand(shape) if slope is None else slope
                 for slope, (shape, dtype) in zip(slopes, ctx.like, strict=True)
             ]
-            return op._backward_fn(ctx, *full)
+            with several(*slopes):
+                return op._backward_fn(ctx, *full)
 
     return Shortcut
 
@@ -272,7 +280,8 @@ def _first(op: Any) -> Any:
 
         @staticmethod
         def backward(ctx: Any, slope: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-            return op._backward_fn(ctx, slope, *(None,) * ctx.count)
+            with several(slope):
+                return op._backward_fn(ctx, slope, *(None,) * ctx.count)
 
     return First
 

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wonderland.core import WonderlandError
-from wonderland.ops import native
+from wonderland.ops import native, shapes
 from wonderland.ops.steps import entry
 
 PARTS = 16  # sums over rows are made in so many parts, whatever the number of threads, so that bits do not depend on it
@@ -19,6 +19,7 @@ def rms_norm(x: Float[Tensor, "*rows d"], gain: Float[Tensor, " d"], eps: float)
     >>> rms_norm(torch.tensor([[3.0, 4.0]]), torch.ones(2), 0.0)
     tensor([[0.8485, 1.1314]])
     """
+    shapes.tensor("rms_norm", x=x, gain=gain)
     if gain.dim() != 1 or x.dim() < 1 or x.shape[-1] != gain.shape[0]:
         raise WonderlandError(
             f"rms_norm takes rows (..., d) and a gain (d,), not {tuple(x.shape)} and {tuple(gain.shape)}."

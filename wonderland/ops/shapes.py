@@ -38,6 +38,13 @@ def agree(op: str, **given: tuple[Any, str]) -> dict[str, int]:
     return sizes
 
 
+def tensor(op: str, **given: Any) -> None:
+    """Say which argument is no tensor."""
+    for name, one in given.items():
+        if not isinstance(one, Tensor):
+            raise WonderlandError(f"{op} takes a tensor for {name}, not a {type(one).__name__}.")
+
+
 def real(op: str, **given: Any) -> None:
     """Say which tensor has complex numbers, where an equation has none."""
     for name, tensor in given.items():

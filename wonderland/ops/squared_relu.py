@@ -5,7 +5,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from wonderland.ops import native
+from wonderland.ops import native, shapes
 
 
 def squared_relu(x: Tensor) -> Tensor:
@@ -16,6 +16,7 @@ def squared_relu(x: Tensor) -> Tensor:
     >>> squared_relu(torch.tensor([-1.0, 3.0]))
     tensor([0., 9.])
     """
+    shapes.tensor("squared_relu", x=x)
     if native.transformed() or not x.is_floating_point():
         return reference(x)
     return cast("Tensor", _SquaredRelu.apply(x))

@@ -154,7 +154,7 @@ class Roles:
 
     def left_out(self) -> list[Finding]:
         """What is said of the columns that say nothing."""
-        if not self.idle:
+        if len(self.idle) < 1:
             return []
         shown = ", ".join(map(repr, self.idle[:5])) + (
             f" and {len(self.idle) - 5:,} more" if len(self.idle) > 5 else ""

@@ -26,7 +26,7 @@ template <class T> static void attending(const Branch<T> &l, const Stream<T> &s,
     T *fused = l.kept ? l.kept + at * t * wide : spare, *said = l.kept ? l.said + at * t * step : spare + most * wide;
     T *facts = l.kept ? l.facts + 2 * at * t : spare + most * (wide + step), *y = l.y + at * t * dim;
     T *sums = l.kept ? l.sums + 2 * at * l.heads * t : spare + most * (wide + step + 2);
-    begin(l, l.x + at * t * dim, normed, y, facts, rows, dim);
+    enter(l, l.x + at * t * dim, normed, y, facts, rows, dim);
     matmul(s.gemm, normed, false, l.inward, true, T(0), fused, rows, wide, dim);
     for (long row = 0; row < rows; row++) {
       if (l.inward_bias) add_to(fused + row * wide, l.inward_bias, wide);
@@ -65,6 +65,6 @@ static void unattending(const Branch<T> &l, const Stream<T> &s, const T *dy, T *
     }
     matmul(s.gemm, dfused, true, normed, false, more, own.inward, wide, dim, rows);
     matmul(s.gemm, dfused, false, l.inward, false, T(0), pulled, rows, dim, wide);
-    end(l, x, facts, pulled, slope, dx + at * t * dim, own, rows, dim);
+    leave(l, x, facts, pulled, slope, dx + at * t * dim, own, rows, dim);
   }
 }

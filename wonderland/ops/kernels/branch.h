@@ -10,13 +10,15 @@ template <class T> struct Branch {
   T *y, *kept, *said, *sums, *facts, *slopes;
   double scale, eps;
   long attends, centred, width, some; // `some` rows or sequences at a time
-  long kind;                          // of activation, for a hidden layer
+  long activation;                    // for a hidden layer
   long heads, kv, d, causal;          // for attention
   long turned, half; // features of a head that turn with the position, and whether pairs are half of them apart
 
   // The numbers that are the slopes of all weights: gain, shift, inward and its bias, outward and its bias, in this order.
   long all(long dim) const { return 3 * dim + dim * width + width + dim * (attends ? heads * d : width); }
 };
+
+static_assert(sizeof(Branch<float>) == 27 * 8, "ops/branches.py writes 27 fields");
 
 // What all branches of a chain share: `b` sequences of `t` rows of `dim` numbers.
 template <class T> struct Stream {
@@ -28,7 +30,7 @@ template <class T> static INLINE void add_to(T *sums, const T *row, long n) {
   for (long c = 0; c < n; c++) sums[c] += row[c];
 }
 
-// Where the slopes of the weights of one branch lie.
+// Where the slopes of the weights of one branch lie; those that are summed row by row begin at 0.
 template <class T> struct Slopes {
   T *gains, *shifts, *inward, *inward_bias, *outward, *outward_bias;
   Slopes(T *at, long dim, long width, long step)
@@ -39,9 +41,10 @@ template <class T> struct Slopes {
   }
 };
 
-// Rows in their standard form, and the stream that the branch will be added to.
+// Rows in their standard form, and the stream that the branch will be added to. Where there is a gain, `x` and `y` may be the
+// same.
 template <class T>
-static void begin(const Branch<T> &l, const T *x, T *normed, T *y, T *facts, long rows, long dim) {
+static void enter(const Branch<T> &l, const T *x, T *normed, T *y, T *facts, long rows, long dim) {
   for (long row = 0; row < rows; row++, x += dim, y += dim, normed += dim, facts += 2) {
     if (l.gain) {
       if (l.centred)
@@ -56,7 +59,7 @@ static void begin(const Branch<T> &l, const T *x, T *normed, T *y, T *facts, lon
 
 // The slopes of the stream, from those of the normed rows; `slope` and `dx` may be the same.
 template <class T>
-static void end(const Branch<T> &l, const T *x, const T *facts, const T *pulled, const T *slope, T *dx, Slopes<T> &own, long rows,
+static void leave(const Branch<T> &l, const T *x, const T *facts, const T *pulled, const T *slope, T *dx, Slopes<T> &own, long rows,
                 long dim) {
   for (long row = 0; row < rows; row++, x += dim, facts += 2, pulled += dim, slope += dim, dx += dim)
     if (l.centred)

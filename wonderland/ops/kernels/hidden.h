@@ -37,9 +37,9 @@ template <class T> static void hidden(const Branch<T> &l, const Stream<T> &s, lo
     long rows = std::min(l.some, last - at);
     const T *x = l.x + at * dim;
     T *u = l.kept ? l.kept + at * width : spare, *facts = l.kept ? l.facts + 2 * at : spare + l.some * width, *y = l.y + at * dim;
-    begin(l, x, normed, y, facts, rows, dim);
+    enter(l, x, normed, y, facts, rows, dim);
     matmul(s.gemm, l.gain ? normed : x, false, l.inward, true, T(0), u, rows, width, dim);
-    with_kind(l.kind, [&](auto one) { forward_rows<T, decltype(one)::value>(u, l.inward_bias, a, rows, width); });
+    with_kind(l.activation, [&](auto one) { forward_rows<T, decltype(one)::value>(u, l.inward_bias, a, rows, width); });
     matmul(s.gemm, a, false, l.outward, true, T(1), y, rows, dim, width);
   }
 }
@@ -56,7 +56,7 @@ static void unhidden(const Branch<T> &l, const Stream<T> &s, const T *dy, T *dx,
     const T *x = l.x + at * dim, *slope = dy + at * dim, *facts = l.facts + 2 * at;
     T more = at > first;
     matmul(s.gemm, slope, false, l.outward, false, T(0), da, rows, width, dim);
-    with_kind(l.kind, [&](auto one) {
+    with_kind(l.activation, [&](auto one) {
       backward_rows<T, decltype(one)::value>(l.kept + at * width, da, a, own.inward_bias, rows, width);
     });
     matmul(s.gemm, slope, true, a, false, more, own.outward, dim, width, rows);
@@ -66,6 +66,6 @@ static void unhidden(const Branch<T> &l, const Stream<T> &s, const T *dy, T *dx,
     }
     matmul(s.gemm, da, true, l.gain ? normed : x, false, more, own.inward, width, dim, rows);
     matmul(s.gemm, da, false, l.inward, false, T(0), l.gain ? pulled : dx + at * dim, rows, dim, width);
-    if (l.gain) end(l, x, facts, pulled, slope, dx + at * dim, own, rows, dim);
+    if (l.gain) leave(l, x, facts, pulled, slope, dx + at * dim, own, rows, dim);
   }
 }
