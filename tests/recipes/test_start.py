@@ -1,5 +1,6 @@
 """fit from a checkpoint of transformers on disk: texts, classes and pairs; every method; back to transformers; refusals."""
 
+import io
 import json
 import re
 import shutil
@@ -72,7 +73,7 @@ def there(run, checkpoint, folder):
 
 
 @pytest.mark.parametrize("method", ["lora", pytest.param("full", marks=pytest.mark.slow)])
-def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path):
+def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path, capsys, monkeypatch):
     start = place() / "gpt2"
     run = wonderland.fit(place() / "rhyme.txt", start=start, method=method, steps=4, lr=3e-3, out=tmp_path / "run")
     assert (run.model.vocab, run.tokenizer.vocab, run.encoder.context) == (310, 300, 48)
@@ -88,6 +89,18 @@ def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path):
     assert again.generate("The ", seed=1) == run.generate("The ", seed=1)
     assert again.predict([rhyme(20)])["tokens"][0] > 48  # longer than the positions: read in windows
     assert again.room(9) == 40
+    long = rhyme(20)
+    assert 30 < len(again.read(again.recent(long, 9))) <= 40
+    assert main(["generate", str(run.folder), "--prompt", long, "--count", "9"]) == 0
+    assert re.search(
+        r"the model has room for the last \d+ of [\d,]+ characters of the prompt, and reads these\.",
+        capsys.readouterr().err,
+    )
+    monkeypatch.setattr("sys.stdin", io.StringIO("The fox\nran over\n/count 99\nthe hill\n"))
+    assert main(["chat", str(run.folder)]) == 0
+    told = capsys.readouterr()
+    assert told.out.count("\n") >= 3
+    assert "At most 48 tokens, as many as the model has positions." in told.out
     assert again.show(305) == "<305>"
 
 

@@ -29,7 +29,9 @@ def test_a_table_of_texts_is_learned_and_trusted():
     assert any("holds free text and 'label' the answers" in text for text in run.findings)
     table = wonderland.load(run.folder).predict(["the fox was here", "bread and soup", ""])
     assert table["prediction"].tolist()[:2] == ["animals", "food"]
-    assert {"probability", "set", "p(animals)"} <= set(table.columns)
+    assert table.columns.tolist()[:4] == ["text", "prediction", "probability", "set"]
+    assert table["text"].tolist() == ["the fox was here", "bread and soup", ""]
+    assert "p(animals)" in table
     assert run.facts["measured"]["test"]["conformal"]["coverage"] > 0.75
 
 
@@ -53,6 +55,12 @@ def test_new_texts_come_in_every_form(tmp_path):
     assert run.evaluate(tmp_path / "folders")["metrics"]["accuracy"] == pytest.approx(right)
     refuses("a.jsonl has no classes to compare with: give a table with the column 'label', or class folders.",
             lambda: run.evaluate(tmp_path / "a.jsonl"))  # fmt: skip
+    refuses("texts holds no texts.", lambda: run.predict([]))
+    holes = pd.DataFrame({"text": [text for _, text in pairs] + ["more"], "label": [*truth, None]})
+    assert run.evaluate(holes)["metrics"]["accuracy"] == pytest.approx(right)
+    assert [finding.text for finding in run._noticed][:1] == ["1 of 41 rows has no target 'label' and is left out."]
+    refuses("frame has no classes to compare with: its column 'label' is empty.",
+            lambda: run.evaluate(holes.assign(label=None)))  # fmt: skip
     (tmp_path / "b.csv").write_text("label,txt\nfood,bread\n")
     refuses("b.csv has no column 'text', which holds the texts this model reads. Did you mean 'txt'?",
             lambda: run.predict(tmp_path / "b.csv"))  # fmt: skip
@@ -137,6 +145,24 @@ def test_identifiers_do_not_make_a_table_of_texts(tmp_path):
     found = data.open(tmp_path / "only.csv")
     assert found.kind == "corpus"
     assert "Column 'id' is an identifier or always the same, and left out." in told(found)
+
+
+def test_columns_that_count_rows_say_nothing():
+    pairs = labelled(60)
+    frame = pd.DataFrame({"text": [text for _, text in pairs], "mood": [label for label, _ in pairs]})
+    for name, cells in (("  ID #", [i * 7 % 61 for i in range(60)]), ("c0", range(1000, 1060))):
+        found = data.open(frame.assign(**{name: cells}))
+        assert (found.kind, found.column) == ("text", "text")
+        assert f"Column {name!r} is an identifier or always the same, and left out." in told(found)
+
+
+def test_classes_spelt_like_missing_values_are_told():
+    frame = pd.DataFrame({"text": [f"this is text {i}" for i in range(60)], "mood": ["a", "b", None] * 20})
+    assert ("20 of 60 rows have no target 'mood' and are left out. Empty cells and words such as NA, None and ? count as missing: "
+            "give a class of that name another one.") in told(data.open(frame))  # fmt: skip
+    refuses("The target 'mood' has one class only ('b'), so there is nothing to learn. Choose another target. Empty cells and words "
+            "such as NA, None and ? count as missing: give a class of that name another one.",
+            lambda: data.open(frame.replace("a", None), target="mood"))  # fmt: skip
 
 
 def test_what_is_said_about_columns_is_kept(tmp_path):

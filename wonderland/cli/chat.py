@@ -18,7 +18,9 @@ What you type goes to the model, and it writes on from the whole conversation.
 def options(verb: argparse.ArgumentParser) -> None:
     """What can be said to chat."""
     verb.add_argument("run_folder", metavar="RUN", help="the run folder of a language model")
-    verb.add_argument("--count", type=int, default=120, help="how many tokens an answer has at most (default 120)")
+    verb.add_argument(
+        "--count", type=int, help="how many tokens an answer has at most (default 120, or half the positions)"
+    )
     sampling(verb)
     verb.add_argument("--stop", metavar="TEXT", action="append", help="end an answer before this text; may be repeated")
 
@@ -33,7 +35,8 @@ def run(found: argparse.Namespace) -> int:
         with suppress(ImportError):
             import readline  # noqa: F401 - arrow keys and history in input()
         print(f"{run!r}\nWrite something; /help tells more, Ctrl-D leaves.")
-    talk = Conversation(run, found.count, {"temperature": TEMPERATURE} | chosen(found), found.stop or [])
+    count = found.count if found.count is not None else min(120, (run.room(1) or 240) // 2 or 1)
+    talk = Conversation(run, count, {"temperature": TEMPERATURE} | chosen(found), found.stop or [])
     while True:
         try:
             line = input("> " if shown else "")
@@ -105,7 +108,9 @@ class Conversation:
                 count = int(value)
                 if count < 1:
                     raise ValueError
-                self.count = count
+                self.count = min(count, self.run.room(1) or count)
+                if self.count < count:
+                    return f"At most {self.count} tokens, as many as the model has positions."
                 return f"At most {count} tokens."
         except ValueError:
             return f"/{word} takes a number, such as /{word} {'0.7' if word == 'temperature' else '100'}."
@@ -114,8 +119,4 @@ class Conversation:
 
     def _recent(self, text: str) -> str:
         """The end of a conversation that fits a few times into what the model looks back at, and into its positions."""
-        text = text[-8 * self.run.encoder.context :]
-        room = self.run.room(self.count)
-        while room is not None and len(self.run.read(text)) > room and len(text) > 1:
-            text = text[-(len(text) * 3 // 4) :]
-        return text
+        return self.run.recent(text[-8 * self.run.encoder.context :], self.count)

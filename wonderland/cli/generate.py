@@ -54,8 +54,12 @@ def run(found: argparse.Namespace) -> int:
         options = {"temperature": TEMPERATURE} | options
     if told := unknown_tokens(run, found.prompt):
         print(f"wonderland: {told}", file=sys.stderr)
+    prompt = run.recent(found.prompt, 1 if found.count is None else max(1, found.count))
+    if prompt != found.prompt:
+        told = f"the model has room for the last {len(prompt):,} of {len(found.prompt):,} characters of the prompt, and reads these."
+        print(f"wonderland: {told}", file=sys.stderr)
     made = run.write if found.beams is None else lambda *given, **how: [run.generate(*given, **how)]
-    texts = made(found.prompt, found.count, stop=found.stop or (), **options)
+    texts = made(prompt, found.count, stop=found.stop or (), **options)
     if not found.no_echo:
         sys.stdout.write(found.prompt)
     for text in texts:

@@ -188,6 +188,7 @@ def _numeric(name: str, values: np.ndarray, integer: bool) -> Column:
 
 
 def _called_id(name: str) -> bool:
+    name = re.sub(r"[\W_]+$", "", name)  # as in "ID #"
     return bool(_ID.search(name) or re.search(r"[a-z](?:Id|ID)$", name))
 
 

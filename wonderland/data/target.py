@@ -9,6 +9,8 @@ from wonderland.data.cells import label
 from wonderland.data.columns import Column
 from wonderland.data.dataset import TASKS, Finding
 
+MANY_MISSING = 0.1  # of the rows, from where a class that is spelt like a missing value may be behind it
+MISSING_WORDS = "Empty cells and words such as NA, None and ? count as missing: give a class of that name another one."
 TARGET_NAMES = ("target", "label", "class", "y", "outcome")
 MAX_CLASSES = 1000
 
@@ -75,6 +77,8 @@ def without_target(name: str, count: int, rows: int) -> Finding:
     """What is said when some rows have no target."""
     has, are = ("has", "is") if count == 1 else ("have", "are")
     text = f"{count:,} of {rows:,} rows {has} no target {name!r} and {are} left out."
+    if count > MANY_MISSING * rows:
+        text += f" {MISSING_WORDS}"
     return Finding("target missing", name, count, text)
 
 
@@ -136,8 +140,9 @@ def _check_numeric(column: Column, task: str | None) -> None:
 def _check_classes(column: Column, classes: list[str], task: str, rows: int) -> None:
     name = column.name
     if len(classes) < 2:
+        why = f" {MISSING_WORDS}" if column.missing > MANY_MISSING * len(column) else ""
         raise WonderlandError(
-            f"The target {name!r} has one class only ({classes[0]!r}), so there is nothing to learn. Choose another target."
+            f"The target {name!r} has one class only ({classes[0]!r}), so there is nothing to learn. Choose another target.{why}"
         )
     if len(classes) > MAX_CLASSES or (len(classes) > 5 and len(classes) > rows / 2):
         advice = (

@@ -101,6 +101,13 @@ class LanguageRun(Run):
         limit = positions(self.model)
         return None if limit is None else max(1, limit - count + 1)
 
+    def recent(self, text: str, count: int) -> str:
+        """The end of a text that fits into the model's positions where so many tokens are to follow; all of it where it does."""
+        room = self.room(count)
+        while room is not None and len(self.read(text)) > room and len(text) > 1:
+            text = text[-(len(text) * 9 // 10) :]
+        return text
+
     def _ends(self, stop: Any) -> list[Any]:
         ends: list[Any] = [stop] if isinstance(stop, str) else list(stop)
         return ends if self.tokenizer.end is None else [*ends, self.tokenizer.end]

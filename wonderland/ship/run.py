@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from wonderland.core import MIB, Spec, WonderlandError, check_inputs, inside, load_tensors, read_json, sha256
 from wonderland.data import CorpusEncoder, Dataset, Encoder, Finding, PairsEncoder, encoder_from_json
 from wonderland.data.dataset import stop_if_strict
+from wonderland.data.text.texts import Texts
 from wonderland.ship.store import load_model, read_config
 from wonderland.tasks import Classification, LanguageModelling, Regression, Task, Translation
 from wonderland.trust import Trust, check_level
@@ -76,7 +77,8 @@ class Run:
     def predict(self, source: Any, *, level: float | None = None, strict: bool = False) -> pd.DataFrame:
         """One row for each row of `source`: the answer, probabilities, and the set or interval at `level`.
 
-        Columns: `prediction`, `probability`, `set`, and `p(class)` for each class; or `prediction`, `low`, `high`.
+        Columns: `prediction`, `probability`, `set`, and `p(class)` for each class; or `prediction`, `low`, `high`. What was
+        read stands first where it is a text or a file.
         """
         level = self.trust.level if level is None else check_level(level)
         dataset = self.encoder.open(source, need_target=False)
@@ -85,6 +87,8 @@ class Run:
         paths = getattr(dataset, "paths", None)
         if paths is not None:
             table.insert(0, "path", [str(path) for path in paths])
+        if isinstance(dataset, Texts) and dataset.column not in table:
+            table.insert(0, dataset.column, dataset.texts)
         return table
 
     def table(self, found: Tensor, *, level: float | None = None) -> pd.DataFrame:

@@ -333,6 +333,15 @@ PLACED = Decoder(vocab=11, dim=8, depth=1, mixer=Spec("nn.Attention"), position=
             "Prompt 0 has 9 tokens and 1 more are asked for, and this model has 6 positions: keep its last 6.",
         ),
         (
+            lambda: generate(PLACED, [[1] * 9], 4),
+            "Prompt 0 has 9 tokens and 4 more are asked for, and this model has 6 positions: keep its last 3.",
+        ),
+        (
+            lambda: generate(PLACED, [[1] * 9], 9),
+            "Prompt 0 has 9 tokens and 9 more are asked for, and this model has 6 positions: "
+            "keep its last 1 and ask for at most 6.",
+        ),
+        (
             lambda: generate(SMALL, [[1]], 0),
             "count, the number of tokens to write, is a whole number from 1, not 0.",
         ),

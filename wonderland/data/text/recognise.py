@@ -166,7 +166,10 @@ class Roles:
 
 
 def _tells(name: str, cells: pd.Series) -> bool:
-    return read_column(name, cells).kind not in ("identifier", "constant")
+    column = read_column(name, cells)
+    if column.kind == "number" and len(column) > 1 and bool((np.diff(column.values) == 1).all()):
+        return False  # it counts the rows, wherever it begins
+    return column.kind not in ("identifier", "constant")
 
 
 def refuse_kind(path: Path, kind: str) -> WonderlandError:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import TASKS, Encoder, Finding, counted
+from wonderland.data.target import without_target
 from wonderland.data.text.recognise import recognise
 from wonderland.data.text.sources import is_text_file, read_documents
 from wonderland.data.text.texts import Texts, _read_folder
@@ -121,7 +122,7 @@ class TextEncoder(Encoder):
         """New texts: a table with the same column, lines of a text file, a folder of text files, or a list of texts."""
         if isinstance(source, Texts):
             return source
-        if isinstance(source, list | tuple) and len(source) and all(isinstance(text, str) for text in source):
+        if isinstance(source, list | tuple) and all(isinstance(text, str) for text in source):
             return self._made("texts", list(source), None, need_target)
         if isinstance(source, str | os.PathLike):
             path = Path(source).expanduser()
@@ -153,14 +154,19 @@ class TextEncoder(Encoder):
             raise WonderlandError(
                 f"{name} has no column {self.column!r}, which holds the texts this model reads.{hint}"
             )
-        cells = frame[self.column]
         labels = None
         if need_target and self.target is not None and self.target in frame.columns:
+            there = pd.Series(frame[self.target]).notna()
+            if not there.all():
+                findings = [*findings, without_target(self.target, int((~there).sum()), len(frame))]
+            if not there.any():
+                raise WonderlandError(f"{name} has no classes to compare with: its column {self.target!r} is empty.")
+            frame = frame[there.to_numpy()]
             labels = [str(value) for value in frame[self.target]]
         elif self.target in frame.columns and bool(pd.Series(frame[self.target]).notna().all()):
             labels = [str(value) for value in frame[self.target]]
             labels = labels if set(labels) <= set(self.classes or ()) else None
-        texts = ["" if pd.isna(cell) else str(cell) for cell in cells]
+        texts = ["" if pd.isna(cell) else str(cell) for cell in frame[self.column]]
         return self._made(name, texts, labels, need_target, findings)
 
     def _made(

@@ -80,7 +80,10 @@ def check_context(model: Any, prompts: Prompts, count: int) -> None:
         # The last token written is never read.
         if len(tokens) + count - 1 > limit:
             room = limit - len(tokens) + 1
-            remedy = f"ask for at most {room}, or shorten the prompt" if room > 0 else f"keep its last {limit}"
+            remedy = f"ask for at most {room}, or shorten the prompt"
+            if room < 1:
+                remedy = f"keep its last {max(1, limit - count + 1)}"
+                remedy += f" and ask for at most {limit}" if count > limit else ""
             raise WonderlandError(
                 f"Prompt {row} has {len(tokens)} tokens and {count} more are asked for, "
                 f"and this model has {limit} positions: {remedy}."
