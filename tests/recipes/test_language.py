@@ -300,7 +300,7 @@ def test_a_tokenizer_of_ones_own(tmp_path):
     with_file = wonderland.fit(text, tokenizer=folder / "tokenizer.json", out=tmp_path / "other", steps=3)
     assert with_file.config["split"]["digest"] == run.config["split"]["digest"]
     refuses(
-        "vocab is for a tokenizer that is to be learned, and tokenizer names one of a file.",
+        "vocab is for tokens that are to be learned, and tokenizer names those of a file.",
         lambda: wonderland.fit(text, tokenizer=folder, vocab=300),
     )
     refuses(

@@ -197,7 +197,7 @@ def test_what_is_refused(tmp_path):
     refuses(f"The checkpoint in {bare} has no tokenizer.json, so it cannot read text. "
             "AutoTokenizer.from_pretrained(...).save_pretrained(folder) of transformers writes it.",
             lambda: wonderland.fit(csv, start=bare))  # fmt: skip
-    refuses("tokens is for tokens to begin with; the checkpoint has a tokenizer of its own.",
+    refuses("tokens is for a fit without a checkpoint, which has a tokenizer of its own.",
             lambda: wonderland.fit(csv, start=bert, tokens="words"))  # fmt: skip
     refuses("method says how a checkpoint is tuned: name the checkpoint with start (--from).",
             lambda: wonderland.fit(csv, method="lora"))  # fmt: skip

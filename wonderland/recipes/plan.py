@@ -209,6 +209,7 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
     """Split the data, fit the encoder, and settle every number of the recipe."""
     if isinstance(dataset, Corpus):
         return choose_language(dataset, request, own)
+    request.refuse_tokenizer(dataset.name)
     if isinstance(dataset, Pairs):
         return choose_translation(dataset, request, own)
     start = Start.of(request)
@@ -244,7 +245,6 @@ def choose(dataset: Dataset, request: Request, own: nn.Module | None) -> Any:
 
 def encoder_of(dataset: Dataset, parts: Split, request: Request, start: Start | None, task: Task) -> Encoder:
     """The preprocessing, fitted to the training rows; texts are cut as was asked, or as a checkpoint cuts them."""
-    request.refuse_tokenizer(dataset.name)
     asked = request.cut()
     if start is not None:
         assert isinstance(dataset, Texts)

@@ -143,7 +143,7 @@ class Request:
         for name in ("tokens", "vocab"):
             if self.tokenizer is not None and getattr(self, name) is not None:
                 raise WonderlandError(
-                    f"{name} is for a tokenizer that is to be learned, and tokenizer names one of a file."
+                    f"{name} is for tokens that are to be learned, and tokenizer names those of a file."
                 )
         if self.precision not in (None, "float32", "bfloat16"):
             raise WonderlandError(f"precision is float32 or bfloat16, not {self.precision!r}.")

@@ -46,7 +46,7 @@ class Start:
             )
         for name in ("tokens", "vocab", "tokenizer"):
             if getattr(request, name) is not None:
-                raise WonderlandError(f"{name} is for tokens to begin with; the checkpoint has a tokenizer of its own.")
+                raise WonderlandError(f"{name} is for a fit without a checkpoint, which has a tokenizer of its own.")
         return Start(folder, request.method or "full", Tokenizer.load(folder))
 
     @property

@@ -144,7 +144,6 @@ def choose_translation(dataset: Pairs, request: Request, own: nn.Module | None) 
     for name in ("group", "time", "keep", "size"):
         if getattr(request, name):
             raise WonderlandError(f"{name} is for tables and images; {dataset.name} holds pairs of texts.")
-    request.refuse_tokenizer(dataset.name)
     parts, start = _parts(dataset, request), Start.of(request)
     encoder = _encoder(dataset, parts, request, start)
     made = recipe(parts, encoder)
