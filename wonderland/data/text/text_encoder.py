@@ -161,7 +161,7 @@ class TextEncoder(Encoder):
                 findings = [*findings, without_target(self.target, int((~there).sum()), len(frame))]
             if not there.any():
                 raise WonderlandError(f"{name} has no classes to compare with: its column {self.target!r} is empty.")
-            frame = frame[there.to_numpy()]
+            frame = frame.loc[there.to_numpy()]
             labels = [str(value) for value in frame[self.target]]
         elif self.target in frame.columns and bool(pd.Series(frame[self.target]).notna().all()):
             labels = [str(value) for value in frame[self.target]]
