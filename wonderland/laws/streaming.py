@@ -27,7 +27,7 @@ class _Broken(Exception):
 def streaming(subject: Subject) -> Verdict:
     """The whole sequence = several cuttings = single steps: outputs (1e-9) and gradients (1e-8), of inputs and parameters.
 
-    Also with a mask, where the block takes one, and with pieces that each have padding of their own. One state continued
+    Also where no gradients are asked for, with a mask, where the block takes one, and with pieces that each have padding of their own. One state continued
     twice gives the same bits, and is not written to.
     """
     if not callable(getattr(subject.block, "stream", None)):
