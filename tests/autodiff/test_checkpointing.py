@@ -207,7 +207,10 @@ def predicted(net, loss, args, budgets):
     return found
 
 
-@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in ("transformer", "residual") else pytest.param(name, marks=pytest.mark.slow) for name in NETS],
+)
 def test_the_peak_is_as_predicted_for_nets_of_all_kinds(name):
     torch.manual_seed(0)
     make, shape = NETS[name]

@@ -139,9 +139,15 @@ def test_what_was_learned_is_saved_alone(spec, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "mixer", [Attention.spec(heads=2, position=Rotary.spec()), Attention.spec(heads=2), RWKV.spec(), Mamba.spec(state_size=2)],
+    "mixer",
+    [
+        Attention.spec(heads=2, position=Rotary.spec()),
+        pytest.param(Attention.spec(heads=2), marks=pytest.mark.slow),
+        pytest.param(RWKV.spec(), marks=pytest.mark.slow),
+        Mamba.spec(state_size=2),
+    ],
     ids=lambda spec: spec.name,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("kind", [PromptTuned, PrefixTuned])
 def test_a_tuned_start_is_a_language_model(kind, mixer):
     position = Learned.spec(length=24) if mixer.arguments == {"heads": 2} else None

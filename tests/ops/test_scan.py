@@ -100,6 +100,7 @@ def test_growth_beyond_all_numbers_leaves_zeros_alone(t):
     assert torch.allclose(x.grad, expected)
 
 
+@pytest.mark.slow
 def test_growth_beyond_all_numbers_leaves_zeros_alone_where_nobody_can_look():
     a, x = torch.full((1, 40, 1), 1000.0), torch.zeros(1, 40, 1)
     with warnings.catch_warnings():
