@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bench.race import HEADER, both, forward, race, setting
-from wonderland.nn.attention import Attention
-from wonderland.nn.state import State, consuming
+from wonderland.nn.contract.state import State, consuming
+from wonderland.nn.mixers.attention import Attention
 
 SHAPES = [(4, 512, 128, 4), (1, 2048, 256, 4)]
 LAYERS, WIDTH, HEADS, PAST, STEPS = 2, 128, 4, 128, 8

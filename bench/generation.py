@@ -15,7 +15,9 @@ import time
 
 import torch
 
-from wonderland.models import Decoder, generate, generation, speculate
+from wonderland import generation
+from wonderland.generation import generate, speculate
+from wonderland.models import Decoder
 
 
 class Instant:

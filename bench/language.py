@@ -23,9 +23,11 @@ from torch import Tensor, nn
 from bench.mixers import rwkv_pair
 from bench.race import HEADER, race, setting
 from wonderland import optim
-from wonderland.models import Decoder, from_gpt2, from_mamba
+from wonderland.checkpoints import from_gpt2, from_mamba
+from wonderland.generation import sample
+from wonderland.models import Decoder
 from wonderland.nn import Attention, Learned
-from wonderland.nn.mlp import MLP
+from wonderland.nn.channel.mlp import MLP
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
@@ -234,7 +236,7 @@ def generate(rounds: int) -> None:
     for name, pair, rows in cases:
         ours, theirs = (model.eval() for model in pair())
         prompt = torch.randint(VOCAB, (rows, PROMPT))
-        write, other = (lambda m=ours, p=prompt: m.sample(p, NEW, temperature=0)), writer(theirs, prompt)
+        write, other = (lambda m=ours, p=prompt: sample(m, p, NEW, temperature=0)), writer(theirs, prompt)
         with torch.no_grad():
             logits = theirs(prompt).logits
         torch.testing.assert_close(ours(prompt), logits, rtol=1e-4, atol=1e-4)

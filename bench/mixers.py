@@ -19,13 +19,14 @@ from torch import Tensor, nn
 
 from bench.race import HEADER, both, forward, race, setting
 from wonderland import ops
-from wonderland.models import Decoder, from_gpt2
-from wonderland.nn.block import Block
-from wonderland.nn.mamba import Mamba
-from wonderland.nn.norm import RMSNorm
-from wonderland.nn.rwkv import RWKV, RWKVChannel
-from wonderland.nn.stack import Stack
-from wonderland.nn.state import consuming
+from wonderland.checkpoints import from_gpt2
+from wonderland.models import Decoder
+from wonderland.nn.blocks.block import Block
+from wonderland.nn.blocks.stack import Stack
+from wonderland.nn.contract.state import consuming
+from wonderland.nn.mixers.mamba import Mamba
+from wonderland.nn.mixers.rwkv import RWKV, RWKVChannel
+from wonderland.nn.norms.norm import RMSNorm
 
 warnings.filterwarnings("ignore")
 DIM, DEPTH, STATES = 128, 2, 16

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from wonderland.core import keep_freed_memory
-from wonderland.nn.gru import GRU
-from wonderland.nn.lstm import LSTM
-from wonderland.nn.rnn import RNN
+from wonderland.nn.mixers.gru import GRU
+from wonderland.nn.mixers.lstm import LSTM
+from wonderland.nn.mixers.rnn import RNN
 from wonderland.ops import native
 
 PAIRS = {"LSTM": (LSTM, nn.LSTM), "GRU": (GRU, nn.GRU), "RNN": (RNN, nn.RNN)}

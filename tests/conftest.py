@@ -8,7 +8,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from jaxtyping import install_import_hook
 
 # Public shapes are checked under test and cost nothing in use.
-SHAPED = ("ops", "nn", "models", "tasks")
+SHAPED = ("ops", "nn", "solvers", "models", "checkpoints", "generation", "tasks")
 install_import_hook([f"wonderland.{folder}" for folder in SHAPED], "beartype.beartype")
 
 import pytest  # noqa: E402

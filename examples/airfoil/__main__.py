@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from examples.lab import DATA, Claim, above, below, lines, run, spread, table
 from examples.lab.files import find
-from wonderland import optim
+from wonderland import optim, solvers
 from wonderland.core import WonderlandError
-from wonderland.models import linear
 from wonderland.tasks import losses
 
 ROWS, BATCH, EPOCHS, SEEDS = 1500, 10, 2, (0, 1, 2)
@@ -63,7 +62,7 @@ def train(name: str, x: Tensor, y: Tensor, seed: int) -> list[tuple[float, float
 
 def lab(data: str | None = None) -> tuple[list[Claim], str, dict[str, str]]:
     x, y = load(data)
-    fit = linear.least_squares(x, y)
+    fit = solvers.least_squares(x, y)
     least = (y.double() - fit.predict(x)).square().mean().item() / 2
     curves = {name: [train(name, x, y, seed) for seed in SEEDS] for name in RULES}
     claims, rows = [], []

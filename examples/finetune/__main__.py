@@ -38,7 +38,7 @@ def gpt2(folder: Path) -> None:
         position=nn.Learned.spec(length=64),
     )
     finetune(model, lambda step: words(OLD, step), steps=STEPS, lr=3e-3)
-    models.save_pretrained(model, folder)
+    checkpoints.save_pretrained(model, folder)
 
 
 def bert(folder: Path) -> None:
@@ -55,7 +55,7 @@ def bert(folder: Path) -> None:
         return models.hide_tokens(both, mask_token=VOCAB, vocab=VOCAB + 1, special=(0, 1), chance=0.3, generator=draw)
 
     finetune(model, holes, steps=2 * STEPS, lr=2e-3)
-    models.save_pretrained(model, folder)
+    checkpoints.save_pretrained(model, folder)
 
 
 def words(order: Tensor, step: int, rows: int = 32) -> tuple[Tensor, Tensor]:
@@ -94,12 +94,12 @@ def learning(model: Any) -> int:
 def language(folder: Path) -> tuple[list[Claim], list[tuple[str, str, str]], dict[str, list[tuple[float, float]]]]:
     """Six ways to a new chain."""
     gpt2(folder / "gpt2")
-    start = models.load_pretrained(folder / "gpt2")
+    start = checkpoints.load_pretrained(folder / "gpt2")
     total = sum(value.numel() for value in start.parameters())
     rows = [("as it was", "0", f"{above_best(start):.3f}")]
     found, sizes, points = {}, {}, []
     for name, method in METHODS.items():
-        model = models.load_pretrained(folder / "gpt2")
+        model = checkpoints.load_pretrained(folder / "gpt2")
         torch.manual_seed(1)
         rate = {"full": 1e-3}.get(name, 1e-2)
         model = finetune(model, lambda step: words(NEW, step), method=method, steps=STEPS, lr=rate)
@@ -109,13 +109,13 @@ def language(folder: Path) -> tuple[list[Claim], list[tuple[str, str, str]], dic
         if name.startswith("LoRA"):
             tuned = model
     plain = models.merge(tuned)
-    models.save_pretrained(plain, folder / "merged")
-    again = models.load_pretrained(folder / "merged")
+    checkpoints.save_pretrained(plain, folder / "merged")
+    again = checkpoints.load_pretrained(folder / "merged")
     x, _ = words(NEW, 1)
     with torch.no_grad():
         apart = (again(x) - tuned(x)).abs().max().item()
     models.save_adapter(tuned, folder / "lora.safetensors")
-    other = models.load_adapter(models.load_pretrained(folder / "gpt2"), folder / "lora.safetensors").eval()
+    other = models.load_adapter(checkpoints.load_pretrained(folder / "gpt2"), folder / "lora.safetensors").eval()
     with torch.no_grad():
         same = torch.equal(other(x), tuned(x))
     claims = [
@@ -135,7 +135,7 @@ def sentences(folder: Path) -> tuple[list[Claim], list[tuple[str, str, str]]]:
     bert(folder / "bert")
     rows, found = [], {}
     for name, method in {"head only": "head", "LoRA and head": nn.LoRA.spec(rank=4)}.items():
-        trunk = copy.deepcopy(models.load_pretrained(folder / "bert").trunk)
+        trunk = copy.deepcopy(checkpoints.load_pretrained(folder / "bert").trunk)
         torch.manual_seed(1)
         model = models.SequenceClassifier(trunk, 2, pool="mean")
         how = {} if method == "head" else {"also": "head*"}

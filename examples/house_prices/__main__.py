@@ -15,9 +15,8 @@ from torch import Tensor, nn
 
 from examples.lab import DATA, Claim, about, below, lines, run, spread, table
 from examples.lab.files import find
-from wonderland import optim
+from wonderland import optim, solvers
 from wonderland.core import WonderlandError
-from wonderland.models import linear
 from wonderland.tasks import losses
 from wonderland.train import cross_validate
 
@@ -70,7 +69,7 @@ def descend(x: Tensor, y: Tensor, train: np.ndarray, held: np.ndarray, seed: int
 
 def ridged(x: Tensor, y: Tensor, train: np.ndarray, held: np.ndarray, strength: float) -> float:
     """Mean squared error of ridge regression in closed form."""
-    fit = linear.ridge_regression(x[train], y[train], ridge=strength)
+    fit = solvers.ridge_regression(x[train], y[train], ridge=strength)
     return (fit.predict(x[held]) - y[held].double()).square().mean().item()
 
 

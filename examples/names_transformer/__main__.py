@@ -8,6 +8,7 @@ from examples.lab import DATA, Claim, below, lines, run, spread, table
 from examples.lab.names import ALPHABET, load
 from examples.names_transformer.training import STEPS, train
 from wonderland.core.memory import keep_freed_memory
+from wonderland.generation import sample
 
 STATED = 1.925  # "about 1.92"
 SEEDS = (3407, 1, 2)  # the first is makemore's
@@ -30,7 +31,7 @@ def lab(data: str | None = None, steps: int = STEPS) -> tuple[list[Claim], str, 
     assert model is not None
     rows.append(("all", spread(plain), "", spread(averaged), ""))
     size = sum(weight.numel() for weight in model.parameters())
-    written = model.sample(torch.zeros(8, 1, dtype=torch.int64), 15, generator=torch.Generator().manual_seed(0))
+    written = sample(model, torch.zeros(8, 1, dtype=torch.int64), 15, generator=torch.Generator().manual_seed(0))
     names = ["".join(ALPHABET[letter] for letter in row).partition(".")[0] for row in written.tolist()]
     report = table(("", "best test loss", "at step", "of the average of weights", "at step"), rows)
     report += f"\n{size:,} parameters, at most {steps:,} steps. Names: {', '.join(names)}"

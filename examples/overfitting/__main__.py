@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from examples.lab import Claim, above, below, equal, lines, run, spread, table
-from wonderland.models import linear
+from wonderland import solvers
 
 SEEDS = tuple(range(10))
 TRUTH = torch.tensor([5.0, 1.2, -3.4 / 2, 5.6 / 6], dtype=torch.float64)  # D2L 3.6: 5 + 1.2 x - 3.4 x^2/2! + 5.6 x^3/3!
@@ -26,7 +26,7 @@ def polynomial(degree: int, rows: int, seed: int) -> tuple[float, float]:
     generator = draw(seed)
     x = torch.randn(rows + 1000, generator=generator, dtype=torch.float64).clamp(-2, 2)
     y = TRUTH[0] + powers(x, 3) @ TRUTH[1:] + 0.1 * torch.randn(len(x), generator=generator, dtype=torch.float64)
-    fit = linear.least_squares(powers(x[:rows], degree), y[:rows])
+    fit = solvers.least_squares(powers(x[:rows], degree), y[:rows])
     error = (fit.predict(powers(x, degree)) - y).square()
     return error[:rows].mean().item(), error[rows:].mean().item()
 

@@ -15,8 +15,8 @@ from examples.proving_ground.mixers import entries
 from examples.proving_ground.tasks import Task
 from wonderland.core import mix
 from wonderland.models.decoder import Decoder
-from wonderland.nn.block import Block
-from wonderland.nn.stack import Stack
+from wonderland.nn.blocks.block import Block
+from wonderland.nn.blocks.stack import Stack
 from wonderland.optim import groups, warmup_cosine
 
 LOOKS = 20

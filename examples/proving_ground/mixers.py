@@ -4,22 +4,22 @@ import math
 from dataclasses import dataclass
 
 from wonderland.core import Spec
-from wonderland.nn.aft import AFT
-from wonderland.nn.attention import Attention
-from wonderland.nn.causal_convolution import CausalConvolution
-from wonderland.nn.gated_convolution import GatedConvolution
-from wonderland.nn.gru import GRU
-from wonderland.nn.ligru import LiGRU
-from wonderland.nn.linear_attention import LinearAttention
-from wonderland.nn.long_convolution import LongConvolution
-from wonderland.nn.lru import LRU
-from wonderland.nn.lstm import LSTM
-from wonderland.nn.mamba import Mamba
-from wonderland.nn.mlp import MLP
+from wonderland.nn.channel.mlp import MLP
+from wonderland.nn.mixers.aft import AFT
+from wonderland.nn.mixers.attention import Attention
+from wonderland.nn.mixers.causal_convolution import CausalConvolution
+from wonderland.nn.mixers.gated_convolution import GatedConvolution
+from wonderland.nn.mixers.gru import GRU
+from wonderland.nn.mixers.ligru import LiGRU
+from wonderland.nn.mixers.linear_attention import LinearAttention
+from wonderland.nn.mixers.long_convolution import LongConvolution
+from wonderland.nn.mixers.lru import LRU
+from wonderland.nn.mixers.lstm import LSTM
+from wonderland.nn.mixers.mamba import Mamba
+from wonderland.nn.mixers.rwkv import RWKV, RWKVChannel
+from wonderland.nn.mixers.s4d import S4D
+from wonderland.nn.mixers.s5 import S5
 from wonderland.nn.positions import Learned, Rotary
-from wonderland.nn.rwkv import RWKV, RWKVChannel
-from wonderland.nn.s4d import S4D
-from wonderland.nn.s5 import S5
 
 LONGEST = 2048
 

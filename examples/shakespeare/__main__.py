@@ -8,6 +8,7 @@ from examples.lab import DATA, Claim, about, below, equal, lines, run, spread, t
 from examples.lab.files import find
 from examples.shakespeare.training import BLOCK, STEPS, encode, train
 from wonderland.core.memory import keep_freed_memory
+from wonderland.generation import sample
 
 STATED = 1.88
 # nanoGPT's seed 1337 prints 1.8857, measured on 240 windows: by as much as this two such measurements differ.
@@ -58,7 +59,7 @@ def write(model, letters: list[str], count: int = 400) -> str:
     """What the model writes after an empty line; one with rotary positions may go on beyond its block."""
     prompt = torch.tensor([[letters.index("\n")]])
     room = count if model.position is None else BLOCK - 1
-    written = model.sample(prompt, room, temperature=0.8, generator=torch.Generator().manual_seed(0))[0]
+    written = sample(model, prompt, room, temperature=0.8, generator=torch.Generator().manual_seed(0))[0]
     return "".join(letters[number] for number in written.tolist())
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from wonderland import optim
 from wonderland.core import WonderlandError
 from wonderland.models import RNNLM
-from wonderland.nn.initialise import orthogonal, xavier
+from wonderland.nn.blocks.initialise import orthogonal, xavier
 
 WINDOW, BATCH, TRAIN, TEST = 32, 1024, 10_000, 5_000
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from examples.lab import Claim, above, below, equal, lines, run, spread, table
 from wonderland.nn import Residual, initialise
-from wonderland.nn.mlp import MLP
+from wonderland.nn.channel.mlp import MLP
 
 DEPTH, WIDTH, SEEDS = 100, 256, (0, 1, 2)
 Fill = Callable[[Tensor, torch.Generator], Tensor]

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from examples.lab import Claim, about, above, equal, lines, plane, run, spread, table
-from wonderland import optim
-from wonderland.models import linear
+from wonderland import optim, solvers
 from wonderland.tasks import losses
 
 SEEDS = (0, 1, 2)
@@ -60,7 +59,7 @@ def right(model: nn.Module, x: Tensor, y: Tensor) -> float:
 
 
 def lab() -> tuple[list[Claim], str, dict[str, str]]:
-    fit = linear.least_squares(POINTS, ANSWERS)
+    fit = solvers.least_squares(POINTS, ANSWERS)
     claims = [
         equal("XOR: the best line of 288,720 is right on", best_line(), 0.75),
         about("XOR: least squares ends with weights of size", fit.weights.abs().max().item(), 0, 1e-12),
@@ -70,7 +69,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
     rows, curves, model = [], {}, None
     for bits, hidden in ((2, 8), (3, 8), (4, 16)):
         x, y = parity(bits)
-        single = linear.logistic_regression(x, y, ridge=1e-3)
+        single = solvers.logistic_regression(x, y, ridge=1e-3)
         straight = ((single.probabilities(x) > 0.5) == y.bool()).double().mean().item()
         runs = [train(x, y, hidden, seed) for seed in SEEDS]
         shares = [right(one, x, y) for one, _ in runs]

@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch.distributions import Normal
 
-from wonderland import probability
+from wonderland import probability, solvers
 from wonderland.core import WonderlandError
-from wonderland.models import linear
 from wonderland.tasks import losses
 
 
@@ -48,7 +47,7 @@ def test_covariances_have_no_negative_eigenvalue(seed):
 
 def test_least_squares_is_gaussian_likelihood():
     """D2L 3.1: with one variance for all, the most likely weights are those of least squares."""
-    X, y = linear.synthetic([1.5, -2.0], 0.7, rows=50, noise=0.5)
+    X, y = solvers.synthetic([1.5, -2.0], 0.7, rows=50, noise=0.5)
     w = torch.zeros(3, dtype=torch.float64, requires_grad=True)
     ones = torch.cat([X, torch.ones(50, 1, dtype=torch.float64)], 1)
     optimizer = torch.optim.LBFGS([w], max_iter=100, tolerance_grad=1e-12, tolerance_change=1e-14)
@@ -60,13 +59,13 @@ def test_least_squares_is_gaussian_likelihood():
         return loss
 
     optimizer.step(closure)
-    fit = linear.least_squares(X, y)
+    fit = solvers.least_squares(X, y)
     torch.testing.assert_close(w.detach(), torch.cat([fit.weights, torch.tensor([fit.bias])]), atol=1e-6, rtol=0)
 
 
 def test_draws_of_a_posterior_average_to_its_prediction():
     """Alice 3.3: the mean of p(y | f_i) over posterior draws is the predictive; the printed form is not."""
-    X, y = linear.synthetic([1.0, -1.0], rows=8, noise=0.5)
+    X, y = solvers.synthetic([1.0, -1.0], rows=8, noise=0.5)
     belief = probability.GaussianWeights.prior(2, variance=1.0, noise=0.25).update(X, y)
     point, target = torch.tensor([[1.0, 2.0]], dtype=torch.float64), torch.tensor(-0.5, dtype=torch.float64)
     exact = belief.predictive(point).log_prob(target)[0]
@@ -84,7 +83,7 @@ def test_draws_of_a_posterior_average_to_its_prediction():
 
 
 def test_two_beliefs_are_one_and_the_prediction_is_wider_than_the_noise():
-    X, y = linear.synthetic([1.0], rows=6)
+    X, y = solvers.synthetic([1.0], rows=6)
     once = probability.GaussianWeights.prior(1, variance=2.0, noise=0.1).update(X, y)
     twice = probability.GaussianWeights.prior(1, variance=2.0, noise=0.1).update(X[:2], y[:2]).update(X[2:], y[2:])
     torch.testing.assert_close(once.predictive(X).mean, twice.predictive(X).mean)
@@ -92,18 +91,18 @@ def test_two_beliefs_are_one_and_the_prediction_is_wider_than_the_noise():
 
 
 def test_synthetic_rows_are_found_again():
-    X, y = linear.synthetic([2.0, -3.4], 4.2)
-    fit = linear.least_squares(X, y)
+    X, y = solvers.synthetic([2.0, -3.4], 4.2)
+    fit = solvers.least_squares(X, y)
     torch.testing.assert_close(fit.weights, torch.tensor([2.0, -3.4], dtype=torch.float64), atol=2e-3, rtol=0)
     assert fit.bias == pytest.approx(4.2, abs=2e-3)
     assert (fit.predict(X) - y).std().item() == pytest.approx(0.01, rel=0.1)
-    assert torch.equal(X, linear.synthetic([2.0, -3.4], 4.2)[0])
+    assert torch.equal(X, solvers.synthetic([2.0, -3.4], 4.2)[0])
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: linear.synthetic([1.0], noise=-1.0), "`noise` has to be 0 or more, not -1."),
+        (lambda: solvers.synthetic([1.0], noise=-1.0), "`noise` has to be 0 or more, not -1."),
         (lambda: probability.predictive_average(torch.ones(2, 2)), "`log_probabilities` holds 1: a logarithm of a probability is at most 0."),
         (lambda: probability.predictive_average([0.5]), "`log_probabilities` has to be a tensor with the models first, one at least."),
         (lambda: probability.GaussianWeights.prior(2, 1.0, 1.0).predictive([[1.0]]), "`X` has 1 columns for 2 weights."),

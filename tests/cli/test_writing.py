@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.recipes.test_pairs import translator
+from tests.road.test_pairs import translator
 from tests.runs import classifier
 from tests.texts import language
 from wonderland.cli.chat import HELP, Conversation

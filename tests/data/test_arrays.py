@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.data.pictures import picture, refused
-from wonderland.data.images import Images
+from wonderland.kinds.image.images import Images
 
 X = np.zeros((4, 8, 8))
 

@@ -5,7 +5,7 @@ import os
 from PIL import Image
 
 from tests.data.pictures import folder, picture, refused
-from wonderland.data.images import Images
+from wonderland.kinds.image.images import Images
 
 
 def test_classes_sort_as_people_count(tmp_path):

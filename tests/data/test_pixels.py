@@ -8,7 +8,7 @@ import pytest
 import wonderland.data.pixels as module
 from tests.data.pictures import folder, picture, refused
 from wonderland.core import WonderlandError
-from wonderland.data.images import Images
+from wonderland.kinds.image.images import Images
 
 
 def test_corrupt_images_are_named_and_counted(animals):

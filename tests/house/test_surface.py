@@ -16,7 +16,10 @@ FOLDERS = [
     "nn",
     "optim",
     "probability",
+    "solvers",
     "models",
+    "checkpoints",
+    "generation",
     "data",
     "tasks",
     "train",
@@ -56,7 +59,7 @@ def test_torch_and_its_compiler_are_not_loaded_before_they_are_needed():
         "import sys, wonderland, wonderland.cli.main as cli\n"
         "try:\n    cli.main(['--help'])\nexcept SystemExit:\n    pass\n"
         "assert not {'torch', 'numpy', 'pandas', 'rich'} & set(sys.modules), 'loaded too early'\n"
-        "import wonderland.nn, wonderland.models, wonderland.recipes, wonderland.ship\n"
+        "import wonderland.nn, wonderland.models, wonderland.road, wonderland.ship\n"
         "assert 'torch._dynamo' not in sys.modules, 'loaded too early'\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)

@@ -5,8 +5,9 @@ import torch
 import transformers
 from torch import nn
 
-from tests.models.families.oracle import VOCAB, batch, make
+from tests.checkpoints.families.oracle import VOCAB, batch, make
 from wonderland import laws
+from wonderland.checkpoints import load_pretrained, save_pretrained
 from wonderland.core import Spec, WonderlandError, save_tensors
 from wonderland.models import (
     Decoder,
@@ -16,10 +17,8 @@ from wonderland.models import (
     SequenceClassifier,
     adapt,
     load_adapter,
-    load_pretrained,
     merge,
     save_adapter,
-    save_pretrained,
     train_only,
 )
 from wonderland.nn import (

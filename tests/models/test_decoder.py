@@ -10,20 +10,21 @@ from torch import nn
 
 import wonderland.nn
 from wonderland.core import Spec, WonderlandError, find, load_tensors, parts, save_tensors
+from wonderland.generation import sample
 from wonderland.laws import Example, compiles
 from wonderland.models.costs import cost_table
 from wonderland.models.decoder import Decoder
-from wonderland.nn.attention import Attention
-from wonderland.nn.glu import GLU
-from wonderland.nn.mamba import Mamba
-from wonderland.nn.mixer import Mixer
-from wonderland.nn.mlp import MLP
-from wonderland.nn.norm import LayerNorm, RMSNorm
-from wonderland.nn.pooling import Pooling
+from wonderland.nn.channel.glu import GLU
+from wonderland.nn.channel.mlp import MLP
+from wonderland.nn.contract.mixer import Mixer
+from wonderland.nn.contract.state import rows
+from wonderland.nn.mixers.attention import Attention
+from wonderland.nn.mixers.mamba import Mamba
+from wonderland.nn.mixers.pooling import Pooling
+from wonderland.nn.mixers.rwkv import RWKV, RWKVChannel
+from wonderland.nn.mixers.shift import Shift
+from wonderland.nn.norms.norm import LayerNorm, RMSNorm
 from wonderland.nn.positions import Alibi, Learned, Rotary, Sinusoidal
-from wonderland.nn.rwkv import RWKV, RWKVChannel
-from wonderland.nn.shift import Shift
-from wonderland.nn.state import rows
 from wonderland.ship.store import load_model, save_model
 
 for module in pkgutil.walk_packages(wonderland.nn.__path__, "wonderland.nn."):
@@ -158,7 +159,7 @@ def test_start_is_the_beginning():
 def test_greedy_sampling_takes_the_most_likely():
     model = Decoder(vocab=11, dim=8, depth=2, dropout=0.3)
     tokens = torch.randint(11, (2, 4))
-    written = model.sample(tokens, 6, temperature=0)
+    written = sample(model, tokens, 6, temperature=0)
     assert model.training
     model.eval()
     for step in range(6):
@@ -169,7 +170,7 @@ def test_greedy_sampling_takes_the_most_likely():
 def test_sampling_is_repeated_by_its_generator():
     model = Decoder(vocab=11, dim=8, depth=2, mixer=Pooling.spec())
     tokens = torch.randint(11, (2, 4), dtype=torch.int32)
-    first, again = (model.sample(tokens, 9, generator=torch.Generator().manual_seed(3)) for _ in range(2))
+    first, again = (sample(model, tokens, 9, generator=torch.Generator().manual_seed(3)) for _ in range(2))
     assert torch.equal(first, again)
     assert first.dtype == torch.int32
     assert first.shape == (2, 9)
@@ -186,7 +187,7 @@ def test_it_learns():
         loss.backward()
         optimizer.step()
     assert loss < 0.2
-    assert model.sample(tokens[:, :6], 6, temperature=0).tolist() == [[1, 2, 3, 1, 2, 4]]
+    assert sample(model, tokens[:, :6], 6, temperature=0).tolist() == [[1, 2, 3, 1, 2, 4]]
 
 
 @pytest.mark.parametrize("tie", [True, False])
@@ -334,7 +335,7 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
             "choose another dim or give a mixer.",
         ),
         (
-            lambda: Decoder(**SMALL).sample(TOKENS, 0),
+            lambda: sample(Decoder(**SMALL), TOKENS, 0),
             "Sampling takes at least one step and a temperature of at least 0, not 0 and 1.0.",
         ),
         (

@@ -8,7 +8,8 @@ import torch
 
 from wonderland import models, nn
 from wonderland.core import WonderlandError
-from wonderland.nn.state import over
+from wonderland.generation import sample
+from wonderland.nn.contract.state import over
 
 X, Z = torch.randn(2, 5, 8), torch.randn(2, 4, 8)
 TOKENS = torch.randint(7, (2, 5))
@@ -114,11 +115,11 @@ def regress(*inputs):
         (lambda: nn.GRU(8).start(-1), "GRU starts a state for a whole number of rows from 1, not -1."),
         (lambda: DECODER.start("2"), "Decoder starts a state for a whole number of rows from 1, not '2'."),
         (
-            lambda: DECODER.sample(TOKENS, 2.5),
+            lambda: sample(DECODER, TOKENS, 2.5),
             "Sampling takes at least one step and a temperature of at least 0, not 2.5 and 1.0.",
         ),
         (
-            lambda: DECODER.sample(TOKENS, 2, temperature="warm"),
+            lambda: sample(DECODER, TOKENS, 2, temperature="warm"),
             "Sampling takes at least one step and a temperature of at least 0, not 2 and warm.",
         ),
         (

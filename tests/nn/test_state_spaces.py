@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 
 from wonderland.core import WonderlandError
-from wonderland.nn.lru import LRU
-from wonderland.nn.s4d import S4D
-from wonderland.nn.s5 import S5
-from wonderland.nn.state_space import RULES, STARTS, discretise, eigenvalues, hippo
+from wonderland.nn.mixers.lru import LRU
+from wonderland.nn.mixers.s4d import S4D
+from wonderland.nn.mixers.s5 import S5
+from wonderland.nn.mixers.state_space import RULES, STARTS, discretise, eigenvalues, hippo
 
 LONG = {"S4D": S4D, "S5": S5}
 
@@ -99,7 +99,7 @@ def test_states_are_constant_in_time(build):
 
 
 def test_a_long_piece_is_streamed_in_parts(monkeypatch):
-    from wonderland.nn import s4d
+    from wonderland.nn.mixers import s4d
 
     mixer = S4D(3, state_size=2).double()
     x = torch.randn(2, 50, 3, dtype=torch.float64)

@@ -5,9 +5,9 @@ import contextlib
 import pytest
 import torch
 
-from wonderland.nn.attention import Attention
+from wonderland.nn.contract.state import consuming
+from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.positions import Alibi, RelativeBias, Rotary
-from wonderland.nn.state import consuming
 from wonderland.ops import native, steps
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="kernels are not built here")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from wonderland import nn
-from wonderland.nn.mamba import Mamba
+from wonderland.nn.mixers.mamba import Mamba
 from wonderland.ops import native
 
 

@@ -30,7 +30,7 @@ from wonderland.nn import (
     Rotary,
     RWKVChannel,
 )
-from wonderland.nn.state import consuming, maker
+from wonderland.nn.contract.state import consuming, maker
 from wonderland.ops import steps
 
 MIXERS = {

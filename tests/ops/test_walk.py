@@ -3,9 +3,11 @@
 import pytest
 import torch
 
+from wonderland import generation
 from wonderland.core import WonderlandError
-from wonderland.models import Decoder, generate, generation
-from wonderland.models.generation.reading import Reader
+from wonderland.generation import generate
+from wonderland.generation.reading import Reader
+from wonderland.models import Decoder
 from wonderland.nn import GRU, LSTM, RWKV, Alibi, Attention, LayerNorm, Learned, Mamba, RMSNorm, Rotary, Sinusoidal
 from wonderland.ops.walk import Walk
 

@@ -11,7 +11,7 @@ from wonderland.core import WonderlandError
 from wonderland.tasks import LanguageModelling
 from wonderland.trust import Scores, TokenTrust, language
 from wonderland.trust.conformal import misfit
-from wonderland.trust.language import look, misfit_of, sample
+from wonderland.tasks.token_trust import look, misfit_of, sample
 
 
 def world(rows: int = 40, t: int = 25, vocab: int = 7, seed: int = 0, heat: float = 2.0):

@@ -96,7 +96,7 @@ ASKED = ("target", "task", "group", "time", "keep", "drop", "strict", "size", "e
 def run(found: argparse.Namespace) -> int:
     """Fit, showing the data before, progress during, and the metrics after."""
     from wonderland.cli import show
-    from wonderland.recipes import fit
+    from wonderland.road import fit
     from wonderland.train import Stopped
 
     given: dict[str, Any] = {name: getattr(found, name) for name in ASKED}

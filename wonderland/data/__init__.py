@@ -6,14 +6,14 @@ from wonderland.data.bundled import BUNDLED
 from wonderland.data.columns import Column
 from wonderland.data.dataset import Dataset, Encoder, Finding
 from wonderland.data.encoders import encoder_from_json
-from wonderland.data.image_encoder import ImageEncoder
-from wonderland.data.images import Images
+from wonderland.kinds.image.encoder import ImageEncoder
+from wonderland.kinds.image.images import Images
 from wonderland.data.mixing import cutmix, mixup, soft_labels
-from wonderland.data.open import open
+from wonderland.kinds.open import open
 from wonderland.data.order import Importance, curriculum, importance_sample
 from wonderland.data.split import Split, split
-from wonderland.data.table import Table
-from wonderland.data.table_encoder import TableEncoder
+from wonderland.kinds.table.table import Table
+from wonderland.kinds.table.encoder import TableEncoder
 from wonderland.data.text import (
     Corpus,
     CorpusEncoder,

@@ -6,11 +6,11 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.data.dataset import Encoder
-from wonderland.data.image_encoder import ImageEncoder
-from wonderland.data.table_encoder import TableEncoder
-from wonderland.data.text.corpus_encoder import CorpusEncoder
-from wonderland.data.text.pairs import PairsEncoder
-from wonderland.data.text.text_encoder import TextEncoder
+from wonderland.kinds.image.encoder import ImageEncoder
+from wonderland.kinds.table.encoder import TableEncoder
+from wonderland.kinds.corpus.encoder import CorpusEncoder
+from wonderland.kinds.pairs.pairs import PairsEncoder
+from wonderland.kinds.text.encoder import TextEncoder
 
 KINDS: dict[str, Any] = {
     "table": TableEncoder,

@@ -1,6 +1,6 @@
 """Named architectures, each a short file built from nn."""
 
-from wonderland.models import generation, linear, words
+from wonderland.models import words
 from wonderland.models.adapt import adapt, adapted, load_adapter, merge, save_adapter, train_only
 from wonderland.models.birnn import BiRNN
 from wonderland.models.convnet import ConvNet
@@ -10,13 +10,10 @@ from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
 from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
-from wonderland.models.families import from_gpt2, from_mamba, from_rwkv
-from wonderland.models.generation import beam_search, best_of, generate, speculate, write
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.packed import packed
-from wonderland.models.pretrained import load_classifier, load_pretrained, save_pretrained
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.tablenet import TableNet
@@ -53,28 +50,15 @@ __all__ = [
     "adapted",
     "approximate",
     "approximate_with_relu",
-    "beam_search",
-    "best_of",
     "best_spans",
     "cost_table",
-    "from_gpt2",
-    "from_mamba",
-    "from_rwkv",
-    "generate",
-    "generation",
     "hide_spans",
     "hide_tokens",
-    "linear",
     "load_adapter",
-    "load_classifier",
-    "load_pretrained",
     "merge",
     "packed",
     "save_adapter",
-    "save_pretrained",
-    "speculate",
     "take_spans",
     "train_only",
     "words",
-    "write",
 ]

@@ -12,7 +12,7 @@ from torch import nn
 
 from wonderland.core import Spec, WonderlandError, find, load_tensors, part, read_header, save_tensors
 from wonderland.models.tuned_start import TunedStart
-from wonderland.nn.adapter import Adapter
+from wonderland.nn.adapters.adapter import Adapter
 
 Where = str | Sequence[str]
 BLOCKS = "*blocks.*"

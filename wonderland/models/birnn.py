@@ -18,9 +18,9 @@ from wonderland.models.tokens import (
     look_up,
     real,
 )
-from wonderland.nn.bidirectional import backwards
-from wonderland.nn.mixer import lengths
-from wonderland.nn.mlp import chance
+from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.mixer import lengths
+from wonderland.nn.mixers.bidirectional import backwards
 
 
 @part

@@ -8,7 +8,7 @@ from jaxtyping import Float, Num
 from torch import Tensor, nn
 
 from wonderland.core import Part, WonderlandError, part
-from wonderland.nn.convolution import ResidualConvolution
+from wonderland.nn.vision.residual_convolution import ResidualConvolution
 
 
 @part

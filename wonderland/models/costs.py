@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from wonderland.core import WonderlandError
-from wonderland.nn.state import over
+from wonderland.nn.contract.state import over
 
 
 @contextmanager

@@ -9,17 +9,16 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, find, part
 from wonderland.models.costs import costs
-from wonderland.models.generation import generate
 from wonderland.models.tokens import check_input, check_range, check_rows, look_up, take, to_the_left
-from wonderland.nn.arguments import Checked, check_specs
-from wonderland.nn.attention import Attention
-from wonderland.nn.block import Block, Field
-from wonderland.nn.hooks import heard
-from wonderland.nn.mixer import check_batch, hide, lengths, positions
-from wonderland.nn.mlp import MLP, chance
+from wonderland.nn.blocks.block import Block, Field
+from wonderland.nn.blocks.stack import DEEPEST, Stack
+from wonderland.nn.channel.mlp import MLP, chance
+from wonderland.nn.contract.arguments import Checked, check_specs
+from wonderland.nn.contract.hooks import heard
+from wonderland.nn.contract.mixer import check_batch, hide, lengths, positions
+from wonderland.nn.contract.state import COUNT, Layout, State, fits, may_consume, misfit, other_type, plain
+from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.positions import Learned, Position, Rotary
-from wonderland.nn.stack import DEEPEST, Stack
-from wonderland.nn.state import COUNT, Layout, State, fits, may_consume, misfit, other_type, plain
 from wonderland.ops import steps
 from wonderland.ops.walk import Walk
 
@@ -245,23 +244,6 @@ class Decoder(Checked, nn.Module):
 
     def look_up(self, tokens: Tensor) -> Tensor:
         return heard(self.embedding, tokens, lambda tokens: look_up(tokens, self.embedding.weight))
-
-    def sample(
-        self, tokens: Any, count: Any, *, temperature: Any = 1.0, generator: torch.Generator | None = None
-    ) -> Tensor:
-        """Write on after a prompt: (b, t) -> (b, count) new tokens, each drawn from the model at a temperature.
-
-        Temperature 0 always takes the most likely token. The model is as in evaluation, whatever its mode.
-        """
-        whole = isinstance(count, int) and isinstance(temperature, int | float)
-        if not whole or count < 1 or not temperature >= 0:
-            raise WonderlandError(
-                f"Sampling takes at least one step and a temperature of at least 0, not {count} and {temperature}."
-            )
-        self.check(tokens, None)
-        seed = 0 if temperature == 0 else int(torch.randint(1 << 62, (), generator=generator))
-        written = generate(self, tokens, count, temperature=temperature, seed=seed).tokens
-        return torch.tensor(written, dtype=tokens.dtype, device=tokens.device)
 
     def start(self, batch: Any) -> State:
         """The state before the first token, written out (`stream` takes None for it)."""

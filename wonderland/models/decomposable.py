@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from wonderland.core import Part, WonderlandError, part
 from wonderland.models.tokens import check_classes, check_mask, check_pad, check_sizes, check_tokens, look_up, real
-from wonderland.nn.mlp import chance
+from wonderland.nn.channel.mlp import chance
 from wonderland.ops.softmax import masked_softmax
 
 

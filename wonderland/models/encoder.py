@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from wonderland.core import Part, Spec, WonderlandError, part
 from wonderland.models.encoder_decoder import facing
 from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
-from wonderland.nn.attention import Attention
-from wonderland.nn.block import Block, Field
-from wonderland.nn.hooks import heard
-from wonderland.nn.mixer import hide
-from wonderland.nn.mixer import positions as places
-from wonderland.nn.mlp import MLP, chance
-from wonderland.nn.norm import LayerNorm
+from wonderland.nn.blocks.block import Block, Field
+from wonderland.nn.blocks.stack import Stack
+from wonderland.nn.channel.mlp import MLP, chance
+from wonderland.nn.contract.hooks import heard
+from wonderland.nn.contract.mixer import hide
+from wonderland.nn.contract.mixer import positions as places
+from wonderland.nn.mixers.attention import Attention
+from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.positions import Learned, Position
-from wonderland.nn.stack import Stack
 
 
 @part

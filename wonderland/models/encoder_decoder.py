@@ -9,15 +9,15 @@ from torch import Tensor, nn
 
 from wonderland.core import Part, Spec, WonderlandError, find, nearest, part
 from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
-from wonderland.nn.attention import Attention
-from wonderland.nn.block import Block
-from wonderland.nn.cross_attention import CrossAttention
-from wonderland.nn.hooks import heard
-from wonderland.nn.mixer import hide, lengths, positions
-from wonderland.nn.mlp import MLP, chance
+from wonderland.nn.blocks.block import Block
+from wonderland.nn.blocks.stack import Stack
+from wonderland.nn.channel.mlp import MLP, chance
+from wonderland.nn.contract.hooks import heard
+from wonderland.nn.contract.mixer import hide, lengths, positions
+from wonderland.nn.contract.state import COUNT, State, fits, misfit, other_type, over
+from wonderland.nn.mixers.attention import Attention
+from wonderland.nn.mixers.cross_attention import CrossAttention
 from wonderland.nn.positions import Position, Sinusoidal
-from wonderland.nn.stack import Stack
-from wonderland.nn.state import COUNT, State, fits, misfit, other_type, over
 
 SCALES = ("embedding", "head", "none")
 

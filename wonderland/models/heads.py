@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 from wonderland.core import Part, Spec, WonderlandError, nearest, part
 from wonderland.models.tokens import check_input, unpadded
-from wonderland.nn.activations import Activation
-from wonderland.nn.activations import activation as resolve
-from wonderland.nn.heads import POOLS, Pool
-from wonderland.nn.mixer import hide
-from wonderland.nn.mlp import chance
-from wonderland.nn.norm import LayerNorm
+from wonderland.nn.blocks.heads import POOLS, Pool
+from wonderland.nn.channel.activations import Activation
+from wonderland.nn.channel.activations import activation as resolve
+from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.mixer import hide
+from wonderland.nn.norms.norm import LayerNorm
 
 
 class Headed(Part, nn.Module):

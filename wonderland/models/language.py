@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from wonderland.core import Part, WonderlandError
 from wonderland.models.tokens import check_mask, check_range, check_tokens
-from wonderland.nn.mixer import hide, lengths
-from wonderland.nn.state import COUNT, Layout, State, fill, fits, misfit
+from wonderland.nn.contract.mixer import hide, lengths
+from wonderland.nn.contract.state import COUNT, Layout, State, fill, fits, misfit
 
 
 class LanguageModel(Part, nn.Module):

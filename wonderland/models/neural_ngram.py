@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from wonderland.core import part
 from wonderland.models.tokens import check_sizes, look_up
 from wonderland.models.window import Window, check_begin, check_windows
-from wonderland.nn.batch_norm import BatchNorm
+from wonderland.nn.norms.batch_norm import BatchNorm
 
 
 @part

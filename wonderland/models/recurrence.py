@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
-from wonderland.nn.gru import GRU
-from wonderland.nn.lstm import LSTM
-from wonderland.nn.mixer import hide
-from wonderland.nn.rnn import RNN
-from wonderland.nn.state import Slot, State
+from wonderland.nn.contract.mixer import hide
+from wonderland.nn.contract.state import Slot, State
+from wonderland.nn.mixers.gru import GRU
+from wonderland.nn.mixers.lstm import LSTM
+from wonderland.nn.mixers.rnn import RNN
 
 CELLS = {"rnn": RNN, "gru": GRU, "lstm": LSTM}
 

@@ -8,8 +8,8 @@ from wonderland.core import part
 from wonderland.models.language import LanguageModel
 from wonderland.models.recurrence import Layer, check_cell
 from wonderland.models.tokens import check_sizes, look_up
-from wonderland.nn.mlp import chance
-from wonderland.nn.state import Layout, State
+from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.state import Layout, State
 
 
 @part

@@ -10,10 +10,10 @@ from wonderland.core import Part, WonderlandError, part
 from wonderland.models.language import gathered_read
 from wonderland.models.recurrence import Layer, check_cell
 from wonderland.models.tokens import check_mask, check_range, check_sizes, check_tokens, gathered, look_up
-from wonderland.nn.additive_attention import AdditiveAttention
-from wonderland.nn.mixer import lengths
-from wonderland.nn.mlp import chance
-from wonderland.nn.state import COUNT, Layout, Slot, State, fits, misfit
+from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.mixer import lengths
+from wonderland.nn.contract.state import COUNT, Layout, Slot, State, fits, misfit
+from wonderland.nn.mixers.additive_attention import AdditiveAttention
 
 
 @part

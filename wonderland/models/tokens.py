@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError
-from wonderland.nn.mixer import check_booleans
+from wonderland.nn.contract.mixer import check_booleans
 
 
 def check_input(tokens: Any, mask: Any, name: str) -> None:

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from wonderland.core import Part, Spec, WonderlandError, part
 from wonderland.models.decoder import Decoder
 from wonderland.models.tokens import check_input
-from wonderland.nn.mixer import positions
-from wonderland.nn.state import TIME, Slot, State, signed
+from wonderland.nn.contract.mixer import positions
+from wonderland.nn.contract.state import TIME, Slot, State, signed
 
 
 class TunedStart(Part, nn.Module):

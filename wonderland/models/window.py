@@ -8,8 +8,8 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.models.language import LanguageModel
-from wonderland.nn.mixer import lengths
-from wonderland.nn.state import Layout, Slot, State
+from wonderland.nn.contract.mixer import lengths
+from wonderland.nn.contract.state import Layout, Slot, State
 
 
 class Window(LanguageModel):

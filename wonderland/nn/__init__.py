@@ -1,7 +1,18 @@
 """Blocks: one idea a file."""
 
-from wonderland.nn import initialise
-from wonderland.nn.activations import (
+from wonderland.nn.adapters.adapter import Adapter
+from wonderland.nn.adapters.bias_tuning import BiasTuning
+from wonderland.nn.adapters.bottleneck import Bottleneck
+from wonderland.nn.adapters.ia3 import IA3
+from wonderland.nn.adapters.lora import LoRA
+from wonderland.nn.blocks import initialise
+from wonderland.nn.blocks.block import Block
+from wonderland.nn.blocks.ensemble import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
+from wonderland.nn.blocks.heads import Pool, SequenceHead, TokenHead
+from wonderland.nn.blocks.residual import Residual
+from wonderland.nn.blocks.stack import Stack
+from wonderland.nn.blocks.tokens import ClassToken, Registers
+from wonderland.nn.channel.activations import (
     activation,
     elu,
     elu_plus_one,
@@ -20,64 +31,60 @@ from wonderland.nn.activations import (
     squared_relu,
     tanh,
 )
-from wonderland.nn.adapter import Adapter
-from wonderland.nn.additive_attention import AdditiveAttention, AdditiveSelfAttention
-from wonderland.nn.aft import AFT
-from wonderland.nn.attention import Attention
-from wonderland.nn.batch_norm import BatchNorm, precise_statistics
-from wonderland.nn.bias_tuning import BiasTuning
-from wonderland.nn.bidirectional import Bidirectional
-from wonderland.nn.block import Block
-from wonderland.nn.bottleneck import Bottleneck
-from wonderland.nn.causal_convolution import CausalConvolution
-from wonderland.nn.convolution import ResidualConvolution
-from wonderland.nn.cross_attention import CrossAttention
-from wonderland.nn.cross_mixer import CrossMixer
-from wonderland.nn.deep_sets import DeepSets
-from wonderland.nn.drop_connect import DropConnect
-from wonderland.nn.dropout import ChannelDropout, Dropout, drop
-from wonderland.nn.echo_state import EchoState
-from wonderland.nn.feature_maps import EluPlusOne, ExpFeatures, RandomFeatures, ReluFeatures
-from wonderland.nn.fourier import Fourier
-from wonderland.nn.gated_convolution import GatedConvolution
-from wonderland.nn.glu import GLU
-from wonderland.nn.gru import GRU
-from wonderland.nn.hard_attention import HardAttention
-from wonderland.nn.heads import Pool, SequenceHead, TokenHead
-from wonderland.nn.ia3 import IA3
-from wonderland.nn.kan import KAN
-from wonderland.nn.kernel_regression import KernelRegression, boxcar, constant, epanechnikov, gaussian, triangular
-from wonderland.nn.latent_attention import LatentAttention
-from wonderland.nn.ligru import LiGRU, binarity
-from wonderland.nn.linear_attention import LinearAttention
-from wonderland.nn.long_convolution import LongConvolution
-from wonderland.nn.lora import LoRA
-from wonderland.nn.lru import LRU
-from wonderland.nn.lstm import LSTM
-from wonderland.nn.mamba import Mamba
-from wonderland.nn.maxout import Maxout
-from wonderland.nn.members import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
-from wonderland.nn.memory_attention import MemoryAttention
-from wonderland.nn.mixer import Mixer, Pointwise
-from wonderland.nn.mlp import MLP
-from wonderland.nn.monet import MONet
-from wonderland.nn.monte_carlo import Drawn, monte_carlo
-from wonderland.nn.norm import LayerNorm, RMSNorm
-from wonderland.nn.normalise import GroupNorm, InstanceNorm, normalise
-from wonderland.nn.pooling import Pooling
+from wonderland.nn.channel.drop_connect import DropConnect
+from wonderland.nn.channel.dropout import ChannelDropout, Dropout, drop
+from wonderland.nn.channel.glu import GLU
+from wonderland.nn.channel.kan import KAN
+from wonderland.nn.channel.maxout import Maxout
+from wonderland.nn.channel.mlp import MLP
+from wonderland.nn.channel.monet import MONet
+from wonderland.nn.channel.monte_carlo import Drawn, monte_carlo
+from wonderland.nn.contract.cross_mixer import CrossMixer
+from wonderland.nn.contract.mixer import Mixer, Pointwise
+from wonderland.nn.contract.state import COUNT, TIME, Slot, consuming, detach, rows
+from wonderland.nn.mixers.additive_attention import AdditiveAttention, AdditiveSelfAttention
+from wonderland.nn.mixers.aft import AFT
+from wonderland.nn.mixers.attention import Attention
+from wonderland.nn.mixers.bidirectional import Bidirectional
+from wonderland.nn.mixers.causal_convolution import CausalConvolution
+from wonderland.nn.mixers.cross_attention import CrossAttention
+from wonderland.nn.mixers.deep_sets import DeepSets
+from wonderland.nn.mixers.echo_state import EchoState
+from wonderland.nn.mixers.feature_maps import EluPlusOne, ExpFeatures, RandomFeatures, ReluFeatures
+from wonderland.nn.mixers.fourier import Fourier
+from wonderland.nn.mixers.gated_convolution import GatedConvolution
+from wonderland.nn.mixers.gru import GRU
+from wonderland.nn.mixers.hard_attention import HardAttention
+from wonderland.nn.mixers.kernel_regression import (
+    KernelRegression,
+    boxcar,
+    constant,
+    epanechnikov,
+    gaussian,
+    triangular,
+)
+from wonderland.nn.mixers.latent_attention import LatentAttention
+from wonderland.nn.mixers.ligru import LiGRU, binarity
+from wonderland.nn.mixers.linear_attention import LinearAttention
+from wonderland.nn.mixers.long_convolution import LongConvolution
+from wonderland.nn.mixers.lru import LRU
+from wonderland.nn.mixers.lstm import LSTM
+from wonderland.nn.mixers.mamba import Mamba
+from wonderland.nn.mixers.memory_attention import MemoryAttention
+from wonderland.nn.mixers.pooling import Pooling
+from wonderland.nn.mixers.rnn import RNN
+from wonderland.nn.mixers.rwkv import RWKV, RWKVChannel
+from wonderland.nn.mixers.s4d import S4D
+from wonderland.nn.mixers.s5 import S5
+from wonderland.nn.mixers.shift import Shift
+from wonderland.nn.mixers.spatial_gate import SpatialGate
+from wonderland.nn.mixers.token_mlp import TokenMLP
+from wonderland.nn.norms.batch_norm import BatchNorm, precise_statistics
+from wonderland.nn.norms.norm import LayerNorm, RMSNorm
+from wonderland.nn.norms.normalise import GroupNorm, InstanceNorm, normalise
+from wonderland.nn.norms.weight_norm import WeightNormLinear, weight_norm
 from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, RelativeBuckets, Rotary, Sinusoidal
-from wonderland.nn.residual import Residual
-from wonderland.nn.rnn import RNN
-from wonderland.nn.rwkv import RWKV, RWKVChannel
-from wonderland.nn.s4d import S4D
-from wonderland.nn.s5 import S5
-from wonderland.nn.shift import Shift
-from wonderland.nn.spatial_gate import SpatialGate
-from wonderland.nn.stack import Stack
-from wonderland.nn.state import COUNT, TIME, Slot, consuming, detach, rows
-from wonderland.nn.token_mlp import TokenMLP
-from wonderland.nn.tokens import ClassToken, Registers
-from wonderland.nn.weight_norm import WeightNormLinear, weight_norm
+from wonderland.nn.vision.residual_convolution import ResidualConvolution
 
 __all__ = [
     "AFT",

@@ -1,10 +1,10 @@
 """Run: save, load, predict."""
 
-from wonderland.ship.language import LanguageRun
+from wonderland.tasks.writing import LanguageRun
 from wonderland.ship.run import Run, load, load_encoder, outputs, read_task
 from wonderland.ship.store import FORMAT, load_model, read_config, save_model
 from wonderland.ship.tables import read_kind, write_table
-from wonderland.ship.translation import TranslationRun
+from wonderland.tasks.translating import TranslationRun
 
 __all__ = [
     "FORMAT",

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from wonderland.core import MIB, Spec, WonderlandError, check_inputs, inside, load_tensors, read_json, sha256
 from wonderland.data import CorpusEncoder, Dataset, Encoder, Finding, PairsEncoder, encoder_from_json
 from wonderland.data.dataset import stop_if_strict
-from wonderland.data.text.texts import Texts
+from wonderland.kinds.text.texts import Texts
 from wonderland.ship.store import load_model, read_config
 from wonderland.tasks import Classification, LanguageModelling, Regression, Task, Translation
 from wonderland.trust import Trust, check_level
@@ -162,7 +162,7 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
                 f"{folder / name} is not the file that trust.json was measured with: one of them was changed."
             )
     if isinstance(task, LanguageModelling):
-        from wonderland.ship.language import LanguageRun
+        from wonderland.tasks.writing import LanguageRun
 
         if not isinstance(encoder, CorpusEncoder) or encoder.tokenizer.vocab > task.vocab:
             raise WonderlandError(
@@ -174,7 +174,7 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
             )
         return LanguageRun(folder, config, task, encoder, built, facts)
     if isinstance(task, Translation):
-        from wonderland.ship.translation import TranslationRun
+        from wonderland.tasks.translating import TranslationRun
 
         fits = isinstance(encoder, PairsEncoder) and encoder.tokenizer.vocab <= task.vocab
         if not isinstance(encoder, PairsEncoder) or not fits or encoder.read != task.read:

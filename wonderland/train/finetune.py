@@ -31,7 +31,7 @@ def finetune(
     """Teach a trained model with batches (x, y); returns the model, adapted where that was asked for.
 
     Args:
-        model: such as `models.load_pretrained(folder)` gives; it is changed.
+        model: such as `checkpoints.load_pretrained(folder)` gives; it is changed.
         batches: what `train.run` takes: a function of the step number, or a list.
         method: "full", "head" (everything but the trunk), or the spec of an adapter such as `nn.LoRA.spec(rank=8)`.
         where, also: the layers that an adapter goes into, and what else learns beside it (such as a new head).

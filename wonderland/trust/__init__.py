@@ -2,8 +2,8 @@
 
 from wonderland.trust.calibration import Bin, ece, fit_temperature, log_softmax, reliability
 from wonderland.trust.conformal import Scores, check_level, misfit
-from wonderland.trust.language import TokenTrust
-from wonderland.trust.trust import Held, Trust, believed, judged
+from wonderland.tasks.token_trust import TokenTrust
+from wonderland.tasks.trust import Held, Trust, believed, judged
 from wonderland.trust.weights import simplex
 
 __all__ = [

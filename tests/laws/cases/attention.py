@@ -3,12 +3,12 @@
 import torch
 
 from wonderland.laws import Example
-from wonderland.nn.additive_attention import AdditiveAttention, AdditiveSelfAttention
-from wonderland.nn.attention import Attention
-from wonderland.nn.cross_attention import CrossAttention
-from wonderland.nn.hard_attention import HardAttention
-from wonderland.nn.latent_attention import LatentAttention
-from wonderland.nn.memory_attention import MemoryAttention
+from wonderland.nn.mixers.additive_attention import AdditiveAttention, AdditiveSelfAttention
+from wonderland.nn.mixers.attention import Attention
+from wonderland.nn.mixers.cross_attention import CrossAttention
+from wonderland.nn.mixers.hard_attention import HardAttention
+from wonderland.nn.mixers.latent_attention import LatentAttention
+from wonderland.nn.mixers.memory_attention import MemoryAttention
 from wonderland.nn.positions import Alibi, RelativeBias, Rotary
 
 CASES = {

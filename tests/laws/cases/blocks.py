@@ -1,16 +1,16 @@
 """Blocks and stacks: mixers made of mixers."""
 
-from wonderland.nn.attention import Attention
-from wonderland.nn.block import Block
-from wonderland.nn.deep_sets import DeepSets
-from wonderland.nn.glu import GLU
-from wonderland.nn.mlp import MLP
-from wonderland.nn.monet import MONet
-from wonderland.nn.norm import RMSNorm
-from wonderland.nn.pooling import Pooling
-from wonderland.nn.rwkv import RWKV, RWKVChannel
-from wonderland.nn.shift import Shift
-from wonderland.nn.stack import Stack
+from wonderland.nn.blocks.block import Block
+from wonderland.nn.blocks.stack import Stack
+from wonderland.nn.channel.glu import GLU
+from wonderland.nn.channel.mlp import MLP
+from wonderland.nn.channel.monet import MONet
+from wonderland.nn.mixers.attention import Attention
+from wonderland.nn.mixers.deep_sets import DeepSets
+from wonderland.nn.mixers.pooling import Pooling
+from wonderland.nn.mixers.rwkv import RWKV, RWKVChannel
+from wonderland.nn.mixers.shift import Shift
+from wonderland.nn.norms.norm import RMSNorm
 
 ATTENTION, CHANNEL = Attention.spec(heads=2), MLP.spec(expansion=2, activation="silu")
 

@@ -1,11 +1,11 @@
 """Channel mixers and norms: one token at a time."""
 
-from wonderland.nn.glu import GLU
-from wonderland.nn.kan import KAN
-from wonderland.nn.maxout import Maxout
-from wonderland.nn.mlp import MLP
-from wonderland.nn.monet import MONet
-from wonderland.nn.norm import LayerNorm, RMSNorm
+from wonderland.nn.channel.glu import GLU
+from wonderland.nn.channel.kan import KAN
+from wonderland.nn.channel.maxout import Maxout
+from wonderland.nn.channel.mlp import MLP
+from wonderland.nn.channel.monet import MONet
+from wonderland.nn.norms.norm import LayerNorm, RMSNorm
 
 CASES = {
     "mlp": lambda: MLP(8),

@@ -1,8 +1,8 @@
 """Convolutions over time."""
 
-from wonderland.nn.causal_convolution import CausalConvolution
-from wonderland.nn.gated_convolution import GatedConvolution
-from wonderland.nn.long_convolution import LongConvolution
+from wonderland.nn.mixers.causal_convolution import CausalConvolution
+from wonderland.nn.mixers.gated_convolution import GatedConvolution
+from wonderland.nn.mixers.long_convolution import LongConvolution
 
 CASES = {
     "causal convolution": lambda: CausalConvolution(8, width=3),

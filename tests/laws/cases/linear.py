@@ -1,9 +1,9 @@
 """Linear attention, the attention-free transformer and RWKV, with the options that change what they do."""
 
-from wonderland.nn.aft import AFT
-from wonderland.nn.feature_maps import ExpFeatures, RandomFeatures, ReluFeatures
-from wonderland.nn.linear_attention import LinearAttention
-from wonderland.nn.rwkv import RWKV, RWKVChannel
+from wonderland.nn.mixers.aft import AFT
+from wonderland.nn.mixers.feature_maps import ExpFeatures, RandomFeatures, ReluFeatures
+from wonderland.nn.mixers.linear_attention import LinearAttention
+from wonderland.nn.mixers.rwkv import RWKV, RWKVChannel
 
 CASES = {
     "LinearAttention": lambda: LinearAttention(8, heads=2),

@@ -6,10 +6,10 @@ from wonderland.laws import Example
 from wonderland.models.decoder import Decoder
 from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
-from wonderland.nn.attention import Attention
-from wonderland.nn.mlp import MLP
-from wonderland.nn.norm import RMSNorm
-from wonderland.nn.pooling import Pooling
+from wonderland.nn.channel.mlp import MLP
+from wonderland.nn.mixers.attention import Attention
+from wonderland.nn.mixers.pooling import Pooling
+from wonderland.nn.norms.norm import RMSNorm
 from wonderland.nn.positions import Learned, RelativeBuckets
 
 SMALL = {"vocab": 6, "dim": 4, "depth": 1, "channel": MLP.spec(hidden=4)}

@@ -1,13 +1,13 @@
 """Recurrent mixers."""
 
-from wonderland.nn.bidirectional import Bidirectional
-from wonderland.nn.causal_convolution import CausalConvolution
-from wonderland.nn.echo_state import EchoState
-from wonderland.nn.gru import GRU
-from wonderland.nn.ligru import LiGRU
-from wonderland.nn.lstm import LSTM
-from wonderland.nn.mlp import MLP
-from wonderland.nn.rnn import RNN
+from wonderland.nn.channel.mlp import MLP
+from wonderland.nn.mixers.bidirectional import Bidirectional
+from wonderland.nn.mixers.causal_convolution import CausalConvolution
+from wonderland.nn.mixers.echo_state import EchoState
+from wonderland.nn.mixers.gru import GRU
+from wonderland.nn.mixers.ligru import LiGRU
+from wonderland.nn.mixers.lstm import LSTM
+from wonderland.nn.mixers.rnn import RNN
 
 CASES = {
     "rnn": lambda: RNN(8),

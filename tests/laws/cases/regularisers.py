@@ -3,15 +3,15 @@
 import torch
 
 from wonderland.laws import Example
-from wonderland.nn.attention import Attention
-from wonderland.nn.batch_norm import BatchNorm
-from wonderland.nn.drop_connect import DropConnect
-from wonderland.nn.dropout import ChannelDropout, Dropout
-from wonderland.nn.mlp import MLP
-from wonderland.nn.normalise import GroupNorm, InstanceNorm
-from wonderland.nn.pooling import Pooling
-from wonderland.nn.residual import Residual
-from wonderland.nn.weight_norm import WeightNormLinear
+from wonderland.nn.blocks.residual import Residual
+from wonderland.nn.channel.drop_connect import DropConnect
+from wonderland.nn.channel.dropout import ChannelDropout, Dropout
+from wonderland.nn.channel.mlp import MLP
+from wonderland.nn.mixers.attention import Attention
+from wonderland.nn.mixers.pooling import Pooling
+from wonderland.nn.norms.batch_norm import BatchNorm
+from wonderland.nn.norms.normalise import GroupNorm, InstanceNorm
+from wonderland.nn.norms.weight_norm import WeightNormLinear
 
 
 def _trained() -> BatchNorm:

@@ -1,9 +1,9 @@
 """State spaces, with the options that change what they do."""
 
-from wonderland.nn.lru import LRU
-from wonderland.nn.mamba import Mamba
-from wonderland.nn.s4d import S4D
-from wonderland.nn.s5 import S5
+from wonderland.nn.mixers.lru import LRU
+from wonderland.nn.mixers.mamba import Mamba
+from wonderland.nn.mixers.s4d import S4D
+from wonderland.nn.mixers.s5 import S5
 
 CASES = {
     "Mamba": lambda: Mamba(8, state_size=3),

@@ -3,15 +3,15 @@
 import torch
 
 from wonderland.laws import Example
-from wonderland.nn.deep_sets import DeepSets
-from wonderland.nn.fourier import Fourier
-from wonderland.nn.heads import Pool, SequenceHead, TokenHead
-from wonderland.nn.kernel_regression import KernelRegression
-from wonderland.nn.pooling import Pooling
-from wonderland.nn.shift import Shift
-from wonderland.nn.spatial_gate import SpatialGate
-from wonderland.nn.token_mlp import TokenMLP
-from wonderland.nn.tokens import ClassToken, Registers
+from wonderland.nn.blocks.heads import Pool, SequenceHead, TokenHead
+from wonderland.nn.blocks.tokens import ClassToken, Registers
+from wonderland.nn.mixers.deep_sets import DeepSets
+from wonderland.nn.mixers.fourier import Fourier
+from wonderland.nn.mixers.kernel_regression import KernelRegression
+from wonderland.nn.mixers.pooling import Pooling
+from wonderland.nn.mixers.shift import Shift
+from wonderland.nn.mixers.spatial_gate import SpatialGate
+from wonderland.nn.mixers.token_mlp import TokenMLP
 
 CASES = {
     "token mlp": lambda: TokenMLP(8, length=160, hidden=6),

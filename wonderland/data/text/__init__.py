@@ -1,13 +1,13 @@
 """Text: tokenizers, corpora on disk, batches of windows and of packed documents."""
 
 from wonderland.data.text.bpe import apply_merges, learn_merges, longest_first
-from wonderland.data.text.corpus import Corpus
-from wonderland.data.text.corpus_encoder import CorpusEncoder
+from wonderland.kinds.corpus.corpus import Corpus
+from wonderland.kinds.corpus.encoder import CorpusEncoder
 from wonderland.data.text.packing import Packed, PackedDocuments, pack
-from wonderland.data.text.pairs import Pairs, PairsEncoder
+from wonderland.kinds.pairs.pairs import Pairs, PairsEncoder
 from wonderland.data.text.sources import Documents, read_documents
-from wonderland.data.text.text_encoder import TextEncoder
-from wonderland.data.text.texts import Texts
+from wonderland.kinds.text.encoder import TextEncoder
+from wonderland.kinds.text.texts import Texts
 from wonderland.data.text.token_file import TokenFile, write_tokens
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.data.text.windows import IGNORED, Windows

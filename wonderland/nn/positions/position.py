@@ -5,7 +5,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
-from wonderland.nn.arguments import Checked
+from wonderland.nn.contract.arguments import Checked
 
 
 class Position(Checked, nn.Module):

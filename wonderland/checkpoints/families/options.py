@@ -1,0 +1,212 @@
+"""The options of a published configuration: each is read, or known to change nothing, or refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wonderland.core import WonderlandError
+from wonderland.nn.channel.activations import Activation
+
+LARGEST = 1 << 24
+DEEPEST = 10_000
+
+ACTIVATIONS = {
+    "gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh", "gelu_python_tanh": "gelu_tanh", "gelu_accurate": "gelu_tanh", "quick_gelu": "quick_gelu",
+    "relu": "relu", "relu2": "squared_relu", "relu6": "relu6", "leaky_relu": "leaky_relu", "silu": "silu", "swish": "silu",
+    "hardswish": "hard_swish", "mish": "mish", "tanh": "tanh", "sigmoid": "sigmoid", "linear": "identity",
+}  # fmt: skip
+_PUBLISHED = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())} | {"gelu_tanh": "gelu_new"}
+
+# What changes no number that a model gives: names, ids of tokens, how to train and to generate, how to store.
+HARMLESS = frozenset(
+    [
+        "architectures",
+        "model_type",
+        "transformers_version",
+        "torch_dtype",
+        "dtype",
+        "_name_or_path",
+        "name_or_path",
+        "use_cache",
+        "return_dict",
+        "output_attentions",
+        "output_hidden_states",
+        "output_past",
+        "gradient_checkpointing",
+        "torchscript",
+        "tokenizer_class",
+        "prefix",
+        "finetuning_task",
+        "task_specific_params",
+        "problem_type",
+        "initializer_range",
+        "initializer_factor",
+        "language",
+        "bos_token_id",
+        "eos_token_id",
+        "pad_token_id",
+        "sep_token_id",
+        "cls_token_id",
+        "mask_token_id",
+        "decoder_start_token_id",
+        "forced_bos_token_id",
+        "forced_eos_token_id",
+        "id2label",
+        "label2id",
+        "num_labels",
+        "_num_labels",
+        "name",
+        "max_sequence_length",
+        "transformers.js_config",
+        "unsloth_version",
+        "unsloth_fixed",
+        "n_ctx",
+        "max_length",
+        "min_length",
+        "do_sample",
+        "early_stopping",
+        "num_beams",
+        "num_beam_groups",
+        "diversity_penalty",
+        "temperature",
+        "top_k",
+        "top_p",
+        "typical_p",
+        "repetition_penalty",
+        "length_penalty",
+        "no_repeat_ngram_size",
+        "encoder_no_repeat_ngram_size",
+        "bad_words_ids",
+        "num_return_sequences",
+        "output_scores",
+        "return_dict_in_generate",
+        "remove_invalid_values",
+        "exponential_decay_length_penalty",
+        "suppress_tokens",
+        "begin_suppress_tokens",
+        "chunk_size_feed_forward",
+        "_attn_implementation",
+        "attn_implementation",
+        "_attn_implementation_autoset",
+        "use_flash_attn",
+        "tf_legacy_loss",
+        "use_bfloat16",
+    ]
+)
+# What is refused unless it says nothing.
+EMPTY = ("auto_map", "quantization_config", "pruned_heads", "adapters", "cross_attention_hidden_size")
+FALSE = ("add_cross_attention", "is_decoder", "is_encoder_decoder", "tie_encoder_decoder")
+
+
+class Options:
+    """A configuration as a family reads it. `finish` says which option nobody asked for."""
+
+    def __init__(self, config: Mapping[str, Any], title: str):
+        self.config, self.title = config, title
+        self.read: set[str] = set()
+
+    def get(self, name: str, default: Any) -> Any:
+        """The value of an option, as it is."""
+        self.read.add(name)
+        return self.config.get(name, default)
+
+    def whole(self, name: str, default: int | None = None, *, least: int = 1, most: int = LARGEST) -> int:
+        """A whole number within bounds; None in the file means the default."""
+        value = self.get(name, default)
+        value = default if value is None else value
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise self.wrong(name, value, f"a whole number from {least} to {most:,}")
+        return value
+
+    def depth(self, name: str, default: int | None = None) -> int:
+        """A number of layers."""
+        return self.whole(name, default, most=DEEPEST)
+
+    def number(self, name: str, default: float | None, *, least: float = 0.0, most: float = 1e12) -> float:
+        """A number within bounds, `least` itself excluded unless it is 0."""
+        value = self.get(name, default)
+        value = default if value is None else value
+        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+            raise self.wrong(name, value, f"a number from {least:g} to {most:g}")
+        return float(value)
+
+    def chance(self, name: str, default: float) -> float:
+        """A probability of dropping."""
+        value = self.number(name, default, most=1.0)
+        if value >= 1:
+            raise self.wrong(name, value, "a probability below 1")
+        return value
+
+    def yes(self, name: str, default: bool) -> bool:
+        """True or false."""
+        value = self.get(name, default)
+        if not isinstance(value, bool):
+            raise self.wrong(name, value, "true or false")
+        return value
+
+    def activation(self, name: str, default: str) -> str:
+        """Our name of an activation."""
+        value = self.get(name, default)
+        if not isinstance(value, str) or value not in ACTIVATIONS:
+            raise self.wrong(name, value, f"one of the activations there are here: {', '.join(ACTIVATIONS)}")
+        return ACTIVATIONS[value]
+
+    def only(self, name: str, *allowed: Any) -> None:
+        """An option of which only some values are known here; the first is the default."""
+        value = self.get(name, allowed[0])
+        if value not in allowed:
+            known = " or ".join(_shown(one) for one in allowed)
+            raise self.wrong(name, value, f"{known}: nothing else is known here")
+
+    def ignore(self, *names: str) -> None:
+        """Options that change no number that the model gives."""
+        self.read.update(names)
+
+    @property
+    def labels(self) -> int:
+        """How many classes a head has."""
+        named = self.config.get("id2label")
+        if isinstance(named, Mapping) and named:
+            return len(named)
+        return self.whole("num_labels", 2)
+
+    @property
+    def pad(self) -> int | None:
+        """The token that fills rows up, if there is one."""
+        value = self.config.get("pad_token_id")
+        return value if isinstance(value, int) and 0 <= value < LARGEST else None
+
+    def finish(self) -> None:
+        """Say which option was not read by anybody."""
+        for name in EMPTY:
+            if self.config.get(name):
+                raise self.wrong(name, self.config[name], "nothing: it is not known here")
+        for name in FALSE:
+            if name not in self.read and self.config.get(name):
+                raise self.wrong(name, self.config[name], "false: nothing else is known here")
+        known = self.read | HARMLESS | set(EMPTY) | set(FALSE)
+        for name, value in self.config.items():
+            if name not in known:
+                raise WonderlandError(
+                    f"config.json has the option {name!r} ({_shown(value)}), which this {self.title} does not know: "
+                    "the model would not be the same without it."
+                )
+
+    def wrong(self, name: str, value: Any, needed: str) -> WonderlandError:
+        """What to raise about an option."""
+        return WonderlandError(
+            f"config.json says {name} = {_shown(value)}, and a {self.title} can be loaded with {needed}."
+        )
+
+
+def published(function: str | Activation) -> str | None:
+    """The name that configurations have for an activation of ours; None for those they have none for."""
+    name = function if isinstance(function, str) else getattr(function, "__name__", "")
+    return _PUBLISHED.get(name)
+
+
+def _shown(value: Any) -> str:
+    for one, word in ((None, "null"), (True, "true"), (False, "false")):
+        if value is one:
+            return word
+    return repr(value)[:60]

@@ -1,0 +1,27 @@
+"""Sampling as a tensor: rows of prompts of one length in, rows of new tokens out."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wonderland.core import WonderlandError
+from wonderland.generation.generate import generate
+
+
+def sample(
+    model: Any, tokens: Any, count: Any, *, temperature: Any = 1.0, generator: torch.Generator | None = None
+) -> Tensor:
+    """Continue prompts of one length: (b, t) -> (b, count) new tokens, each drawn from the model at a temperature.
+
+    Temperature 0 always takes the most likely token. The model is as in evaluation, whatever its mode.
+    """
+    whole = isinstance(count, int) and isinstance(temperature, int | float)
+    if not whole or count < 1 or not temperature >= 0:
+        raise WonderlandError(
+            f"Sampling takes at least one step and a temperature of at least 0, not {count} and {temperature}."
+        )
+    model.check(tokens, None)
+    seed = 0 if temperature == 0 else int(torch.randint(1 << 62, (), generator=generator))
+    written = generate(model, tokens, count, temperature=temperature, seed=seed).tokens
+    return torch.tensor(written, dtype=tokens.dtype, device=tokens.device)

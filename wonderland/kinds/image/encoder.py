@@ -1,0 +1,212 @@
+"""From images to one tensor: the size, channels and spread of the training images, and new images made to fit."""
+
+import copy
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wonderland.core import WonderlandError, nearest
+from wonderland.data.arrays import is_side, name_of
+from wonderland.data.dataset import TASKS, Encoder, Finding, counted
+from wonderland.data.decode import conform
+from wonderland.data.folders import Listing, is_table, listed, natural, refuse_flat, scan
+from wonderland.kinds.image.images import Images
+from wonderland.data.pixels import picture
+
+
+@dataclass
+class ImageEncoder(Encoder):
+    """What was learned from the training images: their size, and the mean and spread of each channel (of pixels / 255).
+
+    The numbers go into the network, which normalises by itself; `encode` gives plain uint8 (n, c, h, w).
+    """
+
+    channels: int
+    height: int
+    width: int
+    mean: list[float | int]
+    std: list[float | int]
+    classes: list[str] | None = None
+    task: str | None = None
+    value_range: tuple[float | int, float | int] = (0.0, 255.0)
+    noticed: list[Finding] = field(default_factory=list, compare=False)
+
+    kind = "image"
+
+    def encode(self, dataset: Any, rows: np.ndarray | Sequence[int] | None = None) -> Tensor:
+        """Pixels of these rows (all, when not given) in the size and channels of training."""
+        if getattr(dataset, "kind", None) != "image":
+            raise WonderlandError(
+                f"This model reads images, and {getattr(dataset, 'name', 'the data')} is not made of images."
+            )
+        self.noticed = []
+        rows = np.arange(len(dataset)) if rows is None else np.asarray(rows, np.int64)
+        found = dataset.pixels(rows)
+        shape = (self.channels, self.height, self.width)
+        if found.shape[1:] != shape:
+            images = counted(len(found), "image", "images")
+            text = f"{images} of {_shape(found.shape[1:])} changed to {_shape(shape)}, as in training."
+            self.noticed = [Finding("size", dataset.name, len(found), text)]
+            found = (
+                np.stack([conform(picture(image), *shape) for image in found])
+                if len(found)
+                else found.reshape(0, *shape)
+            )
+        return torch.from_numpy(np.ascontiguousarray(found))
+
+    def open(self, source: Any, *, need_target: bool = False) -> Images:
+        """New images for this model: a folder (of classes, or flat), one file, a list of paths, or arrays."""
+        if isinstance(source, Images):
+            return self._checked(source, need_target)
+        if isinstance(source, str | os.PathLike):
+            path = Path(source)
+            if is_table(path) and path.is_file():
+                raise WonderlandError(f"This model was trained on images; {path} is a table.")
+            return self._open_files(scan(path) if path.is_dir() else listed([path], path.name), need_target)
+        if isinstance(source, list | tuple) and source and all(isinstance(item, str | os.PathLike) for item in source):
+            return self._open_files(listed([Path(item) for item in source], "files"), need_target)
+        x, y = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
+        x = _batched(x, self)
+        images = Images.from_arrays(x, name="arrays", value_range=self._range_of(x))
+        if y is not None:
+            images.y, images.task, images.classes = self._codes(y, len(images)), self.task, self.classes
+        return self._checked(images, need_target)
+
+    def _range_of(self, x: np.ndarray) -> tuple[float | int, float | int] | None:
+        """The range of training, unless new data plainly come as bytes or as parts of one."""
+        if x.dtype.kind not in "buif" or not x.size:
+            return None
+        if x.dtype == np.uint8 and (self.value_range == (0.0, 255.0) or x.max() > self.value_range[1]):
+            return None
+        if x.dtype.kind == "f" and self.value_range == (0.0, 255.0) and x.min() >= 0 and x.max() <= 1:
+            return 0.0, 1.0
+        return self.value_range
+
+    def _checked(self, images: Images, need_target: bool) -> Images:
+        if need_target and images.y is None:
+            raise WonderlandError(
+                f"{images.name} has no classes to compare with: give a folder with one folder for each class."
+            )
+        if images.y is not None and images.classes != self.classes and images.classes is not None:
+            known = self._known(images.classes, images.name)
+            codes = np.array([known.index(name) for name in images.classes], np.int64)[images.y]
+            images = copy.copy(images)
+            images.y = codes
+            images.classes, images.task = self.classes, self.task
+        return images
+
+    def _open_files(self, listing: "Listing", need_target: bool) -> Images:
+        labels = sorted({label for _, label in listing.files}, key=natural)
+        known = bool(labels) and set(labels) <= set(self.classes or ())
+        if not known and not (labels and need_target):
+            # Without classes to compare with, every image counts, wherever it lies.
+            listing.files += [(path, "") for path in listing.loose]
+            listing.loose = []
+        if not listing.files:
+            refuse_flat(listing)
+        y = None
+        if need_target:
+            if not labels:
+                raise WonderlandError(
+                    f"{listing.root} has no class folders to compare with: make one folder for each class."
+                )
+            self._known(labels, str(listing.root))
+        if known and self.classes:
+            y = np.array([self.classes.index(label) for _, label in listing.files], np.int64)
+        classes, task = (self.classes, self.task) if y is not None else (None, None)
+        size = (self.height, self.width)
+        return Images.from_listing(listing, y, classes, task, size=size, channels=self.channels)
+
+    def _known(self, labels: Iterable[str], where: str) -> list[str]:
+        if self.classes is None:
+            raise WonderlandError(f"{where} has classes, and this model predicts values.")
+        for label in labels:
+            if label not in self.classes:
+                raise WonderlandError(
+                    f"{where} has the class {label!r}, which this model does not know.{nearest(label, self.classes)}"
+                )
+        return self.classes
+
+    def _codes(self, y: Any, n: int) -> np.ndarray:
+        y = np.asarray(y)
+        if y.shape != (n,):
+            raise WonderlandError(
+                f"The images are {n} and the targets {len(y) if y.ndim else 1}: give one for each image."
+            )
+        if self.classes is None:
+            if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
+                raise WonderlandError("This model predicts values: the targets to compare with must be finite numbers.")
+            return y.astype(np.float64)
+        names = [name_of(value) for value in y]
+        self._known(sorted(set(names), key=natural), "The target")
+        return np.array([self.classes.index(name) for name in names], np.int64)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "channels": self.channels,
+            "height": self.height,
+            "width": self.width,
+            "mean": list(self.mean),
+            "std": list(self.std),
+            "classes": self.classes,
+            "task": self.task,
+            "value_range": list(self.value_range),
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {}
+
+    @classmethod
+    def from_json(cls, value: Any, tensors: dict[str, Tensor] | None = None) -> "ImageEncoder":
+        """Read what `to_json` gave; content that cannot be right is refused in a sentence."""
+        checks = {
+            "channels": lambda v: is_side(v) and v in (1, 3),
+            "height": is_side,
+            "width": is_side,
+            "mean": lambda v: _numbers(v) and len(v) == value["channels"],
+            "std": lambda v: _numbers(v) and len(v) == value["channels"] and min(v) > 0,
+            "classes": lambda v: v is None or (_names(v) and 2 <= len(v) == len(set(v)) <= 100_000),
+            "task": lambda v: v is None or v in TASKS,
+            "value_range": lambda v: _numbers(v) and len(v) == 2 and v[0] < v[1],
+        }
+        if not isinstance(value, dict) or value.get("kind") != "image":
+            raise WonderlandError("The preprocessing of this model is not for images: the file is damaged or not ours.")
+        for name, check in checks.items():
+            if name not in value:
+                raise WonderlandError(
+                    f"The preprocessing of this model lacks {name!r}: the file is damaged or not ours."
+                )
+            if not check(value[name]):
+                shown = repr(value[name])[:60]
+                raise WonderlandError(
+                    f"The preprocessing of this model has {name} = {shown}, which cannot be: the file is damaged or not ours."
+                )
+        arguments = {name: value[name] for name in checks}
+        return cls(**{**arguments, "value_range": tuple(value["value_range"])})
+
+
+def _batched(x: Any, encoder: ImageEncoder) -> np.ndarray:
+    """One image alone counts as a batch of one."""
+    x = np.asarray(x)
+    alone = x.ndim == 2 or (x.ndim == 3 and encoder.channels == 3 and 3 in (x.shape[0], x.shape[2]))
+    return x[None] if alone else x
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return f"{shape[1]} x {shape[2]} {'grey' if shape[0] == 1 else 'colour'} pixels"
+
+
+def _numbers(value: Any) -> bool:
+    fits = isinstance(value, list | tuple) and len(value) <= 3
+    return fits and all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < 1e300 for v in value)
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)

@@ -1,0 +1,291 @@
+"""Images: folders of class folders, or arrays, as uint8 pixels of one size."""
+
+import base64
+import hashlib
+import io
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from wonderland.core import WonderlandError
+from wonderland.data.arrays import LARGEST_SIDE, class_task, fingerprint_of_arrays, from_numbers, is_side, labels
+from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
+from wonderland.data.decode import MOST_BYTES
+from wonderland.data.folders import Listing, natural, refuse_flat, scan
+from wonderland.data.pixels import Files, Memory, mean_and_std, read_files
+
+if TYPE_CHECKING:
+    from wonderland.kinds.image.encoder import ImageEncoder
+
+PARTS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval"})
+
+
+class Images(Dataset):
+    """Pictures of one size, with a class or a value each.
+
+    `pixels(rows)` gives them as uint8 (b, c, h, w): from memory when all fit into 1 GiB, otherwise decoded when asked for.
+
+    >>> images = Images.from_arrays(np.zeros((4, 8, 8), np.uint8), ["a", "b", "a", "b"], name="squares")
+    >>> images
+    <Images squares: 4 rows, binary, 2 classes>
+    >>> images.pixels([0, 3]).shape
+    (2, 1, 8, 8)
+    """
+
+    kind = "image"
+
+    def __init__(
+        self,
+        store: "Memory | Files",
+        *,
+        name: str,
+        y: np.ndarray | None,
+        classes: list[str] | None,
+        task: str | None,
+        findings: list[Finding],
+        fingerprint: str,
+        origin: dict[str, Any],
+        paths: list[str] | None = None,
+        value_range: tuple[float | int, float | int] = (0.0, 255.0),
+    ):
+        self.store, self.paths, self.value_range = store, paths, value_range
+        self.name, self.y, self.classes, self.task = name, y, classes, task
+        self.findings, self.fingerprint, self.origin = findings, fingerprint, origin
+
+    @classmethod
+    def from_folder(
+        cls,
+        path: str | Path,
+        *,
+        target: str | None = None,
+        task: str | None = None,
+        strict: bool = False,
+        size: int | tuple[int, int] | None = None,
+        limit_bytes: int = MOST_BYTES,
+        workers: int | None = None,
+    ) -> "Images":
+        """Open a folder with one folder of PNG, JPEG or WebP files for each class.
+
+        All images get one size: `size` (side, or height and width), or the median short side, at most 64. `limit_bytes` is
+        the largest file that is read; `workers` the number of threads that decode.
+        """
+        if target is not None:
+            raise WonderlandError("The class of an image is the name of its folder: leave the target out.")
+        if task == "regression":
+            raise WonderlandError(
+                "Class folders hold classes, not values: for a regression give arrays of images and values."
+            )
+        listing = scan(Path(path))
+        if not listing.classes:
+            refuse_flat(listing)
+        if {name.casefold() for name in listing.classes} <= PARTS:
+            raise WonderlandError(
+                f"{path} holds the parts of a split ({', '.join(listing.classes)}), not classes. "
+                "Give one of them: its own folders are the classes, and Wonderland splits by itself."
+            )
+        if not listing.files:
+            refuse_flat(listing)
+        found = sorted({label for _, label in listing.files}, key=natural)
+        code = {label: place for place, label in enumerate(found)}
+        y = np.array([code[label] for _, label in listing.files], np.int64)
+        task = class_task(found, task, f"{path} holds images of")
+        stop_if_strict(listing.findings(), strict)
+        images = cls.from_listing(listing, y, found, task, size=_size(size), limit_bytes=limit_bytes, workers=workers)
+        stop_if_strict(images.findings, strict)
+        return images
+
+    @classmethod
+    def from_listing(
+        cls,
+        listing: Listing,
+        y: np.ndarray | None,
+        classes: list[str] | None,
+        task: str | None,
+        *,
+        size: tuple[int, int] | None,
+        limit_bytes: int = MOST_BYTES,
+        workers: int | None = None,
+        channels: int | None = None,
+    ) -> "Images":
+        """Read the files of a listing; `y` has their class codes, if there are any."""
+        paths = [path for path, _ in listing.files]
+        store, shapes, digests = read_files(paths, size, limit_bytes, workers, channels)
+        height, width = store.shape[1:]
+        lines = sorted(f"{listing.relative(path)}\0{digest}\n" for path, digest in zip(paths, digests, strict=True))
+        return cls(
+            store,
+            name=listing.name,
+            y=y,
+            classes=classes,
+            task=task,
+            findings=listing.findings() + _copies(digests, y, listing) + _resized(shapes, height, width, listing),
+            fingerprint=hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest(),
+            origin={"kind": "image", "source": "folder", "path": str(listing.root), "size": [height, width]},
+            paths=[str(path) for path in paths],
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: Any,
+        y: Any = None,
+        *,
+        name: str = "arrays",
+        classes: Sequence[str] | None = None,
+        task: str | None = None,
+        strict: bool = False,
+        layout: str | None = None,
+        value_range: tuple[float | int, float | int] | None = None,
+    ) -> "Images":
+        """Images from arrays: x (n, h, w), (n, h, w, c) or (n, c, h, w) with c 1 or 3; y labels or values.
+
+        Bytes are taken as they are. Other numbers are scaled to 0..255, from `value_range` or from what is found in x; the
+        range is kept, and new data is scaled by the same. With `classes`, y holds positions in that list.
+        """
+        pixels, value_range, findings = from_numbers(x, name, layout, value_range)
+        codes = None
+        if y is not None:
+            codes, classes, task, noted = labels(y, len(pixels), name, classes, task)
+            findings += noted
+        stop_if_strict(findings, strict)
+        origin = {"kind": "image", "source": "arrays", "name": name}
+        return cls(
+            Memory(pixels),
+            name=name,
+            y=codes,
+            classes=list(classes) if classes is not None and task != "regression" else None,
+            task=task if codes is not None else None,
+            findings=findings,
+            fingerprint=fingerprint_of_arrays(pixels, codes, classes),
+            origin=origin,
+            value_range=value_range,
+        )
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    @property
+    def channels(self) -> int:
+        """1 when every image is grey, else 3."""
+        return self.store.shape[0]
+
+    @property
+    def height(self) -> int:
+        return self.store.shape[1]
+
+    @property
+    def width(self) -> int:
+        return self.store.shape[2]
+
+    def pixels(self, rows: np.ndarray | Sequence[int]) -> np.ndarray:
+        """The images of these rows: uint8 (b, c, h, w)."""
+        return self.store.pixels(np.asarray(rows, np.int64))
+
+    def encoder(self, rows: np.ndarray) -> "ImageEncoder":
+        from wonderland.kinds.image.encoder import ImageEncoder
+
+        rows = np.asarray(rows, np.int64)
+        mean, std = mean_and_std(self.store.moments(rows), len(rows) * self.height * self.width)
+        return ImageEncoder(
+            self.channels,
+            self.height,
+            self.width,
+            mean,
+            std,
+            classes=self.classes,
+            task=self.task,
+            value_range=self.value_range,
+        )
+
+    def example(self, i: int) -> dict[str, Any]:
+        """One image for people to look at: uint8 (h, w) or (h, w, 3), where it came from, and its class or value."""
+        picture = self.pixels([i])[0]
+        shown = {"image": picture[0] if self.channels == 1 else picture.transpose(1, 2, 0)}
+        shown["path"] = self.paths[i] if self.paths else f"{self.name}[{i}]"
+        if self.y is not None:
+            shown["target"] = self.classes[self.y[i]] if self.classes else float(self.y[i])
+        return shown
+
+    def summary(self) -> list[dict[str, Any]]:
+        """The images of each class, or the spread of the values."""
+        about = f"{self.height} x {self.width}, {'grey' if self.channels == 1 else 'colour'}"
+        if self.y is None:
+            return [{"class": "(none)", "images": len(self), "share": "100 %", "pixels": about}]
+        if self.classes is None:
+            low, middle, high = np.quantile(self.y, (0, 0.5, 1))
+            return [
+                {
+                    "images": len(self),
+                    "lowest": f"{low:g}",
+                    "median": f"{middle:g}",
+                    "highest": f"{high:g}",
+                    "pixels": about,
+                }
+            ]
+        counts = np.bincount(self.y, minlength=len(self.classes))
+        return [
+            {"class": name, "images": int(count), "share": f"{100 * count / len(self):.1f} %", "pixels": about}
+            for name, count in zip(self.classes, counts, strict=True)
+        ]
+
+    def _repr_html_(self) -> str:
+        return f"{super()._repr_html_()}<div>{''.join(self._thumbnail(i) for i in self._few())}</div>"
+
+    def _few(self, most: int = 12) -> list[int]:
+        """Rows to show: one of each class in turn."""
+        if self.classes is None or self.y is None:
+            return list(range(min(most, len(self))))
+        each = [np.flatnonzero(self.y == code).tolist() for code in range(min(most, len(self.classes)))]
+        rounds = [rows[turn] for turn in range(most) for rows in each if turn < len(rows)]
+        return rounds[:most]
+
+    def _thumbnail(self, i: int) -> str:
+        shown = self.example(i)
+        file = io.BytesIO()
+        Image.fromarray(shown["image"]).save(file, "PNG")
+        link = base64.b64encode(file.getvalue()).decode()
+        label = escape(str(shown.get("target", "")))
+        return (
+            "<figure style='display:inline-block;margin:4px;text-align:center'>"
+            f"<img style='width:64px;image-rendering:pixelated' alt='{label}' src='data:image/png;base64,{link}'>"
+            f"<figcaption>{label}</figcaption></figure>"
+        )
+
+
+def _size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
+    if size is None:
+        return None
+    sides = (size, size) if isinstance(size, int) else tuple(size)
+    if len(sides) != 2 or not all(map(is_side, sides)):
+        raise WonderlandError(f"size is one side, or height and width, from 1 to {LARGEST_SIDE} pixels, not {size!r}.")
+    return sides
+
+
+def _copies(digests: list[str], y: np.ndarray | None, listing: Listing) -> list[Finding]:
+    first: dict[str, int] = {}
+    copies, contradictions = 0, 0
+    for row, digest in enumerate(digests):
+        other = first.setdefault(digest, row)
+        copies += other != row
+        contradictions += other != row and y is not None and bool(y[other] != y[row])
+    found = []
+    if copies:
+        text = f"{counted(copies, 'image is a copy', 'images are copies')} of another: scores may look better than they are."
+        found.append(Finding("copies", str(listing.root), copies, text))
+    if contradictions:
+        text = f"{counted(contradictions, 'image lies', 'images lie')} in two class folders at once: one of the two must be wrong."
+        found.append(Finding("contradictions", str(listing.root), contradictions, text))
+    return found
+
+
+def _resized(shapes: list[tuple[int, int]], height: int, width: int, listing: Listing) -> list[Finding]:
+    changed = sum(shape != (height, width) for shape in shapes)
+    if not changed:
+        return []
+    were = "was" if changed == 1 else "were"
+    text = f"{changed:,} of {len(shapes):,} images {were} cut and resized to {height} x {width} pixels."
+    return [Finding("size", str(listing.root), changed, text)]

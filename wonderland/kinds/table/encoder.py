@@ -1,0 +1,281 @@
+"""From columns to one tensor: numbers, scaled and softly clipped, then category codes; fitted on the training rows only."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from wonderland.core import WonderlandError, nearest
+from wonderland.data.cells import as_levels, plain
+from wonderland.data.columns import Column, read_as, read_column
+from wonderland.data.dataset import TASKS, Encoder, Finding
+from wonderland.data.read import MAX_COLUMNS
+from wonderland.kinds.table.column_encoding import LARGEST, Rule, are_texts, is_text, read_rule, require
+from wonderland.kinds.table.table import Table, check_finite, unread
+from wonderland.data.target import MAX_CLASSES, class_codes, without_target
+
+
+def measure(values: np.ndarray) -> tuple[float, float]:
+    """Where a column of training values lies and how wide it is: the median and the middle half.
+
+    Where the middle half is one value (counts that are mostly zero), the typical distance of the others from it counts.
+
+    >>> measure(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    (3.0, 2.0)
+    """
+    values = np.clip(values, -LARGEST, LARGEST)
+    low, center, high = np.quantile(values, [0.25, 0.5, 0.75]) if len(values) else np.zeros(3)
+    if high - low > 1e-300:
+        return float(center), float(high - low)
+    distance = np.abs(values - center)
+    others = distance[distance > 1e-300]
+    return float(center), float(np.median(others)) if len(others) else 1.0
+
+
+def squash(values: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    r"""Scale, and bend far values back: :math:`f(z) = z / \sqrt{1 + (z/3)^2}` with :math:`z = (x - c) / s`.
+
+    Nearly the identity around the center, never beyond 3.
+
+    >>> squash(np.array([[3.0, 4.0, 1e300]]), np.array(3.0), np.array(2.0)).round(3).tolist()
+    [[0.0, 0.493, 3.0]]
+    """
+    with np.errstate(over="ignore"):
+        z = np.clip((np.clip(values, -LARGEST, LARGEST) - center) / scale, -LARGEST, LARGEST)
+    return 3 * (z / np.hypot(3, z))
+
+
+class TableEncoder(Encoder):
+    """Turns rows of a table into a float32 tensor (n, p + q): p numbers, then q category codes.
+
+    `numbers` names the p numbers; `categories` has (column, number of codes) for the q codes; `column_of` tells for each of
+    the p + q which column of the table it came from.
+    """
+
+    kind = "table"
+
+    def __init__(
+        self,
+        rules: list[Rule],
+        center: np.ndarray,
+        scale: np.ndarray,
+        *,
+        target: str | None = None,
+        task: str | None = None,
+        classes: list[str] | None = None,
+        ignored: list[str] | None = None,
+    ) -> None:
+        self.rules, self.center, self.scale = rules, center, scale
+        self.target, self.task, self.classes, self.ignored = target, task, classes, ignored or []
+        self.noticed: list[Finding] = []
+        made = [(rule.name, *feature) for rule in rules for feature in rule.features()]
+        self.numbers = [name for _, name, _ in made]
+        self.scaled = np.array([scaled for *_, scaled in made], dtype=bool)
+        self.categories = [(rule.name, len(rule.levels) + 1) for rule in rules if rule.kind == "category"]
+        self.column_of = [column for column, *_ in made] + [name for name, _ in self.categories]
+
+    @classmethod
+    def fit(cls, table: Table, rows: np.ndarray) -> "TableEncoder":
+        """Learn fills, scales and levels from these rows, and from no others."""
+        columns = [column.take(rows) for column in table.features]
+        rules = [Rule.fit(column, column.name == table.time) for column in columns]
+        raw = [
+            rule.values(column)[~column.absent if rule.kind == "number" else slice(None)]
+            for rule, column in zip(rules, columns, strict=True)
+            if rule.kind != "category"
+        ]
+        scaled = [scaled for rule in rules for _, scaled in rule.features()]
+        if not scaled and not any(rule.kind == "category" for rule in rules):
+            raise WonderlandError(f"{table.name} has no usable column: none varies within the training part.")
+        sizes = [measure(values) for block in raw for values in block.T]
+        center = np.array([c if keep else 0.0 for (c, _), keep in zip(sizes, scaled, strict=True)], np.float64)
+        scale = np.array([s if keep else 1.0 for (_, s), keep in zip(sizes, scaled, strict=True)], np.float64)
+        return cls(
+            rules,
+            center,
+            scale,
+            target=table.target,
+            task=table.task,
+            classes=table.classes,
+            ignored=[name for name in table.left_out if name != table.target],
+        )
+
+    def encode(self, dataset: Table, rows: np.ndarray | None = None) -> Tensor:
+        """Rows (all by default) as a float32 tensor; `noticed` then says what was filled in."""
+        self.noticed = []
+        size = len(dataset) if rows is None else len(rows)
+        out = np.empty((size, len(self.numbers) + len(self.categories)), np.float32)
+        number, code = 0, len(self.numbers)
+        for rule in self.rules:
+            column = dataset.column(rule.name)
+            if column.kind != rule.kind:
+                raise WonderlandError(
+                    f"Column {rule.name!r} is {column.kind} here and was {rule.kind} in training. "
+                    "Open new data with the encoder's own open."
+                )
+            column = column if rows is None else column.take(rows)
+            if rule.kind == "category":
+                codes = rule.codes(column)
+                out[:, code] = codes
+                code += 1
+                self._notice(rule, column, codes)
+                continue
+            block = rule.values(column)
+            stop = number + block.shape[1]
+            bent = squash(block, self.center[number:stop], self.scale[number:stop])
+            out[:, number:stop] = np.where(self.scaled[number:stop], bent, block)
+            number = stop
+            self._notice(rule, column, None)
+        return torch.from_numpy(out)
+
+    def _notice(self, rule: Rule, column: Column, codes: np.ndarray | None) -> None:
+        if codes is None:
+            if column.missing:
+                text = f"Column {rule.name!r}: {column.missing:,} of {len(column):,} cells were missing and filled in."
+                self.noticed.append(Finding("filled", rule.name, column.missing, text))
+            return
+        unknown = int(((codes == 0) & ~column.absent).sum())
+        if unknown:
+            text = f"Column {rule.name!r}: {unknown:,} of {len(column):,} cells hold a category that is rare or new."
+            self.noticed.append(Finding("unseen", rule.name, unknown, text))
+        lost = int(((codes == 0) & column.absent).sum())
+        if lost:
+            text = f"Column {rule.name!r}: {lost:,} of {len(column):,} cells are missing, which never happened in training."
+            self.noticed.append(Finding("filled", rule.name, lost, text))
+
+    def open(self, source: Any, *, need_target: bool = False) -> Table:
+        """Open new data the way the training data was opened; with `need_target`, the answers as well."""
+        from wonderland.kinds.open import look
+
+        words = {rule.name for rule in self.rules if rule.kind in ("category", "text")}
+        found = look(source, as_text=words | ({self.target} if self.classes and self.target else set()))
+        if found.frame is None:
+            what = f"{found.folder} is a folder" if found.folder else f"{found.name} holds images"
+            raise WonderlandError(f"This model was trained on a table; {what}.")
+        frame, findings = found.frame, found.findings
+        names = [str(name) for name in frame.columns]
+        absent = [rule.name for rule in self.rules if rule.name not in names]
+        if absent:
+            more = f" and {len(absent) - 3} more" if len(absent) > 3 else ""
+            listed = ", ".join(repr(name) for name in absent[:3])
+            spare = [name for name in names if name not in {rule.name for rule in self.rules}]
+            plural = "column" if len(absent) == 1 else "columns"
+            raise WonderlandError(
+                f"{found.name} lacks the {plural} {listed}{more} that the model needs.{nearest(absent[0], spare)}"
+            )
+        columns = [read_as(rule.like(), pd.Series(frame[rule.name])) for rule in self.rules]
+        check_finite(columns)
+        for column in columns:
+            if column.unread:
+                findings.append(unread(column, "should hold"))
+        extra = [n for n in names if n not in {self.target, *self.ignored, *(rule.name for rule in self.rules)}]
+        if extra:
+            listed = ", ".join(repr(name) for name in extra[:3]) + (
+                f" and {len(extra) - 3} more" if len(extra) > 3 else ""
+            )
+            findings.append(
+                Finding("extra", extra[0], len(extra), f"Columns the model does not know are ignored: {listed}.")
+            )
+        y = None
+        if need_target:
+            y, rows = self._answers(found.name, frame, findings)
+            if len(rows) < len(frame):
+                columns = [column.take(rows) for column in columns]
+        return Table(
+            found.name,
+            columns,
+            target=self.target,
+            task=self.task,
+            classes=self.classes,
+            y=y,
+            findings=findings,
+            origin=found.origin,
+        )
+
+    def _answers(self, name: str, frame: Any, findings: list[Finding]) -> tuple[np.ndarray, np.ndarray]:
+        """Targets of the rows that have one, and which rows these are."""
+        if self.target is None or self.target not in frame.columns:
+            hint = nearest(str(self.target), [str(column) for column in frame.columns])
+            raise WonderlandError(f"{name} has no column {self.target!r}, the target to compare with.{hint}")
+        if self.classes is None:
+            column = read_as(Column(self.target, "number", np.empty(0)), frame[self.target])
+            check_finite([column])
+            y = column.values
+        else:
+            column, codes, names = self._class_names(frame[self.target])
+            place = {known: code for code, known in enumerate(self.classes)}
+            found = [place.get(known, -1) for known in names]
+            strange = {known: int((codes == i).sum()) for i, known in enumerate(names) if found[i] < 0}
+            if strange:
+                first, count = next(iter(strange.items()))
+                rows = "1 row" if count == 1 else f"{count:,} rows"
+                listed = ", ".join(repr(known) for known in self.classes[:5]) + (
+                    ", ..." if len(self.classes) > 5 else ""
+                )
+                raise WonderlandError(
+                    f"The target {self.target!r} holds class {first!r} ({rows}), which the model does not know: {listed}."
+                )
+            y = np.array([*found, -1], np.int64)[codes]
+        rows = np.flatnonzero(~column.absent)
+        if len(rows) == 0:
+            raise WonderlandError(
+                f"The target {self.target!r} has no values in {name}. Fill it in, to have something to compare with."
+            )
+        if len(rows) < len(y):
+            gone = len(y) - len(rows)
+            findings.append(without_target(self.target, gone, len(y)))
+        return y[rows], rows
+
+    def _class_names(self, cells: Any) -> tuple[Column, np.ndarray, list[str]]:
+        """Cells as codes into class names: as they are written, or else as the target column was read in training."""
+        codes, levels = as_levels(plain(str(self.target), cells))
+        names = [str(level) for level in levels]
+        if set(names) <= set(self.classes or ()):
+            return Column(str(self.target), "category", codes, levels), codes, names
+        column = read_column(str(self.target), cells)
+        return column, *class_codes(column)
+
+    def to_json(self) -> dict[str, Any]:
+        """The rules, for people to read and for `from_json`; the scales are in `tensors`."""
+        return {
+            "kind": "table",
+            "target": self.target,
+            "task": self.task,
+            "classes": self.classes,
+            "ignored": self.ignored,
+            "columns": [rule.to_json() for rule in self.rules],
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Center and scale of each number, as float64."""
+        return {"center": torch.from_numpy(self.center.copy()), "scale": torch.from_numpy(self.scale.copy())}
+
+    @classmethod
+    def from_json(cls, saved: Any, tensors: dict[str, Tensor]) -> "TableEncoder":
+        """Rebuild a saved encoder; every value is checked, for the file may be damaged or hostile."""
+        require(isinstance(saved, dict) and saved.get("kind") == "table", "it is not for tables")
+        target, task, classes, ignored = (saved.get(key) for key in ("target", "task", "classes", "ignored"))
+        require(target is None or is_text(target), "the target is not a name")
+        require(task is None or task in TASKS, "the task is not known")
+        require(classes is None or are_texts(classes, MAX_CLASSES), "the classes are not a list of names")
+        require(classes is None or len(set(classes)) == len(classes) > 1, "the classes are not different names")
+        require((task in ("binary", "multiclass")) == (classes is not None), "task and classes do not agree")
+        require(task != "binary" or len(classes or ()) == 2, "task and classes do not agree")
+        require(ignored is None or are_texts(ignored, MAX_COLUMNS), "the ignored columns are not a list of names")
+        columns = saved.get("columns")
+        require(isinstance(columns, list) and 0 < len(columns) <= MAX_COLUMNS, "it has no list of columns")
+        rules = [read_rule(entry) for entry in columns or ()]
+        require(len({rule.name for rule in rules}) == len(rules), "a column occurs twice")
+        width = sum(len(rule.features()) for rule in rules)
+        arrays = []
+        for key in ("center", "scale"):
+            tensor = tensors.get(key) if isinstance(tensors, dict) else None
+            tensor = tensor if isinstance(tensor, Tensor) else torch.empty(0)
+            good = tensor.dtype == torch.float64 and tuple(tensor.shape) == (width,)
+            require(good, f"the tensor {key!r} does not fit its columns")
+            arrays.append(tensor.numpy().copy())
+            require(bool(np.isfinite(arrays[-1]).all()), f"the tensor {key!r} holds values that are not finite")
+        require(bool((arrays[1] > 0).all()), "the tensor 'scale' holds values that are not positive")
+        return cls(rules, *arrays, target=target, task=task, classes=classes, ignored=ignored)

@@ -1,0 +1,325 @@
+"""A table: columns of known kinds, a target, and what was repaired."""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from wonderland.core import WonderlandError, nearest
+from wonderland.data.columns import Column, read_column
+from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
+from wonderland.kinds.table.leakage import find_disguises
+from wonderland.data.target import choose_target, read_target
+
+if TYPE_CHECKING:
+    from wonderland.kinds.table.encoder import TableEncoder
+
+RARE = 4  # a category with fewer rows than this is pooled with the unknown ones
+
+
+class Table(Dataset):
+    """Rows of a table. `features` are the columns a model sees; `left_out` says why each other column is not among them."""
+
+    kind = "table"
+
+    def __init__(
+        self,
+        name: str,
+        features: list[Column],
+        *,
+        target: str | None = None,
+        task: str | None = None,
+        classes: list[str] | None = None,
+        y: np.ndarray | None = None,
+        rows: int | None = None,
+        left_out: dict[str, str] | None = None,
+        findings: list[Finding] | None = None,
+        fingerprint: str = "",
+        origin: dict[str, Any] | None = None,
+        groups: np.ndarray | None = None,
+        times: np.ndarray | None = None,
+        time: str | None = None,
+    ) -> None:
+        self.name, self.features, self.target, self.task, self.classes, self.y = (
+            name,
+            features,
+            target,
+            task,
+            classes,
+            y,
+        )
+        self.left_out, self.findings = left_out or {}, findings or []
+        self.fingerprint = fingerprint or fingerprint_of(features)
+        self.origin, self.groups, self.times, self.time = origin or {}, groups, times, time
+        self._rows = len(features[0]) if rows is None else rows
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        target: str | None = None,
+        task: str | None = None,
+        group: str | None = None,
+        time: str | None = None,
+        keep: Collection[str] = (),
+        drop: Collection[str] = (),
+        strict: bool = False,
+        name: str = "frame",
+        origin: dict[str, Any] | None = None,
+        findings: list[Finding] | None = None,
+        test_rows: np.ndarray | None = None,
+    ) -> "Table":
+        """Read every column, settle the target, and leave out what would teach nothing or give the answer away."""
+        findings = list(findings or [])
+        names = list(frame.columns)
+        for option, chosen in {
+            "target": [target],
+            "group": [group],
+            "time": [time],
+            "keep": keep,
+            "drop": drop,
+        }.items():
+            for column in chosen:
+                if column is not None and column not in names:
+                    raise unknown_column(option, column, names)
+        target = choose_target(names, target, {*drop, group, time}, findings)
+        columns = {column: read_column(column, pd.Series(frame[column])) for column in names}
+        fingerprint = fingerprint_of(list(columns.values()))
+        y, task, classes, rows = read_target(columns[target], task, findings)
+        check_finite(columns.values())
+        if len(rows) < len(frame):
+            columns = {column: read.take(rows) for column, read in columns.items()}
+            y = y[rows]
+            test_rows = None if test_rows is None else test_rows[rows]
+        note_duplicates(columns, findings)
+        reasons = leave_out(columns, target, group, time, keep, drop, findings)
+        features = [column for column in columns.values() if column.name not in reasons]
+        hidden = find_disguises(features, y, task, target, keep, findings)
+        reasons |= dict.fromkeys(hidden, "the target in disguise")
+        features = [column for column in features if column.name not in hidden]
+        if not features:
+            raise no_usable_column(name, target, reasons, hidden)
+        note_repairs(features, findings)
+        stop_if_strict(findings, strict)
+        table = cls(
+            name,
+            features,
+            target=target,
+            task=task,
+            classes=classes,
+            y=y,
+            left_out=reasons,
+            findings=findings,
+            fingerprint=fingerprint,
+            origin=origin,
+            groups=None if group is None else read_groups(columns[group]),
+            times=None if time is None else read_times(columns[time]),
+            time=time,
+        )
+        table.test_rows, table.group = test_rows, group
+        return table
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def column(self, name: str) -> Column:
+        """A feature column by name."""
+        for column in self.features:
+            if column.name == name:
+                return column
+        raise unknown_column("column", name, [column.name for column in self.features])
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Each feature column: its kind, how many different and missing values, and a few examples."""
+        return [
+            {
+                "column": column.name,
+                "kind": column.kind,
+                "distinct": column.distinct,
+                "missing": column.missing,
+                "examples": ", ".join(_short(value) for value in column.examples()),
+            }
+            for column in self.features
+        ]
+
+    def example(self, i: int) -> dict[str, Any]:
+        """One row: its feature values, and its target when there is one."""
+        row = {column.name: column.cell(i) for column in self.features}
+        if self.y is not None and self.target is not None:
+            row[self.target] = self.classes[self.y[i]] if self.classes else float(self.y[i])
+        return row
+
+    def encoder(self, rows: np.ndarray) -> "TableEncoder":
+        """Preprocessing fitted on these rows only."""
+        from wonderland.kinds.table.encoder import TableEncoder
+
+        return TableEncoder.fit(self, rows)
+
+
+def unknown_column(option: str, column: str, names: Collection[str]) -> WonderlandError:
+    """The error for a column that is not there: the nearest names, or the first few."""
+    names = list(names)
+    known = ", ".join(repr(name) for name in names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    hint = nearest(column, names) or f" The columns are {known}."
+    return WonderlandError(f"There is no column {column!r} (given as {option}).{hint}")
+
+
+def no_usable_column(name: str, target: str, reasons: dict[str, str], hidden: list[str]) -> WonderlandError:
+    """The error for a table of which nothing is left to learn from, with the reasons."""
+    others = [f"{column!r} is {why}" for column, why in reasons.items() if column != target]
+    because = (
+        (": " if others else "") + "; ".join(others[:5]) + (f"; and {len(others) - 5} more" if len(others) > 5 else "")
+    )
+    hint = f" The option keep keeps {hidden[0]!r}." if hidden else ""
+    return WonderlandError(f"{name} has no usable column besides the target {target!r}{because}.{hint}")
+
+
+def fingerprint_of(columns: list[Column]) -> str:
+    """SHA-256 over names, kinds and values; the same for a file and for the frame that was read from it."""
+    total = hashlib.sha256()
+    for column in columns:
+        total.update(f"{len(column.name)}:{column.name}:{column.kind}:{len(column)};".encode())
+        values = column.values if column.levels is not None else np.where(column.absent, np.nan, column.values)
+        total.update(np.ascontiguousarray(values).tobytes())
+        if column.levels is not None:
+            total.update("\0".join(column.levels).encode("utf-8", "surrogatepass"))
+    return total.hexdigest()
+
+
+def check_finite(columns: Collection[Column]) -> None:
+    """Stop at an infinite value: no repair of it would be honest."""
+    for column in columns:
+        if column.levels is None and np.isinf(column.values).any():
+            row = int(np.flatnonzero(np.isinf(column.values))[0]) + 1
+            count = int(np.isinf(column.values).sum())
+            raise WonderlandError(
+                f"Column {column.name!r} holds an infinite value in row {row}{f' ({count} in all)' if count > 1 else ''}. "
+                "Correct it, or leave the cell empty."
+            )
+
+
+def leave_out(
+    columns: dict[str, Column],
+    target: str,
+    group: str | None,
+    time: str | None,
+    keep: Collection[str],
+    drop: Collection[str],
+    findings: list[Finding],
+) -> dict[str, str]:
+    """The columns a model should not see, each with its reason."""
+    reasons = {target: "the target"}
+    reasons |= {column: "dropped as asked" for column in drop if column != target}
+    if group is not None:
+        reasons[group] = "the group"
+    if time is not None and columns[time].kind != "date":
+        reasons[time] = "the time"
+    for column in columns.values():
+        name = column.name
+        if name in reasons:
+            continue
+        if column.distinct == 0:
+            reasons[name] = "empty"
+            findings.append(Finding("empty", name, len(column), f"Column {name!r} has no values and is left out."))
+        elif column.kind == "constant" or (column.distinct == 1 and column.missing == 0):
+            reasons[name] = "constant"
+            value = _short(column.cell(int(np.argmin(column.absent))))
+            findings.append(
+                Finding("constant", name, len(column), f"Column {name!r} is always {value} and is left out.")
+            )
+        elif (rare := rows_of_rare_categories(column)) > 0.9 * len(column) and name not in keep:
+            reasons[name] = "made of rare categories"
+            text = (
+                f"Column {name!r} holds categories with fewer than {RARE} rows each in {rare:,} of {len(column):,} rows, too "
+                "few to learn from, and is left out; the option keep keeps it as text."
+            )
+            findings.append(Finding("rare", name, rare, text))
+        elif column.kind == "identifier" and name not in keep:
+            reasons[name] = "an identifier"
+            text = f"Column {name!r} looks like an identifier ({column.distinct:,} different values) and is left out."
+            findings.append(Finding("identifier", name, column.distinct, text))
+    for name in keep:
+        if columns[name].kind == "identifier" or rows_of_rare_categories(columns[name]) > 0.9 * len(columns[name]):
+            kind = "text" if columns[name].levels is not None else "number"
+            columns[name] = replace(columns[name], kind=kind)
+    return reasons
+
+
+def rows_of_rare_categories(column: Column) -> int:
+    """How many rows hold a category that would count as unknown, being rare."""
+    if column.kind != "category" or column.levels is None:
+        return 0
+    seen = np.bincount(column.values[~column.absent], minlength=len(column.levels))
+    return int(seen[seen < RARE].sum())
+
+
+def note_duplicates(columns: dict[str, Column], findings: list[Finding]) -> None:
+    """Count rows that say exactly what an earlier row says."""
+    if len(columns) > 2000:
+        return
+    mixed = np.zeros(len(next(iter(columns.values()))), np.uint64)
+    for column in columns.values():
+        bits = np.where(column.absent, np.nan, column.values.astype(np.float64) + 0.0).view(np.uint64)
+        mixed = (mixed ^ bits) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    count = int(pd.Series(mixed).duplicated().sum())
+    if count:
+        rows, those = counted(count, "row repeats", "rows repeat"), "it is" if count == 1 else "they are"
+        findings.append(Finding("duplicates", "rows", count, f"{rows} an earlier row exactly; {those} kept."))
+
+
+def note_repairs(features: list[Column], findings: list[Finding]) -> None:
+    """What the encoder will have to repair in each column."""
+    for column in features:
+        name, rows = column.name, len(column)
+        if column.unread:
+            findings.append(unread(column, "is read as"))
+        if column.missing:
+            text = f"Column {name!r} has no value in {column.missing:,} of {rows:,} rows."
+            findings.append(Finding("missing", name, column.missing, text))
+        if column.note:
+            findings.append(Finding("date order", name, rows, f"Column {name!r} {column.note}."))
+        if column.kind == "category":
+            assert column.levels is not None
+            seen = np.bincount(column.values[~column.absent], minlength=len(column.levels))
+            rare = int(((seen > 0) & (seen < RARE)).sum())
+            if rare:
+                those = "it counts" if rare == 1 else "they count"
+                several = counted(rare, "category", "categories")
+                text = f"Column {name!r} has {several} with fewer than {RARE} rows; {those} as unknown."
+                findings.append(Finding("rare", name, rare, text))
+
+
+def unread(column: Column, verb: str) -> Finding:
+    """What is said of cells that do not hold what the column holds."""
+    cells = counted(column.unread, "cell says something else", "cells say something else")
+    shown = f" (for instance {_short(column.stray)!r})" if column.stray else ""
+    those = "counts" if column.unread == 1 else "count"
+    text = f"Column {column.name!r} {verb} {column.kind}s; {cells}{shown} and {those} as missing."
+    return Finding("unread", column.name, column.unread, text)
+
+
+def read_groups(column: Column) -> np.ndarray:
+    """Group codes; rows without a group form one group together."""
+    return column.codes()[0].astype(np.int64)
+
+
+def read_times(column: Column) -> np.ndarray:
+    """Sortable times; none may be missing."""
+    if column.levels is not None:
+        raise WonderlandError(f"The time column {column.name!r} holds neither dates nor numbers (it is {column.kind}).")
+    if column.missing:
+        row = int(np.flatnonzero(column.absent)[0]) + 1
+        raise WonderlandError(
+            f"The time column {column.name!r} has no time in {column.missing:,} of {len(column):,} rows (first in row {row})."
+        )
+    return column.values
+
+
+def _short(value: Any) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 24 else text[:23] + "…"

@@ -1,0 +1,1 @@
+"""Adapters: small trained parts beside frozen layers."""

@@ -1,0 +1,1 @@
+"""Blocks, stacks and heads: how mixers are put together."""

@@ -1,0 +1,1 @@
+"""Channel mixers and activations: what happens within a position."""

@@ -1,0 +1,1 @@
+"""What every block keeps to: shapes, masks, states, arguments."""

@@ -1,0 +1,1 @@
+"""Token mixers: what moves between positions, one equation a file."""

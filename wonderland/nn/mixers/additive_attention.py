@@ -1,0 +1,119 @@
+"""Additive attention: a small network scores each pair of query and key, whatever their widths."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from wonderland.core import WonderlandError, part
+from wonderland.nn.contract.cross_mixer import CrossMixer
+from wonderland.nn.contract.mixer import Mixer
+from wonderland.nn.contract.nonfinite import quarantine, release, spoil
+from wonderland.nn.contract.state import TIME, Layout, Slot, State
+from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
+from wonderland.ops.softmax import masked_softmax
+
+
+@part
+class AdditiveAttention(CrossMixer):
+    r"""Attention as in the first translators: the score is a network with one hidden layer, the values are the context.
+
+    .. math::
+        a(q, k) = w^\top \tanh(W_q q + W_k k), \qquad c_i = \sum_j \mathrm{softmax}_j\, a(x_i, z_j)\, z_j
+
+    The context vector c is projected to dim where the context has another width, and is the output where it has not.
+
+    - `context_dim`: width of the context, dim unless given. `hidden`: width of the scoring network, dim unless given.
+
+    Shapes: x (b, t, dim), context (b, m, context_dim) -> (b, t, dim); memory grows with t m hidden.
+    Book: D2L 11.3, 11.4. Paper: Bahdanau et al., 2015.
+
+    >>> AdditiveAttention(16, context_dim=6)(torch.randn(1, 5, 16), torch.randn(1, 9, 6)).shape
+    torch.Size([1, 5, 16])
+    """
+
+    def __init__(self, dim: int, *, context_dim: int | None = None, hidden: int | None = None):
+        super().__init__()
+        context_dim, hidden = dim if context_dim is None else context_dim, dim if hidden is None else hidden
+        if min(dim, context_dim, hidden) < 1:
+            raise WonderlandError(
+                f"AdditiveAttention cannot be built with dim={dim}, context_dim={context_dim}, hidden={hidden}: "
+                "all are whole numbers from 1."
+            )
+        self.dim, self.context_dim = dim, context_dim
+        self.query = nn.Linear(dim, hidden, bias=False)
+        self.key = nn.Linear(context_dim, hidden, bias=False)
+        self.score = nn.Linear(hidden, 1, bias=False)
+        self.out = nn.Linear(context_dim, dim, bias=False) if context_dim != dim else None
+
+    def state_layout(self) -> Layout:
+        return (
+            Slot((TIME, self.query.out_features)),
+            Slot((TIME, self.context_dim)),
+            Slot((TIME,), dtype=torch.bool),
+        )
+
+    def read(self, context: Tensor, mask: Tensor | None) -> State:
+        everything = torch.ones(context.shape[:2], dtype=torch.bool, device=context.device)
+        return self.key(context), context, everything if mask is None else mask
+
+    def answer(self, x: Tensor, state: State) -> Tensor:
+        keys, values, mask = state
+        scores = additive_scores(self.query(x), keys, self.score.weight[0])
+        y = masked_softmax(scores, mask.unsqueeze(1).expand_as(scores)) @ values
+        return y if self.out is None else self.out(y)
+
+
+@part
+class AdditiveSelfAttention(Mixer):
+    r"""Additive scores between the tokens of one sequence; the values are the tokens themselves, projected at the end.
+
+    .. math::
+        y_i = W_o \sum_j \mathrm{softmax}_j\!\left(w^\top \tanh(W_q x_i + W_k x_j)\right) x_j
+
+    Shapes: x (b, t, dim) -> (b, t, dim); state: hidden + dim numbers for each token; memory grows with t^2 hidden.
+    Book: D2L 11.3. Paper: Bahdanau et al., 2015; Cheng et al., 2016.
+
+    >>> AdditiveSelfAttention(16)(torch.randn(1, 5, 16)).shape
+    torch.Size([1, 5, 16])
+    """
+
+    def __init__(self, dim: int, *, hidden: int | None = None, causal: bool = True):
+        super().__init__()
+        hidden = dim if hidden is None else hidden
+        if min(dim, hidden) < 1:
+            raise WonderlandError(
+                f"AdditiveSelfAttention cannot be built with dim={dim}, hidden={hidden}: both are whole numbers from 1."
+            )
+        self.dim, self.hidden, self.causal = dim, hidden, causal
+        self.query = nn.Linear(dim, hidden, bias=False)
+        self.key = nn.Linear(dim, hidden, bias=False)
+        self.score = nn.Linear(hidden, 1, bias=False)
+        self.out = nn.Linear(dim, dim, bias=False)
+
+    def laws(self) -> tuple[Callable[..., Any], ...]:
+        from wonderland import laws
+
+        return (*super().laws(), laws.strict_causality if self.causal else laws.permutation_equivariance)
+
+    def layout(self) -> Layout:
+        return cache_layout(self.hidden + self.dim)
+
+    def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        x, broken = quarantine(x) if self.causal else (x, None)
+        entries, places = remember(state, torch.cat([self.key(x), x], -1), seen, mask, None)
+        queries, keys = standing(entries, places, x.shape[1], seen, None)
+        scores = additive_scores(self.query(x), entries[..., : self.hidden], self.score.weight[0])
+        scores = scores.masked_fill(~visible(queries, keys, self.causal, None)[:, 0], -torch.inf)
+        y = self.out(scores.softmax(-1) @ entries[..., self.hidden :])
+        return release(y, broken), forget(spoil(entries, broken), places, None) if self.causal else ()
+
+
+def additive_scores(
+    queries: Float[Tensor, "b t hidden"], keys: Float[Tensor, "b m hidden"], weight: Float[Tensor, "hidden"]
+) -> Float[Tensor, "b t m"]:
+    """The score of every pair of a projected query and a projected key: w . tanh(q + k)."""
+    return F.linear((queries.unsqueeze(2) + keys.unsqueeze(1)).tanh(), weight.unsqueeze(0)).squeeze(-1)

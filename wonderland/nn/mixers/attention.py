@@ -1,0 +1,471 @@
+"""Self-attention: every token asks all others, and takes a mean of their values weighted by how well they answer."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from wonderland.core import Spec, WonderlandError, find, part
+from wonderland.nn.contract.hooks import untouched
+from wonderland.nn.contract.mixer import Mixer, hide, positions
+from wonderland.nn.contract.nonfinite import quarantine, release, spoil
+from wonderland.nn.contract.state import Layout, State
+from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
+from wonderland.nn.norms.norm import Norm
+from wonderland.nn.positions import Alibi, Position, Rotary
+from wonderland.ops import attending, native, steps
+from wonderland.ops.branches import fits
+from wonderland.ops.chain import Link
+from wonderland.ops.fused_attention import fused_attention
+from wonderland.ops.short_attention import longest, short_attention
+from wonderland.ops.softmax import masked_softmax
+
+
+@part
+class Attention(Mixer):
+    r"""Multi-head self-attention: causal or not, with grouped keys and values, sliding windows, and any positions.
+
+    .. math::
+        q_i = W_q x_i, \quad k_j = W_k x_j, \quad v_j = W_v x_j, \qquad
+        h_i = \sum_j \mathrm{softmax}_j\!\left(\frac{q_i^\top k_j}{\sqrt{k}} + B_{ij}\right) v_j, \qquad
+        y_i = W_o [h_i^1 \Vert \dots \Vert h_i^H]
+
+    - `heads`: 4, or the largest smaller number that divides dim, unless given.
+    - `kv_heads`: heads for keys and values; `heads` of them is plain attention, 1 is multi-query, between is grouped-query.
+    - `key_dim`, `value_dim`: width of one head, dim / heads unless given.
+    - `causal`: a token sees itself and those before it; else all of them.
+    - `window`: a token sees only those less than `window` places away (itself included).
+    - `position`: a spec of a `Position` that rotates or biases: `Rotary.spec()`, `Alibi.spec()`, `RelativeBias.spec()`.
+    - `scale`: what scores are multiplied with, 1 / sqrt(key_dim) unless given.
+    - `dropout`: the chance that a weight is left out in training. `bias`: whether projections have one.
+
+    Projections are fused: `project` holds the rows of queries, keys and values, in this order, head after head.
+
+    Shapes: x (b, t, dim) -> (b, t, dim); state: the cache of keys and values, kv_heads (key_dim + value_dim) numbers for
+    each token (with a window, for the last window - 1), and the places of its entries.
+    Cost: t^2 heads (key_dim + value_dim) multiply-adds; with a causal window, at most 2 t window heads (key_dim + value_dim).
+    Book: Alice 10.1, 11.1, 11.2; D2L 11.5. Paper: Vaswani et al., 2017; Shazeer, 2019; Ainslie et al., 2023; Beltagy et
+    al., 2020.
+
+    >>> mixer = Attention(16, heads=2, kv_heads=1)
+    >>> x = torch.randn(1, 5, 16)
+    >>> head, state = mixer.stream(x[:, :3])
+    >>> tail, state = mixer.stream(x[:, 3:], state)
+    >>> torch.allclose(torch.cat([head, tail], 1), mixer(x), atol=1e-6)
+    True
+    """
+
+    takes_specs = True
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        heads: int | None = None,
+        kv_heads: int | None = None,
+        causal: bool = True,
+        window: int | None = None,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        position: Spec | None = None,
+        scale: float | None = None,
+        dropout: float | int = 0.0,
+        bias: bool = False,
+    ):
+        super().__init__()
+        self.dim, self.causal, self.window, self.dropout = dim, causal, window, dropout
+        self.heads, self.kv_heads, self.key_dim, self.value_dim = head_sizes(
+            type(self).__name__, dim, heads, kv_heads, key_dim, value_dim, dropout
+        )
+        if window is not None and window < 1:
+            raise WonderlandError(
+                f"Attention cannot be built with window={window}: a token sees itself, so it is 1 or more."
+            )
+        self.scale = 1 / math.sqrt(self.key_dim) if scale is None else scale
+        self.position: Position | None
+        self.register_module("position", _built(position, self.key_dim, self.heads))
+        self._look(self.position)
+        self._query_width, self._key_width = self.heads * self.key_dim, self.kv_heads * self.key_dim
+        self._value_width = self.kv_heads * self.value_dim
+        self.project = nn.Linear(dim, self._query_width + self._key_width + self._value_width, bias=bias)
+        self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias)
+
+    def _look(self, position: Position | None) -> None:
+        self._rotates = position is not None and position.kind == "rotate"
+        self._biases = position is not None and position.kind == "bias"
+        self._in_kernel = position is None or isinstance(position, Rotary | Alibi)
+        self._half = isinstance(position, Rotary) and position.layout == "half"
+
+    def share(self, spec: Spec, position: Position | None) -> Position:
+        """Use a position that others use too and that somebody else keeps; None builds it from its spec, to be kept."""
+        if self.position is not None:
+            raise WonderlandError(
+                f"An Attention has one position: leave {type(self.position).__name__} out of its spec, "
+                f"or do not share {spec.name} among the blocks."
+            )
+        position = _built(spec, self.key_dim, self.heads) if position is None else position
+        assert position is not None
+        if position.kind == "rotate":
+            raise WonderlandError(
+                f"{spec.name} has nothing to learn, so it is not shared: put it into the mixer's spec."
+            )
+        # Past the register of submodules: its weights are the keeper's, and are saved once.
+        self.__dict__["position"] = position
+        self._look(position)
+        self._in_kernel = False
+        return position
+
+    @classmethod
+    def from_torch(cls, module: Any, *, causal: bool = False) -> "Attention":
+        """Self-attention with the weights of a torch.nn.MultiheadAttention, and its outputs: `module(x, x, x)`.
+
+        `causal` is for one that was trained with a causal mask, which torch takes at each call.
+        """
+        if not isinstance(module, nn.MultiheadAttention):
+            raise WonderlandError(
+                f"Attention.from_torch takes a torch.nn.MultiheadAttention, not a {type(module).__name__}."
+            )
+        if module.in_proj_weight is None:
+            raise WonderlandError(
+                f"This torch.nn.MultiheadAttention reads keys of width {module.kdim} and values of width {module.vdim} into "
+                f"{module.embed_dim}, so it is no self-attention: take CrossAttention.from_torch."
+            )
+        if module.bias_k is not None or module.add_zero_attn:
+            raise WonderlandError(
+                "Attention.from_torch takes attention without bias_k, bias_v and add_zero_attn: "
+                "a key that is no token has no place in a stream."
+            )
+        bias = module.in_proj_bias is not None
+        mixer = cls(module.embed_dim, heads=module.num_heads, causal=causal, dropout=module.dropout, bias=bias)
+        mixer.to(module.in_proj_weight)
+        pairs = [(mixer.project.weight, module.in_proj_weight), (mixer.out.weight, module.out_proj.weight)]
+        if bias:
+            pairs += [(mixer.project.bias, module.in_proj_bias), (mixer.out.bias, module.out_proj.bias)]
+        with torch.no_grad():
+            for own, given in pairs:
+                own.copy_(given)
+        return mixer.train(module.training)
+
+    @property
+    def receptive_field(self) -> tuple[int | None, int | None]:
+        """How many tokens before and after itself a position sees; None for no limit."""
+        reach = None if self.window is None else self.window - 1
+        return (reach, 0 if self.causal else reach)
+
+    def laws(self) -> tuple[Callable[..., Any], ...]:
+        from wonderland import laws
+
+        own = [laws.strict_causality] if self.causal else []
+        if self.window is not None:
+            own += [laws.locality]
+            # Without a window, the zeros put before a sequence are tokens that the others see.
+            own += [laws.shift_equivariance] if self.position is None or self.position.relative else []
+            own += [laws.permutation_equivariance] if self.window == 1 else []
+        elif not self.causal:
+            # With a scale of 0 all see one mean, wherever they stand.
+            even = self.scale == 0 and not self._biases
+            own += [laws.permutation_equivariance] if even or self.position is None else []
+            own += [laws.permutation_invariance] if even else []
+        return (*super().laws(), *own)
+
+    def signature(self) -> str:
+        return type(self).__name__ + ("" if self.window is None else f" with a window of {self.window}")
+
+    def layout(self) -> Layout:
+        return cache_layout(self._key_width + self._value_width)
+
+    def state_numbers(self, t: int) -> int:
+        return super().state_numbers(t if self.window is None else min(t, self.window - 1))
+
+    def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        x = hide(x, mask)
+        if self.causal and (self.window is not None or torch.compiler.is_compiling()):
+            x, broken = quarantine(x)
+            return hide(release(self._whole(x, mask), broken, self.window), mask)
+        y = self._whole(x, mask)
+        # The last position sees all of its row, so a broken token anywhere shows there, and costs nothing to look for.
+        if not self.causal or x.is_meta or native.imagined():
+            return hide(y, mask)
+        if native.transformed() or not math.isfinite(y.detach()[:, -1].sum().item()):
+            x, broken = quarantine(x)
+            y = release(self._whole(x, mask), broken)
+        return hide(y, mask)
+
+    def link(self, x: Tensor, norm: Any) -> Link | None:
+        # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
+        project, out = self._modules["project"], self._modules["out"]
+        form, frequencies = norm.form() if isinstance(norm, Norm) else None, None
+        if form is None or type(self) is not Attention or not self._in_kernel or not self._at_once(x.shape[1]):
+            return None
+        if type(project) is not nn.Linear or type(out) is not nn.Linear:
+            return None
+        if self._rotates:
+            frequencies: Any = self._modules["position"]._buffers["frequencies"]  # pyright: ignore
+        gain, shift, eps, centred = form
+        weights = (gain, shift, project.weight, project.bias, out.weight, out.bias)
+        each, width = self.key_dim, project.weight.shape[0]
+        if not fits(x.shape[-1], self.heads * each, weights) or width != (self.heads + 2 * self.kv_heads) * each:
+            return None
+        usable = attending.usable(x, *weights, frequencies, causal=self.causal)
+        if not usable or not untouched(self, norm, project, out):
+            return None
+        heads = {"heads": self.heads, "kv_heads": self.kv_heads, "scale": self.scale, "causal": self.causal}
+        return attending.link(weights, frequencies, x.shape[1], **heads, half=self._half, eps=eps, centred=centred)
+
+    def _whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        q, k, v, fused = self._project(x, None)
+        # Padding at the right end is hidden from the rest by causality.
+        if fused is not None and (self.causal or mask is None) and self._at_once(x.shape[1]) and native.usable(fused):
+            return self.out(short_attention(fused, self.heads, self.kv_heads, self.scale, causal=self.causal))
+        return self._from_nothing(q, k, v, mask)
+
+    def _at_once(self, t: int) -> bool:
+        """Whether `short_attention` knows this kind of attention."""
+        # Records and compilers get the operation that everybody knows.
+        if native.recorded() or torch.compiler.is_compiling():
+            return False
+        plain = self.key_dim == self.value_dim and not self._biases and not (self.training and self.dropout)
+        return plain and self.scale > 0 and t <= longest(self.causal) and (self.window is None or self.window >= t)
+
+    def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        if not self.causal:
+            return self.whole(x, mask), ()
+        if state is not None and seen is not None and mask is None and x.shape[1] == 1 and state[1].shape[1] == 0:
+            return self._step(x, state, seen)
+        x, broken = quarantine(x)
+        q, k, v, fused = self._project(x, seen)
+        new = torch.cat([k, v], -1) if fused is None else fused[..., self._query_width :]
+        entries, places = remember(state, new, seen, mask, self.window)
+        if state is None:
+            y = self._from_nothing(q, k, v, mask)
+        else:
+            queries, keys = standing(entries, places, x.shape[1], seen, self.window)
+            bias = self._bias(queries, keys, visible(queries, keys, True, self.window))
+            k, v = entries.split((self._key_width, self._value_width), -1)
+            y = self._attend(q, k, v, bias)
+        return release(y, broken, self.window), forget(spoil(entries, broken), places, self.window)
+
+    def _step(self, x: Tensor, state: State, seen: Tensor) -> tuple[Tensor, State]:
+        """One token after a cache without masks, which holds only what it may see: as few operations as possible."""
+        b = x.shape[0]
+        fused = self.project(x)
+        turning = self._query_width + self._key_width
+        if self._rotates:
+            assert self.position is not None
+            turned = self.position.rotate(fused[..., :turning].view(b, 1, -1, self.key_dim), seen.unsqueeze(1))
+            turned = turned.view(b, 1, turning)
+            q, new = (
+                turned[..., : self._query_width],
+                torch.cat([turned[..., self._query_width :], fused[..., turning:]], -1),
+            )
+        else:
+            q, new = fused[..., : self._query_width], fused[..., self._query_width :]
+        entries, places = remember(state, new, seen, None, self.window)
+        bias = None
+        if self._biases:
+            queries, keys = standing(entries, places, 1, seen, self.window)
+            bias = self._bias(queries, keys, None)
+        # With one query, heads side by side and heads one under the other are the same numbers in the same order.
+        q = q.view(b, self.heads, 1, self.key_dim)
+        if self.key_dim == self.value_dim:
+            both = entries.view(b, -1, 2 * self.kv_heads, self.key_dim).transpose(1, 2)
+            k, v = both.split(self.kv_heads, 1)
+        else:
+            k = self._split(entries[..., : self._key_width], self.kv_heads, self.key_dim)
+            v = self._split(entries[..., self._key_width :], self.kv_heads, self.value_dim)
+        y = attend(q, k, v, bias, self.scale, dropout=self.dropout if self.training else 0.0)
+        return self.out(y), forget(entries, places, self.window)
+
+    def plan_own(self, program: steps.Program) -> bool:
+        weights = program.matrices(self, ("project", "out"))
+        position = program.look(self._modules, "position")
+        if weights is None or not self._in_kernel or not program.rests(self, "dropout"):
+            return False
+        frequencies = slopes = None
+        if self._rotates:
+            frequencies = program.look(position._buffers, "frequencies")
+        elif self._biases:
+            slopes = program.look(
+                position._buffers if "slopes" in position._buffers else position._parameters, "slopes"
+            )
+        table = slopes if frequencies is None else frequencies
+        if table is not None and not program.reads(table):
+            return False
+        project, out = program.biases(self, ("project", "out"))
+        place = program.keep(steps.CACHE, about=program.look(self, "window"))
+        program.keep(steps.SAME)
+        sizes = (
+            self.heads, self.kv_heads, self.key_dim, self.value_dim, 0 if frequencies is None else frequencies.shape[0],
+            int(self._half), place, place + 2,
+        )  # fmt: skip
+        program.add(
+            steps.ATTENTION,
+            sizes,
+            (weights[0], project, weights[1], out, frequencies, slopes),
+            program.look(self, "scale"),
+        )
+        return True
+
+    def maps(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b heads t t"]:
+        """The attention weights of every head; rows sum to 1, those of masked positions to 0."""
+        self.check(x, mask)
+        return self._maps(hide(x, mask), mask)[0]
+
+    def contributions(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b heads t dim"]:
+        """What each head writes; the sum over heads is the output, less the bias of `out` where there is one."""
+        self.check(x, mask)
+        weights, v = self._maps(hide(x, mask), mask)
+        heads = v.view(*v.shape[:2], self.kv_heads, self.value_dim).transpose(1, 2)
+        read = weights @ heads.repeat_interleave(self.heads // self.kv_heads, 1)
+        return torch.einsum("bhtv,dhv->bhtd", read, self.out.weight.view(self.dim, self.heads, self.value_dim))
+
+    def _project(self, x: Tensor, seen: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Queries, keys and values (b, t, heads * width), and all of them where they lie side by side."""
+        fused = self.project(x)
+        if not self._rotates:
+            # One split, whose backward is one concatenation: slices would each fill a tensor of the whole width.
+            q, k, v = fused.split((self._query_width, self._key_width, self._value_width), -1)
+            return q, k, v, fused
+        assert self.position is not None
+        turned, v = fused.split((self._query_width + self._key_width, self._value_width), -1)
+        turned = turned.view(*x.shape[:2], -1, self.key_dim)
+        turned = self.position.rotate(turned, positions(x, seen)).flatten(2)
+        q, k = turned.split((self._query_width, self._key_width), -1)
+        return q, k, v, None
+
+    def _from_nothing(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """All positions of a sequence from its beginning. Padding at the right end is hidden from the rest by causality."""
+        t = q.shape[1]
+        window = None if self.window is None or self.window >= t else self.window
+        if window is None and not self._biases:
+            if self.causal or mask is None:
+                return self._attend(q, k, v, None, self.causal)
+            # A row without a real token sees its padding: its output is not used, and must not be NaN.
+            return self._attend(q, k, v, (mask | ~mask[:, :1])[:, None, None])
+        if window is not None and self.causal and 2 * window < t:
+            return self._in_blocks(q, k, v, window)
+        places = torch.arange(t, device=q.device).unsqueeze(0)
+        keys = places if self.causal or mask is None else places.masked_fill(~mask, -1)
+        return self._attend(q, k, v, self._bias(places, keys, visible(places, keys, self.causal, window)))
+
+    def _in_blocks(self, q: Tensor, k: Tensor, v: Tensor, window: int) -> Tensor:
+        """A causal window, in time linear in the sequence: each block of `window` queries sees its own keys and one before."""
+        b, t, _ = q.shape
+        count = -(-t // window)
+        missing = count * window - t
+        q = F.pad(q, (0, 0, 0, missing)).view(b * count, window, -1)
+        k, v = (
+            F.pad(keys, (0, 0, window, missing)).unfold(1, 2 * window, window).transpose(2, 3).flatten(0, 1)
+            for keys in (k, v)
+        )
+        queries = torch.arange(count * window, device=q.device).view(count, window)
+        keys = queries[:, :1] + torch.arange(-window, window, device=q.device)
+        queries, keys = queries.clamp_max(t - 1), keys.masked_fill(keys >= t, -1)
+        bias = self._bias(queries, keys, visible(queries, keys, True, window))
+        assert bias is not None
+        y = self._attend(q, k, v, bias.expand(b, *([-1] * 4)).flatten(0, 1) if b > 1 else bias)
+        return y.view(b, count * window, -1)[:, :t]
+
+    def _bias(self, queries: Tensor, keys: Tensor, allowed: Tensor | None) -> Tensor | None:
+        """What is added to the scores, or a mask of booleans where nothing is: (b, heads, q, k), or with ones."""
+        if not self._biases:
+            return allowed
+        assert self.position is not None
+        bias = self.position.bias(queries, keys.clamp_min(0)).to(self.project.weight.dtype)
+        return bias if allowed is None else bias.masked_fill(~allowed, -math.inf)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool = False) -> Tensor:
+        y = attend(
+            self._split(q, self.heads, self.key_dim),
+            self._split(k, self.kv_heads, self.key_dim),
+            self._split(v, self.kv_heads, self.value_dim),
+            bias,
+            self.scale,
+            causal=causal,
+            dropout=self.dropout if self.training else 0.0,
+        )
+        return self.out(y)
+
+    def _split(self, x: Tensor, heads: int, width: int) -> Tensor:
+        return x.view(x.shape[0], x.shape[1], heads, width).transpose(1, 2)
+
+    def _maps(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        q, k, v, _ = self._project(x, None)
+        q, k = self._split(q, self.heads, self.key_dim), self._split(k, self.kv_heads, self.key_dim)
+        scores = q @ k.repeat_interleave(self.heads // self.kv_heads, 1).transpose(-1, -2) * self.scale
+        places = torch.arange(x.shape[1], device=x.device).unsqueeze(0)
+        allowed = visible(places, places, self.causal, self.window)
+        if self._biases:
+            assert self.position is not None
+            scores = scores + self.position.bias(places, places)
+        if mask is not None:
+            allowed = allowed & mask[:, None, None] & mask[:, None, :, None]
+        return masked_softmax(scores, allowed), v
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, *, causal: bool = False, dropout: float = 0.0
+) -> Tensor:
+    """Fused attention of heads (b, h, t, width), with views instead of copies; the heads side by side: (b, t, h * v)."""
+    key_dim, value_dim = k.shape[3], v.shape[3]
+    if key_dim < value_dim:
+        q, k = F.pad(q, (0, value_dim - key_dim)), F.pad(k, (0, value_dim - key_dim))
+    elif value_dim < key_dim:
+        # The fused kernel wants one width; zeros cost less than the whole matrix of scores.
+        v = F.pad(v, (0, key_dim - value_dim))
+    if scale <= 0:
+        # The fused kernel scales what a mask has hidden too, and -inf times such a number is no longer -inf.
+        q, scale = q * scale, 1.0
+    y = fused_attention(q, k, v, bias, scale, causal=causal, dropout=dropout)
+    y = y if y.shape[3] == value_dim else y[..., :value_dim]
+    return y.reshape(y.shape[0], 1, -1) if y.shape[2] == 1 else y.transpose(1, 2).flatten(2)
+
+
+def head_sizes(
+    name: str,
+    dim: int,
+    heads: int | None,
+    kv_heads: int | None,
+    key_dim: int | None,
+    value_dim: int | None,
+    dropout: float = 0.0,
+) -> tuple[int, int, int, int]:
+    """Heads, heads of keys and values, and their widths, with the defaults filled in."""
+    given = f"{name} cannot be built with dim={dim}, heads={heads}"
+    if dim < 1:
+        raise WonderlandError(f"{given}: dim is a whole number from 1.")
+    if heads is None:
+        heads = next(count for count in (4, 3, 2, 1) if dim % count == 0)
+    if heads < 1 or (dim % heads and None in (key_dim, value_dim)):
+        raise WonderlandError(f"{given}: heads divides dim, unless key_dim and value_dim are given.")
+    kv_heads = heads if kv_heads is None else kv_heads
+    if kv_heads < 1 or heads % kv_heads:
+        raise WonderlandError(f"{given}, kv_heads={kv_heads}: kv_heads divides heads.")
+    key_dim = dim // heads if key_dim is None else key_dim
+    value_dim = dim // heads if value_dim is None else value_dim
+    if min(key_dim, value_dim) < 1:
+        raise WonderlandError(f"{given}, key_dim={key_dim}, value_dim={value_dim}: widths are whole numbers from 1.")
+    if not 0 <= dropout < 1:
+        raise WonderlandError(f"{given}, dropout={dropout}: dropout is at least 0 and below 1.")
+    return heads, kv_heads, key_dim, value_dim
+
+
+def _is_position(spec: Spec) -> bool:
+    kind = find(spec.name)
+    return isinstance(kind, type) and issubclass(kind, Position)
+
+
+def _built(position: Spec | None, key_dim: int, heads: int) -> Position | None:
+    if position is None:
+        return None
+    built = position.build(dim=key_dim, heads=heads) if _is_position(position) else None
+    if not isinstance(built, Position) or built.kind == "embed":
+        raise WonderlandError(
+            f"Attention cannot use {position.name} as its position: it takes one that rotates or biases "
+            "(Rotary, Alibi, RelativeBias); one that embeds is added to the embeddings, by the model."
+        )
+    return built

@@ -1,0 +1,33 @@
+"""Linear models with closed answers: what they predict, which rows drive it, and how sure it is."""
+
+from wonderland.solvers.data import append_one
+from wonderland.solvers.descent import Descent, descend
+from wonderland.solvers.dual import Drivers, drivers, dual_weights, hat_matrix
+from wonderland.solvers.inference import Intervals, coefficient_intervals, noise_variance, prediction_intervals
+from wonderland.solvers.least_squares import LinearFit, least_squares
+from wonderland.solvers.logistic import LogisticFit, logistic_regression
+from wonderland.solvers.ridge import ridge_regression
+from wonderland.solvers.softmax import SoftmaxFit, softmax_regression
+from wonderland.solvers.synthetic import synthetic
+
+__all__ = [
+    "Descent",
+    "Drivers",
+    "Intervals",
+    "LinearFit",
+    "LogisticFit",
+    "SoftmaxFit",
+    "append_one",
+    "coefficient_intervals",
+    "descend",
+    "drivers",
+    "dual_weights",
+    "hat_matrix",
+    "least_squares",
+    "logistic_regression",
+    "noise_variance",
+    "prediction_intervals",
+    "ridge_regression",
+    "softmax_regression",
+    "synthetic",
+]
