@@ -9,8 +9,8 @@ import torch
 from wonderland import ops
 from wonderland.core import WonderlandError
 from wonderland.ops import scan, shapes
+from wonderland.ops.fused_mlp_block import fused_mlp_block
 from wonderland.ops.gelu import gelu
-from wonderland.ops.hidden import hidden
 from wonderland.ops.layer_norm import layer_norm
 from wonderland.ops.rms_norm import rms_norm
 from wonderland.ops.squared_relu import squared_relu
@@ -130,17 +130,19 @@ SCAN, WKV, MAMBA, SHORT, FFT, LINEAR, SOFT, MASKED, LAYER, RMS = (
             "layer_norm takes rows (..., d) and a shift (d,), not (2, 5, 4) and a list.",
         ),
         (
-            lambda: inspect.unwrap(hidden)(X, D, None, r(3, 4), None, r(4, 2), None, eps=1e-5),
-            "hidden takes outward of shape (d, h) = (4, 3), not (4, 2).",
+            lambda: inspect.unwrap(fused_mlp_block)(X, D, None, r(3, 4), None, r(4, 2), None, eps=1e-5),
+            "fused_mlp_block takes outward of shape (d, h) = (4, 3), not (4, 2).",
         ),
         (
-            lambda: inspect.unwrap(hidden)(X, D, None, r(3, 4), None, r(4, 3), None, eps=1e-5, activation="gelo"),
-            "hidden has no activation 'gelo'. Did you mean 'gelu'? "
+            lambda: inspect.unwrap(fused_mlp_block)(
+                X, D, None, r(3, 4), None, r(4, 3), None, eps=1e-5, activation="gelo"
+            ),
+            "fused_mlp_block has no activation 'gelo'. Did you mean 'gelu'? "
             "Known are identity, relu, squared_relu, sigmoid, silu, tanh, gelu, gelu_tanh.",
         ),
         (
-            lambda: inspect.unwrap(hidden)(torch.tensor(1.0), D, None, D, None, D, None, eps=0.0),
-            "hidden takes a tensor (..., d) for x, not a number.",
+            lambda: inspect.unwrap(fused_mlp_block)(torch.tensor(1.0), D, None, D, None, D, None, eps=0.0),
+            "fused_mlp_block takes a tensor (..., d) for x, not a number.",
         ),
         (lambda: RMS(X, r(3), 1e-6), "rms_norm takes rows (..., d) and a gain (d,), not (2, 5, 4) and (3,)."),
     ],
@@ -182,7 +184,7 @@ def test_lengths_may_lie_anywhere_in_memory_and_be_narrow():
         (inspect.unwrap(layer_norm), (X, D, D, 1e-5), "x"),
         (RMS, (X, D, 1e-5), "x gain"),
         (
-            partial(inspect.unwrap(hidden), eps=1e-5),
+            partial(inspect.unwrap(fused_mlp_block), eps=1e-5),
             (X, D, D, r(3, 4), r(3), r(4, 3), D),
             "x . . inward . outward .",
         ),

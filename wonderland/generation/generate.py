@@ -129,7 +129,7 @@ class Run:
         logits, state = self.reader.begin(self.prompts, self.state)
         self.state = None
         self._check_pieces(logits.shape[-1])
-        state = self.reader.walk(state)
+        state = self.reader.session(state)
         device, seen = logits.device, self._seen(logits)
         for step in range(self.count):
             chosen = self._choose(logits, seen, slots, step)
@@ -140,7 +140,7 @@ class Run:
             # Rows that have ended are computed along until a quarter has: a copy of the state costs several steps.
             if 4 * len(live) <= 3 * len(slots):
                 index = torch.tensor(live, device=device)
-                state = self.reader.walk(self.reader.rows(state, index))
+                state = self.reader.session(self.reader.rows(state, index))
                 seen = None if seen is None else seen[index]
                 slots, chosen = [slots[place] for place in live], [chosen[place] for place in live]
                 if self.uniforms is not None:

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
+from wonderland.fast.decode_session import DecodeSession
+from wonderland.generation.compiled import decode_session
 from wonderland.generation.prompts import Prompts
 from wonderland.nn.contract.state import consuming, rows
-from wonderland.ops.walk import Walk
 
 
 class _Rest:
@@ -48,7 +49,6 @@ class Reader:
         modules = model.modules() if hasattr(model, "modules") else ()
         self._awake = [module for module in modules if module.training]
         self._resting = _Rest(self._awake)
-        self._walks = callable(getattr(model, "walk", None))
         # A head over a large vocabulary costs more than all else: only the last position goes through it.
         self._headless = hasattr(model, "proceed") and hasattr(model, "logits")
 
@@ -73,10 +73,10 @@ class Reader:
     def step(self, tokens: list[int], state: Any, device: Any) -> tuple[Tensor, Any]:
         """The logits (b, vocab) after one token more of each row, and the next state; the state given is used up.
 
-        Logits that come from a walk are good until its next step.
+        Logits that come from a decode session are valid until its next step.
         """
         with self._resting:
-            if isinstance(state, Walk):
+            if isinstance(state, DecodeSession):
                 logits = state.step(tokens)
                 if logits is not None:
                     return logits, state
@@ -85,17 +85,15 @@ class Reader:
                 logits, state = self.model.stream(torch.tensor([[token] for token in tokens], device=device), state)
             return logits[:, -1], state
 
-    def walk(self, state: Any) -> Any:
-        """The state as `step` goes on from it fastest, where many steps follow; nobody else can read it."""
-        if not self._walks:
-            return state
+    def session(self, state: Any) -> Any:
+        """A decode session in the place of a state, where the model has one and many steps follow; only `step` takes it."""
         with self._resting:
-            return self.model.walk(state) or state
+            return decode_session(self.model, state) or state
 
     def rows(self, state: Any, index: Tensor) -> Any:
-        """A copy of a state, one that walks too, with the chosen rows."""
+        """A copy of a state, or of the state of a decode session, with the chosen rows."""
         with self._resting:
-            return rows(state.state if isinstance(state, Walk) else state, index)
+            return rows(state.state if isinstance(state, DecodeSession) else state, index)
 
     def follow(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         """The logits (b, t, vocab) of several tokens more; the state given can be continued again."""

@@ -13,14 +13,13 @@ from wonderland.models.tokens import check_input, check_range, check_rows, look_
 from wonderland.nn.blocks.block import Block, Field
 from wonderland.nn.blocks.stack import DEEPEST, Stack
 from wonderland.nn.channel.mlp import MLP, chance
+from wonderland.nn.contract import fast_path
 from wonderland.nn.contract.arguments import Checked, check_specs
-from wonderland.nn.contract.hooks import heard
+from wonderland.nn.contract.hooks import call_with_hooks
 from wonderland.nn.contract.mixer import check_batch, hide, lengths, positions
-from wonderland.nn.contract.state import COUNT, Layout, State, fits, may_consume, misfit, other_type, plain
+from wonderland.nn.contract.state import COUNT, Layout, State, fits, misfit, other_type, plain
 from wonderland.nn.mixers.attention import Attention
-from wonderland.nn.positions import Learned, Position, Rotary
-from wonderland.ops import steps
-from wonderland.ops.walk import Walk
+from wonderland.nn.positions import Position, Rotary
 
 
 @part
@@ -132,76 +131,18 @@ class Decoder(Checked, nn.Module):
         """`forward` before its head: what the model knows at each token, (b, t, dim), 0 where masked."""
         self.check(tokens, mask)
         if mask is None:
-            return heard(self.stack, self.embed(tokens, None, None), lambda h: self.stack.whole(h, None))
+            return call_with_hooks(self.stack, self.embed(tokens, None, None), lambda h: self.stack.whole(h, None))
         check_rows(mask, "Decoder")
         tokens, mask, back = to_the_left(tokens, mask)
-        h = heard(self.stack, self.embed(tokens, None, mask), lambda h: self.stack.whole(h, mask))
+        h = call_with_hooks(self.stack, self.embed(tokens, None, mask), lambda h: self.stack.whole(h, mask))
         return h if back is None else take(h, back)
 
     def stream(self, tokens: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         """Continue after `state` (None: at the beginning) with new tokens; returns logits and the next state."""
-        if (found := self.step(tokens, state, mask)) is not None:
-            return found
+        if (stepped := fast_path.model_step(self, tokens, state, mask)) is not None:
+            return stepped
         h, state = self.proceed(tokens, state, mask)
         return self.logits(h), state
-
-    def step(self, tokens: Any, state: Any, mask: Any) -> tuple[Tensor, State] | None:
-        """One token of each row as one program of kernels; None where there is no such form."""
-        if state is None or mask is not None or not isinstance(tokens, Tensor) or tokens.dim() != 2:
-            return None
-        rows, t = tokens.shape
-        routine = self.routine(rows, t)
-        if routine is None:
-            return None
-        if not routine.knows(state) or len(state[0]) != rows or tokens.dtype != torch.int64:
-            self.check(tokens, mask)
-            self.check_state(state, rows)
-        position, at = self._modules.get("position"), None
-        if position is not None and type(position) is not Learned:
-            at = position.embed(state[0].unsqueeze(1)).to(routine.dtype).expand(rows, 1, self.dim).contiguous()  # pyright: ignore
-        return routine.run(tokens.long(), state, (rows, 1, self.vocab), extra=at, consume=may_consume())
-
-    def walk(self, state: Any) -> Walk | None:
-        """Many single steps from a state on, each as fast as `step` is and more; None where there is no such form."""
-        position = self._modules.get("position")
-        if position is not None and type(position) is not Learned:
-            return None
-        rows = len(state[0])
-        routine = self.routine(rows, 1)
-        return None if routine is None else Walk.begin(routine, state, rows, self.vocab)
-
-    def routine(self, rows: int, t: int) -> steps.Routine | None:
-        """The program of one token, if these rows can take it now."""
-        # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
-        table: Tensor = self._modules["embedding"]._parameters["weight"]  # pyright: ignore
-        if not rows or not steps.fits(rows, t, table):
-            return None
-        return steps.routine(self, table.dtype, self.dim, self.plan)
-
-    def plan(self, program: steps.Program) -> bool:
-        """Write down one token of the whole model: embedding and position, the stack, the head."""
-        embedding, position, stack, head, embed_norm = (
-            program.look(self._modules, name) for name in ("embedding", "position", "stack", "head", "embed_norm")
-        )
-        table, learned = program.look(embedding._parameters, "weight"), None
-        if type(position) is Learned:
-            learned = program.look(position._parameters, "weight")
-        length, first = 0 if learned is None else learned.shape[0], len(program.kinds)
-        program.add(steps.EMBED, (table.shape[0], length, first), (table, learned))
-        program.count("")
-        if embed_norm is not None:
-            if not embed_norm.branched(program):
-                return False
-            program.add(steps.BACK)
-        if not program.rests(self, "dropout") or not program.reads(table) or not stack.planned(program):
-            return False
-        weight, bias = table, None
-        if head is not None:
-            if type(head) is not nn.Linear:
-                return False
-            weight, bias = (program.look(head._parameters, name) for name in ("weight", "bias"))
-        program.add(steps.HEAD, (weight.shape[0], int(stack.normed)), (weight, bias))
-        return program.reads(weight) and (learned is None or program.reads(learned))
 
     def proceed(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         """`stream` before its head: the features (b, t, dim) of new tokens, and the next state."""
@@ -218,7 +159,9 @@ class Decoder(Checked, nn.Module):
         if mask is not None:
             tokens, mask, back = to_the_left(tokens, mask)
         seen, inner = (None, None) if state is None else state
-        h, inner = heard(self.stack, self.embed(tokens, seen, mask), lambda h: self.stack.proceed(h, inner, mask))
+        h, inner = call_with_hooks(
+            self.stack, self.embed(tokens, seen, mask), lambda h: self.stack.proceed(h, inner, mask)
+        )
         new = tokens.shape[1] if mask is None else lengths(mask)
         if seen is None:
             seen = torch.zeros(len(tokens), dtype=torch.int64, device=tokens.device)
@@ -233,7 +176,7 @@ class Decoder(Checked, nn.Module):
             at = positions(h, seen)
             h = h + self.position.embed(at if mask is None else at.masked_fill(~mask, 0)).to(h.dtype)
         if self.embed_norm is not None:
-            h = heard(self.embed_norm, h, self.embed_norm.apply_to)
+            h = call_with_hooks(self.embed_norm, h, self.embed_norm.apply_to)
         if self.training and self.dropout:
             h = F.dropout(h, self.dropout)
         return hide(h, mask)
@@ -243,7 +186,7 @@ class Decoder(Checked, nn.Module):
         return F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
 
     def look_up(self, tokens: Tensor) -> Tensor:
-        return heard(self.embedding, tokens, lambda tokens: look_up(tokens, self.embedding.weight))
+        return call_with_hooks(self.embedding, tokens, lambda tokens: look_up(tokens, self.embedding.weight))
 
     def start(self, batch: Any) -> State:
         """The state before the first token, written out (`stream` takes None for it)."""

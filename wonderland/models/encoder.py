@@ -12,7 +12,7 @@ from wonderland.models.tokens import check_input, check_rows, look_up, take, to_
 from wonderland.nn.blocks.block import Block, Field
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
-from wonderland.nn.contract.hooks import heard
+from wonderland.nn.contract.hooks import call_with_hooks
 from wonderland.nn.contract.mixer import hide
 from wonderland.nn.contract.mixer import positions as places
 from wonderland.nn.mixers.attention import Attention
@@ -120,14 +120,16 @@ class Encoder(Part, nn.Module):
         segments = self.segments_of(tokens) if segments is None else segments
         if mask is None:
             h = self.embed(tokens, None, segments, positions)
-            return heard(self.stack, h, lambda h: self.stack.whole(h, None))
+            return call_with_hooks(self.stack, h, lambda h: self.stack.whole(h, None))
         check_rows(mask, "Encoder")
         start = mask
         tokens, mask, back = to_the_left(tokens, mask)
         if back is not None:
             segments = None if segments is None else to_the_left(segments, start)[0]
             positions = None if positions is None else to_the_left(positions.expand_as(tokens), start)[0]
-        h = heard(self.stack, self.embed(tokens, mask, segments, positions), lambda h: self.stack.whole(h, mask))
+        h = call_with_hooks(
+            self.stack, self.embed(tokens, mask, segments, positions), lambda h: self.stack.whole(h, mask)
+        )
         return h if back is None else take(h, back)
 
     features = forward

@@ -12,7 +12,7 @@ from wonderland.models.tokens import check_input, check_rows, look_up, take, to_
 from wonderland.nn.blocks.block import Block
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
-from wonderland.nn.contract.hooks import heard
+from wonderland.nn.contract.hooks import call_with_hooks
 from wonderland.nn.contract.mixer import hide, lengths, positions
 from wonderland.nn.contract.state import COUNT, State, fits, misfit, other_type, over
 from wonderland.nn.mixers.attention import Attention
@@ -171,7 +171,7 @@ class EncoderDecoder(Part, nn.Module):
             check_rows(mask, "The target of an EncoderDecoder")
             tokens, mask, back = to_the_left(tokens, mask)
         read = self.decoder.read(memory, source_mask)
-        h = heard(self.decoder, self.embed(tokens, None, mask), lambda h: self.decoder.whole(h, mask, read))
+        h = call_with_hooks(self.decoder, self.embed(tokens, None, mask), lambda h: self.decoder.whole(h, mask, read))
         return h if back is None else take(h, back)
 
     def encode(self, source: Tensor, source_mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
@@ -183,7 +183,7 @@ class EncoderDecoder(Part, nn.Module):
         table = self.embedding if self.source_embedding is None else self.source_embedding
         place = self.position if self.source_position is None else self.source_position
         h = self._embed(source, table.weight, place, None, source_mask)
-        return heard(self.encoder, h, lambda h: self.encoder.whole(h, source_mask)), source_mask
+        return call_with_hooks(self.encoder, h, lambda h: self.encoder.whole(h, source_mask)), source_mask
 
     def prepare(self, source: Tensor, source_mask: Tensor | None = None) -> State:
         """Read the source: the state before the first token of the target, for `stream`."""
@@ -206,7 +206,9 @@ class EncoderDecoder(Part, nn.Module):
         if mask is not None:
             tokens, mask, back = to_the_left(tokens, mask)
         seen, inner = state
-        h, inner = heard(self.decoder, self.embed(tokens, seen, mask), lambda h: self.decoder.proceed(h, inner, mask))
+        h, inner = call_with_hooks(
+            self.decoder, self.embed(tokens, seen, mask), lambda h: self.decoder.proceed(h, inner, mask)
+        )
         new = tokens.shape[1] if mask is None else lengths(mask)
         return (h if back is None else take(h, back)), (seen + new, inner)
 

@@ -103,7 +103,7 @@ def graphed() -> bool:
     return torch.is_grad_enabled() and not recorded()
 
 
-def several(*slopes: Tensor | None) -> Any:
+def batched_grads(*slopes: Tensor | None) -> Any:
     """Around a way back: where a slope is many (`is_grads_batched`) it goes through the equation, for kernels see one."""
     batched = torch._C._functorch.is_legacy_batchedtensor  # pyright: ignore
     many = any(slope is not None and batched(slope) for slope in slopes)
@@ -154,16 +154,20 @@ def library(name: str) -> ctypes.CDLL:
 
 @functools.cache
 def function(name: str, symbol: str, dtype: torch.dtype) -> Callable[..., None]:
-    """One entry of a library for one type, SYMBOL_f32 for float32. It takes contiguous tensors, arrays of C, numbers and None."""
+    """One entry of a library for one type, SYMBOL_f32 for float32. It takes contiguous tensors, structs of C, numbers and None."""
     entry = getattr(library(name), f"{symbol}_{_ENTRY[dtype]}")
 
-    def call(*arguments: Tensor | float | int | ctypes.Array[Any] | None) -> None:
+    def call(*arguments: Tensor | float | int | ctypes.Structure | None) -> None:
         if entry.argtypes is None:
             entry.restype = None
             entry.argtypes = [_KIND.get(type(item), ctypes.c_void_p) for item in arguments]
-        entry(*[item.data_ptr() if isinstance(item, Tensor) else item for item in arguments])
+        entry(*[_address(item) if isinstance(item, Tensor | ctypes.Structure) else item for item in arguments])
 
     return call
+
+
+def _address(item: Tensor | ctypes.Structure) -> Any:
+    return item.data_ptr() if isinstance(item, Tensor) else ctypes.byref(item)
 
 
 @functools.cache
@@ -260,7 +264,7 @@ def _shortcut(op: Any) -> Any:
                 torch.zeros((), dtype=dtype).expand(shape) if slope is None else slope
                 for slope, (shape, dtype) in zip(slopes, ctx.like, strict=True)
             ]
-            with several(*slopes):
+            with batched_grads(*slopes):
                 return op._backward_fn(ctx, *full)
 
     return Shortcut
@@ -280,7 +284,7 @@ def _first(op: Any) -> Any:
 
         @staticmethod
         def backward(ctx: Any, slope: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-            with several(slope):
+            with batched_grads(slope):
                 return op._backward_fn(ctx, slope, *(None,) * ctx.count)
 
     return First

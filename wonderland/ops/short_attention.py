@@ -30,7 +30,9 @@ def short_attention(
     sizes = shapes.agree("short_attention", fused=(fused, "b t width"))
     shapes.real("short_attention", fused=fused)
     shapes.groups("short_attention", heads, kv_heads, sizes["width"], "fused")
-    if fused.shape[1] <= longest(causal) and fused.dtype in (torch.float32, torch.float64) and native.usable(fused):
+    # Recordings and compilers get torch's own operator.
+    known = native.recorded() or torch.compiler.is_compiling() or fused.dtype not in (torch.float32, torch.float64)
+    if not known and fused.shape[1] <= longest(causal) and native.usable(fused):
         return native.first(_forward, fused, heads, kv_heads, float(scale), causal)
     return plain(fused, heads, kv_heads, scale, causal=causal)
 

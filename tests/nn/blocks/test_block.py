@@ -7,9 +7,11 @@ from jaxtyping import TypeCheckError
 from torch import nn
 
 from wonderland.core import Spec, WonderlandError
+from wonderland.fast import entry
 from wonderland.nn.blocks.block import Block
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP
+from wonderland.nn.contract import fast_path
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.mixers.cross_attention import CrossAttention
 from wonderland.nn.mixers.pooling import Pooling
@@ -239,29 +241,30 @@ def test_slots_in_one_kernel_are_the_slots_one_by_one(name, monkeypatch):
     x = torch.randn(4, 20, 8, dtype=torch.float64, requires_grad=True)
     results, taken = [], []
     for at_once in (True, False):
-        for kind in (Attention, MLP):
-            real = kind.link
-            monkeypatch.setattr(
-                kind,
-                "link",
-                lambda *given, real=real: taken.append(1) or real(*given) if at_once else None,  # noqa: B023
-            )
+        real = entry.residual_block
+        monkeypatch.setattr(
+            fast_path,
+            "residual_block",
+            lambda *given: taken.append(real(*given)) or taken[-1] if at_once else None,  # noqa: B023
+        )
         y = block(x)
         results.append([y, *torch.autograd.grad(y.sin().sum(), [x, *block.parameters()])])
     assert len(taken) == 2
+    assert None not in taken
     assert all(torch.allclose(one, two, atol=1e-10) for one, two in zip(*results, strict=True))
 
 
-def joins(block: Block, x: torch.Tensor) -> list[bool]:
-    return [one.link(x, norm) is not None for one, norm in zip(block.parts(), block.norms, strict=True)]
+def fuses(block: Block, x: torch.Tensor) -> list[bool]:
+    pairs = zip(block.parts(), block.norms, strict=True)
+    return [entry.residual_block(part, norm, x) is not None for part, norm in pairs]
 
 
-def test_who_waits_at_a_part_is_called():
+def test_hooks_of_parts_are_called():
     block, x = Block(8, mixer=Attention.spec(heads=2), channel=MLP.spec()), torch.randn(4, 20, 8)
-    assert joins(block, x) == [True, True]
+    assert fuses(block, x) == [True, True]
     for at in (block.mixer.project, block.norms[0], block.mixer):
         handle = at.register_forward_hook(lambda *_: None)
-        assert joins(block, x) == [False, True]
+        assert fuses(block, x) == [False, True]
         handle.remove()
     seen: list[str] = []
     handle = block.channel.inward.register_forward_hook(lambda *_: seen.append("inward"))
@@ -269,24 +272,23 @@ def test_who_waits_at_a_part_is_called():
     assert seen == ["inward"]
     handle.remove()
     with torch.nn.modules.module.register_module_forward_hook(lambda *_: None):
-        assert joins(block, x) == [False, False]
-    assert joins(block, x) == [True, True]
+        assert fuses(block, x) == [False, False]
+    assert fuses(block, x) == [True, True]
 
 
 def test_what_drops_adapts_or_scales_goes_slot_by_slot():
     x = torch.randn(4, 20, 8)
     block = Block(8, mixer=Attention.spec(heads=2, dropout=0.5), channel=MLP.spec(dropout=0.5))
-    assert joins(block, x) == [False, False]
-    assert joins(block.eval(), x) == [True, True]
+    assert fuses(block, x) == [False, False]
+    assert fuses(block.eval(), x) == [True, True]
     block.channel.inward = torch.nn.Sequential(block.channel.inward)
     block.mixer.out.forward = lambda x: x
-    assert joins(block, x) == [False, False]
+    assert fuses(block, x) == [False, False]
     for more in ({"dropout": 0.5}, {"drop_path": 0.5}, {"layer_scale": 0.1}):
         torch.manual_seed(0)
         block = Block(8, mixer=Attention.spec(heads=2), channel=MLP.spec(), **more)
         with pytest.MonkeyPatch.context() as patch:
-            for kind in (Attention, MLP):
-                patch.setattr(kind, "link", lambda *_: pytest.fail("linked"))
+            patch.setattr(fast_path, "residual_block", lambda *_: pytest.fail("fused"))
             block(x)
 
 

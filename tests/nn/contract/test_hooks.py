@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from wonderland import models, nn
-from wonderland.nn.contract.hooks import heard, untouched
+from wonderland.nn.contract.hooks import call_with_hooks, has_no_hooks
 
 SOURCE, TOKENS = torch.randint(20, (2, 6)), torch.randint(20, (2, 5))
 CONTAINERS = (torch.nn.ModuleList, torch.nn.ParameterList)
@@ -79,14 +79,14 @@ def test_encoders_and_their_decoders():
 
 def test_a_forward_of_its_own_comes_back():
     layer = torch.nn.Linear(2, 2)
-    assert untouched(layer)
+    assert has_no_hooks(layer)
     layer.register_forward_hook(lambda module, given, found: found + 1)
     own = layer.forward = lambda x: x
-    assert heard(layer, torch.zeros(2), lambda x: x + 5).tolist() == [6, 6]
+    assert call_with_hooks(layer, torch.zeros(2), lambda x: x + 5).tolist() == [6, 6]
     assert layer.forward is own
     del layer.forward
-    assert heard(layer, torch.zeros(2), lambda x: (x + 5, "state"))[1] == "state"
+    assert call_with_hooks(layer, torch.zeros(2), lambda x: (x + 5, "state"))[1] == "state"
     assert "forward" not in vars(layer)
     with pytest.raises(ZeroDivisionError):
-        heard(layer, torch.zeros(2), lambda x: 1 / 0)
+        call_with_hooks(layer, torch.zeros(2), lambda x: 1 / 0)
     assert "forward" not in vars(layer)

@@ -1,7 +1,6 @@
 """The block: a token mixer and a channel mixer on one residual stream, whatever the two are."""
 
 from collections.abc import Callable
-from itertools import takewhile
 from typing import Any
 
 import torch
@@ -9,18 +8,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, nearest, part
-from wonderland.nn.blocks.chained import chained
 from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract import fast_path
 from wonderland.nn.contract.arguments import described
 from wonderland.nn.contract.cross_mixer import CrossMixer, check_same_rows
-from wonderland.nn.contract.hooks import heard
+from wonderland.nn.contract.hooks import call_with_hooks
 from wonderland.nn.contract.mixer import Mixer, Pointwise, hide
 from wonderland.nn.contract.state import Layout, State
 from wonderland.nn.norms.norm import LayerNorm
-from wonderland.ops import steps
 
 PLACEMENTS = ("pre", "post", "parallel")
-Step = Callable[[Any, int, Tensor], Tensor]
+Call = Callable[[Any, int, Tensor], Tensor]
 Field = tuple[int | None, int | None]
 
 
@@ -110,14 +108,6 @@ class Block(Mixer):
     def state_layout(self) -> Layout:
         return tuple(one.state_layout() for one in self.parts())
 
-    adds = True
-
-    def script(self, program: steps.Program) -> bool:
-        # What keeps its input and adds to it has the stream for a result.
-        found = self.planned(program)
-        program.add(steps.FINISH, (0,))
-        return found
-
     def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for `whole`; None where there is no cross mixer."""
         if self.cross is None:
@@ -153,91 +143,62 @@ class Block(Mixer):
             self.read(None, None)
         return super().stream(x, state, mask)
 
-    def whole(
-        self, x: Tensor, mask: Tensor | None, context: State | None = None, links: list[Any] | None = None
-    ) -> Tensor:
-        def step(one: Any, index: int, h: Tensor) -> Tensor:
-            return one.whole(h, mask) if self.slots[index] != "cross" else one.proceed(h, context, mask)
+    def whole(self, x: Tensor, mask: Tensor | None, context: State | None = None) -> Tensor:
+        def call(part: Any, index: int, h: Tensor) -> Tensor:
+            return part.whole(h, mask) if self.slots[index] != "cross" else part.proceed(h, context, mask)
 
-        return self.walk(x, mask, step, links if links is not None or mask is not None else self.links(x))
-
-    def plan(self, program: steps.Program) -> bool:
-        children, calm = self._modules, program.rests(self, "dropout", "drop_path")
-        # What is not there by name is None.
-        scales, cross = (program.look(children, name) or vars(self).get(name) for name in ("scales", "cross"))
-        if self.placement != "pre" or scales is not None or cross is not None or not calm:
-            return False
-        norms = program.look(children, "norms")._modules
-        for index, slot in enumerate(self.slots):
-            norm, part = program.look(norms, str(index)), program.look(children, slot)
-            if part.adds or not norm.branched(program) or not part.planned(program):
-                return False
-        return True
+        return self._run(x, mask, call, fuse=mask is None)
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        if (found := self.step(x, state, mask)) is not None:
-            return found
+        if (stepped := fast_path.step(self, x, state, mask)) is not None:
+            return stepped
         after: list[Any] = []
 
-        def step(one: Any, index: int, h: Tensor) -> Tensor:
+        def call(part: Any, index: int, h: Tensor) -> Tensor:
             own = None if state is None else state[index]
             if self.slots[index] == "cross":
-                y = one.proceed(h, own, mask)
+                y = part.proceed(h, own, mask)
             else:
-                y, own = one.proceed(h, own, mask)
+                y, own = part.proceed(h, own, mask)
             after.append(own)
             return y
 
-        return self.walk(x, mask, step), tuple(after)
+        return self._run(x, mask, call), tuple(after)
 
-    def walk(self, x: Tensor, mask: Tensor | None, step: Step, links: list[Any] | None = None) -> Tensor:
-        """The residual stream through the slots; `step` calls a mixer, whole or from its state.
+    def _run(self, x: Tensor, mask: Tensor | None, call: Call, *, fuse: bool = False) -> Tensor:
+        """The residual stream through the slots; `call` applies a mixer, to the whole sequence or from its state.
 
-        Slots that are `links` take their norm and their sum with the stream into one kernel.
+        `fuse` allows a slot to be one kernel with its norm and its sum, where there is one.
         """
         parts = self.parts()
 
         def normed(index: int, h: Tensor) -> Tensor:
             norm = self.norms[index]
-            return heard(norm, h, lambda h: norm.among(h, mask))
+            return call_with_hooks(norm, h, lambda h: norm.among(h, mask))
 
-        def stepped(index: int, h: Tensor) -> Tensor:
-            return heard(parts[index], h, lambda h: step(parts[index], index, h))
+        def mixed(index: int, h: Tensor) -> Tensor:
+            y = call_with_hooks(parts[index], h, lambda h: call(parts[index], index, h))
+            return self._regularised(y, index)
 
-        # Mixers answer 0 at masked positions, so a stream that enters with 0 there keeps it.
+        # Mixers return 0 at masked positions, so a stream that enters with 0 there keeps it.
         x = hide(x, mask)
         if self.placement == "parallel":
             h = normed(0, x)
             for index in range(len(parts)):
-                x = x + self.branch(stepped(index, h), index)
+                x = x + mixed(index, h)
         elif self.placement == "pre":
-            index = 0
-            links = [None] * len(parts) if links is None else links
-            while index < len(parts):
-                together = list(takewhile(lambda link: link is not None, links[index:]))
-                if together:
-                    x, index = chained(x, together), index + len(together)
-                else:
-                    x = x + self.branch(stepped(index, normed(index, x)), index)
-                    index += 1
+            fuse = fuse and self.scales is None and not (self.training and (self.dropout or self.drop_path))
+            for index, part in enumerate(parts):
+                fused = fast_path.residual_block(part, self.norms[index], x) if fuse else None
+                x = x + mixed(index, normed(index, x)) if fused is None else fused
         else:
             for index in range(len(parts)):
-                x = normed(index, x + self.branch(stepped(index, x), index))
+                x = normed(index, x + mixed(index, x))
             x = hide(x, mask)
         return x
 
-    def links(self, x: Tensor) -> list[Any]:
-        """The slots as links of a chain, None for those that are not."""
-        calm = (
-            self.placement == "pre" and self.scales is None and not (self.training and (self.dropout or self.drop_path))
-        )
-        return [
-            one.link(x, norm) if calm and slot != "cross" else None
-            for one, norm, slot in zip(self.parts(), self.norms, self.slots, strict=self.placement != "parallel")
-        ]
-
-    def branch(self, y: Tensor, index: int) -> Tensor:
-        """What a slot adds to the stream: scaled, and in training now and then dropped."""
+    def _regularised(self, y: Tensor, index: int) -> Tensor:
+        """The output of a slot with layer scale, dropout and stochastic depth."""
         if self.scales is not None:
             y = y * self.scales[index]
         if self.training and self.dropout:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from wonderland.core import part
 from wonderland.nn.blocks.block import build_slot, shared_laws
-from wonderland.nn.contract.hooks import heard
+from wonderland.nn.contract.hooks import call_with_hooks
 from wonderland.nn.contract.mixer import Mixer, hide
 from wonderland.nn.contract.state import Layout, State
 
@@ -54,12 +54,9 @@ class Residual(Mixer):
     def state_layout(self) -> Layout:
         return self.inner.state_layout()
 
-    def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
-        return None
-
     def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        return hide(x, mask) + self.scale * heard(self.inner, x, lambda h: self.inner.whole(h, mask))
+        return hide(x, mask) + self.scale * call_with_hooks(self.inner, x, lambda h: self.inner.whole(h, mask))
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        y, after = heard(self.inner, x, lambda h: self.inner.proceed(h, state, mask))
+        y, after = call_with_hooks(self.inner, x, lambda h: self.inner.proceed(h, state, mask))
         return hide(x, mask) + self.scale * y, after

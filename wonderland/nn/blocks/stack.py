@@ -7,17 +7,15 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.blocks.block import Block, Field, build_norm, joint_field, shared_laws
-from wonderland.nn.blocks.chained import chained
+from wonderland.nn.contract import fast_path
 from wonderland.nn.contract.arguments import check_specs, described
 from wonderland.nn.contract.cross_mixer import check_same_rows
-from wonderland.nn.contract.hooks import heard, untouched
+from wonderland.nn.contract.hooks import call_with_hooks
 from wonderland.nn.contract.mixer import Mixer, hide
 from wonderland.nn.contract.state import Layout, State
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.positions import Position
-from wonderland.ops import steps
-from wonderland.ops.chain import Link
 
 DEEPEST = 10_000  # a saved description asks for as many blocks as it likes; each costs memory before any weight does
 
@@ -113,54 +111,22 @@ class Stack(Mixer):
         return super().stream(x, state, mask)
 
     def whole(self, x: Tensor, mask: Tensor | None, context: State | None = None) -> Tensor:
-        waiting: list[list[Link]] = []  # blocks that are nothing but links go together
-        for index, one in enumerate(self.blocks):
-            read = None if context is None else context[index]
-            links = one.links(x) if mask is None and read is None and type(one) is Block and untouched(one) else None
-            if links is not None and None not in links:
-                waiting.append(links)
-                continue
-            x, waiting = chained(x, *waiting), []
-            if links is not None:
-                x = one.whole(x, mask, None, links)
-            else:
-                known = () if read is None else (read,)
-                x = heard(one, x, lambda h, one=one, known=known: one.whole(h, mask, *known))
-        return self._end(chained(x, *waiting), mask)
+        for index, block in enumerate(self.blocks):
+            read = () if context is None or context[index] is None else (context[index],)
+            x = call_with_hooks(block, x, lambda h, block=block, read=read: block.whole(h, mask, *read))
+        return self._end(x, mask)
 
     def _end(self, x: Tensor, mask: Tensor | None) -> Tensor:
         norm = self.norm
-        return x if norm is None else hide(heard(norm, x, lambda h: norm.among(h, mask)), mask)
-
-    @property
-    def normed(self) -> bool:
-        """Whether a norm ends the stack."""
-        return self._modules.get("norm") is not None
-
-    adds = True
-
-    def script(self, program: steps.Program) -> bool:
-        found = self.planned(program)
-        program.add(steps.FINISH, (int(self.normed),))
-        return found
-
-    def plan(self, program: steps.Program) -> bool:
-        blocks, norm = program.look(self._modules, "blocks")._modules, program.look(self._modules, "norm")
-        for name in blocks:
-            # Other mixers answer instead of adding to the stream.
-            block = program.look(blocks, name)
-            if not isinstance(block, Block) or not block.planned(program):
-                return False
-        program.look(blocks, str(len(blocks)))
-        return norm is None or norm.branched(program)
+        return x if norm is None else hide(call_with_hooks(norm, x, lambda h: norm.among(h, mask)), mask)
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        if (found := self.step(x, state, mask)) is not None:
-            return found
+        if (stepped := fast_path.step(self, x, state, mask)) is not None:
+            return stepped
         after: list[State] = []
         for index, one in enumerate(self.blocks):
             own = None if state is None else state[index]
-            x, own = heard(one, x, lambda h, one=one, own=own: one.proceed(h, own, mask))
+            x, own = call_with_hooks(one, x, lambda h, one=one, own=own: one.proceed(h, own, mask))
             after.append(own)
         return self._end(x, mask), tuple(after)
 

@@ -4,10 +4,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.channel.activations import Activation, activation, name_of
+from wonderland.nn.channel.activations import Activation, activation
 from wonderland.nn.channel.mlp import chance, width_of
 from wonderland.nn.contract.mixer import Pointwise
-from wonderland.ops import steps
 
 
 @part
@@ -54,12 +53,3 @@ class GLU(Pointwise):
         if self.dropout:
             hidden = F.dropout(hidden, self.dropout, self.training)
         return hidden if self.outward is None else self.outward(hidden)
-
-    def plan(self, program: steps.Program) -> bool:
-        weights, name = program.matrices(self, ("inward", "outward")), name_of(program.look(self, "gate"))
-        if weights is None or name not in steps.ACTIVATIONS or not program.rests(self, "dropout"):
-            return False
-        (inward, outward), biases = weights, program.biases(self, ("inward", "outward"))
-        sizes = outward.shape[1], steps.ACTIVATIONS.index(name), 1
-        program.add(steps.HIDDEN, sizes, (inward, biases[0], outward, biases[1]))
-        return True

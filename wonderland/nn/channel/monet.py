@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.channel.mlp import width_of
-from wonderland.nn.contract.left_context import precede, recent
+from wonderland.nn.contract.left_context import last_context, prepend_context
 from wonderland.nn.contract.mixer import Mixer, hide
 from wonderland.nn.contract.state import Layout, Slot, State
 
@@ -52,10 +52,10 @@ class MONet(Mixer):
         return super().state_layout() if self.shift else ()
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        full = precede(x, None if state is None else state[0], 1)
+        full = prepend_context(x, None if state is None else state[0], 1)
         half = self.dim // 2
         moved = torch.cat([full[:, :-1, :half], x[..., half:]], -1)
-        return self.polynomial(moved), (recent(full, mask, 1),)
+        return self.polynomial(moved), (last_context(full, mask, 1),)
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         if self.shift:

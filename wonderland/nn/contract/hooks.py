@@ -1,43 +1,43 @@
-"""Hooks: who waits to be called when a module is, also where a part calls another without a call of the module."""
+"""Forward and backward hooks of modules that are called by another method than `module(x)`."""
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as everywhere
+from torch.nn.modules import module as global_hooks
 
 HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
 
 
-def untouched(*modules: nn.Module) -> bool:
-    """Whether nobody waits to be called when one of these modules is: kernels that go past them would leave them out."""
+def has_no_hooks(*modules: nn.Module) -> bool:
+    """Whether none of these modules has a hook or a `forward` assigned to the instance, and torch has no global hook."""
     return not any(
-        one._forward_hooks
-        or one._forward_pre_hooks
-        or one._backward_hooks
-        or one._backward_pre_hooks
-        or "forward" in vars(one)
-        for one in modules
-    ) and not any(getattr(everywhere, name) for name in HOOKS)
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+        or "forward" in vars(module)
+        for module in modules
+    ) and not any(getattr(global_hooks, name) for name in HOOKS)
 
 
-def heard(module: nn.Module, x: Tensor, call: Callable[[Tensor], Any]) -> Any:
-    """What `call` makes of x in the name of a module, with that module's hooks around it.
+def call_with_hooks(module: nn.Module, x: Tensor, call: Callable[[Tensor], Any]) -> Any:
+    """`call(x)`, with the hooks of `module` around it, as if it were `module(x)`.
 
-    Mixers made of mixers go on with methods that check nothing and know states. Hooks are called as in a call of the module,
-    with its input and its output; a state that comes with the output is handed past them.
+    Mixers made of mixers call methods of their parts that check nothing and know states. Hooks get the input and the
+    output; a state that comes with the output is returned without passing them.
     """
-    if torch.compiler.is_compiling() or untouched(module):
+    if torch.compiler.is_compiling() or has_no_hooks(module):
         return call(x)
-    past: list[Any] = []
+    states: list[Any] = []
 
     def forward(x: Tensor) -> Tensor:
-        found = call(x)
-        if isinstance(found, tuple):
-            past.append(found[1])
-            return found[0]
-        return found
+        result = call(x)
+        if isinstance(result, tuple):
+            states.append(result[1])
+            return result[0]
+        return result
 
     own = vars(module).get("forward")
     module.forward = forward
@@ -48,4 +48,4 @@ def heard(module: nn.Module, x: Tensor, call: Callable[[Tensor], Any]) -> Any:
             del module.forward
         else:
             module.forward = own
-    return (y, past[0]) if past else y
+    return (y, states[0]) if states else y

@@ -1,6 +1,5 @@
 """The contract of sequence mixers: the whole sequence at once, or piece after piece from a state, with one result."""
 
-import functools
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
@@ -9,14 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
+from wonderland.nn.contract import fast_path
 from wonderland.nn.contract.arguments import Checked, described
+from wonderland.nn.contract.nonfinite import mask_nonfinite, restore_nonfinite, restore_state
 from wonderland.nn.contract.state import (
     Layout,
     State,
     count_of,
     fill,
     fits,
-    may_consume,
     misfit,
     other_device,
     other_type,
@@ -25,8 +25,6 @@ from wonderland.nn.contract.state import (
     signed,
     slots,
 )
-from wonderland.ops import steps
-from wonderland.ops.chain import Link
 
 
 class Mixer(Checked, nn.Module):
@@ -44,6 +42,8 @@ class Mixer(Checked, nn.Module):
     """
 
     causal: bool = True
+    # Whether `mix` multiplies tokens that an output must not see by 0 instead of leaving them out, as attention kernels do.
+    weighs_unseen: bool = False
     dim: int
 
     def __new__(cls, *args: Any, **named: Any):
@@ -82,68 +82,33 @@ class Mixer(Checked, nn.Module):
         raise NotImplementedError
 
     def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """All positions at once, unchecked; overridden where that has a faster form than streaming from nothing."""
+        """All positions at once, unchecked, for mixers made of mixers; overridden where no state has to be made."""
         return self.proceed(x, None, mask)[0]
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         """`stream` without its checks, for mixers made of mixers."""
-        if (found := self.step(x, state, mask)) is not None:
-            return found
-        x = hide(x, mask)
+        if (stepped := fast_path.step(self, x, state, mask)) is not None:
+            return stepped
         own, seen = (None, None) if state is None else (state[:-1], state[-1])
-        y, own = self.mix(x, own, seen, mask)
-        return hide(y, mask), (*own, signed(_count(x, seen, mask), self.signature())) if self.causal else ()
+        y, own = self.mix_finite(x, mask, seen, lambda x: self.mix(x, own, seen, mask))
+        return y, (*own, signed(_count(x, seen, mask), self.signature())) if self.causal else ()
 
-    def step(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State] | None:
-        """One token by a program of kernels; None where there is no such form, and plain torch does it."""
-        if state is None or mask is not None or not steps.fits(x.shape[0], x.shape[1], x):
-            return None
-        routine = steps.routine(self, x.dtype, self.dim, self.script)
-        return None if routine is None else routine.run(x, state, x.shape, consume=may_consume())
-
-    def go_on(self, x: Any, state: Any, mask: Any) -> tuple[Tensor, State] | None:
-        """One token by the program of the last one, from the very state it gave, which needs no check; None for any other."""
-        routine = self.__dict__.get("_routine")
-        if (
-            routine is None
-            or state is None
-            or mask is not None
-            or not steps.unobserved()
-            or not routine.goes_on(x, state)
-        ):
-            return None
-        if type(self).step is not Mixer.step or not routine.of(self) or not routine.valid():
-            return None
-        return routine.run(x, state, x.shape, consume=may_consume())
-
-    def link(self, x: Tensor, norm: Any) -> Link | None:
-        """x plus what `whole` makes of its normed form, as one kernel of a chain; None where there is none for it."""
-        return None
-
-    # Blocks and stacks add to the stream of a program; other mixers answer, and whoever plans them adds.
-    adds = False
-
-    def script(self, program: steps.Program) -> bool:
-        """Write down a program of this mixer alone; False if it has no such form."""
-        program.alone()
-        found = self.planned(program)
-        program.add(steps.FINISH, (0,))
-        return found
-
-    def planned(self, program: steps.Program) -> bool:
-        """`plan`, where it speaks of this mixer: False where a subclass changed the equation and not the plan."""
-        return speaks(type(self), "plan_own" if type(self).plan is Mixer.plan else "plan") and self.plan(program)
-
-    def plan(self, program: steps.Program) -> bool:
-        """Add this mixer's step to a program; False if it has no such form."""
-        if not self.plan_own(program):
-            return False
-        program.count(self.signature())
-        return True
-
-    def plan_own(self, program: steps.Program) -> bool:
-        """`plan` without the count of tokens, which the contract keeps."""
-        return False
+    def mix_finite(
+        self, x: Tensor, mask: Tensor | None, seen: Tensor | None, mix: Callable[[Tensor], tuple[Tensor, State]]
+    ) -> tuple[Tensor, State]:
+        """`mix` of an input with 0 at masked positions and, if the mixer weighs what is unseen, in tokens that are not
+        finite; outputs are 0 where masked and NaN where they see such a token, and so is the state."""
+        x = hide(x, mask)
+        if not (self.causal and self.weighs_unseen):
+            y, state = mix(x)
+            return hide(y, mask), state
+        x, nonfinite = mask_nonfinite(x)
+        y, state = mix(x)
+        if nonfinite is None:
+            return hide(y, mask), state
+        field = getattr(self, "receptive_field", None)
+        window = None if field is None or field[0] is None else field[0] + 1
+        return hide(restore_nonfinite(y, nonfinite, window), mask), restore_state(state, nonfinite, seen)
 
     # Anything may be handed in here: what does not fit meets a sentence, so the signature stays open.
     def forward(self, x: Any, mask: Any = None) -> Tensor:
@@ -157,8 +122,8 @@ class Mixer(Checked, nn.Module):
             raise WonderlandError(
                 f"This {type(self).__name__} is not causal, so it cannot stream: call it on the whole sequence."
             )
-        if (found := self.go_on(x, state, mask)) is not None:
-            return found
+        if (stepped := fast_path.next_step(self, x, state, mask)) is not None:
+            return stepped
         self.check(x, mask)
         if state is not None:
             self.check_state(state, x.shape[0])
@@ -211,9 +176,6 @@ class Mixer(Checked, nn.Module):
             )
 
 
-EQUATION = ("mix", "apply_to", "among", "whole", "proceed", "forward", "stream")
-
-
 class Pointwise(Mixer):
     """A mixer that looks at each position alone: it mixes channels, and its state is ()."""
 
@@ -236,29 +198,8 @@ class Pointwise(Mixer):
         """`apply_to` where masked positions hold 0; overridden where the others must know which these are."""
         return self.apply_to(x)
 
-    def plan(self, program: steps.Program) -> bool:
-        return False
-
-    def branched(self, program: steps.Program) -> bool:
-        """`branch`, where it speaks of this mixer."""
-        return speaks(type(self), "branch") and self.branch(program)
-
-    def branch(self, program: steps.Program) -> bool:
-        """Add to a program that its branch is what this makes of the stream; False if there is no such instruction."""
-        return False
-
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         return hide(self.apply_to(hide(x, mask)), mask), ()
-
-
-@functools.cache
-def speaks(kind: type, form: str) -> bool:
-    """Whether a method that describes a class's equation belongs to it: nothing below it in the family changed the equation."""
-    family = kind.__mro__
-    depth = {
-        name: next((i for i, one in enumerate(family) if name in vars(one)), len(family)) for name in (form, *EQUATION)
-    }
-    return all(depth[form] <= depth[name] for name in EQUATION)
 
 
 def hide(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.contract.cross_mixer import CrossMixer
 from wonderland.nn.contract.mixer import Mixer
-from wonderland.nn.contract.nonfinite import quarantine, release, spoil
 from wonderland.nn.contract.state import TIME, Layout, Slot, State
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
 from wonderland.ops.softmax import masked_softmax
@@ -81,6 +80,8 @@ class AdditiveSelfAttention(Mixer):
     torch.Size([1, 5, 16])
     """
 
+    weighs_unseen = True
+
     def __init__(self, dim: int, *, hidden: int | None = None, causal: bool = True):
         super().__init__()
         hidden = dim if hidden is None else hidden
@@ -103,13 +104,12 @@ class AdditiveSelfAttention(Mixer):
         return cache_layout(self.hidden + self.dim)
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        x, broken = quarantine(x) if self.causal else (x, None)
         entries, places = remember(state, torch.cat([self.key(x), x], -1), seen, mask, None)
         queries, keys = standing(entries, places, x.shape[1], seen, None)
         scores = additive_scores(self.query(x), entries[..., : self.hidden], self.score.weight[0])
         scores = scores.masked_fill(~visible(queries, keys, self.causal, None)[:, 0], -torch.inf)
         y = self.out(scores.softmax(-1) @ entries[..., self.hidden :])
-        return release(y, broken), forget(spoil(entries, broken), places, None) if self.causal else ()
+        return y, forget(entries, places, None) if self.causal else ()
 
 
 def additive_scores(

@@ -9,7 +9,6 @@ from torch.utils.checkpoint import checkpoint
 
 from wonderland.core import WonderlandError, nearest, part
 from wonderland.nn.contract.mixer import Mixer, lengths
-from wonderland.nn.contract.nonfinite import quarantine, release, spoil
 from wonderland.nn.contract.state import Layout, Slot, State
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
 from wonderland.ops.wkv import EMPTY, empty, wkv
@@ -56,6 +55,7 @@ class AFT(Mixer):
                 f"AFT cannot be built with dim={dim}, length={length}, window={window}, rank={rank}: each is at least 1."
             )
         self.dim, self.form, self.causal, self.length, self.window = dim, form, causal, length, window
+        self.weighs_unseen = form != "simple"
         self.qkv = nn.Linear(dim, 3 * dim, bias=False)
         self.out = nn.Linear(dim, dim, bias=False)
         self.bias = self.left = self.right = None
@@ -89,11 +89,10 @@ class AFT(Mixer):
             )
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        x, broken = quarantine(x) if self.causal and self.form != "simple" else (x, None)
         q, k, v = self.qkv(x).chunk(3, 2)
         if self.form != "simple":
             average, state = self.weighted(k, v, state, seen, mask)
-            state = (spoil(state[0], broken), state[1]) if self.causal else ()
+            state = state if self.causal else ()
         elif self.causal:
             still = k.new_zeros(self.dim)
             past = None if state is None else (state[0], state[1])
@@ -101,7 +100,7 @@ class AFT(Mixer):
         else:
             k = k if mask is None else k.masked_fill(~mask.unsqueeze(2), empty(k.dtype))
             average, state = (torch.softmax(k, 1) * v).sum(1, keepdim=True), ()
-        return release(self.out(torch.sigmoid(q) * average), broken), state
+        return self.out(torch.sigmoid(q) * average), state
 
     def weighted(
         self, k: Tensor, v: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None

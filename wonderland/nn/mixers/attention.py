@@ -10,18 +10,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, find, part
-from wonderland.nn.contract.hooks import untouched
 from wonderland.nn.contract.mixer import Mixer, hide, positions
-from wonderland.nn.contract.nonfinite import quarantine, release, spoil
 from wonderland.nn.contract.state import Layout, State
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
-from wonderland.nn.norms.norm import Norm
-from wonderland.nn.positions import Alibi, Position, Rotary
-from wonderland.ops import attending, native, steps
-from wonderland.ops.branches import fits
-from wonderland.ops.chain import Link
+from wonderland.nn.positions import Position
 from wonderland.ops.fused_attention import fused_attention
-from wonderland.ops.short_attention import longest, short_attention
+from wonderland.ops.short_attention import short_attention
 from wonderland.ops.softmax import masked_softmax
 
 
@@ -60,6 +54,7 @@ class Attention(Mixer):
     """
 
     takes_specs = True
+    weighs_unseen = True
 
     def __init__(
         self,
@@ -88,17 +83,15 @@ class Attention(Mixer):
         self.scale = 1 / math.sqrt(self.key_dim) if scale is None else scale
         self.position: Position | None
         self.register_module("position", _built(position, self.key_dim, self.heads))
-        self._look(self.position)
+        self._set_kind(self.position)
         self._query_width, self._key_width = self.heads * self.key_dim, self.kv_heads * self.key_dim
         self._value_width = self.kv_heads * self.value_dim
         self.project = nn.Linear(dim, self._query_width + self._key_width + self._value_width, bias=bias)
         self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias)
 
-    def _look(self, position: Position | None) -> None:
+    def _set_kind(self, position: Position | None) -> None:
         self._rotates = position is not None and position.kind == "rotate"
         self._biases = position is not None and position.kind == "bias"
-        self._in_kernel = position is None or isinstance(position, Rotary | Alibi)
-        self._half = isinstance(position, Rotary) and position.layout == "half"
 
     def share(self, spec: Spec, position: Position | None) -> Position:
         """Use a position that others use too and that somebody else keeps; None builds it from its spec, to be kept."""
@@ -115,8 +108,7 @@ class Attention(Mixer):
             )
         # Past the register of submodules: its weights are the keeper's, and are saved once.
         self.__dict__["position"] = position
-        self._look(position)
-        self._in_kernel = False
+        self._set_kind(position)
         return position
 
     @classmethod
@@ -182,133 +174,23 @@ class Attention(Mixer):
         return super().state_numbers(t if self.window is None else min(t, self.window - 1))
 
     def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        x = hide(x, mask)
-        if self.causal and (self.window is not None or torch.compiler.is_compiling()):
-            x, broken = quarantine(x)
-            return hide(release(self._whole(x, mask), broken, self.window), mask)
-        y = self._whole(x, mask)
-        # The last position sees all of its row, so a broken token anywhere shows there, and costs nothing to look for.
-        if not self.causal or x.is_meta or native.imagined():
-            return hide(y, mask)
-        if native.transformed() or not math.isfinite(y.detach()[:, -1].sum().item()):
-            x, broken = quarantine(x)
-            y = release(self._whole(x, mask), broken)
-        return hide(y, mask)
-
-    def link(self, x: Tensor, norm: Any) -> Link | None:
-        # Modules are read from their dictionaries: attributes go through Python, a microsecond each.
-        project, out = self._modules["project"], self._modules["out"]
-        form, frequencies = norm.form() if isinstance(norm, Norm) else None, None
-        if form is None or type(self) is not Attention or not self._in_kernel or not self._at_once(x.shape[1]):
-            return None
-        if type(project) is not nn.Linear or type(out) is not nn.Linear:
-            return None
-        if self._rotates:
-            frequencies: Any = self._modules["position"]._buffers["frequencies"]  # pyright: ignore
-        gain, shift, eps, centred = form
-        weights = (gain, shift, project.weight, project.bias, out.weight, out.bias)
-        each, width = self.key_dim, project.weight.shape[0]
-        if not fits(x.shape[-1], self.heads * each, weights) or width != (self.heads + 2 * self.kv_heads) * each:
-            return None
-        usable = attending.usable(x, *weights, frequencies, causal=self.causal)
-        if not usable or not untouched(self, norm, project, out):
-            return None
-        heads = {"heads": self.heads, "kv_heads": self.kv_heads, "scale": self.scale, "causal": self.causal}
-        return attending.link(weights, frequencies, x.shape[1], **heads, half=self._half, eps=eps, centred=centred)
-
-    def _whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        q, k, v, fused = self._project(x, None)
-        # Padding at the right end is hidden from the rest by causality.
-        if fused is not None and (self.causal or mask is None) and self._at_once(x.shape[1]) and native.usable(fused):
-            return self.out(short_attention(fused, self.heads, self.kv_heads, self.scale, causal=self.causal))
-        return self._from_nothing(q, k, v, mask)
-
-    def _at_once(self, t: int) -> bool:
-        """Whether `short_attention` knows this kind of attention."""
-        # Records and compilers get the operation that everybody knows.
-        if native.recorded() or torch.compiler.is_compiling():
-            return False
-        plain = self.key_dim == self.value_dim and not self._biases and not (self.training and self.dropout)
-        return plain and self.scale > 0 and t <= longest(self.causal) and (self.window is None or self.window >= t)
+        return self.mix_finite(x, mask, None, lambda x: (self._whole(self._project(x, None), mask), ()))[0]
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        fused = self._project(x, seen)
         if not self.causal:
-            return self.whole(x, mask), ()
-        if state is not None and seen is not None and mask is None and x.shape[1] == 1 and state[1].shape[1] == 0:
-            return self._step(x, state, seen)
-        x, broken = quarantine(x)
-        q, k, v, fused = self._project(x, seen)
-        new = torch.cat([k, v], -1) if fused is None else fused[..., self._query_width :]
-        entries, places = remember(state, new, seen, mask, self.window)
+            return self._whole(fused, mask), ()
+        entries, places = remember(state, fused[..., self._query_width :], seen, mask, self.window)
         if state is None:
-            y = self._from_nothing(q, k, v, mask)
+            y = self._whole(fused, mask)
         else:
             queries, keys = standing(entries, places, x.shape[1], seen, self.window)
-            bias = self._bias(queries, keys, visible(queries, keys, True, self.window))
+            # A single token sees all that is in its cache.
+            alone = x.shape[1] == 1 and places.shape[1] == 0
+            bias = self._bias(queries, keys, None if alone else visible(queries, keys, True, self.window))
             k, v = entries.split((self._key_width, self._value_width), -1)
-            y = self._attend(q, k, v, bias)
-        return release(y, broken, self.window), forget(spoil(entries, broken), places, self.window)
-
-    def _step(self, x: Tensor, state: State, seen: Tensor) -> tuple[Tensor, State]:
-        """One token after a cache without masks, which holds only what it may see: as few operations as possible."""
-        b = x.shape[0]
-        fused = self.project(x)
-        turning = self._query_width + self._key_width
-        if self._rotates:
-            assert self.position is not None
-            turned = self.position.rotate(fused[..., :turning].view(b, 1, -1, self.key_dim), seen.unsqueeze(1))
-            turned = turned.view(b, 1, turning)
-            q, new = (
-                turned[..., : self._query_width],
-                torch.cat([turned[..., self._query_width :], fused[..., turning:]], -1),
-            )
-        else:
-            q, new = fused[..., : self._query_width], fused[..., self._query_width :]
-        entries, places = remember(state, new, seen, None, self.window)
-        bias = None
-        if self._biases:
-            queries, keys = standing(entries, places, 1, seen, self.window)
-            bias = self._bias(queries, keys, None)
-        # With one query, heads side by side and heads one under the other are the same numbers in the same order.
-        q = q.view(b, self.heads, 1, self.key_dim)
-        if self.key_dim == self.value_dim:
-            both = entries.view(b, -1, 2 * self.kv_heads, self.key_dim).transpose(1, 2)
-            k, v = both.split(self.kv_heads, 1)
-        else:
-            k = self._split(entries[..., : self._key_width], self.kv_heads, self.key_dim)
-            v = self._split(entries[..., self._key_width :], self.kv_heads, self.value_dim)
-        y = attend(q, k, v, bias, self.scale, dropout=self.dropout if self.training else 0.0)
-        return self.out(y), forget(entries, places, self.window)
-
-    def plan_own(self, program: steps.Program) -> bool:
-        weights = program.matrices(self, ("project", "out"))
-        position = program.look(self._modules, "position")
-        if weights is None or not self._in_kernel or not program.rests(self, "dropout"):
-            return False
-        frequencies = slopes = None
-        if self._rotates:
-            frequencies = program.look(position._buffers, "frequencies")
-        elif self._biases:
-            slopes = program.look(
-                position._buffers if "slopes" in position._buffers else position._parameters, "slopes"
-            )
-        table = slopes if frequencies is None else frequencies
-        if table is not None and not program.reads(table):
-            return False
-        project, out = program.biases(self, ("project", "out"))
-        place = program.keep(steps.CACHE, about=program.look(self, "window"))
-        program.keep(steps.SAME)
-        sizes = (
-            self.heads, self.kv_heads, self.key_dim, self.value_dim, 0 if frequencies is None else frequencies.shape[0],
-            int(self._half), place, place + 2,
-        )  # fmt: skip
-        program.add(
-            steps.ATTENTION,
-            sizes,
-            (weights[0], project, weights[1], out, frequencies, slopes),
-            program.look(self, "scale"),
-        )
-        return True
+            y = self._attend(fused[..., : self._query_width], k, v, bias)
+        return y, forget(entries, places, self.window)
 
     def maps(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b heads t t"]:
         """The attention weights of every head; rows sum to 1, those of masked positions to 0."""
@@ -323,27 +205,32 @@ class Attention(Mixer):
         read = weights @ heads.repeat_interleave(self.heads // self.kv_heads, 1)
         return torch.einsum("bhtv,dhv->bhtd", read, self.out.weight.view(self.dim, self.heads, self.value_dim))
 
-    def _project(self, x: Tensor, seen: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """Queries, keys and values (b, t, heads * width), and all of them where they lie side by side."""
+    def _project(self, x: Tensor, seen: Tensor | None) -> Tensor:
+        """Queries, keys and values side by side (b, t, all), queries and keys rotated where the position does that."""
         fused = self.project(x)
         if not self._rotates:
-            # One split, whose backward is one concatenation: slices would each fill a tensor of the whole width.
-            q, k, v = fused.split((self._query_width, self._key_width, self._value_width), -1)
-            return q, k, v, fused
+            return fused
         assert self.position is not None
-        turned, v = fused.split((self._query_width + self._key_width, self._value_width), -1)
-        turned = turned.view(*x.shape[:2], -1, self.key_dim)
-        turned = self.position.rotate(turned, positions(x, seen)).flatten(2)
-        q, k = turned.split((self._query_width, self._key_width), -1)
-        return q, k, v, None
+        queries_keys, v = fused.split((self._query_width + self._key_width, self._value_width), -1)
+        queries_keys = queries_keys.view(*x.shape[:2], -1, self.key_dim)
+        return torch.cat([self.position.rotate(queries_keys, positions(x, seen)).flatten(2), v], -1)
 
-    def _from_nothing(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """All positions of a sequence from its beginning. Padding at the right end is hidden from the rest by causality."""
-        t = q.shape[1]
+    def _parts(self, fused: Tensor) -> tuple[Tensor, ...]:
+        # One split, whose backward is one concatenation: slices would each fill a tensor of the whole width.
+        return fused.split((self._query_width, self._key_width, self._value_width), -1)
+
+    def _whole(self, fused: Tensor, mask: Tensor | None) -> Tensor:
+        """All positions from the beginning. Padding at the right end is hidden from the rest by causality."""
+        t = fused.shape[1]
         window = None if self.window is None or self.window >= t else self.window
-        if window is None and not self._biases:
-            if self.causal or mask is None:
-                return self._attend(q, k, v, None, self.causal)
+        dropped = self.training and self.dropout
+        unmasked = window is None and not self._biases and (self.causal or mask is None)
+        if unmasked and not dropped and self.key_dim == self.value_dim and self.scale > 0:
+            return self.out(short_attention(fused, self.heads, self.kv_heads, self.scale, causal=self.causal))
+        q, k, v = self._parts(fused)
+        if unmasked:
+            return self._attend(q, k, v, None, self.causal)
+        if window is None and not self._biases and mask is not None:
             # A row without a real token sees its padding: its output is not used, and must not be NaN.
             return self._attend(q, k, v, (mask | ~mask[:, :1])[:, None, None])
         if window is not None and self.causal and 2 * window < t:
@@ -394,7 +281,7 @@ class Attention(Mixer):
         return x.view(x.shape[0], x.shape[1], heads, width).transpose(1, 2)
 
     def _maps(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        q, k, v, _ = self._project(x, None)
+        q, k, v = self._parts(self._project(x, None))
         q, k = self._split(q, self.heads, self.key_dim), self._split(k, self.kv_heads, self.key_dim)
         scores = q @ k.repeat_interleave(self.heads // self.kv_heads, 1).transpose(-1, -2) * self.scale
         places = torch.arange(x.shape[1], device=x.device).unsqueeze(0)

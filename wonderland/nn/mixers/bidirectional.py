@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.contract.arguments import check_specs
-from wonderland.nn.contract.hooks import heard
+from wonderland.nn.contract.hooks import call_with_hooks
 from wonderland.nn.contract.mixer import Mixer, lengths
 from wonderland.nn.contract.state import State
 
@@ -89,8 +89,8 @@ class Bidirectional(Mixer):
     def both(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What both directions say, side by side: (b, t, 2 dim)."""
         self.check(x, mask)
-        left = heard(self.leftward, backwards(x, mask), lambda h: self.leftward.whole(h, mask))
-        right = heard(self.rightward, x, lambda h: self.rightward.whole(h, mask))
+        left = call_with_hooks(self.leftward, backwards(x, mask), lambda h: self.leftward.whole(h, mask))
+        right = call_with_hooks(self.rightward, x, lambda h: self.rightward.whole(h, mask))
         return torch.cat([right, backwards(left, mask)], -1)
 
 

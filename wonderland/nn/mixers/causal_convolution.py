@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.contract.left_context import latest
+from wonderland.nn.contract.left_context import next_context
 from wonderland.nn.contract.state import State
 from wonderland.nn.mixers.windowed import Windowed, convolve
 from wonderland.ops.short_convolution import WIDEST, short_convolution
@@ -54,7 +54,7 @@ class CausalConvolution(Windowed):
             return super().mix(x, state, seen, mask)
         past = None if state is None else state[0]
         y = short_convolution(x, self.weight[:, 0], self.bias, tail=past)
-        return y, (latest(x, past, mask, self.width - 1),)
+        return y, (next_context(x, past, mask, self.width - 1),)
 
     def convolve(self, full: Tensor) -> Tensor:
         return convolve(full, self.weight, self.bias, self.dilation, self.groups)

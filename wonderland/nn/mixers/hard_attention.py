@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from wonderland.core import part
 from wonderland.nn.contract.mixer import Mixer
-from wonderland.nn.contract.nonfinite import quarantine, release, spoil
 from wonderland.nn.contract.state import Layout, State
 from wonderland.nn.mixers.attention import head_sizes
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
@@ -33,6 +32,8 @@ class HardAttention(Mixer):
     torch.Size([1, 5, 16])
     """
 
+    weighs_unseen = True
+
     def __init__(self, dim: int, *, heads: int | None = None, causal: bool = True, straight_through: bool = False):
         super().__init__()
         self.dim, self.causal, self.straight_through = dim, causal, straight_through
@@ -50,7 +51,6 @@ class HardAttention(Mixer):
         return cache_layout(2 * self.dim)
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        x, broken = quarantine(x) if self.causal else (x, None)
         q, new = self.project(x).split([self.dim, 2 * self.dim], -1)
         entries, places = remember(state, new, seen, mask, None)
         queries, keys = standing(entries, places, x.shape[1], seen, None)
@@ -64,7 +64,7 @@ class HardAttention(Mixer):
         else:
             y = v.gather(2, chosen.expand(-1, -1, -1, self.width))
         y = self.out(y.transpose(1, 2).flatten(2))
-        return release(y, broken), forget(spoil(entries, broken), places, None) if self.causal else ()
+        return y, forget(entries, places, None) if self.causal else ()
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(x.shape[0], x.shape[1], self.heads, self.width).transpose(1, 2)

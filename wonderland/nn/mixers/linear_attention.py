@@ -1,6 +1,5 @@
 """Linear attention: the softmax goes, and the whole past fits into one matrix."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,6 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.contract.mixer import Mixer
-from wonderland.nn.contract.nonfinite import quarantine, release
 from wonderland.nn.contract.state import Layout, Slot, State
 from wonderland.nn.mixers.feature_maps import EluPlusOne, ReluFeatures
 from wonderland.ops.linear_attention import linear_attention
@@ -39,6 +37,7 @@ class LinearAttention(Mixer):
     """
 
     takes_specs = True
+    weighs_unseen = True
 
     def __init__(self, dim: int, *, heads: int | None = None, causal: bool = True, feature_map: Spec | None = None):
         super().__init__()
@@ -73,7 +72,6 @@ class LinearAttention(Mixer):
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         b, t, _ = x.shape
-        x, broken = quarantine(x) if self.causal else (x, None)
         q, k, v = self.qkv(x).view(b, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         q, k = self.feature_map(q), self.feature_map(k)
         if mask is not None:
@@ -81,10 +79,8 @@ class LinearAttention(Mixer):
         v = F.pad(v, (0, 1), value=1.0)
         if self.causal:
             y, matrix = linear_attention(q, k, v, None if state is None else state[0])
-            if broken is not None:
-                matrix = matrix.masked_fill(broken.any(1)[:, None, None, None], math.nan)
             state = (matrix,)
         else:
             y, state = q @ (k.transpose(2, 3) @ v), ()
         y = y[..., :-1] / y[..., -1:].clamp(min=SMALLEST)
-        return release(self.out(y.transpose(1, 2).reshape(b, t, -1)), broken), state
+        return self.out(y.transpose(1, 2).reshape(b, t, -1)), state

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.contract.arguments import at_least_one
-from wonderland.nn.contract.left_context import precede, recent
+from wonderland.nn.contract.left_context import last_context, prepend_context
 from wonderland.nn.contract.mixer import Mixer, hide
 from wonderland.nn.contract.state import Layout, Slot, State
 from wonderland.ops.fft_convolution import fft_convolution
@@ -79,6 +79,6 @@ class LongConvolution(Mixer):
             taps = self.kernel()[reach - near : reach + near + 1]
             late = fft_convolution(nn.functional.pad(x, (0, 0, 0, near)), taps)
             return self.skip * x + late[:, near : near + t], ()
-        full = precede(x, None if state is None else state[0], reach)
+        full = prepend_context(x, None if state is None else state[0], reach)
         y = fft_convolution(x, self.kernel(), full[:, :reach])
-        return self.skip * x + y, (recent(full, mask, reach),)
+        return self.skip * x + y, (last_context(full, mask, reach),)

@@ -8,12 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.contract.hooks import untouched
-from wonderland.nn.contract.left_context import latest
+from wonderland.nn.contract.hooks import has_no_hooks
+from wonderland.nn.contract.left_context import next_context
 from wonderland.nn.contract.load import load_published
 from wonderland.nn.contract.mixer import Mixer, lengths
 from wonderland.nn.contract.state import Layout, Slot, State
-from wonderland.ops import steps
 from wonderland.ops.narrow_linear import narrow_linear
 from wonderland.ops.selective_scan import RULES, selective_scan
 from wonderland.ops.short_convolution import short_convolution
@@ -47,7 +46,6 @@ class Mamba(Mixer):
     alone = True
     no_decay = frozenset({"A_log", "conv_weight"})
     conv_bias: Tensor | None
-    VECTORS = ("conv_weight", "conv_bias", "A_log", "D")
 
     def __init__(
         self,
@@ -127,26 +125,15 @@ class Mamba(Mixer):
         delta, b, c = self.x_proj(u).split([self.rank, self.state_size, self.state_size], 2)
         delta, a = self._steps(delta), -torch.exp(self.A_log)
         y, s = selective_scan(u, delta, a, b, c, skip=self.D, gate=z, state=s, lengths=real, rule=self.rule)
-        return self.out_proj(y), (latest(raw, tail, mask, self.width - 1), s)
+        return self.out_proj(y), (next_context(raw, tail, mask, self.width - 1), s)
 
     def _steps(self, x: Tensor) -> Tensor:
         """The lengths of steps, before softplus, from the few numbers that tell them."""
         project = self.dt_proj
-        if type(project) is nn.Linear and untouched(project):
+        if type(project) is nn.Linear and has_no_hooks(project):
             return narrow_linear(x, project.weight, project.bias)
         return project(x)
 
     def kernel_multiply_adds(self, t: int) -> int:
         """Products of one step outside its projections: the convolution, the state and what is read of it."""
         return self.inner * (self.width + 4 * self.state_size)
-
-    def plan_own(self, program: steps.Program) -> bool:
-        weights = program.matrices(self, ("in_proj", "x_proj", "dt_proj", "out_proj"), self.VECTORS)
-        if weights is None or program.look(self, "rule") != "euler":
-            return False
-        if any(bias is not None for bias in program.biases(self, ("in_proj", "x_proj", "out_proj"))):
-            return False
-        place = program.keep(steps.FRESH, steps.FRESH)
-        sizes = self.inner, self.state_size, self.rank, self.width, place
-        program.add(steps.MAMBA, sizes, (*weights, *program.biases(self, ("dt_proj",))))
-        return True

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.contract.left_context import precede, recent
+from wonderland.nn.contract.left_context import last_context, prepend_context
 from wonderland.nn.contract.mixer import Mixer, positions
 from wonderland.nn.contract.state import Layout, Slot, State
 
@@ -50,9 +50,9 @@ class Pooling(Mixer):
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         if self.causal:
-            full = precede(x, None if state is None else state[0], self.window - 1)
+            full = prepend_context(x, None if state is None else state[0], self.window - 1)
             count = (positions(x, seen) + 1).clamp(max=self.window).unsqueeze(-1).to(x.dtype)
-            mean, own = _sums(full, self.window, 0) / count, (recent(full, mask, self.window - 1),)
+            mean, own = _sums(full, self.window, 0) / count, (last_context(full, mask, self.window - 1),)
         else:
             real = x.new_ones(1, x.shape[1], 1) if mask is None else mask.unsqueeze(-1).to(x.dtype)
             reach = self.window // 2

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError
 from wonderland.nn.contract.mixer import Mixer, lengths
 from wonderland.nn.contract.state import Layout, Slot, State
-from wonderland.ops import steps
 from wonderland.ops.recurrence import CELLS, recurrence
 
 
@@ -66,27 +65,6 @@ class Recurrent(Mixer):
             extra=extra,
             lengths=None if mask is None else lengths(mask),
         )
-
-    def plan_own(self, program: steps.Program) -> bool:
-        weights = program.matrices(self, (), ("weight_input", "weight_state"))
-        project = program.look(self._modules, "project")
-        if weights is None or type(project) not in (nn.Linear, nn.Identity):
-            return False
-        own = [program.look(self._parameters, name) for name in ("bias", "bias_candidate")]
-        back = [program.look(project._parameters, name) for name in ("weight", "bias")]
-        if any(weight is not None and not program.reads(weight) for weight in (*own, *back)):
-            return False
-        kind, _, activation = self.cell.partition("_")
-        kind = kind if kind in steps.CELLS else self.cell
-        sizes = (
-            self.state_size,
-            CELLS[self.cell].gates,
-            steps.ACTIVATIONS.index(activation) if activation in steps.ACTIVATIONS else 0,
-            steps.CELLS.index(kind),
-            program.keep(*[steps.FRESH] * CELLS[self.cell].states),
-        )
-        program.add(steps.RECURRENT, sizes, (*weights, *own, *back))
-        return True
 
     def _rest(self, x: Tensor) -> State:
         return tuple(x.new_zeros(x.shape[0], self.state_size) for _ in range(CELLS[self.cell].states))

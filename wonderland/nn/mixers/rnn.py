@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from wonderland.core import part
 from wonderland.nn.contract.state import State
 from wonderland.nn.mixers.recurrent import Recurrent, among
-from wonderland.ops import steps
 
 
 @part
@@ -49,9 +48,6 @@ class RNN(Recurrent):
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         y, last = super().mix(x, state, seen, mask)
         return (y if self.from_token is None else y + self.from_token(x)), last
-
-    def plan_own(self, program: steps.Program) -> bool:
-        return program.look(self._modules, "from_token") is None and super().plan_own(program)
 
     @classmethod
     def _options(cls, module: Any) -> dict[str, Any]:

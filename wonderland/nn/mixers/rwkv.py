@@ -7,13 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.channel.mlp import at_once
 from wonderland.nn.contract.arguments import at_least_one
-from wonderland.nn.contract.left_context import latest
+from wonderland.nn.contract.left_context import next_context
 from wonderland.nn.contract.load import load_published
 from wonderland.nn.contract.mixer import Mixer, lengths
 from wonderland.nn.contract.state import Layout, Slot, State
-from wonderland.ops import steps
 from wonderland.ops.blend import blend
 from wonderland.ops.squared_relu import squared_relu
 from wonderland.ops.wkv import EMPTY, wkv
@@ -39,7 +37,6 @@ class RWKVChannel(Mixer):
     torch.Size([1, 5, 16])
     """
 
-    VECTORS = ("mix_receptance", "mix_key")
     PUBLISHED: ClassVar = {
         "time_mix_key": "mix_key", "time_mix_receptance": "mix_receptance", "key.weight": "key.weight",
         "value.weight": "value.weight", "receptance.weight": "receptance.weight",
@@ -73,18 +70,8 @@ class RWKVChannel(Mixer):
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         last = None if state is None else state[0]
         for_key, for_receptance = blend(x, last, self.mix_key, self.mix_receptance)
-        found = at_once(for_key, self.key, self.value, "squared_relu")
-        if found is None:
-            found = self.value(squared_relu(self.key(for_key)))
-        y = torch.sigmoid(self.receptance(for_receptance)) * found
-        return y, (latest(x, last, mask, 1),)
-
-    def plan_own(self, program: steps.Program) -> bool:
-        weights = program.matrices(self, ("receptance", "key", "value"), self.VECTORS)
-        if weights is None:
-            return False
-        program.add(steps.RWKV_CHANNEL, (weights[1].shape[0], program.keep(steps.FRESH)), weights)
-        return True
+        y = torch.sigmoid(self.receptance(for_receptance)) * self.value(squared_relu(self.key(for_key)))
+        return y, (next_context(x, last, mask, 1),)
 
 
 @part
@@ -112,7 +99,6 @@ class RWKV(Mixer):
     """
 
     companion = RWKVChannel
-    VECTORS = ("mix_receptance", "mix_key", "mix_value", "decay", "bonus")
     PUBLISHED: ClassVar = {
         "time_decay": "decay", "time_first": "bonus", "time_mix_key": "mix_key", "time_mix_value": "mix_value",
         "time_mix_receptance": "mix_receptance", "key.weight": "key.weight", "value.weight": "value.weight",
@@ -157,16 +143,8 @@ class RWKV(Mixer):
         bonus = self.bonus if self.count == "paper" else self.bonus - decay
         y, average = wkv(k, v, decay, bonus, state=average, lengths=real)
         y = self.output(torch.sigmoid(r) * y)
-        return y, (latest(x, last, mask, 1), *average)
+        return y, (next_context(x, last, mask, 1), *average)
 
     def kernel_multiply_adds(self, t: int) -> int:
         """Products of one step outside its projections: two sums that fade, and two weights."""
         return 8 * self.inner
-
-    def plan_own(self, program: steps.Program) -> bool:
-        weights = program.matrices(self, ("receptance", "key", "value", "output"), self.VECTORS)
-        if weights is None or self.inner != self.dim:
-            return False
-        book = int(program.look(self, "count") == "book")
-        program.add(steps.RWKV_TIME, (book, program.keep(steps.FRESH, steps.FRESH, steps.FRESH)), weights)
-        return True

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.contract.left_context import precede, recent
+from wonderland.nn.contract.left_context import last_context, prepend_context
 from wonderland.nn.contract.mixer import Mixer
 from wonderland.nn.contract.state import Layout, Slot, State
 
@@ -49,5 +49,5 @@ class Shift(Mixer):
         if not self.causal:
             before, after = F.pad(x[:, :-1, :k], (0, 0, 1, 0)), F.pad(x[:, 1:, -k:], (0, 0, 0, 1))
             return torch.cat([before, x[..., k:-k], after], -1), ()
-        full = precede(x[..., :k], None if state is None else state[0], 1)
-        return torch.cat([full[:, :-1], x[..., k:]], -1), (recent(full, mask, 1),)
+        full = prepend_context(x[..., :k], None if state is None else state[0], 1)
+        return torch.cat([full[:, :-1], x[..., k:]], -1), (last_context(full, mask, 1),)

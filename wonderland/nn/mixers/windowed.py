@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError
-from wonderland.nn.contract.left_context import precede, recent
+from wonderland.nn.contract.left_context import last_context, prepend_context
 from wonderland.nn.contract.mixer import Mixer
 from wonderland.nn.contract.state import Layout, Slot, State
 
@@ -40,8 +40,8 @@ class Windowed(Mixer):
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         if not self.causal:
             return self.convolve(F.pad(x, (0, 0, self.reach // 2, self.reach // 2))), ()
-        full = precede(x, None if state is None else state[0], self.reach)
-        return self.convolve(full), (recent(full, mask, self.reach),)
+        full = prepend_context(x, None if state is None else state[0], self.reach)
+        return self.convolve(full), (last_context(full, mask, self.reach),)
 
     def convolve(self, full: Tensor) -> Tensor:
         """Outputs of all windows that lie inside."""

@@ -5,7 +5,6 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.contract.mixer import Pointwise
-from wonderland.ops import steps
 from wonderland.ops.layer_norm import layer_norm
 from wonderland.ops.rms_norm import rms_norm
 
@@ -23,10 +22,6 @@ class Norm(Pointwise):
             )
         self.dim, self.eps = dim, float(eps)
         self.weight = nn.Parameter(torch.ones(dim))
-
-    def form(self) -> tuple[Tensor, Tensor | None, float, bool] | None:
-        """Gain, shift, eps, and whether the mean is taken away, for kernels that have the norm in them."""
-        return None
 
     def laws(self):
         from wonderland import laws
@@ -51,14 +46,6 @@ class LayerNorm(Norm):
         super().__init__(dim, eps=eps)
         self.bias = nn.Parameter(torch.zeros(dim)) if bias else None
 
-    def branch(self, program: steps.Program) -> bool:
-        weight, bias = (program.look(self._parameters, name) for name in ("weight", "bias"))
-        program.add(steps.LAYER_NORM, (), (weight, bias), program.look(self, "eps"))
-        return program.reads(weight)
-
-    def form(self) -> tuple[Tensor, Tensor | None, float, bool] | None:
-        return (self.weight, self.bias, self.eps, True) if type(self) is LayerNorm else None
-
     def apply_to(self, x: Tensor) -> Tensor:
         return layer_norm(x, self.weight, self.bias, self.eps)
 
@@ -77,14 +64,6 @@ class RMSNorm(Norm):
 
     def __init__(self, dim: int, *, eps: float | int = 1e-6):
         super().__init__(dim, eps=eps)
-
-    def branch(self, program: steps.Program) -> bool:
-        weight = program.look(self._parameters, "weight")
-        program.add(steps.RMS_NORM, (), (weight,), program.look(self, "eps"))
-        return program.reads(weight)
-
-    def form(self) -> tuple[Tensor, Tensor | None, float, bool] | None:
-        return (self.weight, None, self.eps, False) if type(self) is RMSNorm else None
 
     def apply_to(self, x: Tensor) -> Tensor:
         return rms_norm(x, self.weight, self.eps)

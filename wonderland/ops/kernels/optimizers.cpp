@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "products.h"
+#include "small_products.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Attention over short sequences: fused is (b, t, (heads + 2 kv) d), out is (b, t, heads d). Each head is a task.
-#include "heads.h"
+#include "attention_heads.h"
 
 namespace {
 

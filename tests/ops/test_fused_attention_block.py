@@ -1,4 +1,4 @@
-"""Attention as one kernel equals its equation, and gives way where it must."""
+"""The attention block as one kernel equals its equation, and is not used where it does not fit."""
 
 import inspect
 import re
@@ -9,7 +9,7 @@ import torch
 from tests.ops.compare import PRECISION, agree
 from wonderland.core import WonderlandError
 from wonderland.nn import Rotary
-from wonderland.ops.attending import attending, reference, table_of, turn, usable
+from wonderland.ops.fused_attention_block import fused_attention_block, reference, rotary_table, rotate, usable
 from wonderland.ops.short_attention import longest
 
 FORMS = {
@@ -33,7 +33,7 @@ def given(dtype, *, b=3, t=23, dim=12, heads=4, d=8, kv=4, bias=False, causal=Tr
         (dim,) if bias else None,
     ]  # fmt: skip
     tensors = [None if shape is None else torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
-    turning = None if rotary is None else Rotary(d, **rotary).to(dtype).frequencies
+    frequencies = None if rotary is None else Rotary(d, **rotary).to(dtype).frequencies
     half = rotary is None or rotary.get("layout", "half") == "half"
     how = {
         "heads": heads,
@@ -44,40 +44,40 @@ def given(dtype, *, b=3, t=23, dim=12, heads=4, d=8, kv=4, bias=False, causal=Tr
         "eps": 1e-5,
         "centred": centred,
     }
-    return tensors, turning, how
+    return tensors, frequencies, how
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_kernel_is_the_equation(form, dtype):
-    tensors, turning, how = given(dtype, **FORMS[form])
-    assert usable(*tensors, turning)
-    table = None if turning is None else table_of(turning, tensors[0].shape[1], how["half"])
+    tensors, frequencies, how = given(dtype, **FORMS[form])
+    assert usable(*tensors, frequencies)
+    table = None if frequencies is None else rotary_table(frequencies, tensors[0].shape[1], how["half"])
     forms = [
         lambda: (reference(*tensors, table, *how.values()),),
-        lambda: (attending(*tensors, turning, **how),),
+        lambda: (fused_attention_block(*tensors, frequencies, **how),),
     ]
     agree(forms, [tensor for tensor in tensors if tensor is not None], 10 * PRECISION[dtype])
 
 
 @pytest.mark.parametrize("rotary", [{}, {"layout": "interleaved"}, {"fraction": 0.5}])
-def test_queries_and_keys_turn_as_the_position_turns_them(rotary):
+def test_queries_and_keys_rotate_as_the_position_rotates_them(rotary):
     position, x = Rotary(8, **rotary), torch.randn(2, 9, 3, 8)
     half = position.layout == "half"
-    turned = turn(x, table_of(position.frequencies, 9, half), half)
-    assert torch.allclose(turned, position.rotate(x, torch.arange(9).unsqueeze(0)), atol=1e-6)
+    rotated = rotate(x, rotary_table(position.frequencies, 9, half), half)
+    assert torch.allclose(rotated, position.rotate(x, torch.arange(9).unsqueeze(0)), atol=1e-6)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("t", [5, 64, 200])
 def test_any_number_of_threads_and_sequences_at_a_time(threads, t):
-    tensors, turning, how = given(torch.float64, b=4, t=max(t, 16), heads=2, kv=2)
+    tensors, frequencies, how = given(torch.float64, b=4, t=max(t, 16), heads=2, kv=2)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         forms = [
             lambda: (reference(*tensors, None, *how.values()),),
-            lambda: (attending(*tensors, turning, **how),),
+            lambda: (fused_attention_block(*tensors, frequencies, **how),),
         ]
         agree(forms, [tensor for tensor in tensors if tensor is not None], 1e-9)
     finally:
@@ -88,14 +88,14 @@ def test_second_derivatives_go_through_the_equation():
     tensors, _, how = given(torch.float64, b=2, t=32, dim=2, heads=1, d=2, kv=1)
     fixed = [None if tensor is None else tensor.detach() for tensor in tensors[1:]]
     x = torch.randn(2, 32, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradgradcheck(lambda x: attending(x, *fixed, None, **how), x, fast_mode=True)
+    assert torch.autograd.gradgradcheck(lambda x: fused_attention_block(x, *fixed, None, **how), x, fast_mode=True)
 
 
 def test_long_sequences_and_fewer_rows_than_threads_go_without():
     tensors, _, how = given(torch.float32, b=1, t=longest(True) + 1)
     assert not usable(*tensors)
     expected = reference(*tensors, None, *how.values())
-    assert torch.allclose(attending(*tensors, None, **how), expected, atol=1e-4)
+    assert torch.allclose(fused_attention_block(*tensors, None, **how), expected, atol=1e-4)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -108,20 +108,20 @@ def test_what_does_not_fit_is_told():
     tensors, _, how = given(torch.float32)
     x, gain, shift, project, bias, out, out_bias = tensors
     each = out.shape[1] // how["heads"]
-    call = inspect.unwrap(attending)
+    call = inspect.unwrap(fused_attention_block)
     for run, says in (
-        (lambda: call(x, None, shift, project, bias, out, out_bias, None, **how), "attending takes a tensor for gain, not a NoneType."),
+        (lambda: call(x, None, shift, project, bias, out, out_bias, None, **how), "fused_attention_block takes a tensor for gain, not a NoneType."),
         (
             lambda: call(x, gain[:-1], shift, project, bias, out, out_bias, None, **how),
-            f"attending takes gain of shape (d,) = ({x.shape[2]},), not ({x.shape[2] - 1},).",
+            f"fused_attention_block takes gain of shape (d,) = ({x.shape[2]},), not ({x.shape[2] - 1},).",
         ),
         (
             lambda: call(x, gain, shift, project, bias, out[:, :-1], out_bias, None, **how),
-            f"attending takes out of shape (d, {out.shape[1]}) = {tuple(out.shape)}, not ({out.shape[0]}, {out.shape[1] - 1}).",
+            f"fused_attention_block takes out of shape (d, {out.shape[1]}) = {tuple(out.shape)}, not ({out.shape[0]}, {out.shape[1] - 1}).",
         ),
         (
             lambda: call(x, gain, shift, project, bias, out, out_bias, torch.ones(4000), **how),
-            f"attending takes frequencies for an even number of features, at most the {each} of a head, not 4000.",
+            f"fused_attention_block takes frequencies for an even number of features, at most the {each} of a head, not 4000.",
         ),
     ):  # fmt: skip
         with pytest.raises(WonderlandError, match="^" + re.escape(says) + "$"):

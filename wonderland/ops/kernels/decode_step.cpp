@@ -1,28 +1,30 @@
-// A program of steps: one token through any number of parts in one call. The machine has a stream x (rows, dim) and a
-// branch h; a norm fills the branch from the stream, a mixer reads the branch and adds to the stream.
+// One token through any number of layers in one call: an interpreter of the programs that `fast/decode_program.py` writes.
 //
-// Each instruction is a run of whole numbers: code, how many follow, and those; one real number belongs to each. Weights are
-// taken in order from a list. Tensors of the state are found by their place, before and after; what else changes from
-// token to token (the lengths of caches) is taken in order from `now`.
-#include "step_attention.h"
-#include "step_mamba.h"
-#include "step_pointwise.h"
-#include "step_recurrent.h"
-#include "step_rwkv.h"
+// The machine has a residual stream x (rows, dim) and a branch h of the same size: a norm writes the normalised stream into the
+// branch, a mixer reads the branch and adds to the stream.
+//
+// Each instruction is a run of integers: code, how many follow, and those; one real number belongs to each. Weights are taken in
+// order from a list. Tensors of the state are found by their index, before and after the step; the sizes of caches, which change
+// from token to token, are taken in order from `cache_sizes`.
+#include "decode_attention.h"
+#include "decode_mamba.h"
+#include "decode_pointwise.h"
+#include "decode_recurrent.h"
+#include "decode_rwkv.h"
 
 namespace {
 
-enum Code { EMBED, LAYER_NORM, RMS_NORM, COPY, BACK, MAMBA, RWKV_TIME, RWKV_CHANNEL, ATTENTION, HIDDEN, RECURRENT, COUNT, FINISH, HEAD };
+enum Code { EMBED, LAYER_NORM, RMS_NORM, COPY, BACK, MAMBA, RWKV_TIME, RWKV_CHANNEL, ATTENTION, MLP, RECURRENT, COUNT, FINISH, HEAD };
 
 template <class T> struct Machine {
-  std::vector<T> x, h, y;
+  std::vector<T> x, h, y; // stream, branch, output of a mixer
   long rows, dim;
   int threads;
   const int64_t *tokens;
-  const T *places;
+  const T *positions; // vectors to be added to embeddings, where they are not learned
   const void *const *weights, *const *before;
   void *const *after;
-  const int64_t *now;
+  const int64_t *cache_sizes;
   T *result;
 
   const T *in() { return (const T *)*weights++; }
@@ -33,17 +35,17 @@ template <class T> struct Machine {
     for (long c = 0; c < rows * dim; c++) x[c] += y[c];
   }
 
-  template <class F> void norm(F one) {
-    for (long row = 0; row < rows; row++) one(&x[row * dim], &h[row * dim]);
+  template <class F> void norm(F normalise) {
+    for (long row = 0; row < rows; row++) normalise(&x[row * dim], &h[row * dim]);
   }
 
-  // False where a token or its place is not in its table.
+  // False where a token or its position is outside its table.
   bool embed(const T *table, const T *learned, long vocab, long length, const int64_t *seen) {
     for (long row = 0; row < rows; row++)
       if (tokens[row] < 0 || tokens[row] >= vocab || (learned && seen[row] >= length)) return false;
     for (long row = 0; row < rows; row++) {
       const T *from = table + tokens[row] * dim;
-      const T *add = learned ? learned + seen[row] * dim : places ? places + row * dim : nullptr;
+      const T *add = learned ? learned + seen[row] * dim : positions ? positions + row * dim : nullptr;
       for (long c = 0; c < dim; c++) x[row * dim + c] = from[c] + (add ? add[c] : T(0));
     }
     return true;
@@ -74,7 +76,7 @@ template <class T> struct Machine {
       break;
     case MAMBA: {
       const T *w[9];
-      for (auto &one : w) one = in();
+      for (auto &weight : w) weight = in();
       mamba(h.data(), w[0], w[4], w[5], w[1], w[2], w[8], w[6], w[7], w[3], old(n[4]), old(n[4] + 1), y.data(),
             fresh(n[4]), fresh(n[4] + 1), rows, dim, n[0], n[1], n[2], n[3], threads);
       add();
@@ -82,7 +84,7 @@ template <class T> struct Machine {
     }
     case RWKV_TIME: {
       const T *w[9];
-      for (auto &one : w) one = in();
+      for (auto &weight : w) weight = in();
       long at = n[1];
       rwkv_time(h.data(), w[4], w[5], w[6], w[0], w[1], w[2], w[3], w[7], w[8], old(at), old(at + 1), old(at + 2), y.data(),
                 fresh(at + 1), fresh(at + 2), rows, dim, n[0], threads);
@@ -92,7 +94,7 @@ template <class T> struct Machine {
     }
     case RWKV_CHANNEL: {
       const T *w[5];
-      for (auto &one : w) one = in();
+      for (auto &weight : w) weight = in();
       rwkv_channel(h.data(), w[3], w[4], w[0], w[1], w[2], old(n[1]), y.data(), rows, dim, n[0], threads);
       std::copy(h.begin(), h.end(), fresh(n[1]));
       add();
@@ -100,24 +102,24 @@ template <class T> struct Machine {
     }
     case ATTENTION: {
       const T *w[6];
-      for (auto &one : w) one = in();
-      Sizes s{rows, dim, n[0], n[1], n[2], n[3], now[0], now[1], now[2], n[4], n[5], now[3]};
-      now += 4;
+      for (auto &weight : w) weight = in();
+      Sizes s{rows, dim, n[0], n[1], n[2], n[3], cache_sizes[0], cache_sizes[1], cache_sizes[2], n[4], n[5], cache_sizes[3]};
+      cache_sizes += 4;
       attention(h.data(), w[0], w[1], w[2], w[3], old(n[6]), fresh(n[6]), (const int64_t *)old(n[7]), w[4], w[5], y.data(),
                 T(number), threads, s);
       add();
       break;
     }
-    case HIDDEN: {
+    case MLP: {
       const T *w[4];
-      for (auto &one : w) one = in();
-      hidden(h.data(), w[0], w[1], w[2], w[3], y.data(), rows, dim, n[0], n[1], n[2], threads);
+      for (auto &weight : w) weight = in();
+      mlp(h.data(), w[0], w[1], w[2], w[3], y.data(), rows, dim, n[0], n[1], n[2], threads);
       add();
       break;
     }
     case RECURRENT: {
       const T *w[6];
-      for (auto &one : w) one = in();
+      for (auto &weight : w) weight = in();
       bool two = n[3] == LSTM;
       recurrent(h.data(), w[0], w[1], w[2], w[3], w[4], w[5], old(n[4]), two ? old(n[4] + 1) : nullptr, fresh(n[4]),
                 two ? fresh(n[4] + 1) : nullptr, y.data(), rows, Units{dim, n[0], n[1], n[3], n[2]}, threads);
@@ -143,9 +145,9 @@ template <class T> struct Machine {
   }
 };
 
-static_assert(sizeof(void *) == 8, "addresses and whole numbers stand side by side");
+static_assert(sizeof(void *) == 8, "addresses and integers lie side by side");
 
-// What stays the same from token to token.
+// The arguments that stay the same from token to token.
 struct Fixed {
   const int64_t *program;
   const double *numbers;
@@ -153,26 +155,26 @@ struct Fixed {
   int64_t count, dim, leaves;
 };
 
-// What changes: after it stand the addresses of the state before and after, then how its caches lie. `given` holds tokens where
-// the program embeds them, else features.
-template <class T> struct Turn {
-  const void *given;
-  const T *places;
+// The arguments that change. Behind it lie the addresses of the state before and after, then the sizes of caches. `input` holds
+// tokens where the program embeds them, else features.
+template <class T> struct Arguments {
+  const void *input;
+  const T *positions;
   T *result;
   int64_t rows, threads;
 };
 
-// Not 0: a token or its place was not in its table.
-template <class T> long run(const Fixed *fixed, const Turn<T> *turn) {
-  auto before = (const void *const *)(turn + 1);
+// Not 0: a token or its position was outside its table.
+template <class T> long run(const Fixed *fixed, const Arguments<T> *arguments) {
+  auto before = (const void *const *)(arguments + 1);
   auto after = (void *const *)(before + fixed->leaves);
-  long size = turn->rows * fixed->dim;
+  long size = arguments->rows * fixed->dim;
   const int64_t *program = fixed->program;
   std::vector<T> x(size);
-  if (program[0] != EMBED) std::copy((const T *)turn->given, (const T *)turn->given + size, x.begin());
-  Machine<T> machine{std::move(x), std::vector<T>(size), std::vector<T>(size), turn->rows, fixed->dim,
-                     (int)turn->threads, (const int64_t *)turn->given, turn->places, fixed->weights, before, after,
-                     (const int64_t *)(after + fixed->leaves), turn->result};
+  if (program[0] != EMBED) std::copy((const T *)arguments->input, (const T *)arguments->input + size, x.begin());
+  Machine<T> machine{std::move(x), std::vector<T>(size), std::vector<T>(size), arguments->rows, fixed->dim,
+                     (int)arguments->threads, (const int64_t *)arguments->input, arguments->positions, fixed->weights, before, after,
+                     (const int64_t *)(after + fixed->leaves), arguments->result};
   for (long i = 0; i < fixed->count; i++, program += 2 + program[1])
     if (!machine.step(program[0], program + 2, fixed->numbers[i])) return 1;
   return 0;
@@ -180,9 +182,9 @@ template <class T> long run(const Fixed *fixed, const Turn<T> *turn) {
 
 } // namespace
 
-extern "C" long run_f32(const void *fixed, const void *turn) {
-  return run((const Fixed *)fixed, (const Turn<float> *)turn);
+extern "C" long run_f32(const void *fixed, const void *arguments) {
+  return run((const Fixed *)fixed, (const Arguments<float> *)arguments);
 }
-extern "C" long run_f64(const void *fixed, const void *turn) {
-  return run((const Fixed *)fixed, (const Turn<double> *)turn);
+extern "C" long run_f64(const void *fixed, const void *arguments) {
+  return run((const Fixed *)fixed, (const Arguments<double> *)arguments);
 }

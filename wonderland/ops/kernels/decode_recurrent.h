@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "step_pointwise.h"
+#include "decode_pointwise.h"
 
 namespace {
 

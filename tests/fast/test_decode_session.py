@@ -1,15 +1,16 @@
-"""Walks: many steps in a row equal the whole text read at once, and give way when something changes."""
+"""Decode sessions: many steps equal the whole text read at once, and end when the model changes."""
 
 import pytest
 import torch
 
 from wonderland import generation
 from wonderland.core import WonderlandError
+from wonderland.fast.decode_session import DecodeSession
 from wonderland.generation import generate
+from wonderland.generation.compiled import decode_session
 from wonderland.generation.reading import Reader
 from wonderland.models import Decoder
 from wonderland.nn import GRU, LSTM, RWKV, Alibi, Attention, LayerNorm, Learned, Mamba, RMSNorm, Rotary, Sinusoidal
-from wonderland.ops.walk import Walk
 
 MODELS = {
     "attention": {},
@@ -30,21 +31,21 @@ def made(name: str, dtype: torch.dtype = torch.float64) -> Decoder:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_steps_of_a_walk_are_the_whole_text(name):
+def test_steps_of_a_session_are_the_whole_text(name):
     model, text = made(name), torch.randint(11, (3, 30))
     with torch.no_grad():
         whole = model(text)
         state = model.stream(text[:, :3])[1]
         kept = [tensor.clone() for tensor in tensors(state)]
-        walk = model.walk(state)
-        assert isinstance(walk, Walk)
+        session = decode_session(model, state)
+        assert isinstance(session, DecodeSession)
         for at in range(3, 30):
-            logits = walk.step(text[:, at].tolist())
+            logits = session.step(text[:, at].tolist())
             assert logits is not None
             assert torch.allclose(logits, whole[:, at], atol=1e-12)
         assert all(torch.equal(old, new) for old, new in zip(kept, tensors(state), strict=True))
         # What it reached is a state like any other.
-        after, _ = model.stream(text[:, :5], walk.state)
+        after, _ = model.stream(text[:, :5], session.state)
         again, _ = model.stream(text[:, :5], model.stream(text)[1])
         assert torch.allclose(after, again, atol=1e-12)
 
@@ -53,11 +54,11 @@ def tensors(state) -> list[torch.Tensor]:
     return [state] if isinstance(state, torch.Tensor) else [one for part in state for one in tensors(part)]
 
 
-def test_float32_walks_too():
+def test_float32_works_too():
     model, text = made("attention", torch.float32), torch.randint(11, (1, 9))
     with torch.no_grad():
-        walk = model.walk(model.stream(text[:, :1])[1])
-        found = [walk.step([token]).clone() for token in text[0, 1:].tolist()]
+        session = decode_session(model, model.stream(text[:, :1])[1])
+        found = [session.step([token]).clone() for token in text[0, 1:].tolist()]
     assert torch.allclose(torch.cat(found), model(text)[0, 1:], atol=1e-5)
 
 
@@ -65,24 +66,24 @@ def test_positions_that_are_computed_and_gradients_do_without():
     model = Decoder(vocab=11, dim=8, depth=1, position=Sinusoidal.spec()).eval()
     _, state = model.stream(torch.zeros(1, 2, dtype=torch.int64))
     with torch.no_grad():
-        assert model.walk(state) is None
+        assert decode_session(model, state) is None
     model = made("attention")
     _, state = model.stream(torch.zeros(1, 2, dtype=torch.int64))
-    assert model.walk(state) is None
+    assert decode_session(model, state) is None
     assert len(generate(model, [[1, 2]], 3).tokens[0]) == 3
 
 
-def test_a_change_of_the_model_or_an_onlooker_ends_a_walk():
+def test_a_change_of_the_model_or_an_observer_ends_a_session():
     model = made("attention")
     with torch.no_grad():
-        walk = model.walk(model.stream(torch.zeros(1, 2, dtype=torch.int64))[1])
-        assert walk.step([1]) is not None
-    assert walk.step([1]) is None  # gradients are on
+        session = decode_session(model, model.stream(torch.zeros(1, 2, dtype=torch.int64))[1])
+        assert session.step([1]) is not None
+    assert session.step([1]) is None  # gradients are on
     with torch.no_grad():
-        assert walk.step([11]) is None
-        assert walk.step([1]) is not None
+        assert session.step([11]) is None
+        assert session.step([1]) is not None
         model.embedding.weight = torch.nn.Parameter(torch.zeros_like(model.embedding.weight))
-        assert walk.step([1]) is None
+        assert session.step([1]) is None
 
 
 def test_weights_that_change_between_tokens_are_read():
@@ -112,7 +113,7 @@ def test_a_position_beyond_the_table_is_the_sentence_of_the_model():
     model = made("learned")
     reader = Reader(model)
     with torch.no_grad():
-        state = reader.walk(model.stream(torch.zeros(1, 40, dtype=torch.int64))[1])
+        state = reader.session(model.stream(torch.zeros(1, 40, dtype=torch.int64))[1])
     with pytest.raises(WonderlandError, match="40"):
         reader.step([1], state, torch.device("cpu"))
 

@@ -1,4 +1,4 @@
-// What acts on each token alone: norms and hidden layers.
+// Norms and MLPs, for one token.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "activations.h"
 #include "norms.h"
-#include "products.h"
+#include "small_products.h"
 
 namespace {
 
@@ -24,18 +24,18 @@ template <class T> void rms_norm(const T *x, const T *gain, double eps, T *y, lo
 
 template <class T> void activated(T *x, long n, long kind) {
   constexpr int W = Lanes<T>::count;
-  with_kind(kind, [&](auto one) {
+  with_kind(kind, [&](auto constant) {
     for (long c = 0; c < n; c += W) {
       int m = (int)std::min<long>(W, n - c);
-      V<T> slope;
-      put(x + c, activate<T, decltype(one)::value>(get(x + c, m), slope), m);
+      V<T> derivative;
+      put(x + c, activate<T, decltype(constant)::value>(get(x + c, m), derivative), m);
     }
   });
 }
 
-// A hidden layer, or a gated one: the gate's rows come first.
+// An MLP, or a gated linear unit, whose gate has the first rows of `inward`.
 template <class T>
-void hidden(const T *x, const T *inward, const T *inward_bias, const T *outward, const T *outward_bias, T *y, long rows,
+void mlp(const T *x, const T *inward, const T *inward_bias, const T *outward, const T *outward_bias, T *y, long rows,
             long dim, long width, long kind, long gated, int threads) {
   long wide = (gated + 1) * width;
   std::vector<T> h(rows * wide);

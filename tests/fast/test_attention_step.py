@@ -5,10 +5,11 @@ import contextlib
 import pytest
 import torch
 
+from wonderland.fast.compiled_step import MOST_ROWS, CompiledStep
 from wonderland.nn.contract.state import consuming
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.positions import Alibi, RelativeBias, Rotary
-from wonderland.ops import native, steps
+from wonderland.ops import native
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="kernels are not built here")
 
@@ -36,8 +37,8 @@ def test_the_kernel_is_the_equation(form, dtype, consumed, monkeypatch):
     x = torch.randn(3, 37, mixer.dim, dtype=dtype)
     expected = mixer(x)
     taken = []
-    real = steps.Routine.run
-    monkeypatch.setattr(steps.Routine, "run", lambda *args, **named: taken.append(1) or real(*args, **named))
+    real = CompiledStep.run
+    monkeypatch.setattr(CompiledStep, "run", lambda *args, **named: taken.append(1) or real(*args, **named))
     with torch.no_grad(), consuming() if consumed else contextlib.nullcontext():
         y, state = mixer.stream(x[:, :2])
         outs = [y]
@@ -88,8 +89,8 @@ def test_other_cases_take_the_other_road(why, monkeypatch):
     mixer.train(why == "dropout")
     if why == "an adapter":
         mixer.out = torch.nn.Sequential(mixer.out)
-    monkeypatch.setattr(steps.Routine, "run", lambda *args, **named: pytest.fail("the kernel was called"))
-    rows = steps.MOST_ROWS + 1 if why == "many rows" else 2
+    monkeypatch.setattr(CompiledStep, "run", lambda *args, **named: pytest.fail("the kernel was called"))
+    rows = MOST_ROWS + 1 if why == "many rows" else 2
     with contextlib.nullcontext() if why == "gradients" else torch.no_grad():
         _, state = mixer.stream(torch.randn(rows, 3, 24))
         mixer.stream(torch.randn(rows, 1, 24), state)

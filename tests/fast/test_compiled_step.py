@@ -1,4 +1,4 @@
-"""Single steps: the kernels equal the mixers they stand for, and give way where they do not fit."""
+"""Compiled steps equal the mixers they stand for, and are not used where they do not fit."""
 
 import copy
 import re
@@ -10,6 +10,11 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from wonderland.core import WonderlandError
+from wonderland.fast import entry
+from wonderland.fast.compiled_step import MOST_ROWS, CompiledStep, allowed, compiled_step, longer
+from wonderland.fast.decode_program import ACTIVATIONS
+from wonderland.fast.step_rules import alone
+from wonderland.generation.compiled import step as model_step
 from wonderland.laws.compiles import _compiling
 from wonderland.models import Decoder
 from wonderland.nn import (
@@ -31,7 +36,6 @@ from wonderland.nn import (
     RWKVChannel,
 )
 from wonderland.nn.contract.state import consuming, maker
-from wonderland.ops import steps
 
 MIXERS = {
     "LSTM": lambda: LSTM(9),
@@ -54,8 +58,8 @@ MIXERS = {
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("name", MIXERS)
 def test_a_step_equals_the_whole(name, dtype, monkeypatch):
-    taken, real = [], steps.Routine.run
-    monkeypatch.setattr(steps.Routine, "run", lambda *args, **named: taken.append(1) or real(*args, **named))
+    taken, real = [], CompiledStep.run
+    monkeypatch.setattr(CompiledStep, "run", lambda *args, **named: taken.append(1) or real(*args, **named))
     mixer = MIXERS[name]().to(dtype)
     x = torch.randn(3, 6, mixer.dim, dtype=dtype)
     whole, state, outputs = mixer(x), None, []
@@ -77,14 +81,14 @@ def test_a_step_does_not_write_into_the_state_it_was_given(name):
     assert all(torch.equal(part, old) for part, old in zip(state, before, strict=True))
 
 
-def test_steps_give_way_to_gradients_pieces_and_large_batches():
+def test_steps_are_not_used_with_gradients_pieces_and_large_batches():
     like = torch.zeros(1)
     with torch.no_grad():
-        assert steps.fits(1, 1, like)
-        assert not steps.fits(1, 2, like)
-        assert not steps.fits(steps.MOST_ROWS + 1, 1, like)
-        assert not steps.fits(1, 1, like.half())
-    assert not steps.fits(1, 1, like)
+        assert allowed(1, 1, like)
+        assert not allowed(1, 2, like)
+        assert not allowed(MOST_ROWS + 1, 1, like)
+        assert not allowed(1, 1, like.half())
+    assert not allowed(1, 1, like)
 
 
 MODELS = {
@@ -106,20 +110,20 @@ def test_a_whole_model_steps_in_one_call_and_equals_itself(name, dtype):
     with torch.no_grad():
         logits, state = model.stream(tokens[:, :2])
         for i in range(2, 7):
-            assert model.step(tokens[:, i : i + 1], state, None) is not None
+            assert model_step(model, tokens[:, i : i + 1], state) is not None
             logits, state = model.stream(tokens[:, i : i + 1], state)
             assert torch.allclose(logits, whole[:, i : i + 1], atol=1e-10 if dtype == torch.float64 else 1e-5)
     assert state[0].tolist() == [7, 7]
 
 
-@pytest.mark.parametrize("activation", steps.ACTIVATIONS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_every_activation_of_a_program_is_that_of_torch(activation):
     mixer = MLP(8, activation=activation).double()
     x = 3 * torch.randn(2, 1, 8, dtype=torch.float64)
     with torch.no_grad():
-        routine = steps.routine(mixer, torch.float64, 8, mixer.script)
-        assert routine is not None
-        y, state = routine.run(x, (), x.shape)
+        step = compiled_step(mixer, torch.float64, 8, alone)
+        assert step is not None
+        y, state = step.run(x, (), x.shape)
         assert state == ()
         assert torch.allclose(y, mixer(x), atol=1e-10)
 
@@ -140,7 +144,7 @@ def test_what_has_no_program_goes_without(arguments):
     tokens = torch.randint(11, (2, 5))
     with torch.no_grad():
         _, state = model.stream(tokens[:, :4])
-        assert model.step(tokens[:, 4:], state, None) is None
+        assert model_step(model, tokens[:, 4:], state) is None
         logits, _ = model.stream(tokens[:, 4:], state)
     assert torch.allclose(logits, model(tokens)[:, 4:], atol=1e-5)
 
@@ -163,7 +167,7 @@ class Doubled(nn.Module):
         return 2 * self.inside(x)
 
 
-def test_an_adapter_around_a_linear_layer_is_heard():
+def test_an_adapter_around_a_linear_layer_is_called():
     mixer = RWKV(8)
     mixer.output = Doubled(mixer.output)
     x = torch.randn(1, 3, 8)
@@ -179,7 +183,7 @@ def test_a_state_of_other_numbers_never_reaches_a_kernel(name, kind):
     mixer = MIXERS[name]()
     state = mixer.start(2, dtype=kind)
     with torch.no_grad():
-        assert mixer.step(torch.zeros(2, 1, mixer.dim), state, None) is None
+        assert entry.step(mixer, torch.zeros(2, 1, mixer.dim), state) is None
         with pytest.raises(WonderlandError, match="go on in the type that the state was made in"):
             mixer.stream(torch.zeros(2, 1, mixer.dim), state)
 
@@ -211,14 +215,14 @@ def test_under_autocast_a_model_streams_without_programs(name, kind):
 
 def test_room_for_one_more_is_new_unless_the_cache_is_consumed():
     cache = torch.randn(2, 3, 4)
-    grown, room, copied = steps.longer(cache, 0, None, False)
+    grown, room, copied = longer(cache, 0, None, False)
     assert (grown.shape, room, copied) == ((2, 4, 4), 0, 1)
-    grown, room, copied = steps.longer(cache, 0, None, True)
+    grown, room, copied = longer(cache, 0, None, True)
     assert (room, copied) == (16, 1)
     for known in (0, room):
-        again, room, copied = steps.longer(grown, known, None, True)
+        again, room, copied = longer(grown, known, None, True)
         assert (again.data_ptr(), again.shape, room, copied) == (grown.data_ptr(), (2, 5, 4), 16, 0)
-    assert steps.longer(grown, room, 9, True)[2] == 1
+    assert longer(grown, room, 9, True)[2] == 1
 
 
 def test_a_count_is_counted_up_where_it_lies_only_in_the_state_a_module_gave_last_itself():
@@ -275,7 +279,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_program_hears_of_changes_between_tokens(change):
+def test_changes_of_the_model_between_tokens_are_noticed(change):
     model = Decoder(11, 8, 2, mixer=Attention.spec(heads=2), channel=MLP.spec(bias=True)).eval()
     token = torch.zeros(2, 1, dtype=torch.int64)
     with torch.no_grad():
@@ -286,7 +290,7 @@ def test_a_program_hears_of_changes_between_tokens(change):
         logits, _ = model.stream(token, state)
     expected, _ = model.stream(token, state)  # with gradients, in plain operations
     if change == "dropout":
-        assert model.step(token, state, None) is None
+        assert model_step(model, token, state) is None
     else:
         assert torch.allclose(logits, expected, atol=1e-5)
 
@@ -300,7 +304,7 @@ def test_rows_of_a_batch_go_through_a_program_together(name, rows):
     with torch.no_grad():
         _, state = model.stream(tokens[:, :3])
         for i in (3, 4):
-            logits, state = model.step(tokens[:, i : i + 1], state, None)
+            logits, state = model_step(model, tokens[:, i : i + 1], state)
             assert torch.allclose(logits, whole[:, i : i + 1], atol=1e-10)
 
 
@@ -345,7 +349,7 @@ def test_a_copy_of_a_model_has_no_program_of_the_original():
     assert torch.allclose(logits, twin.stream(tokens[:, 2:], state)[0], atol=1e-6)
 
 
-def test_whoever_listens_to_the_dispatcher_hears_operations():
+def test_dispatch_modes_see_operators():
     model = Decoder(11, 8, 1, mixer=RWKV.spec()).eval()
     tokens = torch.randint(11, (1, 2))
     with torch.no_grad():
@@ -356,7 +360,7 @@ def test_whoever_listens_to_the_dispatcher_hears_operations():
 
 
 @pytest.mark.parametrize("mixer", [Attention, RWKV, RWKVChannel, Mamba, GRU])
-def test_hooks_are_heard_in_single_steps_too(mixer):
+def test_hooks_are_called_in_single_steps_too(mixer):
     block = Block(8, mixer.spec()).eval()
     inner = next(one for one in block.modules() if type(one) is nn.Linear or type(one).__name__ == "LayerNorm")
     x = torch.randn(2, 4, 8)
@@ -370,12 +374,12 @@ def test_hooks_are_heard_in_single_steps_too(mixer):
 
     with torch.no_grad():
         plain = streamed()
-        heard = inner.register_forward_hook(lambda module, given, found: 2 * found)
+        hook = inner.register_forward_hook(lambda module, given, found: 2 * found)
         torch.testing.assert_close(streamed(), block(x))
         assert not torch.allclose(streamed(), plain)
-        heard.remove()
+        hook.remove()
         torch.testing.assert_close(streamed(), plain)
-        assert block.__dict__["_routine"].written
+        assert block.__dict__["_compiled_step"].written
         own = inner.forward
         inner.forward = lambda *given: 3 * own(*given)
         torch.testing.assert_close(streamed(), block(x))
@@ -429,15 +433,17 @@ def test_a_state_that_was_moved_in_memory_is_read_where_it_lies():
         assert state[2].tolist() == [5, 5]
 
 
-def test_a_part_with_a_step_of_its_own_takes_it_each_time():
+def test_a_subclass_has_no_rule_and_runs_in_plain_torch():
     class Silent(Attention):
-        def step(self, x, state, mask):
-            found = super().step(x, state, mask)
-            return None if found is None else (found[0] * 0, found[1])
+        def mix(self, x, state, seen, mask):
+            y, state = super().mix(x, state, seen, mask)
+            return y * 0, state
 
     mixer, x = Silent(8, heads=2), torch.randn(2, 5, 8)
     with torch.no_grad():
-        y, _ = mixer.stream(x[:, -1:], begun(mixer, x))
+        state = begun(mixer, x)
+        assert entry.step(mixer, x[:, -1:], state) is None
+        y, _ = mixer.stream(x[:, -1:], state)
     assert not y.any()
 
 

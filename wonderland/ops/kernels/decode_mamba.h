@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "products.h"
+#include "small_products.h"
 
 namespace {
 
