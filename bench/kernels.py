@@ -1,50 +1,69 @@
-"""What each kernel brings to programs that users run: the same program with the kernel and without it, turn and turn about.
+"""What each kernel gains in programs that users run: the same program with the kernel and without it, in turns.
 
-    python -m bench.kernels                     every kernel
-    python -m bench.kernels --only wkv,steps    some of them
+    python -m bench.kernels                     every kernel, with one thread and with two
+    python -m bench.kernels --only wkv,scan     some of them
     python -m bench.kernels --markdown          as the table of docs/kernels.md
 
-"Without" means that the op takes its own path in plain torch; all other kernels stay on. The gain is the median over rounds
-of the time without by the time with the kernel. One thread, float32, glibc's mmap and trim thresholds raised.
+"Without" means that the op takes its own path in plain torch, while all other kernels stay on. A gain is the median over
+rounds of the time without the kernel divided by the time with it; float32, glibc's mmap and trim thresholds raised. Set
+GOMP_SPINCOUNT=0 where other programs run: two threads that wait for each other would otherwise measure these.
 """
 
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
-import wonderland.nn
 from bench.race import setting
-from wonderland import ops, optim
+from wonderland import optim
 from wonderland.generation import sample
-from wonderland.models import Decoder, Encoder
+from wonderland.models import Decoder
 from wonderland.nn import (
-    GRU, LRU, LSTM, MLP, RNN, RWKV, S4D, S5, Attention, Block, CausalConvolution, Learned, LiGRU, Mamba, RMSNorm, Stack,
-)  # fmt: skip
+    GRU,
+    LRU,
+    LSTM,
+    MLP,
+    RNN,
+    RWKV,
+    S5,
+    Attention,
+    Block,
+    CausalConvolution,
+    Learned,
+    LiGRU,
+    Mamba,
+    RMSNorm,
+    Rotary,
+    Stack,
+)
 from wonderland.ops import native
 
-KERNELS = Path(native.__file__).parent / "kernels"
-Run = Callable[[], object]
+DIM = 128
+Program = Callable[[], object]
+Switch = Callable[[], AbstractContextManager[Any]]
 
 
 class Kernel(NamedTuple):
-    """A kernel: its source files, how it is switched off, and the races that use it."""
+    """A kernel: its sources in ops/kernels, the switch that turns it off, and the races that use it.
+
+    `rebuild` says that the switch acts when a program is built, and not when it runs.
+    """
 
     files: tuple[str, ...]
-    off: Callable[[], Any]
-    races: dict[str, Callable[[], Run]]
+    off: Switch
+    races: dict[str, Callable[[], Program]]
+    rebuild: bool = False
 
 
-class _Native:
-    """`ops.native` where no kernel can be used."""
+class NoKernels:
+    """`ops.native` for an op that is to find no kernel."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(native, name)
@@ -53,174 +72,224 @@ class _Native:
         return False
 
 
-def without(*modules: str) -> Callable[[], Any]:
-    """Switch kernels off in these modules, which ask `native.usable` before they use one."""
+def without(*modules: str) -> Switch:
+    """Turns kernels off in modules that ask `native.usable`."""
 
-    @contextmanager
-    def off() -> Iterator[None]:
-        with ExitStack() as stack:
-            for module in modules:
-                stack.enter_context(patch(f"wonderland.{module}.native", _Native()))
-            yield
+    def switch() -> ExitStack:
+        stack = ExitStack()
+        for module in modules:
+            stack.enter_context(patch(f"wonderland.{module}.native", NoKernels()))
+        return stack
 
-    return off
-
-
-def swapped(target: str, other: Any) -> Callable[[], Any]:
-    """Put something else in the place of a function."""
-    return lambda: patch(target, other)
+    return switch
 
 
-def trained(model: nn.Module, batch: int, length: int, vocab: int = 65) -> Run:
-    """A training step of a language model: forward, loss, backward, clipping and AdamW."""
-    model.train()
-    optimizer = optim.clipped(optim.AdamW(list(model.parameters()), lr=1e-3), norm=1.0)
-    tokens, targets = torch.randint(vocab, (2, batch, length))
-
-    def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten()).backward()
-        optimizer.step()
-
-    return step
+def instead(function: str, returned: Any) -> Switch:
+    """Turns off what a function decides, by what it returns."""
+    return lambda: patch(f"wonderland.{function}", lambda *_, **__: returned)
 
 
-def decoder(batch: int = 12, length: int = 64, **arguments: Any) -> Callable[[], Run]:
-    given = {"vocab": 65, "dim": 128, "depth": 4, **arguments}
-    return lambda: trained(Decoder(**given), batch, length)
+def training(batch: int, length: int, **model: Any) -> Callable[[], Program]:
+    """A training step of a character model as in bench.language: forward, loss, backward, clipping and AdamW."""
+
+    def build() -> Program:
+        decoder = Decoder(**{"vocab": 65, "dim": DIM, "depth": 4, **model}).train()
+        optimizer = optim.clipped(optim.AdamW(list(decoder.parameters()), lr=1e-3), norm=1.0)
+        tokens, targets = torch.randint(65, (2, batch, length))
+
+        def step() -> None:
+            optimizer.zero_grad(set_to_none=True)
+            F.cross_entropy(decoder(tokens).flatten(0, 1), targets.flatten()).backward()
+            optimizer.step()
+
+        return step
+
+    return build
 
 
-def whole(mixer: Any, batch: int, length: int, dim: int = 128, depth: int = 2) -> Callable[[], Run]:
-    """Forward and backward of a stack of blocks, as in bench.mixers."""
+def blocks(mixer: Any, batch: int, length: int, *, backward: bool = True) -> Callable[[], Program]:
+    """Two blocks as in bench.mixers, forward and backward or forward alone."""
 
-    def make() -> Run:
-        model, x = Stack(dim, depth, Block.spec(mixer=mixer), norm=False), torch.randn(batch, length, dim)
+    def build() -> Program:
+        return _passes(Stack(DIM, 2, Block.spec(mixer=mixer), norm=False), batch, length, backward)
 
-        def run() -> None:
-            model.zero_grad()
-            model(x).sum().backward()
-
-        return run
-
-    return make
+    return build
 
 
-def layer(mixer: Any, batch: int, length: int, dim: int = 128) -> Callable[[], Run]:
-    """Forward and backward of one layer, as in bench.recurrent."""
-
-    def make() -> Run:
-        model, x = mixer.build(dim=dim), torch.randn(batch, length, dim, requires_grad=True)
-
-        def run() -> None:
-            model.zero_grad()
-            model(x).sum().backward()
-
-        return run
-
-    return make
+def layer(mixer: Any, batch: int, length: int) -> Callable[[], Program]:
+    """One layer as in bench.recurrent and bench.attention, forward and backward."""
+    return lambda: _passes(mixer.build(dim=DIM), batch, length, True)
 
 
-def written(rows: int = 1, **arguments: Any) -> Callable[[], Run]:
-    """32 tokens after 16, greedily, as in bench.language."""
+def _passes(module: nn.Module, batch: int, length: int, backward: bool) -> Program:
+    x = torch.randn(batch, length, DIM)
 
-    def make() -> Run:
-        model, prompt = Decoder(65, 128, 4, **arguments).eval(), torch.randint(65, (rows, 16))
-        return lambda: sample(model, prompt, 32, temperature=0)
+    def run() -> None:
+        module.zero_grad()
+        module(x).sum().backward()
 
-    return make
+    def forward() -> None:
+        with torch.no_grad():
+            module(x)
+
+    return run if backward else forward
+
+
+def writing(**model: Any) -> Callable[[], Program]:
+    """32 tokens after 16, greedily, at batch 1, as in bench.language."""
+
+    def build() -> Program:
+        decoder, prompt = Decoder(65, DIM, 4, **model).eval(), torch.randint(65, (1, 16))
+        return lambda: sample(decoder, prompt, 32, temperature=0)
+
+    return build
 
 
 GPT = {"mixer": Attention.spec(heads=4), "channel": MLP.spec(), "position": Learned.spec(length=64)}
-CORPUS = {"mixer": Attention.spec(heads=4, position=wonderland.nn.Rotary.spec(), window=128)}
-TANH = MLP.spec(activation="gelu_tanh", bias=True)
-STEP_CASES = {
-    "GPT writes 32 tokens, batch 1": written(mixer=Attention.spec(heads=4), channel=MLP.spec()),
-    "Mamba writes": written(mixer=Mamba.spec(), norm=RMSNorm.spec()),
-    "RWKV writes": written(mixer=RWKV.spec()),
-    "GRU writes": written(mixer=GRU.spec()),
+CORPUS = {"mixer": Attention.spec(heads=4, position=Rotary.spec(), window=128)}
+CELLS = {
+    "lstm": LSTM.spec(),
+    "gru": GRU.spec(),
+    "gru_before": GRU.spec(reset="before"),
+    "ligru": LiGRU.spec(),
+    "rnn": RNN.spec(),
 }
+KERNELS = {
+    "decode_step": Kernel(
+        (
+            "decode_step.cpp", "decode_attention.h", "decode_mamba.h", "decode_pointwise.h", "decode_recurrent.h",
+            "decode_rwkv.h", "small_products.h",
+        ),
+        instead("fast.compiled_step.unobserved", False),
+        {
+            "GPT writes 32 tokens": writing(mixer=Attention.spec(heads=4)),
+            "Mamba writes 32 tokens": writing(mixer=Mamba.spec(), norm=RMSNorm.spec()),
+            "RWKV writes 32 tokens": writing(mixer=RWKV.spec()),
+            "GRU writes 32 tokens": writing(mixer=GRU.spec()),
+        },
+    ),
+    "fused_block": Kernel(
+        ("fused_block.cpp", "fused_block.h", "fused_attention_block.h", "fused_mlp_block.h", "gemm.h"),
+        instead("nn.contract.fast_path.residual_block", None),
+        {
+            "nanoGPT training step (12, 64)": training(12, 64, **GPT),
+            "corpus recipe, training step (12, 128)": training(12, 128, **CORPUS),
+            "small GPT, training step (64, 16), dim 64": training(64, 16, dim=64),
+        },
+    ),
+    "short_attention": Kernel(
+        ("short_attention.cpp", "attention_heads.h"),
+        without("ops.short_attention"),
+        {
+            "attention (4, 256)": layer(Attention.spec(heads=4), 4, 256),
+            "corpus recipe with dropout, training step (12, 128)": training(12, 128, dropout=0.1, **CORPUS),
+        },
+    ),
+    "selective_scan": Kernel(
+        ("selective_scan.cpp",),
+        without("ops.selective_scan"),
+        {
+            "Mamba (4, 512), both": blocks(Mamba.spec(), 4, 512),
+            "Mamba (4, 512), forward": blocks(Mamba.spec(), 4, 512, backward=False),
+        },
+    ),
+    "short_convolution": Kernel(
+        ("short_convolution.cpp",),
+        without("ops.short_convolution"),
+        {
+            "Mamba (4, 512), both": blocks(Mamba.spec(), 4, 512),
+            "Mamba (4, 512), forward": blocks(Mamba.spec(), 4, 512, backward=False),
+            "depthwise convolution (4, 512), both": blocks(CausalConvolution.spec(depthwise=True), 4, 512),
+        },
+    ),
+    "wkv": Kernel(("wkv.cpp",), without("ops.wkv"), {"RWKV (4, 512), both": blocks(RWKV.spec(), 4, 512)}),
+    "blend": Kernel(
+        ("blend.cpp",),
+        without("ops.blend"),
+        {
+            "RWKV (4, 512), both": blocks(RWKV.spec(), 4, 512),
+            "RWKV (4, 512), forward": blocks(RWKV.spec(), 4, 512, backward=False),
+            "RWKV training step (4, 128)": training(4, 128, mixer=RWKV.spec()),
+        },
+    ),
+    "scan": Kernel(
+        ("scan.cpp",),
+        without("ops.scan"),
+        {"S5 (4, 512), both": blocks(S5.spec(), 4, 512), "LRU (4, 512), both": blocks(LRU.spec(), 4, 512)},
+    ),
+    **{
+        cell: Kernel(
+            (f"{cell}.cpp",), without("ops.recurrence"), {f"{spec.name} (4, 512), both": layer(spec, 4, 512)}
+        )
+        for cell, spec in CELLS.items()
+    },
+    "optimizers": Kernel(
+        ("optimizers.cpp",),
+        without("optim.passes", "optim.compose"),
+        {
+            "nanoGPT training step (12, 64)": training(12, 64, **GPT),
+            "small GPT, training step (4, 16), dim 64": training(4, 16, dim=64),
+        },
+        rebuild=True,
+    ),
+}  # fmt: skip
 
 
-def hidden_off() -> Any:
-    return patch("wonderland.ops.hidden.usable", lambda *a, **k: False)
+def gain(kernel: Kernel, build: Callable[[], Program], seconds: float) -> tuple[float, float, float]:
+    """The median ratio of the times without and with a kernel, and the middle half of the rounds."""
+    run = build()
+    with kernel.off():
+        plain = build() if kernel.rebuild else run
+        plain(), plain()
+    run(), run()
+    ratios: list[float] = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(ratios) < 5:
+        fast = timed(run)
+        with kernel.off():
+            ratios.append(timed(plain) / fast)
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return middle, low, high
 
 
-def blocks_off() -> Any:
-    stack = ExitStack()
-    stack.enter_context(patch("wonderland.nn.mixers.attention.Attention.link", lambda *a: None))
-    stack.enter_context(patch("wonderland.nn.channel.mlp.MLP.link", lambda *a: None))
-    return stack
+def timed(run: Program) -> float:
+    """Seconds."""
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
 
 
-def all_off() -> Any:
-    stack = ExitStack()
-    stack.enter_context(blocks_off())
-    stack.enter_context(hidden_off())
-    return stack
+def lines(files: tuple[str, ...]) -> int:
+    return sum(len((native.HERE / name).read_text().splitlines()) for name in files)
 
 
-def chain_off() -> Any:
-    return patch("wonderland.nn.blocks.stack.untouched", lambda *a: False)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(KERNELS), help="some of: " + ", ".join(KERNELS))
+    parser.add_argument("--seconds", type=float, default=5.0, help="for each race")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/kernels.md")
+    options = parser.parse_args()
+    threads = [int(count) for count in options.threads.split(",")]
+    setting(threads[0], True, 0)
+    if options.markdown:
+        heads = " | ".join(f"gain, threads: {count}" for count in threads)
+        print(f"| kernel | C++ lines | race | {heads} |")
+        print(f"|---|---:|---|{'---|' * len(threads)}")
+    for name in options.only.split(","):
+        kernel = KERNELS[name]
+        for race, build in kernel.races.items():
+            cells = []
+            for count in threads:
+                torch.set_num_threads(count)
+                torch.manual_seed(0)
+                middle, low, high = gain(kernel, build, options.seconds)
+                cells.append(f"{middle:.2f}x ({low:.2f} to {high:.2f})")
+            if options.markdown:
+                print(f"| `{kernel.files[0]}` | {lines(kernel.files)} | {race} | {' | '.join(cells)} |", flush=True)
+            else:
+                print(f"{name:18}{race:54}{'   '.join(cells)}", flush=True)
 
 
-FUSED = {
-    "nanoGPT step (12, 64)": decoder(**GPT),
-    "corpus recipe step (12, 128)": decoder(length=128, **CORPUS),
-    "small GPT (64, 16) dim 64": decoder(batch=64, length=16, dim=64, mixer=Attention.spec(heads=4), channel=MLP.spec()),
-    "RWKV step (4, 128)": decoder(batch=4, length=128, mixer=RWKV.spec()),
-    "dropout recipe (12, 128)": decoder(length=128, dropout=0.1, **CORPUS),
-}
-KERNEL = {
-    "gelu": Kernel(("gelu.cpp",), without("ops.gelu"), {
-        "GPT-2 step, dropout": decoder(dropout=0.1, mixer=Attention.spec(heads=4, bias=True), channel=TANH),
-        "GPT-2 step": decoder(mixer=Attention.spec(heads=4, bias=True), channel=TANH)}),
-    "layer_norm": Kernel(("layer_norm.cpp",), without("ops.layer_norm"), {
-        "corpus recipe, dropout": decoder(length=128, dropout=0.1, **CORPUS), "RWKV step": decoder(mixer=RWKV.spec()),
-        "GRU step": decoder(mixer=GRU.spec())}),
-    "rms_norm": Kernel(("rms_norm.cpp",), without("ops.rms_norm"), {
-        "Mamba step": decoder(batch=4, length=128, mixer=Mamba.spec(), norm=RMSNorm.spec()),
-        "LLaMA step dropout": decoder(dropout=0.1, norm=RMSNorm.spec(), channel=wonderland.nn.GLU.spec()),
-        "LLaMA step": decoder(norm=RMSNorm.spec(), channel=wonderland.nn.GLU.spec())}),
-    "blend": Kernel(("blend.cpp",), without("ops.blend"), {"RWKV (4, 512)": whole(RWKV.spec(), 4, 512), "RWKV step": decoder(batch=4, length=128, mixer=RWKV.spec()), "RWKV (1,512)": whole(RWKV.spec(), 1, 512)}),
-    "wkv": Kernel(("wkv.cpp",), without("ops.wkv"), {"RWKV (4, 512)": whole(RWKV.spec(), 4, 512)}),
-    "selective_scan": Kernel(("selective_scan.cpp",), without("ops.selective_scan"), {"Mamba (4, 512)": whole(Mamba.spec(), 4, 512)}),
-    "short_convolution": Kernel(("short_convolution.cpp",), without("ops.short_convolution"), {"Mamba (4, 512)": whole(Mamba.spec(), 4, 512), "CausalConv depthwise": whole(CausalConvolution.spec(depthwise=True), 4, 512)}),
-    "scan": Kernel(("scan.cpp",), without("ops.scan"), {"S5 (4, 512)": whole(S5.spec(), 4, 512), "LRU (4, 512)": whole(LRU.spec(), 4, 512), "S4D": whole(S4D.spec(), 4, 512), "plain min": whole(wonderland.nn.AFT.spec(form="simple"), 4, 512)}),
-    "short_attention": Kernel(("short_attention.cpp",), without("ops.short_attention", "nn.mixers.attention"), {
-        "attention (4, 256)": layer(Attention.spec(heads=4), 4, 256), "dropout GPT (12,64)": decoder(dropout=0.1, **GPT), "Encoder": layer(Attention.spec(heads=4, causal=False), 32, 64), "attention (32, 16)": layer(Attention.spec(heads=4), 32, 16)}),
-    **{cell: Kernel((f"{cell}.cpp",), without("ops.recurrence"), {f"{cell} (4, 512)": layer(spec, 4, 512)})
-       for cell, spec in {"lstm": LSTM.spec(), "gru": GRU.spec(), "gru_before": GRU.spec(reset="before"), "ligru": LiGRU.spec(), "rnn": RNN.spec()}.items()},
-    "steps": Kernel(("steps.cpp",), swapped("wonderland.ops.steps.unobserved", lambda: False), STEP_CASES),
-    "optimizers": Kernel(("optimizers.cpp",), without("optim.passes", "optim.compose"), {"nanoGPT": decoder(**GPT), "small": decoder(batch=4, length=16, dim=64, depth=3, mixer=Attention.spec(heads=2))}),
-    "hidden(at_once)": Kernel(("hidden.h",), hidden_off, FUSED),
-    "blocks": Kernel(("branches.cpp",), blocks_off, FUSED),
-    "all fused": Kernel(("branches.cpp",), all_off, FUSED),
-    "chain": Kernel(("branches.cpp",), chain_off, FUSED),
-}
-
-
-def timed(run):
-    t = time.perf_counter(); run(); return time.perf_counter() - t
-
-
-def main():
-    p = argparse.ArgumentParser(); p.add_argument("--only", default=",".join(KERNEL)); p.add_argument("--seconds", type=float, default=6); p.add_argument("--threads", type=int, default=1)
-    o = p.parse_args()
-    print(setting(o.threads, True, 0))
-    for name in o.only.split(","):
-        k = KERNEL[name]
-        for label, make in k.races.items():
-            torch.manual_seed(0)
-            run = make()
-            with k.off(): build = make() if name == "optimizers" else run; build(); build()
-            run(); run()
-            rs = []; end = time.perf_counter() + o.seconds
-            while time.perf_counter() < end or len(rs) < 5:
-                a = timed(run)
-                with k.off(): b = timed(build)
-                rs.append(b / a)
-            q = statistics.quantiles(rs, n=4)
-            print(f"{name:20}{label:34}{statistics.median(rs):6.2f}x ({q[0]:.2f} to {q[2]:.2f}) n={len(rs)} {a*1e3:.1f} ms", flush=True)
-
-
-main()
+if __name__ == "__main__":
+    main()
