@@ -18,7 +18,7 @@ def test_lined_rows_have_one_distance(shape):
     time_first = torch.randn(t, b, d).transpose(0, 1)
     part = torch.randn(b, t, d + 2)[..., :d]
     for x in (time_first, part, time_first[:, :1] if t else time_first, torch.randn(d, t, b).permute(2, 1, 0)):
-        found = native.lined(x)
+        found = native.evenly_spaced(x)
         torch.testing.assert_close(found, x)
         if x.numel():
             assert x.shape[2] == 1 or found.stride(2) == 1

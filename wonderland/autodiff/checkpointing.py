@@ -101,7 +101,7 @@ def imagined(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Trace, bool]
     from torch._subclasses import fake_tensor as fake
 
     try:
-        with _remembering() as shadows, native.imagining(), fake.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        with _remembering() as shadows, native.shapes_only(), fake.FakeTensorMode(allow_non_fake_inputs=True) as mode:
             made = trace(f, *tree_map(lambda x: mode.from_tensor(x) if isinstance(x, torch.Tensor) else x, args))
         if not shadows and not any(isinstance(tensor, fake.FakeTensor) for _, tensor in made.constants):
             return made, True

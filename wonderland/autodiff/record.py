@@ -255,7 +255,7 @@ class Recorder(TorchDispatchMode):
 
     def _filled(self, func: Any, args: Any, kwargs: Any, written: list[Tensor]) -> Any:
         """A write as it runs; where tensors have no numbers, those of the world outside, which have, stay as they are."""
-        if not native.imagined() or next(iter(ACTIVE)) is not self or all(map(is_fake, written)):
+        if not native.is_shapes_only() or next(iter(ACTIVE)) is not self or all(map(is_fake, written)):
             return run(func, args, kwargs)
         plain, named = pure_arguments(func, args, kwargs)
         found = run(functional(func), plain, named)

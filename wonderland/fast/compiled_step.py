@@ -23,7 +23,7 @@ Span = tuple[int, int, int, int, int]
 def allowed(rows: int, t: int, like: Tensor) -> bool:
     """Whether a compiled step may run: one token, few rows, no gradients, and nothing that `guard` excludes."""
     one_token = t == 1 and rows <= MOST_ROWS and like.dtype in DTYPES and like.is_cpu
-    return one_token and not torch.is_grad_enabled() and unobserved() and native.bare(like)
+    return one_token and not torch.is_grad_enabled() and unobserved() and native.is_plain(like)
 
 
 class CompiledStep:
@@ -82,7 +82,7 @@ class CompiledStep:
     def continues(self, x: Any, state: Any) -> bool:
         """Whether the state is the one returned last and the input is like the last one, so that neither needs a check."""
         last = self._last
-        return last[0] is state and native.bare(x) and last[-1] == x.shape and x.dtype == self.dtype and x.is_cpu
+        return last[0] is state and native.is_plain(x) and last[-1] == x.shape and x.dtype == self.dtype and x.is_cpu
 
     def returned(self, state: Any) -> bool:
         """Whether this very state was returned last."""
@@ -165,7 +165,7 @@ class CompiledStep:
         for i, (kind, about) in enumerate(self._kinds):
             leaf = leaves[i]
             dtype = self.dtype if kind in (FRESH, CACHE) else torch.int64
-            if not native.bare(leaf) or not leaf.is_cpu or leaf.dtype != dtype:
+            if not native.is_plain(leaf) or not leaf.is_cpu or leaf.dtype != dtype:
                 return None
             if kind == SAME and leaf.numel():
                 return None

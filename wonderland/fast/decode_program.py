@@ -88,7 +88,7 @@ class Program:
 
     def reads(self, weight: Any) -> bool:
         """Whether kernels can read a weight from its memory."""
-        return native.bare(weight) and weight.dtype == self.dtype and weight.is_contiguous() and weight.is_cpu
+        return native.is_plain(weight) and weight.dtype == self.dtype and weight.is_contiguous() and weight.is_cpu
 
     def no_dropout(self, module: nn.Module, *probabilities: str) -> bool:
         """Whether nothing is dropped: the module is in evaluation mode, or these probabilities are 0."""

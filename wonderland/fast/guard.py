@@ -25,8 +25,8 @@ def unobserved() -> bool:
     return (
         not torch.compiler.is_compiling()
         and native.available()
-        and not native.watched()
-        and not native.imagined()
+        and not native.is_observed()
+        and not native.is_shapes_only()
         and not torch.is_autocast_enabled("cpu")
         and not torch._C._len_torch_dispatch_stack()
     )
@@ -38,7 +38,7 @@ def plain(*tensors: Tensor | None) -> bool:
     for tensor in tensors:
         if tensor is not None:
             dtype = dtype or tensor.dtype
-            if tensor.dtype != dtype or not tensor.is_cpu or not native.bare(tensor):
+            if tensor.dtype != dtype or not tensor.is_cpu or not native.is_plain(tensor):
                 return False
     return dtype in DTYPES
 

@@ -27,7 +27,7 @@ def blend(
     tensor([1., 3.])
     """
     given = (x, last, one, two, three)
-    known = native.recorded() or torch.compiler.is_compiling()
+    known = native.is_recording() or torch.compiler.is_compiling()
     if known or not x.numel() or x.dtype not in (torch.float32, torch.float64) or not native.usable(*given):
         return reference(*given)
     return native.call(_forward, *given)[: 2 if three is None else 3]
@@ -49,7 +49,7 @@ def _forward(
     a, e = torch.empty(x.shape, dtype=x.dtype), torch.empty(x.shape, dtype=x.dtype)
     o = x.new_empty(0) if three is None else torch.empty(x.shape, dtype=x.dtype)
     native.function("blend", "forward", x.dtype)(
-        x.contiguous(), *native.solid(last, one, two, three), a, e, None if three is None else o, b, t, d,
+        x.contiguous(), *native.contiguous(last, one, two, three), a, e, None if three is None else o, b, t, d,
         torch.get_num_threads(),
     )  # fmt: skip
     return a, e, o
@@ -76,7 +76,7 @@ def _backward(
     dx, dlast = torch.empty(x.shape, dtype=x.dtype), x.new_empty(b if last is not None else 0, 1, d)
     dshares = x.new_empty(b * -(-t // STRETCH), 3, d)
     native.function("blend", "backward", x.dtype)(
-        x.contiguous(), *native.solid(last, one, two, three, da, de), None if three is None else do.contiguous(), dx,
+        x.contiguous(), *native.contiguous(last, one, two, three, da, de), None if three is None else do.contiguous(), dx,
         None if last is None else dlast, dshares, b, t, d, torch.get_num_threads(),
     )  # fmt: skip
     return dx, dlast, dshares.sum(0)
@@ -94,8 +94,12 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, *slopes):
     x, last, *shares = ctx.saved_tensors
-    if native.graphed():
-        return tuple(native.again(reference, (x, last, *shares), slopes[: sum(share is not None for share in shares)]))
+    if native.is_second_order():
+        return tuple(
+            native.differentiable_backward(
+                reference, (x, last, *shares), slopes[: sum(share is not None for share in shares)]
+            )
+        )
     dx, dlast, dshares = native.call(_backward, x, last, *shares, *slopes)
     three = None if shares[2] is None else dshares[2]
     return dx, None if last is None else dlast, dshares[0], dshares[1], three

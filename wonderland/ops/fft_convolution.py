@@ -25,7 +25,7 @@ def fft_convolution(x: Rows, kernel: Float[Tensor, "k d"], tail: Float[Tensor, "
     if x.dtype in (torch.float16, torch.bfloat16) or kernel.dtype != x.dtype:
         # Transforms have no half precision.
         wide = [None if y is None else y.float() if y.element_size() < 4 else y for y in (x, kernel, tail)]
-        x_wide, kernel_wide, tail_wide = native.alike(*wide)
+        x_wide, kernel_wide, tail_wide = native.common_dtype(*wide)
         return fft_convolution(x_wide, kernel_wide, tail_wide).to(x.dtype)
     t, taps = x.shape[1], kernel.shape[0]
     if tail is not None:

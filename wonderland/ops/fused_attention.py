@@ -35,10 +35,10 @@ def fused_attention(
     >>> fused_attention(q, k, k, None, 0.5).shape
     torch.Size([1, 4, 5, 8])
     """
-    if native.transformed():
+    if native.is_transformed():
         # The fused kernel knows neither forward mode nor vmap; the equation is made of operations that do.
         return reference(q, k, v, bias, scale, causal=causal, dropout=dropout)
-    if native.learns(q, k, v) and not dropout and native.unheard(q, k, v, bias):
+    if native.needs_backward(q, k, v) and not dropout and native.no_dispatch_mode(q, k, v, bias):
         q, k, v, bias = _narrowed(q, k, v, bias)
         if _by_kernel(q, k, v, bias, scale, causal):
             return _Twice.apply(q, k, v, bias, scale, causal)
@@ -99,8 +99,8 @@ class _Twice(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *slopes: Any) -> Any:
         bias, k, q, v, sums, out = ctx.saved_tensors
-        if native.graphed():
-            found = native.again(
+        if native.is_second_order():
+            found = native.differentiable_backward(
                 lambda q, k, v: reference(q, k, v, bias, ctx.scale, causal=ctx.causal), (q, k, v), slopes[0]
             )
         else:

@@ -94,7 +94,7 @@ def unchecked(
     """The kernel, for weights of the right shapes where `usable` says so."""
     table = None if frequencies is None else rotary_table(frequencies, x.shape[1], half)
     settings = (heads, kv_heads, float(scale), causal, half, float(eps), centred)
-    return native.first(_forward, x, *weights, table, *settings, native.learns(x, *weights))
+    return native.call_first(_forward, x, *weights, table, *settings, native.needs_backward(x, *weights))
 
 
 def reference(
@@ -208,7 +208,7 @@ def _backward(
 ) -> tuple[Tensor, Tensor]:
     weights = (gain, shift, project, None, out, None, table)
     how = (heads, kv_heads, scale, causal, half, eps, centred)
-    grads, kept = fused_block.empty_grads(project, out), native.solid(fused, mixed, sums, moments)
+    grads, kept = fused_block.empty_grads(project, out), native.contiguous(fused, mixed, sums, moments)
     block = _describe(x.contiguous(), weights, (None, *kept, grads), *how)
     return fused_block.run_backward(block, dy), grads
 
@@ -242,12 +242,12 @@ def _differentiate(ctx, dy, *_):
     (x, *weights), kept = ctx.saved_tensors[:8], ctx.saved_tensors[8:]
     gain, shift, project, _, out, _, table = weights
     nothing = (None,) * (1 + len(ctx.how))
-    if native.graphed():
+    if native.is_second_order():
 
         def equation(*given: Any) -> Tensor:
             return reference(*given, table, *ctx.how)  # pyright: ignore[reportCallIssue]
 
-        return *native.again(equation, (x, *weights[:-1]), dy), None, *nothing
+        return *native.differentiable_backward(equation, (x, *weights[:-1]), dy), None, *nothing
     dx, grads = native.call(_backward, x, gain, shift, project, out, table, *kept, dy, *ctx.how)
     return dx, *fused_block.split_grads(weights, grads), *nothing
 

@@ -46,10 +46,10 @@ def usable(x: Tensor, *weights: Tensor | None) -> bool:
     return (
         x.dtype in (torch.float32, torch.float64)
         and x.numel() >= FEWEST * x.shape[-1]
-        and native.unheard(x, *weights)
+        and native.no_dispatch_mode(x, *weights)
         and grads_bytes(weights) <= MOST_BYTES
         and not torch.is_autocast_enabled("cpu")
-        and not native.imagined()
+        and not native.is_shapes_only()
         and native.usable(x, *weights)
         and native.gemm(x.dtype) != 0
     )
@@ -57,7 +57,7 @@ def usable(x: Tensor, *weights: Tensor | None) -> bool:
 
 def describe(x: Tensor, weights: Sequence[Tensor | None], filled: Sequence[Tensor | None], **numbers: Any) -> Described:
     """A block that reads x; `weights` are gain to table, `filled` is y to grads. Numbers that are not given are 0."""
-    tensors = (*native.solid(*weights), x, *filled)
+    tensors = (*native.contiguous(*weights), x, *filled)
     addresses = [None if tensor is None else tensor.data_ptr() for tensor in tensors]
     return Described(Struct(*addresses, **numbers), tensors)
 

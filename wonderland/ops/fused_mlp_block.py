@@ -49,8 +49,8 @@ def fused_mlp_block(
 
 def unchecked(x: Tensor, weights: tuple[Tensor | None, ...], *, eps: float, centred: bool, activation: str) -> Tensor:
     """The kernel, for weights of the right shapes where `usable` says so."""
-    learns = native.learns(x, *weights)
-    return native.first(_forward, x, *weights, float(eps), centred, ACTIVATIONS.index(activation), learns)
+    learns = native.needs_backward(x, *weights)
+    return native.call_first(_forward, x, *weights, float(eps), centred, ACTIVATIONS.index(activation), learns)
 
 
 def _check(x, gain, shift, inward, inward_bias, outward, outward_bias, activation) -> None:
@@ -135,7 +135,7 @@ def _backward(
     activation: int,
 ) -> tuple[Tensor, Tensor]:
     weights = (gain, shift, inward, None, outward, None)
-    grads, (projected, moments) = fused_block.empty_grads(inward, outward), native.solid(projected, moments)
+    grads, (projected, moments) = fused_block.empty_grads(inward, outward), native.contiguous(projected, moments)
     filled = (None, projected, None, None, moments, grads)
     block = _describe(x.contiguous(), weights, filled, eps, centred, activation)
     return fused_block.run_backward(block, dy), grads
@@ -159,12 +159,12 @@ def _remember(ctx, inputs, output):
 def _differentiate(ctx, dy, *_):
     x, gain, shift, inward, inward_bias, outward, outward_bias, projected, moments = ctx.saved_tensors
     given = (x, gain, shift, inward, inward_bias, outward, outward_bias)
-    if native.graphed():
+    if native.is_second_order():
 
         def equation(*given):
             return reference(*given, eps=ctx.eps, centred=ctx.centred, activation=ACTIVATIONS[ctx.activation])
 
-        return *native.again(equation, given, dy), None, None, None, None
+        return *native.differentiable_backward(equation, given, dy), None, None, None, None
     dx, grads = native.call(
         _backward, x, gain, shift, inward, outward, projected, moments, dy, ctx.eps, ctx.centred, ctx.activation
     )

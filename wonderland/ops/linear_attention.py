@@ -28,8 +28,8 @@ def linear_attention(q: Keys, k: Keys, v: Values, state: Matrix | None = None) -
     shapes.agree("linear_attention", q=(q, "b h t k"), k=(k, "b h t k"), v=(v, "b h t v"), state=(state, "b h k v ?"))
     shapes.real("linear_attention", q=q, k=k, v=v)
     first = q.new_zeros(*q.shape[:2], q.shape[3], v.shape[3]) if state is None else state
-    q, k, v, first = native.alike(q, k, v, first)
-    if native.transformed():
+    q, k, v, first = native.common_dtype(q, k, v, first)
+    if native.is_transformed():
         return reference(q, k, v, first)
     if q.shape[2] == 1:
         first = first + k.transpose(2, 3) * v

@@ -27,8 +27,8 @@ def narrow_linear(
     if (
         x.shape[-1] > FEW
         or x.numel() < MANY * x.shape[-1]
-        or not native.unheard(x, weight, bias)
-        or native.transformed()
+        or not native.no_dispatch_mode(x, weight, bias)
+        or native.is_transformed()
     ):
         return reference(x, weight, bias)
     return cast("Tensor", _Narrow.apply(x, weight, bias))

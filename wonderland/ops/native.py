@@ -1,4 +1,4 @@
-"""Kernels in C++: built once on the user's machine, kept in a cache, called through plain C; absent where that fails."""
+"""Kernels in C++: compiled once on the user's machine, kept in a cache, called through ctypes; plain torch where that fails."""
 
 import ctypes
 import functools
@@ -52,19 +52,20 @@ def status() -> str:
 
 
 def usable(*tensors: Tensor | None) -> bool:
-    """Whether a kernel can take these tensors: on the CPU, of one type for which it was built."""
+    """Whether a kernel can read these tensors: all on the CPU, of one dtype for which it was built, and no transform is active."""
     kind = None
     for tensor in tensors:
         if tensor is not None:
             kind = kind or tensor.dtype
             if tensor.dtype != kind or not tensor.is_cpu:
                 return False
-    return kind in _ENTRY and available() and not transformed()
+    return kind in _ENTRY and available() and not is_transformed()
 
 
 @contextmanager
 def recording(how: str) -> Iterator[None]:
-    """Tell the ops that what runs is being recorded: "kernels" stand as steps of the record, or "equations" do."""
+    """Tell the ops that a program is being recorded: with "kernels" custom operators are steps of the record, with "equations"
+    the operators of their equations are."""
     token = _recording.set(how)
     try:
         yield
@@ -73,8 +74,8 @@ def recording(how: str) -> Iterator[None]:
 
 
 @contextmanager
-def imagining() -> Iterator[None]:
-    """Tell the ops that tensors have shapes and no numbers, so that nobody asks them for one: they pass for finite."""
+def shapes_only() -> Iterator[None]:
+    """Tell the ops that tensors have shapes and no values, so that nothing branches on a value: all count as finite."""
     token = _imagining.set(True)
     try:
         yield
@@ -82,41 +83,42 @@ def imagining() -> Iterator[None]:
         _imagining.reset(token)
 
 
-def imagined() -> bool:
-    """Whether tensors have no numbers that could be asked for."""
+def is_shapes_only() -> bool:
+    """Whether tensors have shapes and no values."""
     return not torch.compiler.is_compiling() and _imagining.get()
 
 
-def recorded() -> bool:
+def is_recording() -> bool:
     """Whether a program is being recorded, to be differentiated by rules."""
     return not torch.compiler.is_compiling() and bool(_recording.get())
 
 
-def learns(*tensors: Tensor | None) -> bool:
-    """Whether a backward pass may come, so that kernels keep what it needs."""
+def needs_backward(*tensors: Tensor | None) -> bool:
+    """Whether a backward pass may follow, so that kernels have to keep what it needs."""
     wanted = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
-    return wanted or recorded()
+    return wanted or is_recording()
 
 
-def graphed() -> bool:
-    """In a backward pass: whether torch differentiates what it gives once more."""
-    return torch.is_grad_enabled() and not recorded()
+def is_second_order() -> bool:
+    """In a backward pass: whether its result will be differentiated again (`create_graph=True`)."""
+    return torch.is_grad_enabled() and not is_recording()
 
 
-def batched_grads(*slopes: Tensor | None) -> Any:
-    """Around a way back: where a slope is many (`is_grads_batched`) it goes through the equation, for kernels see one."""
+def batched_grads(*grads: Tensor | None) -> Any:
+    """A context for a backward pass: with batched gradients (`is_grads_batched`) it goes through the equation, because kernels
+    read one gradient."""
     batched = torch._C._functorch.is_legacy_batchedtensor  # pyright: ignore
-    many = any(slope is not None and batched(slope) for slope in slopes)
+    many = any(grad is not None and batched(grad) for grad in grads)
     return torch.enable_grad() if many else nullcontext()
 
 
-def transformed() -> bool:
-    """Whether tensors carry more than kernels see: torch.func or forward mode at work, or a record made of equations."""
+def is_transformed() -> bool:
+    """Whether tensors are more than their values: torch.func or forward mode is active, or equations are recorded."""
     return not torch.compiler.is_compiling() and (_recording.get() == "equations" or _transforms())
 
 
-def watched() -> bool:
-    """Whether a record is made or a transform is at work; not to be asked while compiling."""
+def is_observed() -> bool:
+    """Whether a recording or a transform is active; not to be called while compiling."""
     return bool(_recording.get()) or _transforms()
 
 
@@ -124,8 +126,8 @@ def _transforms() -> bool:
     return forward_ad._current_level >= 0 or torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
 
 
-def alike(*tensors: Tensor | None) -> list[Any]:
-    """Tensors in one type, the widest of theirs: autocast leaves some in half precision and others not."""
+def common_dtype(*tensors: Tensor | None) -> list[Any]:
+    """Tensors in one dtype, the widest of theirs: autocast leaves some in half precision and others not."""
     kinds = {tensor.dtype for tensor in tensors if tensor is not None}
     if len(kinds) < 2:
         return list(tensors)
@@ -172,72 +174,75 @@ def _address(item: Tensor | ctypes.Structure) -> Any:
 
 @functools.cache
 def gemm(dtype: torch.dtype) -> int:
-    """The address of torch's own matrix product, for kernels that call it from their threads; 0 where it is not to be found."""
+    """The address of the BLAS routine in torch, for kernels that call it from their threads; 0 where it is not found."""
     name = {torch.float32: "sgemm_", torch.float64: "dgemm_"}[dtype]
     try:
-        found = getattr(ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")), name)
+        routine = getattr(ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")), name)
     except (OSError, AttributeError):
         return 0
-    return ctypes.cast(found, ctypes.c_void_p).value or 0
+    return ctypes.cast(routine, ctypes.c_void_p).value or 0
 
 
-def again(equation: Callable[..., Any], inputs: Sequence[Tensor | None], slopes: Any) -> list[Tensor | None]:
-    """Gradients that can be differentiated again: a backward pass in a graph goes through the equation, not the kernel.
+def differentiable_backward(
+    equation: Callable[..., Any], inputs: Sequence[Tensor | None], grads: Any
+) -> list[Tensor | None]:
+    """Gradients that can be differentiated again: they go through the equation in torch and not through the kernel.
 
-    `slopes` are those of the equation's outputs, one or as many as it has; inputs that need no gradient, or are None, get None.
+    `grads` are those of the equation's outputs, one or a sequence; inputs that need no gradient, or are None, get None.
     """
-    # Views stand apart in the graph: of two inputs one may come from the other, and that way is not the equation's to go.
+    # Views separate the inputs in the graph: one may be computed from another, and that path is not part of the equation.
     inputs = [tensor.view_as(tensor) if tensor is not None and tensor.requires_grad else tensor for tensor in inputs]
     wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
     outputs = equation(*inputs)
-    pairs = [(outputs, slopes)] if isinstance(outputs, Tensor) else list(zip(outputs, slopes, strict=True))
-    pairs = [(output, slope) for output, slope in pairs if slope is not None and output.requires_grad]
-    found = torch.autograd.grad(
-        [output for output, _ in pairs], wanted, [slope for _, slope in pairs], create_graph=True, allow_unused=True
+    pairs = [(outputs, grads)] if isinstance(outputs, Tensor) else list(zip(outputs, grads, strict=True))
+    pairs = [(output, grad) for output, grad in pairs if grad is not None and output.requires_grad]
+    results = torch.autograd.grad(
+        [output for output, _ in pairs], wanted, [grad for _, grad in pairs], create_graph=True, allow_unused=True
     )
-    named = iter(found)
-    return [next(named) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
+    remaining = iter(results)
+    return [next(remaining) if tensor is not None and tensor.requires_grad else None for tensor in inputs]
 
 
 def call(op: Any, *arguments: Any) -> Any:
-    """A custom operator, without the detour over the dispatcher where nobody listens there: it costs more than small kernels do.
+    """Call a custom operator, and not through the dispatcher where no dispatch mode is active: that takes longer than a small
+    kernel.
 
-    Compilers, records and dispatch modes get the operator itself; what it computes and its backward pass are the same.
+    Compilers, recordings and dispatch modes get the operator itself; results and backward pass are the same.
     """
-    learns = _direct(arguments)
-    if learns is None:
+    backward = _direct(arguments)
+    if backward is None:
         return op(*arguments)
-    return _shortcut(op).apply(*arguments) if learns else op._init_fn(*arguments)
+    return _shortcut(op).apply(*arguments) if backward else op._init_fn(*arguments)
 
 
-def first(op: Any, *arguments: Any) -> Tensor:
-    """`call` of an operator whose first result alone has slopes: the others are kept for its backward pass."""
-    learns = _direct(arguments)
-    if learns is None:
+def call_first(op: Any, *arguments: Any) -> Tensor:
+    """`call` of an operator of whose outputs only the first has a gradient; the others are kept for its backward pass."""
+    backward = _direct(arguments)
+    if backward is None:
         return op(*arguments)[0]
-    return _first(op).apply(*arguments) if learns else op._init_fn(*arguments)[0]
+    return _first(op).apply(*arguments) if backward else op._init_fn(*arguments)[0]
 
 
 def _direct(arguments: tuple[Any, ...]) -> bool | None:
-    """Whether a backward pass may come; None where the dispatcher has to be asked."""
+    """Whether a backward pass may follow; None where the call has to go through the dispatcher."""
     if torch.compiler.is_compiling() or _recording.get() or torch._C._len_torch_dispatch_stack():
         return None
-    learns, wanted = False, torch.is_grad_enabled()
+    backward, enabled = False, torch.is_grad_enabled()
     for item in arguments:
         if isinstance(item, Tensor):
             if type(item) not in _PLAIN or item.is_neg() or item.is_conj():
                 return None
-            learns = learns or (wanted and item.requires_grad)
-    return learns
+            backward = backward or (enabled and item.requires_grad)
+    return backward
 
 
-def unheard(*tensors: Tensor | None) -> bool:
-    """Whether nobody listens to the dispatcher, and tensors are plain ones."""
+def no_dispatch_mode(*tensors: Tensor | None) -> bool:
+    """Whether no dispatch mode, compiler or recording is active, and tensors are of no subclass."""
     return _direct(tensors) is not None
 
 
-def bare(tensor: Any) -> bool:
-    """Whether a tensor is the numbers at its address: no subclass, no gaps to be filled, no sign still to be turned."""
+def is_plain(tensor: Any) -> bool:
+    """Whether the values of a tensor are the numbers in its memory: no subclass, dense, no lazy negation or conjugation."""
     return type(tensor) in _PLAIN and tensor.layout is torch.strided and not tensor.is_neg() and not tensor.is_conj()
 
 
@@ -246,25 +251,25 @@ _PLAIN = (Tensor, torch.nn.Parameter)
 
 @functools.cache
 def _shortcut(op: Any) -> Any:
-    """The autograd function that a custom operator would make of itself."""
+    """The autograd function that a custom operator makes of itself, without the dispatcher."""
 
     class Shortcut(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *arguments: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-            found = op._init_fn(*arguments)
-            op._setup_context_fn(ctx, arguments, found)
+            outputs = op._init_fn(*arguments)
+            op._setup_context_fn(ctx, arguments, outputs)
             ctx.set_materialize_grads(False)
-            ctx.like = [(one.shape, one.dtype) for one in (found if isinstance(found, tuple) else (found,))]
-            return found
+            ctx.like = [(y.shape, y.dtype) for y in (outputs if isinstance(outputs, tuple) else (outputs,))]
+            return outputs
 
         @staticmethod
-        def backward(ctx: Any, *slopes: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-            # Zeros that nobody reads take no memory.
+        def backward(ctx: Any, *grads: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+            # Expanded zeros take no memory.
             full = [
-                torch.zeros((), dtype=dtype).expand(shape) if slope is None else slope
-                for slope, (shape, dtype) in zip(slopes, ctx.like, strict=True)
+                torch.zeros((), dtype=dtype).expand(shape) if grad is None else grad
+                for grad, (shape, dtype) in zip(grads, ctx.like, strict=True)
             ]
-            with batched_grads(*slopes):
+            with batched_grads(*grads):
                 return op._backward_fn(ctx, *full)
 
     return Shortcut
@@ -272,40 +277,40 @@ def _shortcut(op: Any) -> Any:
 
 @functools.cache
 def _first(op: Any) -> Any:
-    """The same for the first result alone."""
+    """The same for the first output alone."""
 
     class First(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *arguments: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-            found = op._init_fn(*arguments)
-            op._setup_context_fn(ctx, arguments, found)
-            ctx.count = len(found) - 1
-            return found[0]
+            outputs = op._init_fn(*arguments)
+            op._setup_context_fn(ctx, arguments, outputs)
+            ctx.count = len(outputs) - 1
+            return outputs[0]
 
         @staticmethod
-        def backward(ctx: Any, slope: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-            with batched_grads(slope):
-                return op._backward_fn(ctx, slope, *(None,) * ctx.count)
+        def backward(ctx: Any, grad: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+            with batched_grads(grad):
+                return op._backward_fn(ctx, grad, *(None,) * ctx.count)
 
     return First
 
 
-def solid(*tensors: Tensor | None) -> list[Tensor | None]:
-    """Tensors whose numbers lie side by side, copied only if they do not."""
+def contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
+    """Contiguous tensors, copied only if they are not."""
     return [None if tensor is None else tensor.contiguous() for tensor in tensors]
 
 
-def lined(x: Tensor) -> Tensor:
-    """A tensor (b, t, d) whose rows follow each other at one distance, copied only if they do not."""
+def evenly_spaced(x: Tensor) -> Tensor:
+    """A tensor (b, t, d) whose b t rows lie at one distance from each other, copied only if they do not."""
     b, t, d = x.shape
-    # An axis of one entry may have any stride, and its tensor counts as contiguous all the same.
+    # An axis of one entry may have any stride: `is_contiguous` does not look at it.
     if (d == 1 or x.stride(2) == 1) and t > 1 and (b == 1 or x.stride(0) == t * x.stride(1)):
         return x
     return x.contiguous().view(-1).view(x.shape)
 
 
 def _machine() -> str:
-    """What -march=native depends on: a cache in a shared home must not serve another processor."""
+    """What -march=native depends on: a cache in a shared home directory must not be used by another processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -315,13 +320,13 @@ def _machine() -> str:
 
 @functools.cache
 def _folder() -> Path:
-    """A folder that only this user can write to: what lies there is executed."""
+    """A folder that only this user can write to, because libraries in it are executed."""
     home = os.environ.get("WONDERLAND_CACHE") or os.environ.get("XDG_CACHE_HOME")
     folder = (Path(home) if home else Path.home() / ".cache") / "wonderland" / "kernels"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        found = folder.stat()
-        if found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o022:
+        status = folder.stat()
+        if status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o022:
             return folder
     except (OSError, RuntimeError):
         pass

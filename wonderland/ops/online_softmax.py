@@ -66,8 +66,8 @@ def attention(
             had = f"{extra.dtype} {tuple(extra.shape)}" if isinstance(extra, Tensor) else f"a {type(extra).__name__}"
             raise WonderlandError(f"attention takes a {name} of {kind} that broadcasts to {full}, not {had}.")
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    q, k, v, bias = native.alike(q, k, v, bias)
-    if native.transformed():
+    q, k, v, bias = native.common_dtype(q, k, v, bias)
+    if native.is_transformed():
         return reference(q, k, v, causal=causal, mask=mask, bias=bias, scale=scale)
     return _Attention.apply(q, k, v, bias, mask, causal, scale, max(1, chunk))
 
@@ -143,13 +143,13 @@ class _Attention(torch.autograd.Function):
         (grad,) = grads
         q, k, v, bias, mask, y, log_total = ctx.saved_tensors
         causal, scale, chunk = ctx.options
-        if native.graphed():
+        if native.is_second_order():
 
             def equation(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
                 scores, _ = _scores(q, k, bias, mask, causal, scale, 0, k.shape[2])
                 return finish(_reduce(scores, v))
 
-            return *native.again(equation, (q, k, v, bias), grad), None, None, None, None
+            return *native.differentiable_backward(equation, (q, k, v, bias), grad), None, None, None, None
         dq, dk, dv = torch.zeros_like(q), torch.empty_like(k), torch.empty_like(v)
         dbias = torch.zeros_like(bias) if bias is not None and ctx.needs_input_grad[3] else None
         # Each row of the softmax's derivative subtracts its mean, which is the output's product with its gradient.

@@ -134,13 +134,15 @@ def recurrence(
     if cell == "gru_after" and extra is None:
         extra = x.new_zeros(sizes["e"])
     lengths = shapes.counted(cell, lengths, sizes["b"], sizes["t"])
-    x, weight_input, weight_state, bias, extra, *held = native.alike(x, weight_input, weight_state, bias, extra, *state)
+    x, weight_input, weight_state, bias, extra, *held = native.common_dtype(
+        x, weight_input, weight_state, bias, extra, *state
+    )
     state = tuple(held)
     tensors = (x, weight_input, weight_state, bias, extra, *state)
     if x.shape[1] == 1 or x.is_complex() or not native.usable(*tensors):
         with torch.autocast("cpu", enabled=False):  # half of a recurrence in half precision is no recurrence
             return reference(cell, x, weight_input, weight_state, bias, state, extra=extra, lengths=lengths, leak=leak)
-    keep = native.learns(*tensors)
+    keep = native.needs_backward(*tensors)
     c = state[1] if len(state) == 2 else None
     y, h, c, _, _ = native.call(
         _forward, cell, x, weight_input, weight_state, bias, extra, state[0], c, lengths, leak, keep
@@ -318,7 +320,7 @@ _INPUTS = ("cell", "x", "weight_input", "weight_state", "bias", "extra", "h", "c
 
 
 def _differentiate(ctx, dy, dh, dc, *_):
-    if native.graphed():
+    if native.is_second_order():
         return _differentiate_twice(ctx, dy, dh, dc)
     x, weight_input, weight_state, _, _, h, c, lengths, y, gates, kept = ctx.saved_tensors
     need = dict(zip(_INPUTS, ctx.needs_input_grad, strict=True))
@@ -341,7 +343,7 @@ def _differentiate_twice(ctx, dy, dh, dc):
         return y, *last
 
     slopes = (dy, dh) if c is None else (dy, dh, dc)
-    return None, *native.again(equation, (*given, h, c), slopes), None, None, None
+    return None, *native.differentiable_backward(equation, (*given, h, c), slopes), None, None, None
 
 
 _forward.register_autograd(_differentiate, setup_context=_save)

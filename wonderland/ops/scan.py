@@ -35,8 +35,8 @@ def linear_scan(
     sizes = shapes.agree("linear_scan", x=(x, "b t d"), state=(state, "b d ?"))
     lengths = shapes.counted("linear_scan", lengths, sizes["b"], sizes["t"])
     a = _spread(a, x)
-    a, x, state = native.alike(a, x, state)
-    if native.transformed():
+    a, x, state = native.common_dtype(a, x, state)
+    if native.is_transformed():
         return reference(a, x, state, lengths=lengths)
     if native.usable(a, x, state):
         return native.call(_forward, a, x, state, lengths)
@@ -106,7 +106,7 @@ def _side_by_side(a: Tensor, x: Tensor, state: Tensor) -> Tensor:
         decay.append(a[:, :, i] * decay[-1])
     # What a whole chunk multiplies with may be too large for a number where no state is: infinity times 0 would be NaN.
     # Compiled programs cannot look, and other devices would have to wait for the answer: there, nothing is passed on instead.
-    blind = torch.compiler.is_compiling() or native.imagined() or not x.is_cpu
+    blind = torch.compiler.is_compiling() or native.is_shapes_only() or not x.is_cpu
     if not blind and not decay[-1].isfinite().all():
         return reference(*given, state)
 
@@ -210,7 +210,7 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, grad):
     a, state, lengths, out = ctx.saved_tensors
-    backward = _adjoint if native.graphed() else _backward
+    backward = _adjoint if native.is_second_order() else _backward
     da, dx, dstate = backward(a, state, lengths, out, grad)
     return da, dx, None if state is None else dstate, None
 

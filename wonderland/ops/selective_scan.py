@@ -56,11 +56,11 @@ def selective_scan(
     )  # fmt: skip
     shapes.real("selective_scan", u=u, delta=delta, a=a, b=b, c=c, skip=skip, gate=gate, state=state)
     lengths = shapes.counted("selective_scan", lengths, sizes["b"], sizes["t"])
-    u, delta, a, b, c, skip, gate, state = native.alike(u, delta, a, b, c, skip, gate, state)
-    if native.transformed():
+    u, delta, a, b, c, skip, gate, state = native.common_dtype(u, delta, a, b, c, skip, gate, state)
+    if native.is_transformed():
         return reference(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
     if a.shape[1] <= MOST_STATES and native.usable(u, delta, a, b, c, skip, gate, state):
-        keep = native.learns(u, delta, a, b, c, skip, gate, state)
+        keep = native.needs_backward(u, delta, a, b, c, skip, gate, state)
         y, last, _ = native.call(_forward, u, delta, a.t(), b, c, skip, gate, state, lengths, RULES.index(rule), keep)
         return y, last
     return chunked(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
@@ -191,12 +191,12 @@ class _Chunked(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy, dlast):  # pyright: ignore[reportIncompatibleMethodOverride]
         u, delta, a, b, c, *starts = ctx.saved_tensors
-        if native.graphed():
+        if native.is_second_order():
 
             def equation(u, delta, a, b, c, state):
                 return _walk(u, delta, a.t(), b, c, state, ctx.rule)
 
-            return *native.again(equation, (u, delta, a, b, c, starts[0]), (dy, dlast)), None
+            return *native.differentiable_backward(equation, (u, delta, a, b, c, starts[0]), (dy, dlast)), None
         segment, carry = _Segment(u, a, ctx.rule), dlast
         total = torch.zeros_like(segment.decays)
         du, ddelta = (torch.empty(u.shape, dtype=u.dtype, device=u.device) for _ in range(2))
@@ -303,7 +303,7 @@ def _forward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     batch, t, d = u.shape
     n = a.shape[0]
-    u, gate = native.lined(u), None if gate is None else native.lined(gate)
+    u, gate = native.evenly_spaced(u), None if gate is None else native.evenly_spaced(gate)
     delta, a, b, c = delta.contiguous(), a.contiguous(), b.contiguous(), c.contiguous()
     skip = None if skip is None else skip.contiguous()
     y, last = u.new_empty(u.shape), u.new_empty(batch, n, d)
@@ -341,7 +341,7 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     batch, t, d = u.shape
     n = a.shape[0]
-    u, gate = native.lined(u), None if gate is None else native.lined(gate)
+    u, gate = native.evenly_spaced(u), None if gate is None else native.evenly_spaced(gate)
     delta, a, b, c = delta.contiguous(), a.contiguous(), b.contiguous(), c.contiguous()
     skip = None if skip is None else skip.contiguous()
     du, ddelta = u.new_empty(u.shape), u.new_empty(u.shape)
@@ -374,13 +374,13 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, dy, dlast, dsaved):
     *tensors, state, lengths, saved = ctx.saved_tensors
-    if native.graphed():
+    if native.is_second_order():
 
         def equation(u, delta, a, b, c, skip, gate, state):
             more = {"skip": skip, "gate": gate, "state": state, "lengths": lengths, "rule": RULES[ctx.rule]}
             return reference(u, delta, a.t(), b, c, **more)
 
-        return *native.again(equation, (*tensors, state), (dy, dlast)), None, None, None
+        return *native.differentiable_backward(equation, (*tensors, state), (dy, dlast)), None, None, None
     du, ddelta, da, db, dc, dskip, dgate, dfirst = native.call(_backward, *tensors, lengths, saved, dy, dlast, ctx.rule)
     skip, gate, state = ctx.given
     optional = (dskip if skip else None, dgate if gate else None, dfirst if state else None)

@@ -109,7 +109,7 @@ def counted(op: str, lengths: Any, rows: int, steps: int) -> Tensor | None:
         had = f"{lengths.dtype} {tuple(lengths.shape)}" if isinstance(lengths, Tensor) else type(lengths).__name__
         raise WonderlandError(f"{op} takes lengths as whole numbers of shape ({rows},), not {had}.")
     lengths = lengths.to(torch.int64).contiguous()
-    if not torch.compiler.is_compiling() and not native.transformed() and not native.recorded():
+    if not torch.compiler.is_compiling() and not native.is_transformed() and not native.is_recording():
         shortest, longest = int(lengths.min()), int(lengths.max())
         if shortest < 0 or longest > steps:
             wrong = shortest if shortest < 0 else longest

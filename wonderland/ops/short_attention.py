@@ -31,9 +31,9 @@ def short_attention(
     shapes.real("short_attention", fused=fused)
     shapes.groups("short_attention", heads, kv_heads, sizes["width"], "fused")
     # Recordings and compilers get torch's own operator.
-    known = native.recorded() or torch.compiler.is_compiling() or fused.dtype not in (torch.float32, torch.float64)
+    known = native.is_recording() or torch.compiler.is_compiling() or fused.dtype not in (torch.float32, torch.float64)
     if not known and fused.shape[1] <= longest(causal) and native.usable(fused):
-        return native.first(_forward, fused, heads, kv_heads, float(scale), causal)
+        return native.call_first(_forward, fused, heads, kv_heads, float(scale), causal)
     return plain(fused, heads, kv_heads, scale, causal=causal)
 
 
@@ -105,12 +105,12 @@ def _remember(ctx, inputs, output):
 def _differentiate(ctx, dout, _):
     fused, out, sums = ctx.saved_tensors
     heads, kv_heads, scale, causal = ctx.rest
-    if native.graphed():
+    if native.is_second_order():
 
         def equation(fused):
             return reference(fused, heads, kv_heads, scale, causal=causal)
 
-        return *native.again(equation, (fused,), dout), None, None, None, None
+        return *native.differentiable_backward(equation, (fused,), dout), None, None, None, None
     return native.call(_backward, fused, out, sums, dout, *ctx.rest), None, None, None, None
 
 

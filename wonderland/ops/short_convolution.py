@@ -37,7 +37,7 @@ def short_convolution(
         raise WonderlandError("short_convolution takes a weight (d, w) with at least one tap.")
     shapes.agree("short_convolution", x=(x, "b t d"), tail=(tail, f"b {sizes['w'] - 1} d ?"))
     shapes.real("short_convolution", x=x, weight=weight, bias=bias, tail=tail)
-    x, weight, bias, tail = native.alike(x, weight, bias, tail)
+    x, weight, bias, tail = native.common_dtype(x, weight, bias, tail)
     if weight.shape[1] <= WIDEST and native.usable(x, weight, bias, tail):
         return native.call(_forward, x, weight.t(), bias, tail, silu)
     return reference(x, weight, bias, tail=tail, silu=silu)
@@ -59,9 +59,9 @@ def reference(
 @torch.library.custom_op("wonderland::short_convolution", mutates_args=(), device_types="cpu")
 def _forward(x: Tensor, weight: Tensor, bias: Tensor | None, tail: Tensor | None, silu: bool) -> Tensor:
     b, t, d = x.shape
-    x, y = native.lined(x), x.new_empty(x.shape)
+    x, y = native.evenly_spaced(x), x.new_empty(x.shape)
     native.function("short_convolution", "forward", x.dtype)(
-        x, x.stride(1), *native.solid(weight, bias, tail), y,
+        x, x.stride(1), *native.contiguous(weight, bias, tail), y,
         b, t, d, weight.shape[0], int(silu), torch.get_num_threads(),
     )  # fmt: skip
     return y
@@ -78,12 +78,12 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     b, t, d = x.shape
     w = weight.shape[0]
-    x = native.lined(x)
+    x = native.evenly_spaced(x)
     pieces = b * -(-t // STRETCH)
     dx, dtail = x.new_empty(b, t, d), x.new_empty(b, w - 1, d)
     dweight, dbias = x.new_empty(pieces, w, d), x.new_empty(pieces, d)
     native.function("short_convolution", "backward", x.dtype)(
-        x, x.stride(1), *native.solid(weight, bias, tail, dy), dx, dweight, dbias, dtail,
+        x, x.stride(1), *native.contiguous(weight, bias, tail, dy), dx, dweight, dbias, dtail,
         b, t, d, w, int(silu), torch.get_num_threads(),
     )  # fmt: skip
     return dx, dweight.sum(0), dbias.sum(0), dtail
@@ -102,12 +102,12 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, dy):
     x, weight, bias, tail = ctx.saved_tensors
-    if native.graphed():
+    if native.is_second_order():
 
         def equation(x, weight, bias, tail):
             return reference(x, weight.t(), bias, tail=tail, silu=ctx.silu)
 
-        return *native.again(equation, (x, weight, bias, tail), dy), None
+        return *native.differentiable_backward(equation, (x, weight, bias, tail), dy), None
     dx, dweight, dbias, dtail = native.call(_backward, x, weight, bias, tail, dy, ctx.silu)
     return dx, dweight, None if bias is None else dbias, None if tail is None else dtail, None
 

@@ -17,7 +17,7 @@ def squared_relu(x: Tensor) -> Tensor:
     tensor([0., 9.])
     """
     shapes.tensor("squared_relu", x=x)
-    if native.transformed() or not x.is_floating_point():
+    if native.is_transformed() or not x.is_floating_point():
         return reference(x)
     return cast("Tensor", _SquaredRelu.apply(x))
 

@@ -57,12 +57,12 @@ def wkv(
         top=(top, "b d ?"),
     )
     lengths = shapes.counted("wkv", lengths, sizes["b"], sizes["t"])
-    k, v, decay, bonus, sums, top = native.alike(k, v, decay, bonus, sums, top)
+    k, v, decay, bonus, sums, top = native.common_dtype(k, v, decay, bonus, sums, top)
     state = None if state is None else (sums, top)
-    if native.transformed():
+    if native.is_transformed():
         return reference(k, v, decay, bonus, state=state, lengths=lengths)
     if native.usable(k, v, decay, bonus, sums, top):
-        keep = native.learns(k, v, decay, bonus, sums)
+        keep = native.needs_backward(k, v, decay, bonus, sums)
         y, sums, top, _ = native.call(
             _forward, k, v, decay, bonus, sums, None if top is None else top.detach(), lengths, keep
         )
@@ -222,13 +222,13 @@ def _remember(ctx, inputs, output):
 
 def _differentiate(ctx, dy, dlast, dtop, dsaved):
     k, v, decay, bonus, sums, top, lengths, saved = ctx.saved_tensors
-    if native.graphed():
+    if native.is_second_order():
 
         def equation(k, v, decay, bonus, sums):
             y, (last, _) = reference(k, v, decay, bonus, state=None if sums is None else (sums, top), lengths=lengths)
             return y, last
 
-        return *native.again(equation, (k, v, decay, bonus, sums), (dy, dlast)), None, None, None
+        return *native.differentiable_backward(equation, (k, v, decay, bonus, sums), (dy, dlast)), None, None, None
     dk, dv, ddecay, dbonus, dsums = native.call(_backward, k, v, decay, bonus, lengths, saved, dy, dlast)
     return dk, dv, ddecay, dbonus, None if sums is None else dsums, None, None, None
 

@@ -17,10 +17,10 @@ from wonderland.ops import native
 
 def mask_nonfinite(x: Tensor) -> tuple[Tensor, Tensor | None]:
     """`x` (b, t, d) with 0 in tokens that are not finite, and where these are (b, t); None where all are finite."""
-    if x.shape[1] == 1 or x.is_meta or native.imagined():
+    if x.shape[1] == 1 or x.is_meta or native.is_shapes_only():
         return x, None
     # One sum tells whether to look closer; compiled and transformed programs cannot branch on it, and always look.
-    can_branch = not torch.compiler.is_compiling() and not native.transformed()
+    can_branch = not torch.compiler.is_compiling() and not native.is_transformed()
     if can_branch and math.isfinite(x.detach().sum().item()):
         return x, None
     nonfinite = ~x.detach().isfinite().all(-1)
