@@ -1,4 +1,4 @@
-// Activations and their slopes, by number.
+// Activation functions and their derivatives, by number.
 #pragma once
 #include <type_traits>
 
@@ -6,40 +6,40 @@
 
 enum Activation { IDENTITY, RELU, SQUARED_RELU, SIGMOID, SILU, TANH, GELU, GELU_TANH };
 
-// The function and its slope.
-template <class T, int KIND> static INLINE V<T> activate(V<T> v, V<T> &slope) {
+// The function, and its derivative.
+template <class T, int KIND> static INLINE V<T> activate(V<T> v, V<T> &derivative) {
   V<T> zero{}, one = zero + T(1);
-  // What is no number stays so.
-  if constexpr (KIND == RELU) return slope = v > zero ? one : zero, v < zero ? zero : v;
+  // Comparisons are written so that NaN stays NaN.
+  if constexpr (KIND == RELU) return derivative = v > zero ? one : zero, v < zero ? zero : v;
   if constexpr (KIND == SQUARED_RELU) {
     V<T> up = v < zero ? zero : v;
-    return slope = up + up, up * up;
+    return derivative = up + up, up * up;
   }
   if constexpr (KIND == SIGMOID) {
     V<T> s = vsigmoid<T>(v);
-    return slope = s * (one - s), s;
+    return derivative = s * (one - s), s;
   }
   if constexpr (KIND == SILU) {
     V<T> s = vsigmoid<T>(v);
-    return slope = s + v * s * (one - s), v * s;
+    return derivative = s + v * s * (one - s), v * s;
   }
   if constexpr (KIND == TANH) {
     V<T> t = vtanh<T>(v);
-    return slope = one - t * t, t;
+    return derivative = one - t * t, t;
   }
   if constexpr (KIND == GELU) {
     V<T> density, share = vnormal(v, density);
-    return slope = share + v * density, v * share;
+    return derivative = share + v * density, v * share;
   }
   if constexpr (KIND == GELU_TANH) {
     const T c = T(1.5957691216057307), k = T(0.044715);
     V<T> s = vsigmoid<T>(c * v * (T(1) + k * v * v));
-    return slope = s + v * s * (one - s) * c * (T(1) + T(3) * k * v * v), v * s;
+    return derivative = s + v * s * (one - s) * c * (T(1) + T(3) * k * v * v), v * s;
   }
-  return slope = one, v;
+  return derivative = one, v;
 }
 
-// Calls `run` with the kind as a constant.
+// Calls `run` with the kind as a compile-time constant.
 template <class F> static INLINE void with_kind(long kind, F run) {
   using std::integral_constant;
   switch (kind) {

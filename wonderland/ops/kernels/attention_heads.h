@@ -1,5 +1,5 @@
-// Heads of attention over one short sequence, as they lie in one projection: fused is (t, (heads + 2 kv) d) with queries, keys
-// and values in this order, out is (t, heads d). All keys of a head fit into the first caches, so scores never leave them.
+// Attention heads over one short sequence. `fused` (t, (heads + 2 kv) d) holds queries, keys and values in this order, as one
+// projection writes them; out is (t, heads d). All keys of a head fit into the first caches, so scores never leave them.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -73,8 +73,8 @@ INLINE void rows(const T *a, long row, long each, const T *b, long apart, long c
   }
 }
 
-// Rows (t, d) that lie `apart`, as columns (d, line), zero beyond t.
-template <class T> void turned(const T *from, long apart, long t, long d, T *to, long line) {
+// Rows (t, d) with stride `apart`, transposed to (d, line), zero beyond t.
+template <class T> void transposed(const T *from, long apart, long t, long d, T *to, long line) {
   constexpr int W = Lanes<T>::count;
   for (long j = 0; j < line; j += W)
     for (long c = 0; c < d; c += W) {
@@ -88,7 +88,7 @@ template <class T> void turned(const T *from, long apart, long t, long d, T *to,
 
 template <class T> INLINE long upto(long r, long count, long t, bool causal) { return causal ? std::min(t, r + count) : t; }
 
-// Scores of some queries, 0 chance beyond what each may see. `line` columns are there, `end` are asked for.
+// Scores of R queries; `line` columns are allocated, `end` are computed.
 template <class T, int R>
 INLINE void score(const T *q, long apart, const T *keys, long line, long d, long end, T *scores) {
   constexpr int W = Lanes<T>::count;
@@ -101,7 +101,7 @@ template <class T> void attend(const T *fused, T *out, T *sums, long h, T scale,
   long wide = s.wide(), line = s.line<T>(), group = s.heads / s.kv, step = s.step();
   T *keys = room, *scores = keys + s.d * line, *y = out + h * s.d;
   const T *q = fused + h * s.d, *k = fused + (s.heads + h / group) * s.d, *v = fused + (s.heads + s.kv + h / group) * s.d;
-  turned(k, wide, s.t, s.d, keys, line);
+  transposed(k, wide, s.t, s.d, keys, line);
   auto some = [&](long r, auto many) {
     constexpr int R = decltype(many)::value;
     long end = upto<T>(r, R, s.t, s.causal), pad = (end + W - 1) / W * W;
@@ -128,9 +128,9 @@ template <class T> void attend(const T *fused, T *out, T *sums, long h, T scale,
         put(yr + c, get(yr + c, m) * own[2 * i + 1], m);
       }
   };
-  // Queries of a block see each other's values with a chance of 0, and 0 times what is not finite is no number: such a block is
-  // done again query by query.
-  auto sound = [&](long r) {
+  // Within a block, later values are multiplied by a probability of 0, and 0 times NaN is NaN: a block whose output is not
+  // finite is computed again query by query.
+  auto all_finite = [&](long r) {
     V<T> zero{};
     for (long i = r; i < r + BLOCK; i++)
       for (long c = 0; c < s.d; c += W) {
@@ -142,29 +142,30 @@ template <class T> void attend(const T *fused, T *out, T *sums, long h, T scale,
   long r = 0;
   for (; r + BLOCK <= s.t; r += BLOCK) {
     some(r, std::integral_constant<int, BLOCK>{});
-    if (s.causal && !sound(r))
+    if (s.causal && !all_finite(r))
       for (long i = r; i < r + BLOCK; i++) some(i, std::integral_constant<int, 1>{});
   }
   for (; r < s.t; r++) some(r, std::integral_constant<int, 1>{});
 }
 
-// Heads that share keys; chances are made anew from what `attend` noted. `room` holds backward_room numbers.
+// Backward pass of the heads that share a key head; probabilities are computed again from the maxima and sums that `attend`
+// kept. `room` holds backward_room numbers.
 template <class T>
-void unattend(const T *fused, const T *out, const T *sums, const T *dout, T *dfused, long g, T scale, const Heads &s, T *room) {
+void attend_backward(const T *fused, const T *out, const T *sums, const T *dout, T *dfused, long g, T scale, const Heads &s, T *room) {
   constexpr int W = Lanes<T>::count;
   long wide = s.wide(), line = s.line<T>(), group = s.heads / s.kv, step = s.step();
-  T *keys = room, *values = keys + s.d * line, *chances = values + s.d * line, *slopes = chances + s.t * line;
+  T *keys = room, *values = keys + s.d * line, *probabilities = values + s.d * line, *dscores = probabilities + s.t * line;
   const T *k = fused + (s.heads + g) * s.d, *v = fused + (s.heads + s.kv + g) * s.d;
   T *dk = dfused + (s.heads + g) * s.d, *dv = dfused + (s.heads + s.kv + g) * s.d;
-  turned(k, wide, s.t, s.d, keys, line);
-  turned(v, wide, s.t, s.d, values, line);
+  transposed(k, wide, s.t, s.d, keys, line);
+  transposed(v, wide, s.t, s.d, values, line);
   for (long h = g * group; h < (g + 1) * group; h++) {
     const T *q = fused + h * s.d, *y = out + h * s.d, *dy = dout + h * s.d, *own = sums + 2 * h * s.t;
     T *dq = dfused + h * s.d;
     auto some = [&](long r, auto many) {
       constexpr int R = decltype(many)::value;
       long end = upto<T>(r, R, s.t, s.causal), pad = (end + W - 1) / W * W;
-      T *p = chances + r * line, *ds = slopes + r * line;
+      T *p = probabilities + r * line, *ds = dscores + r * line;
       score<T, R>(q + r * wide, wide, keys, line, s.d, end, p);
       score<T, R>(dy + r * step, step, values, line, s.d, end, ds);
       for (int i = 0; i < R; i++, p += line, ds += line) {
@@ -177,11 +178,11 @@ void unattend(const T *fused, const T *out, const T *sums, const T *dout, T *dfu
         T mean = sum<T>(along), top = own[2 * (r + i)], share = own[2 * (r + i) + 1];
         for (long j = 0; j < pad; j += W) {
           V<T> e = first<T>(vexp(load(p + j) * scale - top) * share, seen - j, T(0));
-          V<T> slope = first<T>(e * (load(ds + j) - mean) * scale, seen - j, T(0));
-          store(p + j, e), store(ds + j, slope);
+          V<T> dscore = first<T>(e * (load(ds + j) - mean) * scale, seen - j, T(0));
+          store(p + j, e), store(ds + j, dscore);
         }
       }
-      rows<T, R, false>(slopes + r * line, line, 1, k, wide, end, dq + r * wide, wide, s.d);
+      rows<T, R, false>(dscores + r * line, line, 1, k, wide, end, dq + r * wide, wide, s.d);
     };
     long r = 0;
     for (; r + BLOCK <= s.t; r += BLOCK) some(r, std::integral_constant<int, BLOCK>{});
@@ -190,8 +191,8 @@ void unattend(const T *fused, const T *out, const T *sums, const T *dout, T *dfu
       constexpr int R = decltype(many)::value;
       constexpr bool ADD = decltype(more)::value;
       long from = s.causal ? j : 0;
-      rows<T, R, ADD>(chances + from * line + j, 1, line, dy + from * step, step, s.t - from, dv + j * wide, wide, s.d);
-      rows<T, R, ADD>(slopes + from * line + j, 1, line, q + from * wide, wide, s.t - from, dk + j * wide, wide, s.d);
+      rows<T, R, ADD>(probabilities + from * line + j, 1, line, dy + from * step, step, s.t - from, dv + j * wide, wide, s.d);
+      rows<T, R, ADD>(dscores + from * line + j, 1, line, q + from * wide, wide, s.t - from, dk + j * wide, wide, s.d);
     };
     auto all = [&](auto more) {
       long j = 0;

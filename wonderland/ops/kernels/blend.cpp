@@ -43,21 +43,21 @@ void backward(const T *x, const T *last, const T *const *shares, const T *const 
       long from = stretch * STRETCH, to = std::min(t, from + STRETCH);
       for (long c = 0; c < d; c += W) {
         int m = (int)std::min<long>(W, d - c);
-        V<T> share[MOST], total[MOST] = {}, slope[MOST], before = token(x, last, row, from - 1, t, d, c, m);
-        for (int k = 0; k < count; k++) share[k] = get(shares[k] + c, m), slope[k] = get(dz[k] + (row * t + from) * d + c, m);
+        V<T> share[MOST], total[MOST] = {}, grad[MOST], before = token(x, last, row, from - 1, t, d, c, m);
+        for (int k = 0; k < count; k++) share[k] = get(shares[k] + c, m), grad[k] = get(dz[k] + (row * t + from) * d + c, m);
         if (from == 0 && dlast) {
           V<T> back{};
-          for (int k = 0; k < count; k++) back += slope[k] - share[k] * slope[k];
+          for (int k = 0; k < count; k++) back += grad[k] - share[k] * grad[k];
           put(dlast + row * d + c, back, m);
         }
         for (long i = from; i < to; i++) {
-          V<T> here = token(x, last, row, i, t, d, c, m), pulled{};
+          V<T> here = token(x, last, row, i, t, d, c, m), dx_here{};
           for (int k = 0; k < count; k++) {
-            total[k] += slope[k] * (here - before), pulled += share[k] * slope[k];
-            slope[k] = i + 1 < t ? get(dz[k] + (row * t + i + 1) * d + c, m) : V<T>{};
-            pulled += slope[k] - share[k] * slope[k];
+            total[k] += grad[k] * (here - before), dx_here += share[k] * grad[k];
+            grad[k] = i + 1 < t ? get(dz[k] + (row * t + i + 1) * d + c, m) : V<T>{};
+            dx_here += grad[k] - share[k] * grad[k];
           }
-          put(dx + (row * t + i) * d + c, pulled, m);
+          put(dx + (row * t + i) * d + c, dx_here, m);
           before = here;
         }
         for (int k = 0; k < count; k++) put(dshares + ((row * stretches + stretch) * MOST + k) * d + c, total[k], m);

@@ -9,12 +9,12 @@
 namespace {
 
 struct Sizes {
-  long b, dim, heads, kv, kd, vd, n, from_stride, to_stride, turned, half, copy;
+  long b, dim, heads, kv, kd, vd, n, from_stride, to_stride, rotated, half, copy;
 };
 
-// Every query and key turns by its position; the frequency of a pair is that of its second member.
+// Rotary positions: each pair of features is rotated; its frequency is that of its second member.
 template <class T> void rotate(T *vectors, long count, const T *frequencies, T place, const Sizes &s) {
-  long pairs = s.turned / 2, step = s.half ? 1 : 2, apart = s.half ? pairs : 1;
+  long pairs = s.rotated / 2, step = s.half ? 1 : 2, apart = s.half ? pairs : 1;
   std::vector<T> cosine(pairs), sine(pairs);
   for (long i = 0; i < pairs; i++) {
     T angle = place * frequencies[i * step + apart];
@@ -27,7 +27,7 @@ template <class T> void rotate(T *vectors, long count, const T *frequencies, T p
     }
 }
 
-// So many vectors of the mean of the values, each in two chains that do not wait for each other.
+// WIDE vectors of the weighted mean of values, in two sums each, so that additions do not wait for one another.
 template <class T, int WIDE> INLINE void mean(const T *p, const T *values, T *y, T sum_of, long entries, long width) {
   constexpr int W = Lanes<T>::count;
   V<T> even[WIDE] = {}, odd[WIDE] = {};
@@ -46,12 +46,12 @@ template <class T, int WIDE> INLINE void mean(const T *p, const T *values, T *y,
 
 // One head over n + 1 entries of a cache: softmax of its scores, and the mean of the values.
 template <class T>
-void look(const T *q, const T *keys, const T *values, T *y, T *p, T scale, T slope, long width, const Sizes &s) {
+void attend_token(const T *q, const T *keys, const T *values, T *y, T *p, T scale, T alibi, long width, const Sizes &s) {
   constexpr int W = Lanes<T>::count;
   long total = s.n + 1, j = 0;
   for (; j + W <= total; j += W) tile<T, W, 1, true>(keys + j * width, q, 0, nullptr, p + j, 0, s.kd, width);
   for (; j < total; j++) p[j] = dot(q, keys + j * width, s.kd);
-  for (j = 0; j < total; j++) p[j] = p[j] * scale - slope * T(s.n - j);
+  for (j = 0; j < total; j++) p[j] = p[j] * scale - alibi * T(s.n - j);
   V<T> tops = spread<T>(-INFINITY), sums{};
   for (j = 0; j + W <= total; j += W) tops = vmax<T>(load(p + j), tops);
   T top = highest<T>(tops), sum_of = 0;
@@ -91,7 +91,7 @@ void attention(const T *x, const T *project, const T *project_bias, const T *out
     long row = i / s.heads, h = i % s.heads;
     const T *keys = to + row * s.to_stride + h / group * s.kd;
     const T *values = to + row * s.to_stride + s.kv * s.kd + h / group * s.vd;
-    look(&fused[row * all + h * s.kd], keys, values, &mixed[i * s.vd], &scores[i * (s.n + 1)], scale,
+    attend_token(&fused[row * all + h * s.kd], keys, values, &mixed[i * s.vd], &scores[i * (s.n + 1)], scale,
          slopes ? slopes[h] : T(0), width, s);
   }
   product(out, mixed.data(), s.heads * s.vd, out_bias, y, s.b, s.dim, s.heads * s.vd, threads);

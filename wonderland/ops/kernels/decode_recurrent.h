@@ -1,4 +1,4 @@
-// One token through a recurrent cell, and the way back to the width of the stream where its state has another.
+// One token through a recurrent cell, and the projection to the width of the stream where the state has another.
 #pragma once
 #include <algorithm>
 #include <vector>

@@ -54,7 +54,7 @@ static void attention_backward(const FusedBlock<T> &block, const Stream<T> &s, c
     matmul(s.gemm, dy_here, true, mixed, false, more, own.outward, dim, step, rows);
     for (long i = 0; i < count; i++)
       for (long g = 0; g < block.kv; g++)
-        unattend(block.projected + (at + i) * t * wide, mixed + i * t * step, block.sums + 2 * (at + i) * block.heads * t, dmixed + i * t * step,
+        attend_backward(block.projected + (at + i) * t * wide, mixed + i * t * step, block.sums + 2 * (at + i) * block.heads * t, dmixed + i * t * step,
                  dfused + i * t * wide, g, T(block.scale), heads, room);
     for (long row = 0; row < rows; row++) {
       if (block.table) rotate_heads(dfused + row * wide, block.table + row % t * block.rotated, T(-1), block);

@@ -60,7 +60,7 @@ static void norm_backward(const FusedBlock<T> &block, const T *x, const T *momen
                           WeightGrads<T> &own, long rows, long dim) {
   for (long row = 0; row < rows; row++, x += dim, moments += 2, dnormed += dim, dy += dim, dx += dim)
     if (block.centred)
-      unscaled<T, true>(x, block.gain, moments[0], moments[1], dnormed, dy, dx, own.gains, own.shifts, dim);
+      norm_grad<T, true>(x, block.gain, moments[0], moments[1], dnormed, dy, dx, own.gains, own.shifts, dim);
     else
-      unscaled<T, false>(x, block.gain, moments[0], moments[1], dnormed, dy, dx, own.gains, own.shifts, dim);
+      norm_grad<T, false>(x, block.gain, moments[0], moments[1], dnormed, dy, dx, own.gains, own.shifts, dim);
 }

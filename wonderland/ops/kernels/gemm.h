@@ -1,5 +1,4 @@
-// Matrix products by the routine that torch itself uses, called by each thread for its own rows: what one part leaves in a
-// core's cache the next one finds there.
+// Matrix products by torch's own BLAS routine, called by each thread for its own rows, so that results stay in its core's cache.
 #pragma once
 #include <omp.h>
 #include <vector>
@@ -11,17 +10,17 @@ template <class T>
 using Gemm = void (*)(const char *, const char *, const int *, const int *, const int *, const T *, const T *, const int *,
                       const T *, const int *, const T *, T *, const int *);
 
-// c (m, n) = a b + beta c, where a is (m, k) or turned (k, m), and b is (k, n) or turned (n, k); rows first.
+// c (m, n) = a b + beta c, where a is (m, k) or transposed (k, m), and b is (k, n) or transposed (n, k); row-major.
 template <class T>
-static INLINE void matmul(Gemm<T> gemm, const T *a, bool a_turned, const T *b, bool b_turned, T beta, T *c, long m, long n,
+static INLINE void matmul(Gemm<T> gemm, const T *a, bool a_transposed, const T *b, bool b_transposed, T beta, T *c, long m, long n,
                             long k) {
   T one = 1;
   int rows = (int)m, columns = (int)n, depth = (int)k;
-  int a_line = a_turned ? rows : depth, b_line = b_turned ? depth : columns;
-  gemm(b_turned ? "T" : "N", a_turned ? "T" : "N", &columns, &rows, &depth, &one, b, &b_line, a, &a_line, &beta, c, &columns);
+  int a_line = a_transposed ? rows : depth, b_line = b_transposed ? depth : columns;
+  gemm(b_transposed ? "T" : "N", a_transposed ? "T" : "N", &columns, &rows, &depth, &one, b, &b_line, a, &a_line, &beta, c, &columns);
 }
 
-// Memory that stays with its thread: for what each thread works on, and for what the caller sets aside for the others.
+// Memory that is kept by its thread: what a thread works on, and what the caller allocates for the other threads.
 template <class T, int USE = 0> static T *scratch(long count) {
   static thread_local std::vector<T> memory;
   if ((long)memory.size() < count) memory.resize(count);

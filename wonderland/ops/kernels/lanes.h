@@ -237,7 +237,7 @@ template <class T> static __attribute__((noinline)) V<T> vsoftplus(V<T> x) {
   return up + vlog1p_unit(vexp(size));
 }
 
-// The Gaussian distribution function and, in `density`, its slope. In float by a polynomial in 1 / (1 + c |x|) times the
+// The Gaussian distribution function and, in `density`, its derivative. In float by a polynomial in 1 / (1 + c |x|) times the
 // density (error 3e-9, less than rounding); far to the left it keeps its relative accuracy.
 static INLINE V<float> vnormal(V<float> x, V<float> &density) {
   V<float> size = vmin<float>(spread<float>(1e18f), x < V<float>{} ? -x : x);

@@ -17,7 +17,7 @@ template <class T> struct LiGru {
     T *d = j.d + j.at(row, s) * 2 * j.e + u;
     V<T> g = get(gate, n), c = get(gate + j.e, n), h = get(j.before(row, s) + u, n);
     put(d, dh * (c - h) * g * (T(1) - g), n);
-    put(d + j.e, dh * g * slope<T>(c, j.kind), n);
+    put(d + j.e, dh * g * derivative<T>(c, j.kind), n);
     return dh * (T(1) - g);
   }
 };

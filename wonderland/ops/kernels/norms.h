@@ -1,4 +1,4 @@
-// Rows brought to a standard size: forward, and backward from the mean and scale that forward kept.
+// LayerNorm and RMSNorm (CENTRED false) of a row: forward, and backward from the mean and scale that forward kept.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -34,25 +34,26 @@ template <class T> static INLINE void scaled(const T *x, const T *gain, const T 
   }
 }
 
-// The slope of a row is added to `more` where there is one; gains and shifts add to their sums.
+// Backward: dx is the gradient of x, plus `residual` where there is one; gradients of gain and shift are added to `gains` and
+// `shifts`.
 template <class T, bool CENTRED>
-static INLINE void unscaled(const T *x, const T *gain, T mean, T scale, const T *dy, const T *more, T *dx, T *gains, T *shifts,
+static INLINE void norm_grad(const T *x, const T *gain, T mean, T scale, const T *dy, const T *residual, T *dx, T *gains, T *shifts,
                             long d) {
   constexpr int W = Lanes<T>::count;
-  V<T> pulled{}, along{};
+  V<T> grad_sum{}, grad_dot{};
   for (long c = 0; c < d; c += W) {
     int m = (int)std::min<long>(W, d - c);
-    V<T> g = get(dy + c, m), v = (get(x + c, m) - mean) * scale, slope = g * get(gain + c, m);
-    if (CENTRED) pulled += slope;
-    along += first<T>(slope * v, m, T(0));
+    V<T> g = get(dy + c, m), v = (get(x + c, m) - mean) * scale, grad = g * get(gain + c, m);
+    if (CENTRED) grad_sum += grad;
+    grad_dot += first<T>(grad * v, m, T(0));
     put(gains + c, get(gains + c, m) + g * v, m);
     if (shifts) put(shifts + c, get(shifts + c, m) + g, m);
   }
-  T level = CENTRED ? sum<T>(pulled) / T(d) : T(0), tilt = sum<T>(along) / T(d);
+  T level = CENTRED ? sum<T>(grad_sum) / T(d) : T(0), tilt = sum<T>(grad_dot) / T(d);
   for (long c = 0; c < d; c += W) {
     int m = (int)std::min<long>(W, d - c);
     V<T> v = (get(x + c, m) - mean) * scale;
-    V<T> slope = scale * (get(dy + c, m) * get(gain + c, m) - level - v * tilt);
-    put(dx + c, more ? slope + get(more + c, m) : slope, m);
+    V<T> grad = scale * (get(dy + c, m) * get(gain + c, m) - level - v * tilt);
+    put(dx + c, residual ? grad + get(residual + c, m) : grad, m);
   }
 }

@@ -49,7 +49,7 @@ template <class T> INLINE V<T> activate(V<T> x, int kind) {
   if (kind == TANH) return vtanh(x);
   return kind == RELU ? (x > V<T>{} ? x : (x == x ? V<T>{} : x)) : x;
 }
-template <class T> INLINE V<T> slope(V<T> value, int kind) {
+template <class T> INLINE V<T> derivative(V<T> value, int kind) {
   if (kind == TANH) return T(1) - value * value;
   return kind == RELU ? (value > V<T>{} ? spread<T>(1) : V<T>{}) : spread<T>(1);
 }

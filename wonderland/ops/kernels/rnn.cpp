@@ -14,7 +14,7 @@ template <class T> struct Elman {
   }
   static INLINE V<T> backward(const Job<T> &j, int row, int s, int u, int n, V<T> dh) {
     V<T> value = get(j.gates + j.at(row, s) * j.e + u, n);
-    put(j.d + j.at(row, s) * j.e + u, j.leak * dh * slope<T>(value, j.kind), n);
+    put(j.d + j.at(row, s) * j.e + u, j.leak * dh * derivative<T>(value, j.kind), n);
     return (T(1) - j.leak) * dh;
   }
 };

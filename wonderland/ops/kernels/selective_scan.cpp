@@ -32,11 +32,11 @@ template <class T, int RULE> INLINE Step<T> discretise(V<T> delta, V<T> a) {
   return {e, delta * (size < bound ? series : exact)};
 }
 
-template <class T> struct Slopes {
+template <class T> struct Derivatives {
   V<T> decay_delta, decay_a, weight_delta, weight_a;
 };
 
-template <class T, int RULE> INLINE Slopes<T> slopes(V<T> delta, V<T> a, Step<T> s) {
+template <class T, int RULE> INLINE Derivatives<T> derivatives(V<T> delta, V<T> a, Step<T> s) {
   if (RULE == BILINEAR) {
     V<T> q = T(1) / (T(1) - delta * a * T(0.5)), qq = q * q;
     return {a * qq, delta * qq, qq, delta * delta * qq * T(0.5)};
@@ -170,10 +170,10 @@ void backward(const T *u, long ul, const T *delta, const T *a, const T *B, const
               const T *Bi = B + (row * t + i) * n, *Ci = C + (row * t + i) * n;
               V<T> *old = s.data() + (i - i0) * n, *now = old + n, *e = decay.data() + (i - i0) * n,
                    *w = weight.data() + (RULE == EULER ? 0 : (i - i0) * n);
-              V<T> Dk = D ? get(D + c, m) : V<T>{}, raw = Dk * ui, gate = spread(T(1)), slope{};
+              V<T> Dk = D ? get(D + c, m) : V<T>{}, raw = Dk * ui, gate = spread(T(1)), gate_grad{};
               if (z) {
                 V<T> zi = get(z + (row * t + i) * zl + c, m), sig = vsigmoid<T>(zi);
-                gate = zi * sig, slope = gi * sig * (T(1) + zi * (T(1) - sig));
+                gate = zi * sig, gate_grad = gi * sig * (T(1) + zi * (T(1) - sig));
                 gi *= gate;
               }
               // Sums over channels are made for as many states as there are lanes at a time.
@@ -192,7 +192,7 @@ void backward(const T *u, long ul, const T *delta, const T *a, const T *B, const
                 T *to = &sumC[(i - i0) * padded + j0];
                 store(to, load(to) + sums<T>(each));
               }
-              if (z) put(dz + at, slope * raw, m);
+              if (z) put(dz + at, gate_grad * raw, m);
               dDk[k] += gi * ui;
               V<T> dui = Dk * gi, ddi{}, taken{}, drive = di * ui;
               for (long j0 = 0; j0 < n; j0 += W) {
@@ -210,7 +210,7 @@ void backward(const T *u, long ul, const T *delta, const T *a, const T *B, const
                     return;
                   }
                   Step<T> step{e[j], w[j]};
-                  Slopes<T> by = slopes<T, RULE>(di, ak[j], step);
+                  Derivatives<T> by = derivatives<T, RULE>(di, ak[j], step);
                   V<T> gw = gj * step.weight, ddecay = gj * old[j], dweight = gj * ui * Bi[j];
                   each[l] = gw * ui;
                   dui += gw * Bi[j];

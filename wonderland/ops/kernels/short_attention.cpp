@@ -24,7 +24,7 @@ void backward(const T *fused, const T *out, const T *sums, const T *dout, T *dfu
 #pragma omp for schedule(static)
     for (long task = 0; task < b * s.kv; task++) {
       long at = task / s.kv, wide = at * s.t * s.wide(), step = at * s.t * s.step();
-      unattend(fused + wide, out + step, sums + 2 * at * s.heads * s.t, dout + step, dfused + wide, task % s.kv, scale, s,
+      attend_backward(fused + wide, out + step, sums + 2 * at * s.heads * s.t, dout + step, dfused + wide, task % s.kv, scale, s,
                room.data());
     }
   }

@@ -66,7 +66,7 @@ void forward(const T *x, long xl, const T *weight, const T *bias, const T *tail,
     }
 }
 
-// Each stretch also needs the slopes of the w - 1 outputs after it. dweight is (b, stretches, w, d), dbias
+// Each stretch also needs the gradients of the w - 1 outputs after it. dweight is (b, stretches, w, d), dbias
 // (b, stretches, d): the caller sums over the first two axes.
 template <class T, int TAPS>
 void backward(const T *x, long xl, const T *weight, const T *bias, const T *tail, const T *dy, T *dx, T *dweight, T *dbias,
