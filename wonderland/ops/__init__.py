@@ -1,4 +1,4 @@
-"""The equations, each with its fast form."""
+"""Operations: each with a reference that is its equation, and a fast form."""
 
 from wonderland.ops import algebra, native
 from wonderland.ops.fft_convolution import fft_convolution

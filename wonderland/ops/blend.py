@@ -1,4 +1,4 @@
-"""Token shift: each token mixed with the one before it, several times at once."""
+"""Token shift: each token mixed with the one before it, by two or three vectors of shares in one pass."""
 
 import torch
 from jaxtyping import Float
@@ -20,7 +20,7 @@ def blend(
 
     .. math:: z^k_i = \mu^k \odot x_i + (1 - \mu^k) \odot x_{i-1}
 
-    `last` stands before the first token, or 0. One pass over memory forward and one back. Book: Alice 13.4.2.
+    `last` stands before the first token, or 0. One pass over memory forward, and one backward. Book: Alice 13.4.2.
 
     >>> half = torch.full((1,), 0.5)
     >>> blend(torch.tensor([[[2.0], [4.0]]]), None, half, torch.ones(1))[0].flatten()
@@ -92,15 +92,15 @@ def _remember(ctx, inputs, output):
     ctx.save_for_backward(*inputs)
 
 
-def _differentiate(ctx, *slopes):
+def _differentiate(ctx, *grads):
     x, last, *shares = ctx.saved_tensors
     if native.is_second_order():
         return tuple(
             native.differentiable_backward(
-                reference, (x, last, *shares), slopes[: sum(share is not None for share in shares)]
+                reference, (x, last, *shares), grads[: sum(share is not None for share in shares)]
             )
         )
-    dx, dlast, dshares = native.call(_backward, x, last, *shares, *slopes)
+    dx, dlast, dshares = native.call(_backward, x, last, *shares, *grads)
     three = None if shares[2] is None else dshares[2]
     return dx, None if last is None else dlast, dshares[0], dshares[1], three
 

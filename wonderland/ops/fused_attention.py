@@ -1,4 +1,4 @@
-"""Torch's fused attention, which can be differentiated twice here: a backward pass in a graph goes through the equation."""
+"""`F.scaled_dot_product_attention` with a second derivative, which torch's CPU kernel does not have."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ def fused_attention(
 
     .. math:: y_i = \sum_j \mathrm{softmax}_j\left(s\, q_i^\top k_j + B_{ij}\right) v_j
 
-    `bias` is added to the scores; one of booleans says what may be seen. Torch's kernel for the CPU has one derivative;
-    where torch would take it, this gives it a second one.
+    `bias` is added to the scores; a boolean one is True where a key may be seen. Torch's kernel for the CPU has a first
+    derivative only; where torch would take it, a second one goes through the equation.
     Book: Alice 10.1; D2L 11.5.
 
     >>> q, k = torch.randn(1, 4, 5, 8), torch.randn(1, 2, 7, 8)
@@ -36,7 +36,7 @@ def fused_attention(
     torch.Size([1, 4, 5, 8])
     """
     if native.is_transformed():
-        # The fused kernel knows neither forward mode nor vmap; the equation is made of operations that do.
+        # The fused kernel has neither forward mode nor vmap; the operators of the equation have both.
         return reference(q, k, v, bias, scale, causal=causal, dropout=dropout)
     if native.needs_backward(q, k, v) and not dropout and native.no_dispatch_mode(q, k, v, bias):
         q, k, v, bias = _narrowed(q, k, v, bias)
@@ -48,7 +48,7 @@ def fused_attention(
 def reference(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, *, causal: bool = False, dropout: float = 0.0
 ) -> Tensor:
-    """The equation, by operations that have all derivatives. Torch's switch between its ways is one for all threads: not used."""
+    """The equation, by operators that have all derivatives. `sdpa_kernel` is not used: it switches for all threads of a process."""
     bias = _added(q, bias)
     with torch.autocast("cpu", enabled=False):
         return torch._scaled_dot_product_attention_math(
@@ -57,7 +57,7 @@ def reference(
 
 
 def _added(q: Tensor, bias: Tensor | None) -> Tensor | None:
-    """What is added to the scores; of booleans, 0 where something may be seen."""
+    """The bias as numbers: of a boolean one, 0 where True and -inf where False."""
     if bias is None or bias.dtype != torch.bool:
         return bias
     return torch.zeros_like(bias, dtype=q.dtype).masked_fill(~bias, -torch.inf)
@@ -68,7 +68,7 @@ def _grouped(q: Tensor, k: Tensor) -> bool:
 
 
 def _narrowed(*tensors: Tensor | None) -> list[Any]:
-    """Tensors in the type that autocast wants of attention, where it is at work."""
+    """Tensors in the dtype that autocast uses for attention, where it is active."""
     if not torch.is_autocast_enabled("cpu"):
         return list(tensors)
     kind, kinds = torch.get_autocast_dtype("cpu"), (torch.float32, torch.bfloat16, torch.float16)
@@ -76,7 +76,7 @@ def _narrowed(*tensors: Tensor | None) -> list[Any]:
 
 
 def _by_kernel(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, causal: bool) -> bool:
-    """Whether torch would take its fused kernel for the CPU."""
+    """Whether torch would use its fused kernel for the CPU."""
     if not q.is_cpu:
         return False
     choice = torch._fused_sdp_choice(q, k, v, bias, 0.0, causal, scale=scale, enable_gqa=_grouped(q, k))
@@ -91,20 +91,20 @@ class _Twice(torch.autograd.Function):
         q, k, v, bias, scale, causal = given
         bias = _added(q, bias)
         out, sums = _aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=bias, scale=scale)
-        # In torch's own order: checkpoints compare what is kept, and may see its node in the other pass.
+        # In the order of torch's own node: activation checkpointing compares saved tensors of both passes.
         ctx.save_for_backward(bias, k, q, v, sums, out)
         ctx.scale, ctx.causal = scale, causal
         return out
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Any) -> Any:
+    def backward(ctx: Any, *grads: Any) -> Any:
         bias, k, q, v, sums, out = ctx.saved_tensors
         if native.is_second_order():
             found = native.differentiable_backward(
-                lambda q, k, v: reference(q, k, v, bias, ctx.scale, causal=ctx.causal), (q, k, v), slopes[0]
+                lambda q, k, v: reference(q, k, v, bias, ctx.scale, causal=ctx.causal), (q, k, v), grads[0]
             )
         else:
             found = _aten._scaled_dot_product_flash_attention_for_cpu_backward(
-                slopes[0], q, k, v, out, sums, 0.0, ctx.causal, attn_mask=bias, scale=ctx.scale
+                grads[0], q, k, v, out, sums, 0.0, ctx.causal, attn_mask=bias, scale=ctx.scale
             )
         return *found, None, None, None

@@ -11,7 +11,7 @@ from wonderland.ops import shapes
 
 
 def gelu(x: Float[Tensor, "..."], *, tanh: bool = False) -> Float[Tensor, "..."]:
-    r"""x times the share of a standard Gaussian below x; with `tanh`, by the formula GPT-2 was trained with.
+    r"""x times the Gaussian distribution function of x; with `tanh`, the approximation that GPT-2 was trained with.
 
     .. math:: y = x\, \Phi(x) \quad \text{or} \quad \frac{x}{2} \left(1 + \tanh \sqrt{2 / \pi}\, (x + 0.044715 x^3)\right)
 

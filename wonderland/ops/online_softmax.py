@@ -158,12 +158,12 @@ class _Attention(torch.autograd.Function):
             scores, span = _scores(q, k, bias, mask, causal, scale, start, chunk)
             weights = (scores - log_total.unsqueeze(-1)).exp()
             dv[:, :, span] = weights.transpose(-1, -2) @ grad
-            slope = weights * (grad @ v[:, :, span].transpose(-1, -2) - mean)
-            dq += slope @ k[:, :, span] * scale
-            dk[:, :, span] = slope.transpose(-1, -2) @ q * scale
+            dscores = weights * (grad @ v[:, :, span].transpose(-1, -2) - mean)
+            dq += dscores @ k[:, :, span] * scale
+            dk[:, :, span] = dscores.transpose(-1, -2) @ q * scale
             if dbias is not None:
                 part = dbias if dbias.shape[-1] == 1 else dbias[..., span]
-                part += slope.sum_to_size(part.shape)
+                part += dscores.sum_to_size(part.shape)
         return dq, dk, dv, dbias, None, None, None, None
 
 

@@ -1,4 +1,4 @@
-"""Nonlinear recurrences: a state that passes through a function at every token, so that time cannot be cut up."""
+"""Nonlinear recurrences: RNN, GRU and LSTM cells, whose tokens have to be computed one after another."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -342,8 +342,8 @@ def _differentiate_twice(ctx, dy, dh, dc):
         y, last = reference(ctx.cell, x, weight_input, weight_state, bias, state, **how)
         return y, *last
 
-    slopes = (dy, dh) if c is None else (dy, dh, dc)
-    return None, *native.differentiable_backward(equation, (*given, h, c), slopes), None, None, None
+    grads = (dy, dh) if c is None else (dy, dh, dc)
+    return None, *native.differentiable_backward(equation, (*given, h, c), grads), None, None, None
 
 
 _forward.register_autograd(_differentiate, setup_context=_save)

@@ -156,7 +156,7 @@ def chunked(
     return (y if gate is None else y * F.silu(gate)), last
 
 
-def _slopes(
+def _derivatives(
     delta: Tensor, a: Tensor, decay: Tensor, weight: Tensor, rule: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Derivatives of decay and weight: decay by delta, decay by a, weight by delta, weight by a."""
@@ -277,7 +277,7 @@ class _Segment:
             return before
         assert self.weights is not None
         step = delta.unsqueeze(-2)
-        decay_delta, decay_a, weight_delta, weight_a = _slopes(step, self.a, decays, self.weights, self.rule)
+        decay_delta, decay_a, weight_delta, weight_a = _derivatives(step, self.a, decays, self.weights, self.rule)
         taken = adjoints * self.weights
         du.copy_(torch.matmul(b.unsqueeze(-2), taken).squeeze(-2))
         _sum_channels(taken, u, db)

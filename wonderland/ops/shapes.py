@@ -1,4 +1,4 @@
-"""What an op is given: tensors whose shapes agree, on one device. Kernels read memory by these sizes, so all are checked."""
+"""Checks of the arguments of ops: shapes that agree, one device. Kernels read memory by these sizes, so all are checked."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from wonderland.ops import native
 
 
 def agree(op: str, **given: tuple[Any, str]) -> dict[str, int]:
-    """Hold tensors to shapes written with shared letters, such as x=(x, "b t d"), state=(state, "b d ?"); ? allows None.
+    """Check tensors against shapes written with shared letters, such as x=(x, "b t d"), state=(state, "b d ?"); ? allows None.
 
     Returns what the letters stand for. The first tensor has no size of 0.
 
@@ -39,21 +39,21 @@ def agree(op: str, **given: tuple[Any, str]) -> dict[str, int]:
 
 
 def tensor(op: str, **given: Any) -> None:
-    """Say which argument is no tensor."""
+    """Raise for an argument that is not a tensor."""
     for name, one in given.items():
         if not isinstance(one, Tensor):
             raise WonderlandError(f"{op} takes a tensor for {name}, not a {type(one).__name__}.")
 
 
 def real(op: str, **given: Any) -> None:
-    """Say which tensor has complex numbers, where an equation has none."""
+    """Raise for a tensor that is not real floating point."""
     for name, tensor in given.items():
         if isinstance(tensor, Tensor) and not tensor.is_floating_point():
             raise WonderlandError(f"{op} takes real floating point numbers for {name}, not {tensor.dtype}.")
 
 
 def whole(op: str, **given: Any) -> None:
-    """Say which argument is no whole number from 1, where kernels count by it."""
+    """Raise for an argument that is not an integer of at least 1."""
     for name, value in given.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise WonderlandError(f"{op} takes a whole number from 1 for {name}, not {value!r}.")

@@ -1,4 +1,4 @@
-"""Attention over short sequences: queries, keys and values side by side as one projection leaves them, in one kernel."""
+"""Attention over short sequences in one kernel, with queries, keys and values side by side as one projection writes them."""
 
 import torch
 from jaxtyping import Float
@@ -9,7 +9,7 @@ from wonderland.ops.fused_attention import fused_attention
 
 
 def longest(causal: bool) -> int:
-    """Tokens up to which the kernel wins over the blocks of torch's own, which do more for nothing where much is hidden."""
+    """The number of tokens up to which the kernel is faster than torch's own, which computes more of what a mask hides."""
     return 512 if causal and native.WIDE else 256
 
 

@@ -1,4 +1,4 @@
-"""A short causal convolution of each channel alone, in one pass over the sequence as it lies in memory."""
+"""A short depthwise causal convolution, with features last, in one pass over memory."""
 
 import torch
 import torch.nn.functional as F

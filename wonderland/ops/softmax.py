@@ -1,4 +1,4 @@
-"""Masked softmax: weights over the entries that count, and 0 where none does."""
+"""Masked softmax: a softmax over the entries where a mask is True, 0 elsewhere."""
 
 import math
 

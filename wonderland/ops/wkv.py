@@ -1,4 +1,4 @@
-"""The weighted average of RWKV: each channel averages its past values, with weights that fade and a bonus for the present."""
+"""The weighted average of RWKV: each channel averages earlier values with decaying weights, and a bonus for the current one."""
 
 import torch
 import torch.nn.functional as F

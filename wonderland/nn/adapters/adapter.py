@@ -1,4 +1,4 @@
-"""The contract of adapters: a trained layer stays as it is, and something small beside it learns."""
+"""The contract of adapters: a frozen linear layer with a few trained parameters beside it."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from wonderland.core import Part, WonderlandError
 
 
 class Adapter(Part, nn.Module):
-    """A linear layer whose own weights rest, and what is learned beside it. It begins as the layer alone.
+    """A linear layer with frozen weights and trained parameters beside it. At first it computes what the layer does.
 
     `merges` says whether what was learned can become part of the layer: `merged()` is then one linear layer with the same
     answers. `weight` and `bias` are what the layer has with the adapter in it, for whoever reads them.
@@ -28,16 +28,16 @@ class Adapter(Part, nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The weights (out, in) with what was learned in them."""
+        """The weights (out, in) with the adapter merged in."""
         return self.layer.weight
 
     @property
     def bias(self) -> Tensor | None:
-        """The bias with what was learned in it."""
+        """The bias with the adapter merged in."""
         return self.layer.bias
 
     def merged(self) -> nn.Linear:
-        """One linear layer with the same answers."""
+        """One linear layer with the same outputs."""
         if not self.merges:
             raise WonderlandError(
                 f"{type(self).__name__} is not linear, so it cannot become part of a layer: keep the adapter, "
@@ -51,5 +51,5 @@ class Adapter(Part, nn.Module):
         return plain.train(self.training)
 
     def own(self) -> dict[str, Tensor]:
-        """What the adapter itself holds, by name."""
+        """The parameters of the adapter itself, by name."""
         return {name: value for name, value in self.state_dict().items() if not name.startswith("layer.")}

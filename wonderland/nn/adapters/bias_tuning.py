@@ -1,4 +1,4 @@
-"""Bias tuning: only what is added learns."""
+"""Bias tuning (BitFit): only the bias is trained."""
 
 from typing import Any
 

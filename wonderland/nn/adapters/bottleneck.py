@@ -1,4 +1,4 @@
-"""Bottleneck adapters: after a layer, a narrow network adds its correction."""
+"""Bottleneck adapters: a narrow residual MLP after a layer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""(IA)^3: each feature learns how loud it is, and nothing else."""
+"""(IA)^3: one trained factor for each feature."""
 
 from typing import Any
 

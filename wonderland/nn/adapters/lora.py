@@ -1,4 +1,4 @@
-"""LoRA: the change of a matrix is learned as a product of two thin ones."""
+"""LoRA: the change of a weight matrix is trained as a product of two low-rank ones."""
 
 import math
 from typing import Any

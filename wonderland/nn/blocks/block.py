@@ -1,4 +1,4 @@
-"""The block: a token mixer and a channel mixer on one residual stream, whatever the two are."""
+"""The block: any token mixer and any channel mixer on one residual stream."""
 
 from collections.abc import Callable
 from typing import Any
@@ -219,7 +219,7 @@ class Scales(nn.ParameterList):
 
 
 def build_slot(spec: Any, dim: int, name: str, kind: type[Any]) -> Any:
-    """What a slot holds, built from its spec."""
+    """The module of a slot, built from its spec."""
     if not isinstance(spec, Spec):
         raise WonderlandError(
             f"The {name} of a block is a spec such as nn.MLP.spec(), which is built once a layer, not {described(spec)}."
@@ -231,7 +231,7 @@ def build_slot(spec: Any, dim: int, name: str, kind: type[Any]) -> Any:
 
 
 def build_norm(spec: Spec, dim: int) -> Any:
-    """A norm, or whatever else looks at each token alone, built from its spec."""
+    """A norm, or another pointwise module, built from its spec."""
     built = spec.build(dim=dim)
     if not isinstance(built, Pointwise):
         raise WonderlandError(
@@ -242,12 +242,12 @@ def build_norm(spec: Spec, dim: int) -> Any:
 
 
 def shared_laws(parts: list[Any], field: Field | None) -> tuple[Callable[..., Any], ...]:
-    """The laws that hold for a chain because they hold for each of its parts and survive composition."""
+    """The laws that hold for parts applied one after another, because they hold for each part and under composition."""
     from wonderland import laws
 
     claims = [one.laws() for one in parts]
     lost = [laws.scale_invariance, laws.permutation_invariance] if len(parts) > 1 else []
-    # A bias turns silence into sound; behind it, only what looks back a limited way can be told that nothing came before.
+    # After a bias, zeros before a sequence are no longer zeros; only mixers with a limited left context can be checked then.
     if len(parts) > 1 and (field is None or field[0] is None):
         lost.append(laws.shift_equivariance)
     return tuple(law for law in claims[0] if law not in lost and all(law in claimed for claimed in claims[1:]))

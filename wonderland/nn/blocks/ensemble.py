@@ -1,4 +1,4 @@
-"""Members: several small networks computed as one, with a leading member axis in every weight."""
+"""Ensembles: several small networks computed as one, with a leading ensemble axis in every weight."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Heads: from a mixed sequence to an answer, one for the whole of it or one for each token."""
+"""Heads: from a sequence of features to one output, or one for each token."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ class Pool(Checked, nn.Module):
 
 @part
 class SequenceHead(Checked, nn.Module):
-    """One answer for a sequence: pooled, then a linear layer, after a hidden one where `hidden` is given.
+    """One output for a sequence: pooled, then a linear layer, after a hidden one where `hidden` is given.
 
     Shapes: x (b, t, dim) -> (b, outputs); logits, not probabilities. Book: Alice 10.3.1.
 
@@ -105,7 +105,7 @@ class SequenceHead(Checked, nn.Module):
 
 @part
 class TokenHead(Checked, nn.Module):
-    """One answer for each token: a linear layer; 0 where the mask hides.
+    """One output for each token: a linear layer; 0 where the mask hides.
 
     Shapes: x (b, t, dim) -> (b, t, outputs).
 

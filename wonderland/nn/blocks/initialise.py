@@ -62,7 +62,7 @@ def kaiming(
 
 
 def orthogonal(weight: Tensor, *, gain: float | int = 1.0, generator: torch.Generator | None = None) -> Tensor:
-    r"""A random matrix that turns and does not stretch, in place: :math:`W^\top W = g^2 I` (or :math:`W W^\top`, if wide).
+    r"""A random orthogonal matrix, in place: :math:`W^\top W = g^2 I` (or :math:`W W^\top`, if wide).
 
     Shapes: weight (out, in, ...), its later axes taken together. Paper: Saxe et al., 2014.
 
@@ -74,11 +74,11 @@ def orthogonal(weight: Tensor, *, gain: float | int = 1.0, generator: torch.Gene
     gain = _positive(gain, "gain", "orthogonal")
     rows = weight.shape[0]
     flat = torch.empty(rows, weight[0].numel(), dtype=torch.float64).normal_(generator=generator)
-    turned, triangle = torch.linalg.qr(flat.T if rows < flat.shape[1] else flat)
-    # The signs of the diagonal make the draw uniform over all turns.
-    turned = turned * triangle.diagonal().sign()
+    orthogonal, triangle = torch.linalg.qr(flat.T if rows < flat.shape[1] else flat)
+    # With the signs of the diagonal the distribution is uniform over orthogonal matrices.
+    orthogonal = orthogonal * triangle.diagonal().sign()
     with torch.no_grad():
-        return weight.copy_((gain * (turned.T if rows < flat.shape[1] else turned)).reshape(weight.shape))
+        return weight.copy_((gain * (orthogonal.T if rows < flat.shape[1] else orthogonal)).reshape(weight.shape))
 
 
 def spectral_radius(weight: Tensor, radius: float | int = 1.0) -> Tensor:
@@ -103,7 +103,7 @@ def spectral_radius(weight: Tensor, radius: float | int = 1.0) -> Tensor:
 
 
 def zero_residuals(model: nn.Module) -> int:
-    """Make every residual branch begin at 0, so that the model begins as its shortcuts; returns how many were silenced.
+    """Make every residual branch begin at 0, so that the model begins as its shortcuts; returns how many were set to 0.
 
     The scale of a `Residual` or of a `Block` with `layer_scale` becomes 0, else the last matrix of the branch.
     Book: Alice 9.4.1. Papers: Goyal et al., 2017; Zhang et al., 2019.
@@ -184,12 +184,12 @@ def signal(layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor, *, seed: int
             h = layer(h)
             outputs.append(h)
         cotangent = torch.randn(h.shape, generator=torch.Generator().manual_seed(seed)).to(h)
-        slopes = torch.autograd.grad(h, outputs, cotangent, allow_unused=True)
+        grads = torch.autograd.grad(h, outputs, cotangent, allow_unused=True)
 
     def size(value: Tensor | None) -> float:
         return 0.0 if value is None else float(value.detach().double().square().mean().sqrt())
 
-    return Signal([size(value) for value in outputs], [size(value) for value in slopes])
+    return Signal([size(value) for value in outputs], [size(value) for value in grads])
 
 
 def _final(branch: Any, name: str) -> list[Tensor]:

@@ -100,7 +100,7 @@ class ClassToken(ExtraTokens):
 
 @part
 class Registers(ExtraTokens):
-    """Trained tokens that nobody reads: scratch space that keeps attention maps clean.
+    """Trained tokens that the head does not read: scratch space that keeps attention maps clean.
 
     First by default, so that causal mixers see them too. Shapes: x (b, t, dim) -> (b, t + count, dim).
     Book: Alice 10.3.2. Paper: Darcet et al., 2024.

@@ -1,1 +1,1 @@
-"""Channel mixers and activations: what happens within a position."""
+"""Channel mixers and activations: modules that act on each position alone."""

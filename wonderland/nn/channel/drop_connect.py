@@ -1,4 +1,4 @@
-"""DropConnect: not units but single connections are left out in training."""
+"""DropConnect: single weights, not units, are dropped in training."""
 
 import torch
 import torch.nn.functional as F

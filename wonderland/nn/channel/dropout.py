@@ -1,4 +1,4 @@
-"""Dropout: a part of the features is left out at random in training, so that none can be relied on alone."""
+"""Dropout: features are set to 0 at random in training."""
 
 import torch
 from torch import Tensor

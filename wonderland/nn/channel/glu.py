@@ -1,4 +1,4 @@
-"""Gated linear units: one half of the hidden layer decides how much of the other half passes."""
+"""Gated linear units: one half of the hidden layer gates the other half."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn

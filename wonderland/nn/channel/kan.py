@@ -1,4 +1,4 @@
-"""Kolmogorov-Arnold networks: every connection is a learned curve, and units only add."""
+"""Kolmogorov-Arnold networks: a trained spline for every connection, and units that only add."""
 
 import math
 from itertools import pairwise

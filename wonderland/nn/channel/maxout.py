@@ -1,4 +1,4 @@
-"""Maxout: a unit is the largest of several straight lines, so it learns its own activation."""
+"""Maxout: each unit is the maximum of several linear functions."""
 
 from torch import Tensor, nn
 

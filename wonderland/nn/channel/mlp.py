@@ -1,4 +1,4 @@
-"""The token-wise MLP: what attention gathered, one hidden layer works out, each token for itself."""
+"""The token-wise MLP: one hidden layer, applied to each token alone."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from wonderland.nn.contract.mixer import Pointwise
 
 @part
 class MLP(Pointwise):
-    r"""One hidden layer, applied to each token alone.
+    r"""A multilayer perceptron with one hidden layer, applied to each token alone.
 
     .. math:: y = W_2\, \phi(W_1 x)
 

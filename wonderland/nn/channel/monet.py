@@ -1,4 +1,4 @@
-"""MONet: a network without activation functions; products of linear maps do the bending."""
+"""MONet: products of linear maps in the place of activation functions."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""Monte Carlo dropout: the same question asked of many thinned networks, for the mean answer and its spread."""
+"""Monte Carlo dropout: mean and standard deviation of the outputs over many draws of dropout."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What a part is built with: each argument held to the kind its signature names, before anything is computed with it."""
+"""Constructor arguments: each is checked against the type in its signature, with a sentence for what is wrong."""
 
 import inspect
 import math
@@ -24,7 +24,7 @@ class Checked(Part):
 
 
 def check_arguments(cls: type, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Say which argument of a class is unknown or of another kind than its signature says; others are not judged."""
+    """Raise for an argument that is unknown or of another type than its signature says; types that are not simple are not checked."""
     known = dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
     kinds = {parameter.kind for parameter in known.values()}
     if inspect.Parameter.VAR_KEYWORD not in kinds:
@@ -55,21 +55,21 @@ def described(value: Any) -> str:
 
 
 def check_specs(given: Iterable[Any], rule: str) -> None:
-    """Say what stands where a spec belongs; `rule` says what belongs there."""
+    """Raise for anything that is not a spec; `rule` says what is expected."""
     for one in given:
         if not isinstance(one, Spec):
             raise WonderlandError(f"{rule}, not {described(one)}.")
 
 
 def at_least_one(name: str, **sizes: int | None) -> None:
-    """Say which size of a part is below 1; None stands for a default."""
+    """Raise for a size below 1; None means the default."""
     for size, value in sizes.items():
         if value is not None and value < 1:
             raise WonderlandError(f"{name} cannot be built with {size}={value}: it is a whole number from 1.")
 
 
 def _other_kind(annotation: Any, value: Any) -> str:
-    """What an argument should have been, or nothing where it is that."""
+    """What an argument should have been, or "" where it is right."""
     if value is None and type(None) in getattr(annotation, "__args__", ()):
         return ""
     if annotation in (int, int | None):

@@ -13,10 +13,10 @@ from wonderland.nn.contract.state import Layout, State, misfit, other_device, ot
 
 
 class CrossMixer(Checked, nn.Module):
-    """What lets the tokens of x read a context: (b, t, dim) and (b, m, context_dim) -> (b, t, dim).
+    """A module in which the tokens of x read a context: (b, t, dim) and (b, m, context_dim) -> (b, t, dim).
 
-    A cross mixer writes two methods: `read` turns the context into a state, `answer` lets x look into it, each position
-    for itself. `forward(x, context, mask, context_mask)` is `stream(x, prepare(context, context_mask), mask)`.
+    A cross mixer writes two methods: `read` turns the context into a state, `answer` computes what each
+    position of x takes from that state. `forward(x, context, mask, context_mask)` is `stream(x, prepare(context, context_mask), mask)`.
 
     The state never changes, so `stream` returns the outputs alone, and x may come in any pieces. Masks are True where a
     token is real, real tokens first; masked positions of x and of the context are never read, and output 0.

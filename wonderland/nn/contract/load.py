@@ -1,4 +1,4 @@
-"""Published weights into our modules: by a table of names, with every misfit told."""
+"""Loading published weights into our modules, by a table of names."""
 
 from collections.abc import Mapping
 

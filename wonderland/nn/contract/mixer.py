@@ -28,7 +28,7 @@ from wonderland.nn.contract.state import (
 
 
 class Mixer(Checked, nn.Module):
-    """What mixes tokens and keeps their number: (b, t, dim) -> (b, t, dim).
+    """A module that mixes tokens and keeps their number: (b, t, dim) -> (b, t, dim).
 
     A mixer writes one method, `mix`, and describes its state with `layout`; a pointwise one derives from `Pointwise`, one
     made of others overrides `proceed`. All the rest is here: a call checks what it was given and says what is wrong, hides

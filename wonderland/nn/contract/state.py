@@ -1,4 +1,4 @@
-"""States: what a mixer keeps of the tokens it has seen, how it is laid out, and what is done to all of its tensors."""
+"""States: what a mixer keeps of the tokens it has seen, how it is laid out, and functions over all of its tensors."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,14 +42,14 @@ def count_of(name: str) -> Slot:
 
 
 def signed(count: Tensor, by: str) -> Tensor:
-    """A count with its maker's name on it, so that no other kind of module goes on with it; compiled programs do without."""
+    """A count of tokens labelled with the class that made it, so that other classes refuse the state; not in compiled programs."""
     if by and not torch.compiler.is_compiling():
         count.made_by = by  # pyright: ignore[reportAttributeAccessIssue]
     return count
 
 
 def maker(count: Tensor) -> str:
-    """Who signed a count; "" if nobody did, as after it was stored or copied by other means than these."""
+    """The class that made a count; "" if that is not known, as after saving or copying it by other means."""
     return getattr(count, "made_by", "")
 
 
@@ -97,7 +97,7 @@ def over(state: Any, function: Callable[[Tensor], Tensor]) -> Any:
 
 
 def plain(state: Any) -> Any:
-    """The same state where gradients are wanted: what was made in inference mode is copied, which autograd can keep."""
+    """The same state, with tensors from inference mode copied where gradients are enabled: autograd cannot save those."""
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return state
     return over(state, lambda tensor: tensor.clone() if tensor.is_inference() else tensor)
@@ -169,7 +169,7 @@ def fill(layout: Any, batch: int, dtype: torch.dtype, device: Any) -> Any:
 
 
 def fits(state: Any, layout: Any, batch: int) -> bool:
-    """Whether a state is as its layout says; quick, because every step asks."""
+    """Whether a state is as its layout says; written for speed, because every step calls it."""
     if not isinstance(state, tuple) or len(state) != len(layout):
         return False
     for entry, expected in zip(state, layout, strict=True):
@@ -190,7 +190,7 @@ def fits(state: Any, layout: Any, batch: int) -> bool:
 
 
 def other_type(state: Any, dtype: torch.dtype) -> torch.dtype | None:
-    """The type of the first tensor in a state whose numbers are not of this one; autocast may mix them."""
+    """The dtype of the first floating point tensor that has another one; None under autocast, which mixes them."""
     if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
         return None
     for entry in state:
@@ -201,7 +201,7 @@ def other_type(state: Any, dtype: torch.dtype) -> torch.dtype | None:
 
 
 def other_device(state: Any, device: torch.device) -> torch.device | None:
-    """Where the first tensor of a state lies that is not on this device."""
+    """The device of the first tensor that is not on this one."""
     for entry in state:
         found = other_device(entry, device) if isinstance(entry, tuple) else entry.device
         if found is not None and found != device:
@@ -210,7 +210,7 @@ def other_device(state: Any, device: torch.device) -> torch.device | None:
 
 
 def misfit(state: Any, layout: Any, batch: int, where: str = "") -> str:
-    """What is wrong with a state, in words, or nothing."""
+    """What is wrong with a state, in words; "" if nothing is."""
     spot = f"entry {where.lstrip('.')}" if where else "it"
     if isinstance(layout, Slot):
         if not isinstance(state, Tensor):

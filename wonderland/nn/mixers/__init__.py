@@ -1,1 +1,1 @@
-"""Token mixers: what moves between positions, one equation a file."""
+"""Token mixers: modules in which positions read each other, one equation a file."""

@@ -1,4 +1,4 @@
-"""Self-attention: every token asks all others, and takes a mean of their values weighted by how well they answer."""
+"""Self-attention: each token takes a mean of the values of all tokens, weighted by the softmax of query-key products."""
 
 import math
 from collections.abc import Callable
@@ -94,7 +94,7 @@ class Attention(Mixer):
         self._biases = position is not None and position.kind == "bias"
 
     def share(self, spec: Spec, position: Position | None) -> Position:
-        """Use a position that others use too and that somebody else keeps; None builds it from its spec, to be kept."""
+        """Use a position that several layers share and a parent module owns; None builds it from its spec, for the parent to own."""
         if self.position is not None:
             raise WonderlandError(
                 f"An Attention has one position: leave {type(self.position).__name__} out of its spec, "
@@ -106,7 +106,7 @@ class Attention(Mixer):
             raise WonderlandError(
                 f"{spec.name} has nothing to learn, so it is not shared: put it into the mixer's spec."
             )
-        # Past the register of submodules: its weights are the keeper's, and are saved once.
+        # Not registered as a submodule: the parent has its weights, and they are saved once.
         self.__dict__["position"] = position
         self._set_kind(position)
         return position
@@ -158,7 +158,7 @@ class Attention(Mixer):
             own += [laws.shift_equivariance] if self.position is None or self.position.relative else []
             own += [laws.permutation_equivariance] if self.window == 1 else []
         elif not self.causal:
-            # With a scale of 0 all see one mean, wherever they stand.
+            # With a scale of 0 all scores are equal, and positions do not matter.
             even = self.scale == 0 and not self._biases
             own += [laws.permutation_equivariance] if even or self.position is None else []
             own += [laws.permutation_invariance] if even else []
@@ -198,7 +198,7 @@ class Attention(Mixer):
         return self._maps(hide(x, mask), mask)[0]
 
     def contributions(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b heads t dim"]:
-        """What each head writes; the sum over heads is the output, less the bias of `out` where there is one."""
+        """The contribution of each head; the sum over heads is the output, less the bias of `out` where there is one."""
         self.check(x, mask)
         weights, v = self._maps(hide(x, mask), mask)
         heads = v.view(*v.shape[:2], self.kv_heads, self.value_dim).transpose(1, 2)
@@ -258,7 +258,7 @@ class Attention(Mixer):
         return y.view(b, count * window, -1)[:, :t]
 
     def _bias(self, queries: Tensor, keys: Tensor, allowed: Tensor | None) -> Tensor | None:
-        """What is added to the scores, or a mask of booleans where nothing is: (b, heads, q, k), or with ones."""
+        """The bias of the scores, or a boolean mask where there is none: (b, heads, q, k), or broadcastable to it."""
         if not self._biases:
             return allowed
         assert self.position is not None
@@ -302,10 +302,10 @@ def attend(
     if key_dim < value_dim:
         q, k = F.pad(q, (0, value_dim - key_dim)), F.pad(k, (0, value_dim - key_dim))
     elif value_dim < key_dim:
-        # The fused kernel wants one width; zeros cost less than the whole matrix of scores.
+        # The fused kernel needs keys and values of one width; padding with zeros costs less than the matrix of scores.
         v = F.pad(v, (0, key_dim - value_dim))
     if scale <= 0:
-        # The fused kernel scales what a mask has hidden too, and -inf times such a number is no longer -inf.
+        # The fused kernel scales masked scores too, and -inf times a scale of 0 or below is not -inf.
         q, scale = q * scale, 1.0
     y = fused_attention(q, k, v, bias, scale, causal=causal, dropout=dropout)
     y = y if y.shape[3] == value_dim else y[..., :value_dim]

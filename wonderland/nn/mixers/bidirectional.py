@@ -87,7 +87,7 @@ class Bidirectional(Mixer):
         return self.project(self.both(x, mask)), ()
 
     def both(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """What both directions say, side by side: (b, t, 2 dim)."""
+        """The outputs of both directions, concatenated: (b, t, 2 dim)."""
         self.check(x, mask)
         left = call_with_hooks(self.leftward, backwards(x, mask), lambda h: self.leftward.whole(h, mask))
         right = call_with_hooks(self.rightward, x, lambda h: self.rightward.whole(h, mask))

@@ -1,4 +1,4 @@
-"""The cache of attention: what is kept of the past, where each entry stands, and who may see whom."""
+"""The cache of attention: keys and values of earlier tokens, their positions, and which query may see which."""
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ def remember(
         entries, places = new, None
     else:
         entries, places = state
-        # A bounded cache is as cheap to copy as to keep.
+        # With a window the cache is small, and copying it is as cheap as growing it in place.
         entries = grow(entries, new) if window is None else torch.cat([entries, new], 1)
     if mask is None and (places is None or places.shape[1] == 0):
         return entries, torch.empty(
@@ -48,7 +48,7 @@ def forget(entries: Tensor, places: Tensor, window: int | None) -> State:
     total, keep = entries.shape[1], min(window - 1, entries.shape[1])
     if places.shape[1] == 0:
         kept = entries[:, total - keep :]
-        # A long piece would otherwise be kept alive by the view of its end.
+        # A view of its end would keep a long piece in memory.
         return (kept if total <= 2 * window else kept.clone()), places
     if keep == total:
         return entries, places
@@ -57,9 +57,9 @@ def forget(entries: Tensor, places: Tensor, window: int | None) -> State:
 
 
 def standing(entries: Tensor, places: Tensor, t: int, seen: Tensor | None, window: int | None) -> tuple[Tensor, Tensor]:
-    """Where the t queries at the end of a cache stand, and where its entries do: (b, t) and (b, n), or with one row."""
+    """The positions of the t queries at the end of a cache and of its entries: (b, t) and (b, n), or with one row."""
     if places.shape[1]:
-        # Padding asks from place 0: beyond the real tokens a table of positions may end.
+        # Padding gets position 0: a table of positions may end with the real tokens.
         return places[:, -t:].clamp_min(0), places
     n = entries.shape[1] - t
     keys = torch.arange(n + t, device=entries.device).unsqueeze(0)

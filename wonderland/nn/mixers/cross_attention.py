@@ -1,4 +1,4 @@
-"""Cross-attention: the tokens of one sequence ask those of another."""
+"""Cross-attention: queries from one sequence, keys and values from another."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Deep Sets: the only linear layer that treats a set as a set, each element beside the mean of all."""
+"""Deep Sets: the linear layer that is equivariant to permutations, each element beside the mean of all."""
 
 from torch import Tensor, nn
 

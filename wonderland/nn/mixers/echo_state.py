@@ -103,7 +103,7 @@ class EchoState(Mixer):
         penalty = ridge**0.5 * torch.eye(seen.shape[1], dtype=torch.float64, device=x.device)
         rows = torch.cat([seen - centre, penalty])
         targets = torch.cat([wanted - middle, wanted.new_zeros(len(penalty), wanted.shape[1])])
-        # Singular values below rounding belong to echoes that repeat others; the smallest solution leaves them alone.
+        # Singular values below rounding belong to linearly dependent states; the minimum-norm solution ignores them.
         weight = torch.linalg.lstsq(rows, targets, driver="gelsd" if x.device.type == "cpu" else None).solution.T
         self.readout.weight.copy_(weight)
         self.readout.bias.copy_(middle - weight @ centre)

@@ -1,4 +1,4 @@
-"""The gated convolution of WaveNet: one convolution says what, a second one how much."""
+"""The gated convolution of WaveNet: one convolution gives values, a second one their gates."""
 
 import torch
 from torch import Tensor, nn

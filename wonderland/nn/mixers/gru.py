@@ -1,4 +1,4 @@
-"""The gated recurrent unit: one gate that keeps, one that forgets before it proposes."""
+"""The gated recurrent unit: an update gate and a reset gate."""
 
 from wonderland.core import part
 from wonderland.nn.mixers.recurrent import Recurrent, among

@@ -1,4 +1,4 @@
-"""Hard attention: each token takes the value of the one token that answers best."""
+"""Hard attention: each token takes the value of the token with the highest score."""
 
 import math
 from collections.abc import Callable

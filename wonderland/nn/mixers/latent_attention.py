@@ -1,4 +1,4 @@
-"""Latent attention: a few trainable tokens read a sequence of any length, and stand for it."""
+"""Latent attention: a few trainable queries summarise a sequence of any length."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Linear attention: the softmax goes, and the whole past fits into one matrix."""
+"""Linear attention: without the softmax, all earlier tokens are summed into one matrix."""
 
 from collections.abc import Callable
 from typing import Any
@@ -62,7 +62,7 @@ class LinearAttention(Mixer):
         from wonderland import laws
 
         more = [laws.strict_causality if self.causal else laws.permutation_equivariance]
-        # Silence before the sequence has no feature above 0, so it weighs nothing.
+        # Zeros before the sequence have no feature above 0, so they have no weight.
         if isinstance(self.feature_map, ReluFeatures):
             more.append(laws.shift_equivariance)
         return (*super().laws(), *more)

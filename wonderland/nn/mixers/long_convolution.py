@@ -1,4 +1,4 @@
-"""The long convolution: a kernel as long as the sequence, drawn by a small network instead of stored tap by tap."""
+"""The long convolution: a kernel as long as the sequence, computed by a small network instead of stored tap by tap."""
 
 import math
 
@@ -62,7 +62,7 @@ class LongConvolution(Mixer):
         share = torch.arange(first, last, device=self.skip.device).unsqueeze(1).to(self.skip) / self.length
         waves = share * torch.arange(1, self.bands + 1, device=self.skip.device) * math.pi
         taps_of_net = self.leave(torch.sin(self.enter(torch.cat([share, waves.sin(), waves.cos()], 1))))
-        # Divided so that sums over the kernel stay of the size of its taps, whatever the length.
+        # Scaled so that outputs have the same magnitude for every length.
         return taps_of_net * torch.exp(-share.abs() * self.decay.exp()) * self.length**-0.5
 
     def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The linear recurrent unit: a recurrent network without its nonlinearity, with eigenvalues on a ring inside the circle."""
+"""The linear recurrent unit: a linear recurrence with eigenvalues in a ring inside the unit circle."""
 
 import math
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class LRU(Mixer):
                 "sizes are at least 1, and 0 <= smallest < largest < 1."
             )
         self.dim, self.state_size = dim, state_size
-        # Even over the ring's area, so that no radius is crowded.
+        # Uniform over the area of the ring.
         radius = torch.sqrt(torch.rand(state_size) * (largest**2 - smallest**2) + smallest**2).clamp(min=1e-3)
         self.nu = nn.Parameter(torch.log(-torch.log(radius)))
         self.theta = nn.Parameter(torch.log(math.pi * torch.rand(state_size).clamp(min=1e-3)))
@@ -74,7 +74,7 @@ class LRU(Mixer):
         return torch.einsum("on,nt,ni->toi", torch.complex(*self.outward), powers(self.decay(), t), inward).real
 
     def kernel_multiply_adds(self, t: int) -> int:
-        """Products of one step outside its projections: one complex turn of each state."""
+        """Products of one step outside its projections: one complex product for each state."""
         return 4 * self.state_size
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:

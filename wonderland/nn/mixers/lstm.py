@@ -1,4 +1,4 @@
-"""Long short-term memory: a cell that is added to instead of overwritten, so that gradients survive."""
+"""Long short-term memory: a cell state that is updated by addition, so that gradients do not vanish."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Mamba: a state space whose step sizes and maps are chosen by each token, between a short convolution and a gate."""
+"""Mamba: a state space whose step sizes, input and output maps depend on the token, between a convolution and a gate."""
 
 import math
 from collections.abc import Mapping
@@ -8,12 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.contract.hooks import has_no_hooks
 from wonderland.nn.contract.left_context import next_context
 from wonderland.nn.contract.load import load_published
 from wonderland.nn.contract.mixer import Mixer, lengths
 from wonderland.nn.contract.state import Layout, Slot, State
-from wonderland.ops.narrow_linear import narrow_linear
 from wonderland.ops.selective_scan import RULES, selective_scan
 from wonderland.ops.short_convolution import short_convolution
 
@@ -87,7 +85,7 @@ class Mamba(Mixer):
         self.D = nn.Parameter(torch.ones(inner))
         self.out_proj = nn.Linear(inner, dim, bias=bias)
         nn.init.uniform_(self.dt_proj.weight, -(rank**-0.5), rank**-0.5)
-        # Steps start between 0.001 and 0.1, evenly in their logarithm; the bias is what softplus turns into them.
+        # Steps start between 0.001 and 0.1, uniform in their logarithm; the bias is the inverse of softplus there.
         steps = torch.exp(torch.empty(inner).uniform_(math.log(1e-3), math.log(1e-1)))
         with torch.no_grad():
             self.dt_proj.bias.copy_(steps + torch.log(-torch.expm1(-steps)))
@@ -99,7 +97,7 @@ class Mamba(Mixer):
     }  # fmt: skip
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over weights of the published module, as `transformers` and the original code name them."""
+        """Load the weights of the published module, as `transformers` and the original code name them."""
         names = {
             published: own
             for published, own in self.PUBLISHED.items()
@@ -123,16 +121,9 @@ class Mamba(Mixer):
         raw, z = self.in_proj(x).chunk(2, 2)
         u = short_convolution(raw, self.conv_weight, self.conv_bias, tail=tail, silu=True)
         delta, b, c = self.x_proj(u).split([self.rank, self.state_size, self.state_size], 2)
-        delta, a = self._steps(delta), -torch.exp(self.A_log)
+        delta, a = self.dt_proj(delta), -torch.exp(self.A_log)
         y, s = selective_scan(u, delta, a, b, c, skip=self.D, gate=z, state=s, lengths=real, rule=self.rule)
         return self.out_proj(y), (next_context(raw, tail, mask, self.width - 1), s)
-
-    def _steps(self, x: Tensor) -> Tensor:
-        """The lengths of steps, before softplus, from the few numbers that tell them."""
-        project = self.dt_proj
-        if type(project) is nn.Linear and has_no_hooks(project):
-            return narrow_linear(x, project.weight, project.bias)
-        return project(x)
 
     def kernel_multiply_adds(self, t: int) -> int:
         """Products of one step outside its projections: the convolution, the state and what is read of it."""

@@ -1,4 +1,4 @@
-"""Memory attention: the keys and values are parameters, a dictionary that every token looks into by itself."""
+"""Memory attention: keys and values are parameters, read by each token alone."""
 
 import math
 

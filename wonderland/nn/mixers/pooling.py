@@ -1,4 +1,4 @@
-"""Pooling as a token mixer: an average over neighbours is all the mixing some models need."""
+"""Pooling as a token mixer: an average over neighbouring tokens."""
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -62,6 +62,6 @@ class Pooling(Mixer):
 
 
 def _sums(x: Tensor, window: int, pad: int) -> Tensor:
-    """Sums over windows in time. Seen as an image with its channels last, a sequence is pooled without a copy."""
+    """Sums over windows in time. As an image with channels last, a sequence is pooled without a copy."""
     image = x.transpose(1, 2).unsqueeze(-1)
     return F.avg_pool2d(image, (window, 1), 1, (pad, 0), divisor_override=1).squeeze(-1).transpose(1, 2)

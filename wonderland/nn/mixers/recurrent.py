@@ -1,4 +1,4 @@
-"""What recurrent mixers share: weights, a state of fixed size, and a way in from torch.nn."""
+"""What recurrent mixers share: weights, a state of fixed size, and loading from torch.nn."""
 
 from typing import Any
 

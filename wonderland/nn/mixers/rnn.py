@@ -1,4 +1,4 @@
-"""The Elman network: the plainest recurrent layer, one matrix and one squashing at each token."""
+"""The Elman network: one matrix and one activation at each token."""
 
 from typing import Any
 

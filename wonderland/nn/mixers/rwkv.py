@@ -1,4 +1,4 @@
-"""RWKV: attention replaced by an average that fades, and tokens that look one step back."""
+"""RWKV: an exponentially decaying average in the place of attention, and tokens mixed with the one before."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -56,7 +56,7 @@ class RWKVChannel(Mixer):
         self.receptance = nn.Linear(dim, dim, bias=False)
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over weights of the published module, as `transformers` names them."""
+        """Load the weights of the published module, as `transformers` names them."""
         load_published(self, self.PUBLISHED, weights)
 
     def laws(self):
@@ -76,7 +76,7 @@ class RWKVChannel(Mixer):
 
 @part
 class RWKV(Mixer):
-    r"""Time mixing: a receptance opens or closes an average of past values, whose weights fade at a rate of each channel.
+    r"""Time mixing: an average of earlier values, with weights that decay at a rate of each channel, times a gate.
 
     .. math::
         r, k, v = W_r \tilde x^r, W_k \tilde x^k, W_v \tilde x^v, \qquad
@@ -122,7 +122,7 @@ class RWKV(Mixer):
         self.bonus = nn.Parameter(torch.full((inner,), 0.3).log() + 0.5 * ((torch.arange(inner) + 1) % 3 - 1))
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over weights of the published module, as `transformers` names them."""
+        """Load the weights of the published module, as `transformers` names them."""
         load_published(self, self.PUBLISHED, weights)
 
     def laws(self):
@@ -146,5 +146,5 @@ class RWKV(Mixer):
         return y, (next_context(x, last, mask, 1), *average)
 
     def kernel_multiply_adds(self, t: int) -> int:
-        """Products of one step outside its projections: two sums that fade, and two weights."""
+        """Products of one step outside its projections: two decaying sums and two weights."""
         return 8 * self.inner

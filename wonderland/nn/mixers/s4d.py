@@ -17,7 +17,7 @@ from wonderland.ops.scan import linear_scan
 
 @part
 class S4D(Mixer):
-    r"""A diagonal state space for each channel, begun from HiPPO.
+    r"""A diagonal state space for each channel, initialised by HiPPO.
 
     .. math::
         s_i = \bar A \odot s_{i-1} + \bar B\, x_i, \qquad h_i = 2\,\mathrm{Re}(C^\top s_i) + D x_i, \qquad
@@ -71,7 +71,7 @@ class S4D(Mixer):
         return 2 * torch.einsum("dn,dnt->td", readout * weight, powers(decay, t)).real
 
     def kernel_multiply_adds(self, t: int) -> int:
-        """Products of one step outside its projection: complex states, driven, turned and read."""
+        """Products of one step outside its projection: complex states, their inputs and readouts."""
         return 8 * self.dim * self.state_size
 
     def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:

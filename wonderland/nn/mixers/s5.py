@@ -1,4 +1,4 @@
-"""S5: one state space for all channels at once, begun from HiPPO and made of steps by a chosen rule."""
+"""S5: one diagonal state space for all channels, initialised by HiPPO, discretised by a chosen rule."""
 
 import math
 from collections.abc import Callable
@@ -68,7 +68,7 @@ class S5(Mixer):
         return 2 * torch.einsum("on,nt,ni->toi", torch.complex(*self.outward), powers(decay, t), inward).real
 
     def kernel_multiply_adds(self, t: int) -> int:
-        """Products of one step outside its projections: one complex turn of each state."""
+        """Products of one step outside its projections: one complex product for each state."""
         return 4 * self.state_size
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:

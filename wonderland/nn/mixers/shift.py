@@ -1,4 +1,4 @@
-"""Token shift: some features come from the token before, some from the one after; mixing for the price of a copy."""
+"""Token shift: some features come from the token before, some from the one after, at the cost of a copy."""
 
 import torch
 import torch.nn.functional as F

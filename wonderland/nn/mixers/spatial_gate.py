@@ -1,4 +1,4 @@
-"""The spatial gate of gMLP: half of the features, mixed along time, decide how much of the other half passes."""
+"""The spatial gate of gMLP: half of the features, mixed over time, gate the other half."""
 
 import torch
 from torch import Tensor, nn

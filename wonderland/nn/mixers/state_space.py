@@ -1,4 +1,4 @@
-"""What diagonal state spaces share: how they begin, how continuous time becomes steps, and how their states are scanned."""
+"""What diagonal state spaces share: initialisation, discretisation, and the scan over states."""
 
 import math
 
@@ -50,13 +50,13 @@ def eigenvalues(n: int, start: str = "legs") -> Tensor:
 
 
 def check_rule(rule: str, name: str) -> None:
-    """Say which rules there are."""
+    """Raise for an unknown rule, with a list of those there are."""
     if rule not in RULES:
         raise WonderlandError(f"{name} has the rules {', '.join(RULES)}, not {rule!r}.{nearest(rule, RULES)}")
 
 
 def discretise(step: Tensor, a: Tensor, rule: str) -> tuple[Tensor, Tensor]:
-    r"""How one step changes the state, and how much of the input it takes in, for complex a with negative real part.
+    r"""Decay of the state and weight of the input for one step, for complex a with negative real part.
 
     `hold`: :math:`e^{\Delta a}` and :math:`(e^{\Delta a} - 1) / a`; `bilinear`: :math:`(1 + \Delta a/2) q` and
     :math:`\Delta q` with :math:`q = 1 / (1 - \Delta a/2)`; `euler`, as in Mamba: :math:`e^{\Delta a}` and :math:`\Delta`.

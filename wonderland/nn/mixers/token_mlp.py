@@ -1,4 +1,4 @@
-"""The token MLP: one small network reads a whole feature across time, for sequences of a known length."""
+"""The token MLP: one MLP over time, shared by all features, for sequences of a fixed length."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""Batch norm: features brought to a standard size by what the batch shows, and in evaluation by what training saw."""
+"""Batch norm: features normalised by the statistics of the batch, in evaluation by running averages."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Norms: each token brought to a standard size, so that depth does not blow it up."""
+"""Norms: the features of each token are normalised, so that activations keep their size through many layers."""
 
 import torch
 from torch import Tensor, nn

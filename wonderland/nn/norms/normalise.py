@@ -1,4 +1,4 @@
-"""Normalisation, once for all: choose the axes to take statistics over, and batch, layer, group, instance norm follow."""
+"""Normalisation over any axes: their choice gives batch, layer, group or instance norm."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""Where a token stands: added to embeddings (embed), turned into queries and keys (rotate), or added to scores (bias)."""
+"""Positions: added to embeddings (embed), applied to queries and keys (rotate), or added to scores (bias)."""
 
 from wonderland.nn.positions.alibi import Alibi
 from wonderland.nn.positions.learned import Learned

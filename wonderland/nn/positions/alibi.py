@@ -1,4 +1,4 @@
-"""ALiBi: every head loses interest in tokens with their distance, each at its own rate."""
+"""ALiBi: a penalty on scores that grows with the distance of tokens, at a rate of each head."""
 
 import torch
 from jaxtyping import Float, Int

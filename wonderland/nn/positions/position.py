@@ -1,4 +1,4 @@
-"""The contract of positions: one of embed, rotate and bias, given where the tokens stand."""
+"""The contract of positions: one of embed, rotate and bias, as a function of the positions of tokens."""
 
 from typing import Any, Literal
 
@@ -9,13 +9,13 @@ from wonderland.nn.contract.arguments import Checked
 
 
 class Position(Checked, nn.Module):
-    """How a model is told where its tokens stand. `kind` says which of the three methods this one has.
+    """A positional encoding. `kind` says which of the three methods it has.
 
     - "embed": `embed(positions)` is added to the embeddings, once, at the model's door;
-    - "rotate": `rotate(x, positions)` turns queries and keys, in every attention layer;
+    - "rotate": `rotate(x, positions)` rotates queries and keys, in every attention layer;
     - "bias": `bias(query_positions, key_positions)` is added to the scores, in every attention layer.
 
-    Whoever builds one from its spec adds the sizes: `spec.build(dim=width, heads=heads)`, where width is that of the model
+    The module that builds one from its spec adds the sizes: `spec.build(dim=width, heads=heads)`, where width is that of the model
     for "embed" and of one head for "rotate" ("bias" has no use for it).
 
     `relative` is True when only the difference of two positions counts: shifting all of them changes no score.
@@ -40,7 +40,7 @@ class Position(Checked, nn.Module):
         raise self._other("embed")
 
     def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Queries or keys (b, t, heads, k), turned by where they stand; the same shape."""
+        """Queries or keys (b, t, heads, k) rotated by their positions; the same shape."""
         raise self._other("rotate")
 
     def bias(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Relative bias: what the distance between two tokens adds to their score is learned."""
+"""Relative bias: a trained bias of the score for each distance between two tokens."""
 
 import torch
 import torch.nn.functional as F

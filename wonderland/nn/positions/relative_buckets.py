@@ -1,4 +1,4 @@
-"""Relative buckets: near distances have a bias each, far ones share, so that one small table fits any length."""
+"""Relative buckets: a trained bias for each small distance, and shared ones for large distances, as in T5."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys turn with their place, so that their product sees the distance."""
+"""Rotary positions: queries and keys are rotated by their positions, so that their product depends on the distance."""
 
 import math
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from wonderland.nn.positions.position import Position
 
 @part
 class Rotary(Position):
-    r"""Each pair of features of a query or key is a point in the plane, turned by an angle proportional to its position.
+    r"""Each pair of features of a query or key is a point in the plane, rotated by an angle proportional to its position.
 
     .. math::
         \begin{pmatrix} a \\ b \end{pmatrix} \leftarrow
         \begin{pmatrix} \cos m\theta_j & -\sin m\theta_j \\ \sin m\theta_j & \cos m\theta_j \end{pmatrix}
         \begin{pmatrix} a \\ b \end{pmatrix}, \qquad \theta_j = \mathrm{base}^{-2j / k}
 
-    Norms stay, position 0 turns nothing, and the product of a query and a key depends on their distance alone.
+    Norms stay, position 0 is not rotated, and the product of a query and a key depends on their distance alone.
 
     `layout` says which features are a pair: "half" pairs feature j with j + k / 2 (LLaMA, GPT-NeoX), "interleaved" pairs
-    2j with 2j + 1 (the paper, GPT-J). `fraction` of the features are turned, the first ones (GPT-NeoX: 0.25). `stretch`
-    turns all pairs that many times slower, for longer texts than were trained on; with `bands` = (low, high, length), as
-    LLaMA 3.1 has it, only those that turn less than `low` times in `length` tokens, those above `high` not at all, and
+    2j with 2j + 1 (the paper, GPT-J). `fraction` of the features are rotated, the first ones (GPT-NeoX: 0.25). `stretch`
+    rotates all pairs that many times slower, for longer texts than were trained on; with `bands` = (low, high, length), as
+    LLaMA 3.1 has it, only those that rotate less than `low` times in `length` tokens, those above `high` not at all, and
     those between in part.
 
     Shapes: x (b, t, heads, dim), positions (b, t) -> (b, t, heads, dim); dim is the width of one head.
@@ -69,7 +69,7 @@ class Rotary(Position):
         self.register_buffer("frequencies", self.speeds(width, torch.float64).to(torch.get_default_dtype()))
 
     def speeds(self, width: int, dtype: torch.dtype) -> Tensor:
-        """How far each feature turns from one token to the next, in the order of the features."""
+        """The angle by which each feature is rotated from one token to the next, in the order of the features."""
         steps = torch.arange(0, width, 2).to(dtype) / width
         frequencies = 1 / self.base**steps
         slower = frequencies / self.stretch
@@ -78,15 +78,16 @@ class Rotary(Position):
             turns = length / (2 * math.pi / frequencies)
             part = ((turns - low) / (high - low)).clamp(0, 1)
             slower = (1 - part) * slower + part * frequencies
-        # The first of a pair turns backwards: cosines stay, sines change sign, and both members follow one formula.
+        # The first member of a pair has the negative frequency: its cosine is the same and its sine changes sign, so that
+        # one formula serves both members.
         # Kept with the weights: a model built on the meta device gets it from the file, and it follows the model's type.
         return torch.stack([-slower, slower], 0 if self.layout == "half" else 1).flatten()
 
     def rotate(self, x: Float[Tensor, "b t heads k"], positions: Int[Tensor, "#b t"]) -> Float[Tensor, "b t heads k"]:
         self._check(x, positions)
         if self.width is not None:
-            return torch.cat([self._turn(x[..., : self.width], positions), x[..., self.width :]], -1)
-        return self._turn(x, positions)
+            return torch.cat([self._rotated(x[..., : self.width], positions), x[..., self.width :]], -1)
+        return self._rotated(x, positions)
 
     def _check(self, x: Tensor, positions: Tensor) -> None:
         turned = self.frequencies.shape[0]
@@ -100,7 +101,7 @@ class Rotary(Position):
                 f"Rotary takes positions ({x.shape[0]}, {x.shape[1]}), or one row for all, not {tuple(positions.shape)}."
             )
 
-    def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
+    def _rotated(self, x: Tensor, positions: Tensor) -> Tensor:
         angles = positions.view(*positions.shape, 1, 1) * self.frequencies
         cosine, sine = angles.cos(), angles.sin()
         if x.dtype != cosine.dtype:

@@ -1,4 +1,4 @@
-"""Sinusoidal positions: a clock with many hands, added to the embeddings."""
+"""Sinusoidal positions: sines and cosines of many frequencies, added to the embeddings."""
 
 import torch
 from jaxtyping import Float, Int
