@@ -5,8 +5,9 @@
     python -m bench.kernels --markdown          as the table of docs/kernels.md
 
 "Without" means that the op takes its own path in plain torch, while all other kernels stay on. A gain is the median over
-rounds of the time without the kernel divided by the time with it; float32, glibc's mmap and trim thresholds raised. Set
-GOMP_SPINCOUNT=0 where other programs run: two threads that wait for each other would otherwise measure these.
+rounds of the time without the kernel divided by the time with it; float32, glibc's mmap and trim thresholds raised. Where
+other programs run, rounds in which they took a core away are left out; set GOMP_SPINCOUNT=0 there, so that threads that wait
+for each other do not take one.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -46,6 +48,7 @@ from wonderland.nn import (
 from wonderland.ops import native
 
 DIM = 128
+QUIET = 0.02  # the share of a round that threads may wait for a core
 Program = Callable[[], object]
 Switch = Callable[[], AbstractContextManager[Any]]
 
@@ -236,27 +239,44 @@ KERNELS = {
 
 
 def gain(kernel: Kernel, build: Callable[[], Program], seconds: float) -> tuple[float, float, float]:
-    """The median ratio of the times without and with a kernel, and the middle half of the rounds."""
+    """The median ratio of the times without and with a kernel, and the middle half of the rounds.
+
+    Rounds in which a thread of this process waited for a core are left out, unless nearly all did.
+    """
     run = build()
     with kernel.off():
         plain = build() if kernel.rebuild else run
         plain(), plain()
     run(), run()
+    quiet: list[float] = []
     ratios: list[float] = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(ratios) < 5:
-        fast = timed(run)
+        fast, waited = timed(run)
         with kernel.off():
-            ratios.append(timed(plain) / fast)
-    low, middle, high = statistics.quantiles(ratios, n=4)
+            slow, waited_too = timed(plain)
+        ratios.append(slow / fast)
+        if waited < QUIET * fast and waited_too < QUIET * slow:
+            quiet.append(slow / fast)
+    low, middle, high = statistics.quantiles(quiet if len(quiet) >= 5 else ratios, n=4)
     return middle, low, high
 
 
-def timed(run: Program) -> float:
-    """Seconds."""
-    began = time.perf_counter()
+def timed(run: Program) -> tuple[float, float]:
+    """Seconds that a program takes, and that threads of this process were ready and waited for a core meanwhile."""
+    before, began = waiting(), time.perf_counter()
     run()
-    return time.perf_counter() - began
+    took = time.perf_counter() - began
+    return took, waiting() - before
+
+
+def waiting() -> float:
+    """Seconds that the threads of this process have waited for a core; 0 where the system does not count them."""
+    try:
+        stats = [(task / "schedstat").read_text().split()[1] for task in Path("/proc/self/task").iterdir()]
+    except (OSError, IndexError):
+        return 0.0
+    return 1e-9 * sum(map(int, stats))
 
 
 def lines(files: tuple[str, ...]) -> int:

@@ -72,7 +72,7 @@ def _narrowed(*tensors: Tensor | None) -> list[Any]:
     if not torch.is_autocast_enabled("cpu"):
         return list(tensors)
     kind, kinds = torch.get_autocast_dtype("cpu"), (torch.float32, torch.bfloat16, torch.float16)
-    return [None if one is None else one.to(kind) if one.is_cpu and one.dtype in kinds else one for one in tensors]
+    return [None if x is None else x.to(kind) if x.is_cpu and x.dtype in kinds else x for x in tensors]
 
 
 def _by_kernel(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, causal: bool) -> bool:
@@ -100,11 +100,11 @@ class _Twice(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         bias, k, q, v, sums, out = ctx.saved_tensors
         if native.is_second_order():
-            found = native.differentiable_backward(
+            results = native.differentiable_backward(
                 lambda q, k, v: reference(q, k, v, bias, ctx.scale, causal=ctx.causal), (q, k, v), grads[0]
             )
         else:
-            found = _aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            results = _aten._scaled_dot_product_flash_attention_for_cpu_backward(
                 grads[0], q, k, v, out, sums, 0.0, ctx.causal, attn_mask=bias, scale=ctx.scale
             )
-        return *found, None, None, None
+        return *results, None, None, None

@@ -256,14 +256,14 @@ def _backward(
         *(y, kept if kept.numel() else None, _lined(dy), d, dh, dc, packed),
     )
     d = d.flatten(0, 1)
-    found = [dh] if c is None or dc is None else [dh, dc]
+    grads = [dh] if c is None or dc is None else [dh, dc]
     with torch.autocast("cpu", enabled=False):
         if need_x:
-            found.append(_into_tokens(d, weight_input, cell).unflatten(0, (b, t)))
+            grads.append(_into_tokens(d, weight_input, cell).unflatten(0, (b, t)))
         if need_weights:
             before = torch.cat([h.unsqueeze(1), y[:, :-1]], 1).flatten(0, 1)
-            found += _into_weights(d, x.flatten(0, 1), before, gates.flatten(0, 1), cell)
-    return found
+            grads += _into_weights(d, x.flatten(0, 1), before, gates.flatten(0, 1), cell)
+    return grads
 
 
 def _into_tokens(d: Tensor, weight: Tensor, cell: str) -> Tensor:
@@ -325,10 +325,10 @@ def _differentiate(ctx, dy, dh, dc, *_):
     x, weight_input, weight_state, _, _, h, c, lengths, y, gates, kept = ctx.saved_tensors
     need = dict(zip(_INPUTS, ctx.needs_input_grad, strict=True))
     needs = need["x"], any(need[name] for name in ("weight_input", "weight_state", "bias", "extra"))
-    found = native.call(
+    grads = native.call(
         _backward, ctx.cell, dy, dh, dc, x, weight_input, weight_state, h, c, lengths, ctx.leak, y, gates, kept, *needs
     )
-    named = dict(zip(_names(ctx.cell, *needs), found, strict=True))
+    named = dict(zip(_names(ctx.cell, *needs), grads, strict=True))
     return tuple(named[name] if wanted else None for name, wanted in need.items())
 
 

@@ -111,8 +111,8 @@ def _side_by_side(a: Tensor, x: Tensor, state: Tensor) -> Tensor:
         return reference(*given, state)
 
     def onward(local: Tensor, decay: Tensor, state: Tensor) -> Tensor:
-        found = torch.addcmul(local, decay, state)
-        return torch.where(state == 0, local, found) if blind else found
+        result = torch.addcmul(local, decay, state)
+        return torch.where(state == 0, local, result) if blind else result
 
     starts = []
     for k in range(chunks):
@@ -135,8 +135,8 @@ def associative_scan(
     (['a', 'ab', 'abc', 'abcd', 'abcde', 'abcdef'], 7)
     """
     if reverse:
-        found, used = associative_scan(lambda a, b: operation(b, a), elements[::-1])
-        return found[::-1], used
+        result, used = associative_scan(lambda a, b: operation(b, a), elements[::-1])
+        return result[::-1], used
     if len(elements) < 2:
         return list(elements), 0
     pairs = [operation(first, second) for first, second in zip(elements[::2], elements[1::2], strict=False)]

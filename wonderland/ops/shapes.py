@@ -40,9 +40,9 @@ def agree(op: str, **given: tuple[Any, str]) -> dict[str, int]:
 
 def tensor(op: str, **given: Any) -> None:
     """Raise for an argument that is not a tensor."""
-    for name, one in given.items():
-        if not isinstance(one, Tensor):
-            raise WonderlandError(f"{op} takes a tensor for {name}, not a {type(one).__name__}.")
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            raise WonderlandError(f"{op} takes a tensor for {name}, not a {type(value).__name__}.")
 
 
 def real(op: str, **given: Any) -> None:

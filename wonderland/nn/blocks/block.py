@@ -88,7 +88,7 @@ class Block(Mixer):
         self.scales = None
         if layer_scale is not None:
             self.scales = Scales(nn.Parameter(torch.full((dim,), float(layer_scale))) for _ in slots)
-        self.causal = all(one.causal for one in self.parts() if isinstance(one, Mixer))
+        self.causal = all(part.causal for part in self.parts() if isinstance(part, Mixer))
 
     def parts(self) -> list[Any]:
         """The mixers in the slots, in the order they are applied."""
@@ -96,17 +96,17 @@ class Block(Mixer):
 
     def laws(self) -> tuple[Callable[..., Any], ...]:
         return shared_laws(
-            [*(one for one in self.parts() if isinstance(one, Mixer)), *self.norms], self.receptive_field
+            [*(part for part in self.parts() if isinstance(part, Mixer)), *self.norms], self.receptive_field
         )
 
     @property
     def receptive_field(self) -> Field | None:
         """How many tokens to the left and right an output reads, None for no limit; None where a slot does not tell."""
-        mixers = [one for one in self.parts() if isinstance(one, Mixer)]
+        mixers = [part for part in self.parts() if isinstance(part, Mixer)]
         return joint_field(mixers, max if self.placement == "parallel" else sum)
 
     def state_layout(self) -> Layout:
-        return tuple(one.state_layout() for one in self.parts())
+        return tuple(part.state_layout() for part in self.parts())
 
     def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for `whole`; None where there is no cross mixer."""
@@ -126,7 +126,7 @@ class Block(Mixer):
         """The state before the first token with the context in it, for `stream`."""
         read = self.read(context, context_mask)
         batch = {"batch": context.shape[0], "dtype": context.dtype, "device": context.device}
-        return tuple(one.start(**batch) if isinstance(one, Mixer) else read for one in self.parts())
+        return tuple(part.start(**batch) if isinstance(part, Mixer) else read for part in self.parts())
 
     def forward(self, x: Tensor, mask: Tensor | None = None, context: Any = None, context_mask: Any = None) -> Tensor:
         if self.cross is None and context is None and context_mask is None:
@@ -245,7 +245,7 @@ def shared_laws(parts: list[Any], field: Field | None) -> tuple[Callable[..., An
     """The laws that hold for parts applied one after another, because they hold for each part and under composition."""
     from wonderland import laws
 
-    claims = [one.laws() for one in parts]
+    claims = [part.laws() for part in parts]
     lost = [laws.scale_invariance, laws.permutation_invariance] if len(parts) > 1 else []
     # After a bias, zeros before a sequence are no longer zeros; only mixers with a limited left context can be checked then.
     if len(parts) > 1 and (field is None or field[0] is None):
@@ -255,7 +255,7 @@ def shared_laws(parts: list[Any], field: Field | None) -> tuple[Callable[..., An
 
 def joint_field(parts: list[Any], join: Callable[[Any], Any]) -> Field | None:
     """The receptive field of parts applied together; None where one tells none, a side None where it has no limit."""
-    fields = [field for field in (getattr(one, "receptive_field", None) for one in parts) if field is not None]
+    fields = [field for field in (getattr(part, "receptive_field", None) for part in parts) if field is not None]
     if len(fields) < len(parts):
         return None
     left, right = ([field[side] for field in fields] for side in (0, 1))

@@ -146,7 +146,9 @@ def gpt2(model: nn.Module, *, deviation: float | int = 0.02, generator: torch.Ge
     3
     """
     deviation = _positive(deviation, "deviation", "gpt2")
-    last = [_final(branch, "gpt2")[0] for one in model.modules() if isinstance(one, Block) for branch in one.parts()]
+    last = [
+        _final(branch, "gpt2")[0] for block in model.modules() if isinstance(block, Block) for branch in block.parts()
+    ]
     if not last:
         raise WonderlandError("gpt2 takes a model with residual blocks, and this one has none.")
     ends = {id(weight) for weight in last}

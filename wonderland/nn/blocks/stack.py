@@ -63,8 +63,8 @@ class Stack(Mixer):
             )
         self.norm = build_norm(norm, dim) if isinstance(norm, Spec) else None
         self.position = None if position is None else _shared(position, self.blocks)
-        self.causal = all(one.causal for one in self.blocks)
-        self.crossing = any(_crosses(one) for one in self.blocks)
+        self.causal = all(block.causal for block in self.blocks)
+        self.crossing = any(_crosses(block) for block in self.blocks)
 
     def laws(self) -> tuple[Callable[..., Any], ...]:
         return shared_laws([*self.blocks, *([] if self.norm is None else [self.norm])], self.receptive_field)
@@ -75,7 +75,7 @@ class Stack(Mixer):
         return joint_field(list(self.blocks), sum)
 
     def state_layout(self) -> Layout:
-        return tuple(one.state_layout() for one in self.blocks)
+        return tuple(block.state_layout() for block in self.blocks)
 
     def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for each block that reads one; None where there is none."""
@@ -87,13 +87,15 @@ class Stack(Mixer):
             raise WonderlandError(
                 "This Stack has cross mixers: give forward a context, or stream from prepare(context)."
             )
-        return tuple(one.read(context, context_mask) if _crosses(one) else None for one in self.blocks)
+        return tuple(block.read(context, context_mask) if _crosses(block) else None for block in self.blocks)
 
     def prepare(self, context: Any, context_mask: Any = None) -> State:
         """The state before the first token with the context in it, for `stream`."""
         self.read(context, context_mask)
         batch = {"batch": context.shape[0], "dtype": context.dtype, "device": context.device}
-        return tuple(one.prepare(context, context_mask) if _crosses(one) else one.start(**batch) for one in self.blocks)
+        return tuple(
+            block.prepare(context, context_mask) if _crosses(block) else block.start(**batch) for block in self.blocks
+        )
 
     def forward(self, x: Tensor, mask: Tensor | None = None, context: Any = None, context_mask: Any = None) -> Tensor:
         if not self.crossing and context is None and context_mask is None:
@@ -124,9 +126,9 @@ class Stack(Mixer):
         if (stepped := fast_path.step(self, x, state, mask)) is not None:
             return stepped
         after: list[State] = []
-        for index, one in enumerate(self.blocks):
+        for index, block in enumerate(self.blocks):
             own = None if state is None else state[index]
-            x, own = call_with_hooks(one, x, lambda h, one=one, own=own: one.proceed(h, own, mask))
+            x, own = call_with_hooks(block, x, lambda h, block=block, own=own: block.proceed(h, own, mask))
             after.append(own)
         return self._end(x, mask), tuple(after)
 

@@ -135,9 +135,9 @@ def activation(choice: Any) -> Activation:
     >>> activation("relu")(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    found: Any = choice
-    if callable(found) and not isinstance(found, type):
-        return found  # pyright: ignore[reportReturnType]
+    function: Any = choice
+    if callable(function) and not isinstance(function, type):
+        return function  # pyright: ignore[reportReturnType]
     if not isinstance(choice, str) or choice not in ACTIVATIONS:
         raise WonderlandError(
             f"There is no activation {choice!r}.{nearest(str(choice), ACTIVATIONS)} "

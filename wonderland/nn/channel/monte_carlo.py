@@ -42,8 +42,8 @@ def monte_carlo(model: nn.Module, *inputs: Any, draws: int = 10) -> Drawn:
         raise WonderlandError(
             f"monte_carlo takes a model that answers with a tensor, not a {type(answers[0]).__name__}."
         )
-    found = torch.stack(answers)
-    return Drawn(found.mean(0), found.std(0))
+    outputs = torch.stack(answers)
+    return Drawn(outputs.mean(0), outputs.std(0))
 
 
 def drops(module: nn.Module) -> bool:

@@ -56,9 +56,9 @@ def described(value: Any) -> str:
 
 def check_specs(given: Iterable[Any], rule: str) -> None:
     """Raise for anything that is not a spec; `rule` says what is expected."""
-    for one in given:
-        if not isinstance(one, Spec):
-            raise WonderlandError(f"{rule}, not {described(one)}.")
+    for value in given:
+        if not isinstance(value, Spec):
+            raise WonderlandError(f"{rule}, not {described(value)}.")
 
 
 def at_least_one(name: str, **sizes: int | None) -> None:

@@ -13,7 +13,7 @@ def load_published(module: nn.Module, names: Mapping[str, str], weights: Mapping
     kind = type(module).__name__
     if extra := sorted(set(weights) - set(names)):
         raise WonderlandError(f"The published weights have {extra[0]!r}, for which this {kind} has no place.")
-    found = []
+    pairs = []
     for published, ours in names.items():
         if published not in weights:
             raise WonderlandError(f"The published weights have no {published!r}, which {kind} needs.")
@@ -23,7 +23,7 @@ def load_published(module: nn.Module, names: Mapping[str, str], weights: Mapping
                 f"{published} has shape {tuple(given.shape)} in the published weights and {tuple(own.shape)} in this {kind}: "
                 "build it with the same sizes."
             )
-        found.append((own, given))
+        pairs.append((own, given))
     with torch.no_grad():
-        for own, given in found:
+        for own, given in pairs:
             own.copy_(given.reshape(own.shape))

@@ -60,20 +60,20 @@ def rows(state: Any, index: Any) -> Any:
     (tensor([2, 2]), ())
     """
     try:
-        found = torch.as_tensor(index)
+        chosen = torch.as_tensor(index)
     except (TypeError, ValueError, RuntimeError):
-        found = torch.empty(())
-    if found.dim() != 1 or found.dtype not in (torch.int64, torch.int32):
+        chosen = torch.empty(())
+    if chosen.dim() != 1 or chosen.dtype not in (torch.int64, torch.int32):
         raise WonderlandError("rows takes the numbers of the rows to pick, a tensor or list of whole numbers.")
 
-    least, most = (int(found.min()), int(found.max())) if len(found) else (0, -1)
+    least, most = (int(chosen.min()), int(chosen.max())) if len(chosen) else (0, -1)
 
     def pick(tensor: Tensor) -> Tensor:
         if least < 0 or most >= len(tensor):
             raise WonderlandError(
-                f"rows was asked for rows {found.tolist()[:8]} of a state with {len(tensor)}: they count from 0."
+                f"rows was asked for rows {chosen.tolist()[:8]} of a state with {len(tensor)}: they count from 0."
             )
-        return tensor.index_select(0, found.to(tensor.device))
+        return tensor.index_select(0, chosen.to(tensor.device))
 
     return over(state, pick)
 
@@ -194,18 +194,18 @@ def other_type(state: Any, dtype: torch.dtype) -> torch.dtype | None:
     if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
         return None
     for entry in state:
-        found = other_type(entry, dtype) if isinstance(entry, tuple) else entry.dtype
-        if found is not None and found.is_floating_point and found != dtype:
-            return found
+        other = other_type(entry, dtype) if isinstance(entry, tuple) else entry.dtype
+        if other is not None and other.is_floating_point and other != dtype:
+            return other
     return None
 
 
 def other_device(state: Any, device: torch.device) -> torch.device | None:
     """The device of the first tensor that is not on this one."""
     for entry in state:
-        found = other_device(entry, device) if isinstance(entry, tuple) else entry.device
-        if found is not None and found != device:
-            return found
+        other = other_device(entry, device) if isinstance(entry, tuple) else entry.device
+        if other is not None and other != device:
+            return other
     return None
 
 

@@ -129,15 +129,15 @@ class AFT(Mixer):
         """w for each pair of positions: (b, q), (b, k) -> (b, q, k)."""
         queries = queries.clamp(max=self.length - 1)
         if self.bias is not None:
-            found = self.bias[queries.unsqueeze(2), keys.unsqueeze(1)]
+            weights = self.bias[queries.unsqueeze(2), keys.unsqueeze(1)]
         else:
             assert self.left is not None
             assert self.right is not None
-            found = self.left[queries] @ self.right[keys].transpose(1, 2)
+            weights = self.left[queries] @ self.right[keys].transpose(1, 2)
         if self.form == "local":
             near = (queries.unsqueeze(2) - keys.unsqueeze(1)).abs() < self.window
-            found = torch.where(near, found, torch.zeros_like(found))
-        return found
+            weights = torch.where(near, weights, torch.zeros_like(weights))
+        return weights
 
 
 def _average(k: Tensor, v: Tensor, pair: Tensor) -> Tensor:

@@ -110,11 +110,11 @@ class Recurrent(Mixer):
             mixer.weight_input.copy_(enter)
             mixer.weight_state.copy_(back)
             if mixer.bias is not None:
-                one, other = getattr(given, f"bias_ih{end}"), getattr(given, f"bias_hh{end}")
-                mixer.bias.copy_(one + other)
+                input_bias, state_bias = getattr(given, f"bias_ih{end}"), getattr(given, f"bias_hh{end}")
+                mixer.bias.copy_(input_bias + state_bias)
                 if mixer.bias_candidate is not None:
-                    mixer.bias[-mixer.state_size :] = one[-mixer.state_size :]
-                    mixer.bias_candidate.copy_(other[-mixer.state_size :])
+                    mixer.bias[-mixer.state_size :] = input_bias[-mixer.state_size :]
+                    mixer.bias_candidate.copy_(state_bias[-mixer.state_size :])
         return mixer.train(given.training)
 
     @classmethod
@@ -126,5 +126,7 @@ class Recurrent(Mixer):
 def among(name: str, option: str, value: Any, choices: tuple[str, ...]) -> str:
     """An option's value, or a sentence that lists what it can be."""
     if value not in choices:
-        raise WonderlandError(f"{name} has no {option} {value!r}: choose {' or '.join(repr(one) for one in choices)}.")
+        raise WonderlandError(
+            f"{name} has no {option} {value!r}: choose {' or '.join(repr(choice) for choice in choices)}."
+        )
     return value

@@ -83,8 +83,8 @@ def powers(decay: Tensor, t: int) -> Tensor:
     """
     time = torch.arange(t, device=decay.device, dtype=decay.real.dtype)
     gone = decay.detach().abs() < torch.finfo(time.dtype).tiny ** 0.5
-    found = torch.exp(torch.log(torch.where(gone, torch.ones_like(decay), decay)).unsqueeze(-1) * time)
-    return torch.where(gone.unsqueeze(-1), (time == 0).to(found.dtype), found)
+    result = torch.exp(torch.log(torch.where(gone, torch.ones_like(decay), decay)).unsqueeze(-1) * time)
+    return torch.where(gone.unsqueeze(-1), (time == 0).to(result.dtype), result)
 
 
 def wide(x: Tensor) -> Tensor:

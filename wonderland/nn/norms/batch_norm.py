@@ -97,12 +97,12 @@ def precise_statistics(model: nn.Module, batches: Iterable[Any]) -> int:
     >>> norm.mean, norm.variance
     (tensor([4.]), tensor([5.]))
     """
-    norms = [one for one in model.modules() if isinstance(one, BatchNorm | nn.modules.batchnorm._BatchNorm)]
+    norms = [module for module in model.modules() if isinstance(module, BatchNorm | nn.modules.batchnorm._BatchNorm)]
     if not norms:
         raise WonderlandError("precise_statistics takes a model with a batch norm in it, and this one has none.")
     modes = [(module, module.training) for module in model.modules()]
     pools = [_Pool() for _ in norms]
-    kept = [{name: value.clone() for name, value in one.named_buffers()} for one in norms]
+    kept = [{name: value.clone() for name, value in norm.named_buffers()} for norm in norms]
     hooks = []
     try:
         model.eval()
@@ -129,9 +129,9 @@ def precise_statistics(model: nn.Module, batches: Iterable[Any]) -> int:
         raise WonderlandError("precise_statistics takes batches that reach every batch norm, and one saw nothing.")
     for norm, pool in zip(norms, pools, strict=True):
         own = (norm.mean, norm.variance) if isinstance(norm, BatchNorm) else (norm.running_mean, norm.running_var)
-        for value, found in zip(own, pool.moments(), strict=True):
+        for value, moment in zip(own, pool.moments(), strict=True):
             if value is not None:
-                value.copy_(found)
+                value.copy_(moment)
     return len(norms)
 
 
