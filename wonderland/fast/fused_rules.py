@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from wonderland.fast.guard import has_no_hooks
+from wonderland.fast import guard
 from wonderland.fast.table import rule_of
 from wonderland.nn.channel.activations import name_of
 from wonderland.nn.contract.nonfinite import mask_nonfinite
@@ -25,7 +25,7 @@ def rms_norm(module: Any) -> NormForm:
 
 def attention(module: Any, norm: Any, x: Tensor) -> Tensor | None:
     """Inputs with tokens that are not finite are left to plain torch, where the contract masks these."""
-    form, position = _weights(module, norm, "project", "out"), module.position
+    form, position = _weights(module, norm, x, "project", "out"), module.position
     if form is None or module.key_dim != module.value_dim or module.scale <= 0 or (module.training and module.dropout):
         return None
     if position is not None and (type(position) is not Rotary or module._modules["position"] is not position):
@@ -38,7 +38,7 @@ def attention(module: Any, norm: Any, x: Tensor) -> Tensor | None:
     mixed = module.heads * module.key_dim
     if not fused_block.weights_fit(x.shape[-1], mixed, weights) or weights[2].shape[0] != width:  # pyright: ignore
         return None
-    if not fused_attention_block.usable(x, *weights, frequencies, causal=module.causal):
+    if not fused_attention_block.short(x, module.causal) or not guard.plain(x, frequencies):
         return None
     if module.causal and mask_nonfinite(x)[1] is not None:
         return None
@@ -49,24 +49,28 @@ def attention(module: Any, norm: Any, x: Tensor) -> Tensor | None:
 
 
 def mlp(module: Any, norm: Any, x: Tensor) -> Tensor | None:
-    form, activation = _weights(module, norm, "inward", "outward"), name_of(module.activation)
+    form, activation = _weights(module, norm, x, "inward", "outward"), name_of(module.activation)
     if form is None or activation not in fused_mlp_block.ACTIVATIONS or (module.training and module.dropout):
         return None
     weights, eps, centred = form
-    if not fused_block.weights_fit(x.shape[-1], None, weights) or not fused_block.usable(x, *weights):
+    if not fused_block.weights_fit(x.shape[-1], None, weights):
         return None
     return fused_mlp_block.unchecked(x, weights, eps=eps, centred=centred, activation=activation)
 
 
-def _weights(module: Any, norm: Any, first: str, second: str) -> tuple[tuple[Tensor | None, ...], float, bool] | None:
+def _weights(
+    module: Any, norm: Any, x: Tensor, first: str, second: str
+) -> tuple[tuple[Tensor | None, ...], float, bool] | None:
     """Gain, shift, and weights and biases of two linear layers; then eps and whether the mean is subtracted.
 
-    None where the norm has no such form, a layer was replaced, as by an adapter, or a module has hooks.
+    None where a kernel may not be used (see `guard`) or gains nothing, the norm has no such form, or a layer was replaced, as
+    by an adapter.
     """
     norm_form, inward, outward = rule_of(norm).norm_form, module._modules[first], module._modules[second]
     if norm_form is None or type(inward) is not nn.Linear or type(outward) is not nn.Linear:
         return None
-    if not has_no_hooks(module, norm, inward, outward):
+    if not guard.unobserved() or not guard.has_no_hooks(module, norm, inward, outward):
         return None
     gain, shift, eps, centred = norm_form(norm)
-    return (gain, shift, inward.weight, inward.bias, outward.weight, outward.bias), eps, centred
+    weights = (gain, shift, inward.weight, inward.bias, outward.weight, outward.bias)
+    return (weights, eps, centred) if guard.plain(x, *weights) and fused_block.pays(x, *weights) else None

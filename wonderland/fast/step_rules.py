@@ -7,6 +7,7 @@ from torch import nn
 from wonderland.fast import decode_program as op
 from wonderland.fast.decode_program import Program
 from wonderland.fast.table import rule_of, write_norm, write_step
+from wonderland.nn.blocks.block import Block
 from wonderland.nn.channel.activations import name_of
 from wonderland.nn.positions import Alibi, Rotary
 from wonderland.ops.recurrence import CELLS
@@ -22,8 +23,8 @@ def alone(module: Any, program: Program) -> bool:
 
 
 def ends_with_norm(module: Any) -> bool:
-    """Whether the output is in the branch, where the last norm of a stack writes it, and not in the stream."""
-    return module._modules.get("norm") is not None if rule_of(module).residual else False
+    """Whether the output is in the branch, where the final norm of a stack writes it, and not in the stream."""
+    return rule_of(module).residual and module._modules.get("norm") is not None
 
 
 def layer_norm(module: Any, program: Program) -> bool:
@@ -166,10 +167,8 @@ def stack(module: Any, program: Program) -> bool:
     blocks, norm = program.look(module._modules, "blocks")._modules, program.look(module._modules, "norm")
     for name in blocks:
         part = program.look(blocks, name)
-        # A mixer without a shortcut replaces the stream instead of adding to it.
-        if not rule_of(part).residual or isinstance(part._modules.get("blocks"), nn.ModuleList):
-            return False
-        if not write_step(part, program):
+        # Other mixers replace the stream instead of adding to it, and an inner stack may end with a norm.
+        if type(part) is not Block or not write_step(part, program):
             return False
     program.look(blocks, str(len(blocks)))
     return norm is None or write_norm(norm, program)

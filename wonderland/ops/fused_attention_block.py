@@ -11,14 +11,17 @@ from wonderland.core import WonderlandError
 from wonderland.ops import fused_block, native, shapes
 from wonderland.ops.fused_block import ROWS_AT_ONCE, Described
 from wonderland.ops.short_attention import longest
-from wonderland.ops.short_attention import reference as short
+from wonderland.ops.short_attention import reference as attention
 
 
 def usable(x: Tensor, *weights: Tensor | None, causal: bool = True) -> bool:
-    """Whether the kernel can be used: short sequences, at least one for each thread, and as `fused_block.usable` says."""
-    return (
-        longest(causal) >= x.shape[1] > 0 and fused_block.usable(x, *weights) and x.shape[0] >= torch.get_num_threads()
-    )
+    """Whether the kernel can be used: as `fused_block.usable` says, and for short sequences."""
+    return fused_block.usable(x, *weights) and short(x, causal)
+
+
+def short(x: Tensor, causal: bool) -> bool:
+    """Whether sequences are short enough for the kernel, and there is one for each thread."""
+    return longest(causal) >= x.shape[1] > 0 and x.shape[0] >= torch.get_num_threads()
 
 
 def fused_attention_block(
@@ -109,7 +112,7 @@ def reference(
         queries_keys, values = fused.split(((heads + kv_heads) * d, kv_heads * d), -1)
         rotated = rotate(queries_keys.unflatten(-1, (-1, d)), table, half).flatten(-2)
         fused = torch.cat([rotated, values], -1)
-    return x + F.linear(short(fused, heads, kv_heads, scale, causal=causal), out, out_bias)
+    return x + F.linear(attention(fused, heads, kv_heads, scale, causal=causal), out, out_bias)
 
 
 def rotate(x: Tensor, table: Tensor, half: bool) -> Tensor:
@@ -152,11 +155,12 @@ def _forward(
     weights = (gain, shift, project, project_bias, out, out_bias, table)
     (b, t, _), width, mixed, x = x.shape, project.shape[0], out.shape[1], x.contiguous()
     sizes = ((b, t, width), (b, t, mixed), (b, heads, t, 2), (b, t, 2))
-    y, *kept = torch.empty(x.shape, dtype=x.dtype), *(x.new_empty(size if keeps else 0) for size in sizes)
-    filled = (y, *(kept if keeps else (None,) * 4), None)
+    y = torch.empty(x.shape, dtype=x.dtype)
+    fused, heads_out, sums, moments = (x.new_empty(size if keeps else 0) for size in sizes)
+    filled = (y, *((fused, heads_out, sums, moments) if keeps else (None,) * 4), None)
     block = _describe(x, weights, filled, heads, kv_heads, scale, causal, half, eps, centred)
     fused_block.run_forward(block, x)
-    return y, *kept
+    return y, fused, heads_out, sums, moments
 
 
 @_forward.register_fake

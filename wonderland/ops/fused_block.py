@@ -42,17 +42,21 @@ class Described(NamedTuple):
 
 
 def usable(x: Tensor, *weights: Tensor | None) -> bool:
-    """Whether kernels can be used: plain tensors on the CPU, enough rows, and nothing that observes operators."""
+    """Whether kernels can be used: plain tensors on the CPU, sizes that pay, and nothing that observes operators."""
     return (
         x.dtype in (torch.float32, torch.float64)
-        and x.numel() >= FEWEST * x.shape[-1]
         and native.no_dispatch_mode(x, *weights)
-        and grads_bytes(weights) <= MOST_BYTES
         and not torch.is_autocast_enabled("cpu")
         and not native.is_shapes_only()
         and native.usable(x, *weights)
-        and native.gemm(x.dtype) != 0
+        and pays(x, *weights)
     )
+
+
+def pays(x: Tensor, *weights: Tensor | None) -> bool:
+    """Whether there are enough rows to gain something, and memory for the gradients that each thread sums."""
+    enough = x.numel() >= FEWEST * x.shape[-1]
+    return enough and grads_bytes(weights) <= MOST_BYTES and native.gemm(x.dtype) != 0
 
 
 def describe(x: Tensor, weights: Sequence[Tensor | None], filled: Sequence[Tensor | None], **numbers: Any) -> Described:

@@ -135,8 +135,8 @@ def _backward(
     activation: int,
 ) -> tuple[Tensor, Tensor]:
     weights = (gain, shift, inward, None, outward, None)
-    grads, (projected, moments) = fused_block.empty_grads(inward, outward), native.contiguous(projected, moments)
-    filled = (None, projected, None, None, moments, grads)
+    grads = fused_block.empty_grads(inward, outward)
+    filled = (None, projected.contiguous(), None, None, moments.contiguous(), grads)
     block = _describe(x.contiguous(), weights, filled, eps, centred, activation)
     return fused_block.run_backward(block, dy), grads
 
