@@ -26,7 +26,6 @@ def unobserved() -> bool:
         not torch.compiler.is_compiling()
         and native.available()
         and not native.is_observed()
-        and not native.is_shapes_only()
         and not torch.is_autocast_enabled("cpu")
         and not torch._C._len_torch_dispatch_stack()
     )

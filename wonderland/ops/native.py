@@ -21,7 +21,7 @@ from torch.autograd import forward_ad
 from wonderland.core.processor import flags
 
 _recording: ContextVar[str] = ContextVar("recording", default="")
-_imagining: ContextVar[bool] = ContextVar("imagining", default=False)
+_no_values: ContextVar[bool] = ContextVar("no_values", default=False)
 WIDE = "avx512f" in flags()  # vectors of sixteen numbers in single precision, not eight
 HERE = Path(__file__).parent / "kernels"
 _ENTRY = {torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64", torch.complex128: "c128"}
@@ -76,16 +76,16 @@ def recording(how: str) -> Iterator[None]:
 @contextmanager
 def shapes_only() -> Iterator[None]:
     """Tell the ops that tensors have shapes and no values, so that nothing branches on a value: all count as finite."""
-    token = _imagining.set(True)
+    token = _no_values.set(True)
     try:
         yield
     finally:
-        _imagining.reset(token)
+        _no_values.reset(token)
 
 
 def is_shapes_only() -> bool:
     """Whether tensors have shapes and no values."""
-    return not torch.compiler.is_compiling() and _imagining.get()
+    return not torch.compiler.is_compiling() and _no_values.get()
 
 
 def is_recording() -> bool:
@@ -118,8 +118,8 @@ def is_transformed() -> bool:
 
 
 def is_observed() -> bool:
-    """Whether a recording or a transform is active; not to be called while compiling."""
-    return bool(_recording.get()) or _transforms()
+    """Whether a recording or a transform is active, or tensors have no values; not to be called while compiling."""
+    return bool(_recording.get()) or _no_values.get() or _transforms()
 
 
 def _transforms() -> bool:

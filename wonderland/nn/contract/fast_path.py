@@ -24,7 +24,7 @@ def _load(name: str) -> ModuleType:
 
 def step(mixer: Any, x: Any, state: Any, mask: Any) -> tuple[Tensor, Any] | None:
     """One token of each row by a compiled step: outputs and the next state; None where plain torch has to do it."""
-    if state is None or mask is not None or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if state is None or mask is not None or torch.compiler.is_compiling():
         return None
     return _load(BLOCKS).step(mixer, x, state)
 
@@ -38,7 +38,7 @@ def next_step(mixer: Any, x: Any, state: Any, mask: Any) -> tuple[Tensor, Any] |
 
 def model_step(model: Any, tokens: Any, state: Any, mask: Any) -> tuple[Tensor, Any] | None:
     """One token of each row through a whole model by a compiled step: logits and the next state, or None."""
-    if state is None or mask is not None or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if state is None or mask is not None or torch.compiler.is_compiling():
         return None
     return _load(MODELS).step(model, tokens, state)
 
