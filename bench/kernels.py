@@ -6,8 +6,8 @@
 
 "Without" means that the op takes its own path in plain torch, while all other kernels stay on. A gain is the median over
 rounds of the time without the kernel divided by the time with it; float32, glibc's mmap and trim thresholds raised. Where
-other programs run, rounds in which they took a core away are left out; set GOMP_SPINCOUNT=0 there, so that threads that wait
-for each other do not take one.
+other programs run, rounds in which they took a core away are left out (a star: there were no others); set GOMP_SPINCOUNT=0
+there, so that threads that wait for each other do not take one.
 """
 
 import argparse
@@ -238,16 +238,18 @@ KERNELS = {
 }  # fmt: skip
 
 
-def gain(kernel: Kernel, build: Callable[[], Program], seconds: float) -> tuple[float, float, float]:
+def gain(kernel: Kernel, build: Callable[[], Program], seconds: float) -> str:
     """The median ratio of the times without and with a kernel, and the middle half of the rounds.
 
-    Rounds in which a thread of this process waited for a core are left out, unless nearly all did.
+    Rounds in which a thread of this process waited for a core are left out; where nearly all did, they count, with a star.
     """
     run = build()
     with kernel.off():
         plain = build() if kernel.rebuild else run
-        plain(), plain()
-    run(), run()
+        plain()
+        plain()
+    run()
+    run()
     quiet: list[float] = []
     ratios: list[float] = []
     end = time.perf_counter() + seconds
@@ -258,8 +260,9 @@ def gain(kernel: Kernel, build: Callable[[], Program], seconds: float) -> tuple[
         ratios.append(slow / fast)
         if waited < QUIET * fast and waited_too < QUIET * slow:
             quiet.append(slow / fast)
-    low, middle, high = statistics.quantiles(quiet if len(quiet) >= 5 else ratios, n=4)
-    return middle, low, high
+    enough = len(quiet) >= 5
+    low, middle, high = statistics.quantiles(quiet if enough else ratios, n=4)
+    return f"{middle:.2f}x ({low:.2f} to {high:.2f}){'' if enough else ' *'}"
 
 
 def timed(run: Program) -> tuple[float, float]:
@@ -303,8 +306,7 @@ def main() -> None:
             for count in threads:
                 torch.set_num_threads(count)
                 torch.manual_seed(0)
-                middle, low, high = gain(kernel, build, options.seconds)
-                cells.append(f"{middle:.2f}x ({low:.2f} to {high:.2f})")
+                cells.append(gain(kernel, build, options.seconds))
             if options.markdown:
                 print(f"| `{kernel.files[0]}` | {lines(kernel.files)} | {race} | {' | '.join(cells)} |", flush=True)
             else:
