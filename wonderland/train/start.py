@@ -14,8 +14,8 @@ from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.models import Decoder, EncoderDecoder
 from wonderland.models.adapt import adapters, merge, train_only
 from wonderland.nn import IA3, LoRA
+from wonderland.optim import FusedAdamW
 from wonderland.core.recipe import Recipe
-from wonderland.road.request import Request
 from wonderland.train.finetune import HEAD, learning
 
 ADAPTERS: dict[str, Spec] = {"lora": LoRA.spec(rank=8), "ia3": IA3.spec()}
@@ -34,11 +34,15 @@ class Start:
     tokenizer: Tokenizer
 
     @staticmethod
-    def of(request: Request) -> "Start | None":
-        """The start that a request names; None for weights drawn by chance."""
-        if request.start is None:
+    def of(options: Any) -> "Start | None":
+        """The start that the options of a kind of text name; None for random weights."""
+        if options.start is None:
+            if options.method is not None:
+                raise WonderlandError(
+                    "method says how a checkpoint is tuned: name the checkpoint with start (--from)."
+                )
             return None
-        folder = Path(request.start)
+        folder = Path(options.start).expanduser().absolute()
         check_folder(folder)
         if not (folder / "tokenizer.json").is_file():
             raise WonderlandError(
@@ -46,9 +50,9 @@ class Start:
                 "AutoTokenizer.from_pretrained(...).save_pretrained(folder) of transformers writes it."
             )
         for name in ("tokens", "vocab", "tokenizer"):
-            if getattr(request, name) is not None:
+            if vars(options).get(name) is not None:
                 raise WonderlandError(f"{name} is for a fit without a checkpoint, which has a tokenizer of its own.")
-        return Start(folder, request.method or "full", Tokenizer.load(folder))
+        return Start(folder, options.method or "full", Tokenizer.load(folder))
 
     @property
     def digest(self) -> str:
@@ -101,6 +105,12 @@ class Start:
         """The checkpoint under a head for classes."""
         return self.fitting(load_classifier(self.folder, classes, pad=self.pad))
 
+    def taken(self, classes: int) -> Any:
+        """`classifier`, to be trained: no longer kept here for further questions."""
+        model = self.classifier(classes)
+        self._loaded.clear()
+        return model
+
     @property
     def pad(self) -> int:
         """The token that fills rows up: the tokenizer's, or the one that ends texts, which no text holds."""
@@ -134,11 +144,12 @@ class Start:
         return learning(model, ADAPTERS.get(self.method, self.method), also=NEW if headed else ())
 
     def recipe(self, made: Recipe, spec: Spec, *, epoch: int, epochs: int) -> Recipe:
-        """A recipe for going on: the checkpoint's model, gentle rates, few epochs."""
+        """A recipe for tuning: the checkpoint's model, small rates, few epochs."""
         steps = max(30, epoch * epochs)
         return replace(
-            made, model=spec, steps=steps, lr=1e-4 if self.method == "full" else 1e-3, weight_decay=0.01,
-            betas=(0.9, 0.999), warmup=0.1, average=None, clip=1.0, evaluate_every=max(1, min(epoch, steps // 5)), patience=5,
+            made, model=spec, steps=steps, lr=1e-4 if self.method == "full" else 1e-3,
+            optimizer=FusedAdamW.spec(weight_decay=0.01, betas=[0.9, 0.999]), schedule=Spec("optim.warmup_cosine", {"warmup": 0.1}),
+            average=None, clip=1.0, evaluate_every=max(1, min(epoch, steps // 5)), patience=5,
         )  # fmt: skip
 
 

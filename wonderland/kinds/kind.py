@@ -1,0 +1,133 @@
+"""Kind: a kind of data. Whatever differs between kinds is a method here, on its dataset, its encoder or its task."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from wonderland.core import Spec, WonderlandError
+from wonderland.core.options import option
+from wonderland.core.recipe import Recipe
+from wonderland.data.dataset import Dataset
+from wonderland.data.encoder import Encoder
+from wonderland.data.source import Glimpse
+from wonderland.data.split import Split, split
+from wonderland.tasks import Classification, Regression, Task
+
+
+@dataclass(frozen=True)
+class Claim:
+    """How sure a kind is that a source is its own, from 0 to 1, and a sentence why."""
+
+    sure: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options that every kind has; a kind adds its own in a subclass. Flags, checks and tables of docs derive from the fields."""
+
+    strict: bool = option(False, help="stop at faults in the data instead of repairing them")
+
+
+@dataclass(frozen=True)
+class RowOptions(Options):
+    """Options of kinds that have rows with a target column."""
+
+    target: str | None = option(help="the column to learn (default: inferred)", metavar="COLUMN")
+    split: str | None = option(
+        help="a column that says train, validation, calibration or test for each row; rows with an empty cell take no part",
+        metavar="COLUMN",
+    )
+
+
+class Kind(ABC):
+    """A kind of data: one folder in `wonderland/kinds` with an instance, and one line in `kinds/__init__.py`.
+
+    The road from a source to a run calls these methods from top to bottom; none of them asks which kind another is.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]  # what it is, in a few words for people
+    Options: ClassVar[type] = Options
+    models: ClassVar[Sequence[str]] = ()  # names of models that can be asked for with --model
+
+    @abstractmethod
+    def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
+        """Whether a source is of this kind; `asked` are the options that were given, `test` among them."""
+
+    @abstractmethod
+    def open(self, glimpse: Glimpse, options: Any, test: Glimpse | None = None) -> Dataset:
+        """The dataset; `test` is a second source whose rows are kept for the test."""
+
+    def split(self, dataset: Dataset, *, test: float, seed: int, plain: bool = False) -> Any:
+        """The parts: train, validation, calibration, test. `plain` asks for one model, so for no folds."""
+        folds = None if plain or dataset.assigned is not None else self.folds(dataset)
+        return split_rows(dataset, test=test, seed=seed, folds=folds)
+
+    def folds(self, dataset: Dataset) -> int | None:
+        """In how many folds the training rows are learned from; None for a validation and a calibration part."""
+        return None
+
+    def task(self, dataset: Dataset, parts: Any) -> Task:
+        """What is learned, with what it needs to know of the training part."""
+        return row_task(dataset, parts)
+
+    @abstractmethod
+    def encoder(self, dataset: Any, parts: Any, task: Task) -> Encoder:
+        """The preprocessing, fitted on the training part only."""
+
+    @abstractmethod
+    def recipe(self, dataset: Any, parts: Any, encoder: Any, task: Any) -> Recipe:
+        """Defaults for data of this size."""
+
+    @abstractmethod
+    def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> Encoder:
+        """A saved encoder; damaged or hostile content is refused in a sentence."""
+
+    def initial(self, dataset: Dataset, task: Task) -> nn.Module | None:
+        """The model to begin with where it comes from a checkpoint; None for random weights."""
+        return None
+
+    def facts(self, run: Any, plan: Any) -> dict[str, Any]:
+        """What the report shows of this kind of data beside what its task says."""
+        return {}
+
+    def space(self, recipe: Recipe) -> dict[str, Any]:
+        """What a search may change: ranges of numbers and choices by the path of a setting in the recipe."""
+        return {"lr": ("log", recipe.lr / 10, recipe.lr * 10)}
+
+    def refuse_test(self, test: Glimpse | None, instead: str) -> None:
+        """Say that this kind takes no test set of its own."""
+        if test is not None:
+            raise WonderlandError(f"A test set of its own is for tables and labelled lines; {instead}.")
+
+
+def split_rows(dataset: Dataset, *, test: float, seed: int, folds: int | None = None) -> Split:
+    """Parts of the sizes this library uses; the calibration part stops growing where it has rows enough."""
+    if folds:
+        return split(dataset, seed=seed, test=test, folds=folds)
+    share = min(0.1, 20_000 / len(dataset))
+    return split(dataset, seed=seed, test=test, validation=share, calibration=share)
+
+
+def row_task(dataset: Dataset, parts: Split) -> Classification | Regression:
+    """Classes where the dataset has them, else a number."""
+    if dataset.y is None:
+        raise WonderlandError(
+            f"{dataset.name} has no target to learn: name a column, or sort images into class folders."
+        )
+    if dataset.classes is not None:
+        return Classification(dataset.classes)
+    y = dataset.y[parts.train]
+    scale = float(y.std())
+    if not scale > 0:
+        raise WonderlandError("The target is the same in every training row, so there is nothing to learn.")
+    return Regression(mean=float(y.mean()), scale=scale, low=float(y.min()), high=float(y.max()))
+
+
+def task_spec(task: Task, **changes: Any) -> Spec:
+    """The task as a recipe keeps it."""
+    return type(task).spec(**(task.arguments() | changes))
