@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from wonderland.core.tensors import digest
 from wonderland.data.dataset import Dataset, Finding
 from wonderland.data.examples import Examples, RowExamples
 
@@ -56,6 +57,18 @@ class Encoder(ABC):
     def arguments(self) -> dict[str, Any]:
         """What it knows of the arguments of models by their usual names, such as vocab, channels or features."""
         return {}
+
+    def describe(self) -> str:
+        """What was learned from the training examples, in a sentence with a space behind it; empty where that says nothing."""
+        return ""
+
+    def batch_words(self, size: int, noun: str) -> str:
+        """A batch of so many examples in words."""
+        return f"{size} {noun}"
+
+    def digest(self) -> str:
+        """One number for all that was fitted."""
+        return digest(self.tensors(), self.to_json())
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -71,13 +72,13 @@ class Kind(ABC):
         """In how many folds the training rows are learned from; None for a validation and a calibration part."""
         return None
 
-    def task(self, dataset: Dataset, parts: Any) -> Task:
+    @abstractmethod
+    def encoder(self, dataset: Any, parts: Any) -> Encoder:
+        """The preprocessing, fitted on the training part only."""
+
+    def task(self, dataset: Any, parts: Any, encoder: Any) -> Task:
         """What is learned, with what it needs to know of the training part."""
         return row_task(dataset, parts)
-
-    @abstractmethod
-    def encoder(self, dataset: Any, parts: Any, task: Task) -> Encoder:
-        """The preprocessing, fitted on the training part only."""
 
     @abstractmethod
     def recipe(self, dataset: Any, parts: Any, encoder: Any, task: Any) -> Recipe:
@@ -90,6 +91,16 @@ class Kind(ABC):
     def initial(self, dataset: Dataset, task: Task) -> nn.Module | None:
         """The model to begin with where it comes from a checkpoint; None for random weights."""
         return None
+
+    def remember(self, dataset: Any, folder: Path, config: Mapping[str, Any] | None) -> None:
+        """Use what a run that was begun in this folder, with this config, has prepared already."""
+
+    def settled(self, recipe: Recipe) -> Recipe:
+        """The recipe once the number of steps is known."""
+        return recipe
+
+    def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe) -> None:
+        """Refuse a recipe that does not go with the data."""
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """What the report shows of this kind of data beside what its task says."""

@@ -29,3 +29,11 @@ class TokenOptions(Options):
         """What was asked of the tokens: their kind, their number, and how many of them are read."""
         asked = {"tokens": self.tokens, "vocab": self.vocab, "context": self.context}
         return {name: value for name, value in asked.items() if value is not None}
+
+
+EVALUATIONS = 15
+
+
+def evaluations(steps: int) -> int:
+    """Every how many steps a model of tokens is evaluated: often enough for a curve, seldom enough to cost little."""
+    return max(1, min(20, steps // 6), steps // EVALUATIONS)

@@ -1,20 +1,21 @@
 """fit: the whole road, from a source to a run that can be trusted. Each stage is done once and never half."""
 
+import functools
 import random
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch import nn
 
-from wonderland import data
 from wonderland.core import (
     INPUTS,
+    Spec,
     WonderlandError,
     check_inputs,
     keep_freed_memory,
@@ -26,21 +27,21 @@ from wonderland.core import (
     write_json,
     write_text,
 )
-from wonderland.data import Dataset
-from wonderland.kinds.corpus.corpus import Corpus
-from wonderland.kinds.pairs.pairs import Pairs
+from wonderland.data.source import Glimpse
+from wonderland.kinds import KINDS
+from wonderland.kinds.open import checked as checked_options
+from wonderland.kinds.open import choose as choose_kind
+from wonderland.kinds.open import opened
 from wonderland.road.facts import facts
-from wonderland.kinds.corpus.report import language_facts
-from wonderland.road.plan import choose, config_of, final, measured, probe, rebuild, threads_for
+from wonderland.road.plan import Plan, choose, config_of, measured, probe, rebuild, threads_for
 from wonderland.road.request import Request
-from wonderland.train.start import plain
-from wonderland.kinds.pairs.report import translation_facts
-from wonderland.ship import Run, load, load_model, read_config, save_model
+from wonderland.road.typed import FitOptions
+from wonderland.ship import Run, load_model, read_config, save_model
+from wonderland.ship.run import checked as checked_run
 from wonderland.train import run as train
+from wonderland.train.start import plain
 from wonderland.train.state import random_state, set_random_state
 from wonderland.understand import render
-
-TOKENS = ".tokens"
 
 
 def fit(
@@ -49,13 +50,13 @@ def fit(
     *,
     out: str | Path | None = None,
     resume: str | Path | None = None,
-    test: Any = 0.2,
-    model: nn.Module | None = None,
+    test: Any = None,
+    model: Spec | str | nn.Module | None = None,
     overwrite: bool = False,
     progress: bool = False,
     tensorboard: bool = False,
     talk: Any = None,
-    **options: Any,
+    **options: Unpack[FitOptions],
 ) -> Run:
     """Learn from a source and leave a run: model, preprocessing, calibration, conformal sets, records and a report.
 
@@ -66,53 +67,58 @@ def fit(
         target: the column to learn; inferred when left out.
         out: the run folder; a free one under `runs/` by default.
         resume: a run folder to continue; its config says everything else.
-        test: the share of rows kept for the test, or a test set of its own (a path or a frame).
-        model: your own module in place of the recipe's. It takes the encoded batch and gives (b, outputs).
+        test: the share of examples kept for the test (0.2), or a test set of its own (a path or a frame).
+        model: a spec, a name, a call as text ("Decoder(dim=64, mixer=Mamba())"), or your own module, which takes the encoded
+            batch and gives what the task needs. What the data decide (classes, vocab, channels) is filled in.
         overwrite: begin again in a folder that holds another run.
         progress: show a live bar.
         tensorboard: also write TensorBoard files.
-        talk: called with the open dataset and the plan before training, to show them.
-        options: epochs, steps or budget ("60s"); seed, level, task, group, time, keep, drop, strict, lr (a number
-            or "auto"), weight_decay, batch_size, clip, accumulate, precision, patience, workers, threads, size; and for
-            text: kind ("corpus", "text", "pairs", "table"), lines, column, tokens, vocab, tokenizer (a tokenizer.json),
-            context; start (the folder of a transformers checkpoint to go on from) and method ("full", "head", "lora", "ia3", "bias").
+        talk: called with the open dataset, the plan, and whether the run is finished, before training.
+        options: those of training (`wonderland.road.Training`) and of the kind of data (`wonderland fit --help KIND`).
     """
+    asked: dict[str, Any] = dict(options)
+    own = model if isinstance(model, nn.Module) else None
+    if model is not None and own is None:
+        if not isinstance(model, str | Spec):
+            raise WonderlandError(
+                f"model must be a name, a spec or a torch.nn.Module, not {model!r}: give an instance, such as Net()."
+            )
+        asked["model"] = model
     if resume is not None:
-        folder = Path(resume)
-        config = read_config(folder)
+        folder, config = Path(resume), read_config(Path(resume))
         request = Request.from_json(config.get("request"))
-        if options or target is not None or out is not None:
+        if asked or target is not None or out is not None:
             raise WonderlandError("A resumed run keeps the options it began with: give --resume and the folder only.")
-        source = _source_again(config["source"]["origin"], folder) if source is None else source
-        if isinstance(request.test, str) and not _is_source(test):
-            test = _source_again(config["source"]["origin"].get("test", {}), folder)
+        origin = config["source"]["origin"]
+        source = _source_again(origin, folder) if source is None else source
+        if isinstance(request.training.test, str) and not _is_source(test):
+            test = _source_again(origin.get("test", {}), folder)
     elif source is None:
         raise WonderlandError("Nothing to fit: name a file, a folder or a bundled set, or a run to resume.")
     else:
-        share = (str(test) if isinstance(test, str | Path) else "in memory") if _is_source(test) else test
-        request = Request.of(target=target, test=share, **options)
+        if test is not None:
+            asked["test"] = (str(test) if isinstance(test, str | Path) else "in memory") if _is_source(test) else test
+        request = Request.of(target=target, **asked)
         folder = Path(out) if out is not None else free_folder(source)
-    if model is not None and not isinstance(model, nn.Module):
-        raise WonderlandError(f"model must be a torch.nn.Module, not {model!r}: give an instance, such as Net().")
     _check_folder(folder)
     with _tidy(folder), lock(folder), _world(request):
-        dataset = open_for(source, request, test if _is_source(test) else None)
-        if isinstance(dataset, Corpus):
-            dataset.home = folder / TOKENS
-        plan, config = _settle(folder, dataset, request, model, overwrite and resume is None)
-        inputs = {"config.json": sha256(folder / "config.json")}
-        finished = _made_from(folder / "model.safetensors", inputs)
+        glimpse, second = Glimpse(source), Glimpse(test) if _is_source(test) else None
+        hints = dict(request.options) | ({} if second is None else {"test": test})
+        kind = choose_kind(glimpse, request.kind, hints, KINDS)
+        dataset = opened(kind, glimpse, checked_options(kind, request.options, glimpse.name, KINDS), second)
+        begun = (folder / "config.json").exists() and (resume is not None or not overwrite)
+        kind.remember(dataset, folder, read_config(folder) if begun else None)
+        plan, config = _settle(folder, kind, dataset, request, own, overwrite and resume is None)
+        stages = Stages(folder, plan, config)
         if talk:
-            talk(dataset, plan, finished)
+            talk(dataset, plan, stages.trained)
         torch.set_num_threads(config["threads"])
-        if isinstance(dataset, Corpus):
-            _preprocessing(folder, plan)  # at once: a tokenizer takes long to learn again
-        if not finished:
-            _train(folder, plan, inputs, progress, tensorboard)
-        _preprocessing(folder, plan)
-        _trust(folder, plan, config)
-        _report(folder, plan, config)
-        return load(folder, model=model)
+        stages.preprocessing()
+        if not stages.trained:
+            stages.train(progress, tensorboard)
+        stages.trust()
+        stages.report()
+        return stages.run
 
 
 def _check_folder(folder: Path) -> None:
@@ -136,52 +142,28 @@ def _tidy(folder: Path) -> Iterator[None]:
 
 
 def _is_source(test: Any) -> bool:
-    return not isinstance(test, int | float)
-
-
-def open_for(source: Any, request: Request, test: Any = None) -> Dataset:
-    """Open a source as the request asks, with a target that can be learned."""
-    dataset = data.open(
-        source,
-        request.target,
-        task=request.task,
-        group=request.group,
-        time=request.time,
-        keep=request.keep,
-        drop=request.drop,
-        strict=request.strict,
-        size=request.size,
-        test=test,
-        kind=request.kind,
-        lines=request.lines,
-        column=request.column,
-    )
-    if isinstance(dataset, Corpus | Pairs):
-        return dataset
-    if dataset.y is None or dataset.task is None:
-        raise WonderlandError(
-            f"{dataset.name} has no target to learn: name a column, or sort images into class folders."
-        )
-    return dataset
+    return test is not None and not isinstance(test, int | float)
 
 
 def _settle(
-    folder: Path, dataset: Dataset, request: Request, own: nn.Module | None, overwrite: bool
-) -> tuple[Any, dict[str, Any]]:
+    folder: Path, kind: Any, dataset: Any, request: Request, own: nn.Module | None, overwrite: bool
+) -> tuple[Plan, dict[str, Any]]:
     """The plan of the run in this folder: as config.json says if there is one, else chosen now and written down."""
     if (folder / "config.json").exists() and not overwrite:
         config = read_config(folder)
         begun = Request.from_json(config["request"])
-        same_threads = request.threads in (None, begun.threads, config["threads"])
-        if replace(begun, threads=None) != replace(request, threads=None) or not same_threads:
+        threads = request.training.threads
+        if _without_threads(begun) != _without_threads(request) or threads not in (
+            None, begun.training.threads, config["threads"]
+        ):  # fmt: skip
             raise WonderlandError(
                 f"{folder} holds a run with other options. Choose another folder with --out, or begin again with --overwrite."
             )
         torch.set_num_threads(config["threads"])
         return rebuild(config, dataset, folder, own), config
-    plan = choose(dataset, request, own)
-    probe(plan)
-    threads = request.threads or threads_for(plan)
+    plan = choose(kind, dataset, request, own)
+    probe(plan, request)
+    threads = request.training.threads or threads_for(plan)
     torch.set_num_threads(threads)
     measured(plan, request)
     config = config_of(plan, request, threads)
@@ -190,78 +172,103 @@ def _settle(
     return plan, config
 
 
-def _train(folder: Path, plan: Any, inputs: dict[str, str], progress: bool, tensorboard: bool) -> None:
-    """Weights and preprocessing, from where an earlier process was cut."""
-    recipe = plan.recipe
-    outcome = train(
-        plan.step(),
-        plan.state(),
-        plan.batches(),
-        steps=recipe.steps,
-        folder=folder,
-        evaluate=plan.evaluate,
-        evaluate_every=recipe.evaluate_every,
-        watch=plan.watch,
-        patience=recipe.patience,
-        progress=progress,
-        tensorboard=tensorboard,
-        identity=inputs["config.json"],
-    )
-    save_model(folder, plain(final(outcome.state)), {"inputs": inputs, "step": outcome.best_step or recipe.steps})
+def _without_threads(request: Request) -> Request:
+    return replace(request, training=replace(request.training, threads=None))
 
 
-def _preprocessing(folder: Path, plan: Any) -> None:
-    """The fitted encoder, unless it is there and whole; it is the same each time it is made."""
-    try:
-        same = read_json(folder / "preprocess.json") == plan.encoder.to_json()
-        load_tensors(folder / "preprocess.safetensors")
-    except WonderlandError:
-        same = False
-    if not same:
-        save_tensors(folder / "preprocess.safetensors", plan.encoder.tensors(), {})
-        write_json(folder / "preprocess.json", plan.encoder.to_json())
+@dataclass
+class Stages:
+    """What is left to do of a run: each stage is done unless its output names the inputs it was made from."""
 
+    folder: Path
+    plan: Plan
+    config: dict[str, Any]
 
-def _trust(folder: Path, plan: Any, config: dict[str, Any]) -> None:
-    """Temperature, scores and measured coverage, unless trust.json was made from these very files."""
-    inputs = {name: sha256(folder / name) for name in INPUTS}
-    if _recorded(folder) == inputs:
-        return
-    found = plan.trusted(trained(folder, plan), config["level"])
-    write_json(folder / "trust.json", {"inputs": inputs, **found})
+    @functools.cached_property
+    def inputs(self) -> dict[str, str]:
+        """The digest of the config, which everything is made from."""
+        return {"config.json": sha256(self.folder / "config.json")}
 
+    @property
+    def trained(self) -> bool:
+        """Whether the weights of this config are there."""
+        path = self.folder / "model.safetensors"
+        if not path.exists():
+            return False
+        try:
+            return load_tensors(path)[1].get("inputs") == self.inputs
+        except WonderlandError:
+            return False
 
-def _recorded(folder: Path) -> dict[str, str] | None:
-    """The digests in trust.json, if it is there and whole; what is damaged is made again."""
-    try:
-        return check_inputs(folder, read_json(folder / "trust.json"))
-    except WonderlandError:
-        return None
+    @functools.cached_property
+    def model(self) -> nn.Module:
+        """The finished model, read once from its file."""
+        plan = self.plan
+        loaded = load_model(self.folder, plan.recipe.model if isinstance(plan.recipe.model, Spec) else None, plan.own)
+        return loaded.to(plan.device)
 
+    @functools.cached_property
+    def run(self) -> Run:
+        """The finished run."""
+        record = read_json(self.folder / "trust.json")
+        plan = self.plan
+        return checked_run(Run(self.folder, self.config, plan.task, plan.encoder, self.model, record))
 
-def trained(folder: Path, plan: Any) -> nn.Module:
-    """The finished model of a plan."""
-    return load_model(folder, None if isinstance(plan.recipe.model, str) else plan.recipe.model, plan.own)
+    def train(self, progress: bool, tensorboard: bool) -> None:
+        """The weights, from where an earlier process was cut."""
+        plan, recipe = self.plan, self.plan.recipe
+        learner = plan.learner()
+        outcome = train(
+            learner.step,
+            plan.state(),
+            plan.batches(),
+            steps=recipe.steps,
+            folder=self.folder,
+            evaluate=plan.evaluate,
+            evaluate_every=recipe.evaluate_every,
+            watch=plan.watch,
+            patience=recipe.patience,
+            progress=progress,
+            tensorboard=tensorboard,
+            identity=self.inputs["config.json"],
+        )
+        model = plain(learner.model(outcome.state)).cpu()
+        save_model(self.folder, model, {"inputs": self.inputs, "step": outcome.best_step or recipe.steps})
 
+    def preprocessing(self) -> None:
+        """The fitted encoder, unless it is there and whole; it is the same each time it is made."""
+        encoder = self.plan.encoder
+        try:
+            same = read_json(self.folder / "preprocess.json") == encoder.to_json()
+            load_tensors(self.folder / "preprocess.safetensors")
+        except WonderlandError:
+            same = False
+        if not same:
+            save_tensors(self.folder / "preprocess.safetensors", encoder.tensors(), {})
+            write_json(self.folder / "preprocess.json", encoder.to_json())
 
-def _report(folder: Path, plan: Any, config: dict[str, Any]) -> None:
-    """The page for people, unless it already shows this trust.json."""
-    mark = f"<!-- made from {sha256(folder / 'trust.json')} -->"
-    path = folder / "report.html"
-    if path.exists() and path.read_text(errors="replace").endswith(mark + "\n"):
-        return
-    run = load(folder, model=plan.own)
-    gathered: Any = {"corpus": language_facts, "pairs": translation_facts}.get(plan.dataset.kind, facts)
-    write_text(path, render(gathered(run, plan)) + mark + "\n")
+    def trust(self) -> None:
+        """Calibration and measured coverage, unless trust.json was made from these very files."""
+        inputs = {name: sha256(self.folder / name) for name in INPUTS}
+        if self._recorded() != inputs:
+            record = self.plan.trusted(self.model, self.config["level"])
+            write_json(self.folder / "trust.json", {"inputs": inputs, **record})
 
+    def _recorded(self) -> dict[str, str] | None:
+        """The digests in trust.json, if it is there and whole; what is damaged is made again."""
+        try:
+            return check_inputs(self.folder, read_json(self.folder / "trust.json"))
+        except WonderlandError:
+            return None
 
-def _made_from(path: Path, inputs: dict[str, str]) -> bool:
-    if not path.exists():
-        return False
-    try:
-        return load_tensors(path)[1].get("inputs") == inputs
-    except WonderlandError:
-        return False
+    def report(self) -> None:
+        """The page for people, unless it already shows this trust.json."""
+        mark = f"<!-- made from {sha256(self.folder / 'trust.json')} -->"
+        path = self.folder / "report.html"
+        if path.exists() and path.read_text(errors="replace").endswith(mark + "\n"):
+            return
+        record = facts(self.run, self.plan)
+        write_text(path, render(record, self.plan.task.sections(record)) + mark + "\n")
 
 
 def _source_again(origin: dict[str, Any], folder: Path) -> Any:
@@ -298,11 +305,11 @@ def _clear(folder: Path) -> None:
 @contextmanager
 def _world(request: Request) -> Iterator[None]:
     """Seeds and threads of a run; the caller's are put back afterwards."""
-    before, threads = random_state(), torch.get_num_threads()
+    before, threads, seed = random_state(), torch.get_num_threads(), request.training.seed
     keep_freed_memory()
-    random.seed(request.seed)
-    np.random.seed(request.seed % 2**32)  # noqa: NPY002 - a user's module may draw from it
-    torch.manual_seed(request.seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 - a user's module may draw from it
+    torch.manual_seed(seed)
     try:
         yield
     finally:

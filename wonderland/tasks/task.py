@@ -45,6 +45,10 @@ class Task(Part, ABC):
         """What it knows of the arguments of models by their usual names, such as classes or vocab."""
         return {"outputs": self.outputs, "classes": self.outputs}
 
+    def inputs(self, batch: Batch) -> tuple[Any, ...]:
+        """What a model is called with."""
+        return (batch["x"],)
+
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
         """The mean loss of a batch, and the weight of that mean among the pieces of a step (examples, tokens)."""

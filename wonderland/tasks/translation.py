@@ -47,12 +47,16 @@ class Translation(TokenTask):
     def arguments(self) -> dict[str, Any]:
         return {"vocab": self.vocab, "read": self.read, "label_smoothing": self.label_smoothing}
 
-    def logits(self, model: nn.Module, batch: Batch) -> Tensor:
-        """(b, write, vocab)."""
+    def inputs(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The source, what the decoder is given, and the masks of both."""
         source, given = batch["x"][:, : self.read], batch["x"][:, self.read :]
         real = given != PAD
         real[:, 0] = True  # T5 begins with the padding token
-        return model(source, given, source != PAD, real)
+        return source, given, source != PAD, real
+
+    def logits(self, model: nn.Module, batch: Batch) -> Tensor:
+        """(b, write, vocab)."""
+        return model(*self.inputs(batch))
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
         """Cross-entropy in nats, the mean over the tokens that are to be written."""

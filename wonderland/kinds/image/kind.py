@@ -18,7 +18,6 @@ from wonderland.kinds.image.images import Images
 from wonderland.kinds.kind import Claim, Kind, Options, task_spec
 from wonderland.models import ConvNet
 from wonderland.optim import FusedAdamW
-from wonderland.tasks import Task
 from wonderland.train.learner import GradientDescent
 from wonderland.understand import saliency
 
@@ -63,7 +62,7 @@ class ImageKind(Kind):
         images.origin = contents.origin
         return images
 
-    def encoder(self, dataset: Images, parts: Any, task: Task) -> ImageEncoder:
+    def encoder(self, dataset: Images, parts: Any) -> ImageEncoder:
         return ImageEncoder.fit(dataset, parts.train)
 
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> ImageEncoder:

@@ -20,7 +20,6 @@ from wonderland.kinds.table.encoder import TableEncoder
 from wonderland.kinds.table.table import Table
 from wonderland.models import TableNet
 from wonderland.optim import FusedAdamW
-from wonderland.tasks import Task
 from wonderland.tasks.view import outputs
 from wonderland.train.learner import GradientDescent
 from wonderland.understand import permutation_importance
@@ -81,7 +80,7 @@ class TableKind(Kind):
         """A small table is learned in folds, so that no row is spent on calibration alone; the future is never folded."""
         return FOLDS if len(dataset) < FEW and dataset.times is None else None
 
-    def encoder(self, dataset: Table, parts: Any, task: Task) -> TableEncoder:
+    def encoder(self, dataset: Table, parts: Any) -> TableEncoder:
         return TableEncoder.fit(dataset, parts.train)
 
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> TableEncoder:

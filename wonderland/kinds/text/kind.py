@@ -13,7 +13,6 @@ from wonderland.core import Spec, WonderlandError
 from wonderland.core.options import option
 from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
-from wonderland.generation.prompts import context as positions
 from wonderland.kinds.kind import Claim, Kind, RowOptions, task_spec
 from wonderland.kinds.table.kind import join_test
 from wonderland.kinds.text.encoder import TextEncoder
@@ -99,12 +98,13 @@ class TextKind(Kind):
         dataset.start = Start.of(options)
         return dataset
 
-    def encoder(self, dataset: Texts, parts: Any, task: Task) -> TextEncoder:
+    def encoder(self, dataset: Texts, parts: Any) -> TextEncoder:
         start, options = dataset.start, dataset.options
         if start is None:
             return TextEncoder.fit(dataset, parts.train, **options.cut())
-        limit = positions(start.classifier(task.outputs))
-        return TextEncoder.around(start.tokenizer, start.pad, dataset, parts.train, most=limit, context=options.context)
+        outline = start.classifier(len(dataset.classes or ()))
+        limit = {"most": outline.positions, "context": options.context}
+        return TextEncoder.around(start.tokenizer, outline.pad, dataset, parts.train, **limit)
 
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> TextEncoder:
         return TextEncoder.from_json(saved, tensors)
@@ -136,11 +136,11 @@ class TextKind(Kind):
         batch = 16 if rows >= 200 else 8
         epoch, epochs = max(1, rows // batch), max(2, min(10, round(30_000 / rows)))
         made = replace(made, batch_size=batch, task=task_spec(task))
-        return start.recipe(made, start.classifier(task.outputs).origin.spec, epoch=epoch, epochs=epochs)
+        return start.recipe(made, start.classifier(task.outputs).spec, epoch=epoch, epochs=epochs)
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:
         start = dataset.start
-        return None if start is None else start.teach(start.taken(task.outputs))
+        return None if start is None else start.load_classifier(task.outputs)
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """Words by how much the answers suffer without them, and words with similar vectors."""
