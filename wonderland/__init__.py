@@ -10,7 +10,7 @@ from wonderland.version import __version__
 if TYPE_CHECKING:
     from wonderland.autodiff.trace import trace
     from wonderland.laws.check import check
-    from wonderland.road.fit import fit
+    from wonderland.road.fitting import fit
     from wonderland.ship.run import Run, load
 
 avoid_missing_tiles()
@@ -22,7 +22,7 @@ __getattr__, __dir__ = door(
     __name__,
     {
         "check": "wonderland.laws.check",
-        "fit": "wonderland.road.fit",
+        "fit": "wonderland.road.fitting",
         "load": "wonderland.ship.run",
         "Run": "wonderland.ship.run",
         "trace": "wonderland.autodiff.trace",

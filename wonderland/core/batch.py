@@ -86,7 +86,9 @@ class Batch:
             return self.fields[name]
         except KeyError:
             known = ", ".join(self.fields)
-            raise WonderlandError(f"The batch has no field {name!r}.{nearest(name, self.fields)} It has {known}.") from None
+            raise WonderlandError(
+                f"The batch has no field {name!r}.{nearest(name, self.fields)} It has {known}."
+            ) from None
 
     def __iter__(self) -> Iterator[Any]:
         """The values in the order of the fields, so that `x, y = batch` works."""

@@ -63,7 +63,9 @@ class Option:
             raise WonderlandError(f"{self.name} must be a finite number, not {value}.")
         if self.choices is not None and value not in self.choices:
             known = ", ".join(self.choices)
-            raise WonderlandError(f"There is no {self.name} {value!r}.{nearest(str(value), self.choices)} Known are {known}.")
+            raise WonderlandError(
+                f"There is no {self.name} {value!r}.{nearest(str(value), self.choices)} Known are {known}."
+            )
         if not isinstance(value, int | float) or isinstance(value, bool):
             return
         if self.above is not None and value <= self.above:

@@ -40,8 +40,15 @@ class Ensemble:
         if not all(isinstance(number, int) and not isinstance(number, bool) and number >= 1 for number in numbers):
             raise WonderlandError("An ensemble has whole numbers of members, folds and variants, each at least 1.")
         group = self.members // (self.folds or 1)
-        if self.members % (self.folds or 1) or group % self.variants or (self.folds or 2) < 2 or (self.folds or 2) > 999:
-            raise WonderlandError(f"{self.members} members cannot form {self.folds} groups of {self.variants} variants.")
+        if (
+            self.members % (self.folds or 1)
+            or group % self.variants
+            or (self.folds or 2) < 2
+            or (self.folds or 2) > 999
+        ):
+            raise WonderlandError(
+                f"{self.members} members cannot form {self.folds} groups of {self.variants} variants."
+            )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+
 from wonderland.core import WonderlandError
 
 TASKS = ("binary", "multiclass", "regression")

@@ -21,7 +21,14 @@ class Examples(ABC):
 
     @abstractmethod
     def shuffled(
-        self, part: Any, *, size: int, seed: int, rows: Sequence[np.ndarray] | None = None, augment: Any = None, workers: int = 0
+        self,
+        part: Any,
+        *,
+        size: int,
+        seed: int,
+        rows: Sequence[np.ndarray] | None = None,
+        augment: Any = None,
+        workers: int = 0,
     ) -> Any:
         """Batches to learn from: a function of (seed, epoch, position) alone, whoever loads them.
 
@@ -62,7 +69,14 @@ class RowExamples(Examples):
         return Batch(fields if self.targets is None else fields | {"y": self.targets[torch.as_tensor(rows)]})
 
     def shuffled(
-        self, part: Any, *, size: int, seed: int, rows: Sequence[np.ndarray] | None = None, augment: Any = None, workers: int = 0
+        self,
+        part: Any,
+        *,
+        size: int,
+        seed: int,
+        rows: Sequence[np.ndarray] | None = None,
+        augment: Any = None,
+        workers: int = 0,
     ) -> Batches:
         assert self.targets is not None, "rows without a target cannot be learned from"
         chosen = part if rows is None else rows

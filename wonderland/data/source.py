@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError, nearest
+from wonderland.core import WonderlandError
 from wonderland.data.bundled import BUNDLED, load_bundled
 from wonderland.data.dataset import Dataset, Finding, counted
 from wonderland.data.read import check_names, read_file, unknown_file
@@ -52,7 +52,13 @@ class Glimpse:
     @property
     def name(self) -> str:
         """What the source is called."""
-        return self.path.name if self.path is not None else str(self.source)[:80] if isinstance(self.source, str) else "data"
+        return (
+            self.path.name
+            if self.path is not None
+            else str(self.source)[:80]
+            if isinstance(self.source, str)
+            else "data"
+        )
 
     @functools.cached_property
     def samples(self) -> tuple[bytes, bytes, bytes]:
@@ -69,7 +75,7 @@ class Glimpse:
 
     @functools.cached_property
     def plain_text(self) -> str | None:
-        """"corpus", "labelled" or "folders" for a path that holds text and no table; None for anything else."""
+        """ "corpus", "labelled" or "folders" for a path that holds text and no table; None for anything else."""
         return None if self.path is None else recognise(self.path)
 
     @functools.cached_property

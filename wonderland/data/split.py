@@ -156,7 +156,9 @@ def _as_assigned(dataset: Dataset, validation: float, calibration: float, seed: 
     cut = [np.flatnonzero(part == i).astype(np.int64) for i in range(4)]
     for name, rows in zip(PARTS, cut, strict=True):
         if not len(rows):
-            raise WonderlandError(f"The {name} part would have no rows: give more rows, or a column with all four parts.")
+            raise WonderlandError(
+                f"The {name} part would have no rows: give more rows, or a column with all four parts."
+            )
     return Split(*cut, note=" ".join(note), seed=seed, settings={"assigned": True})
 
 
@@ -166,7 +168,9 @@ def _cut_off(
     """Give a share of the rows of one part to another, in place."""
     rows = np.flatnonzero(part == source)
     if len(rows) < 4:
-        raise WonderlandError(f"{counted(len(rows), 'row is', 'rows are')} too few to cut a part of its own from: add rows.")
+        raise WonderlandError(
+            f"{counted(len(rows), 'row is', 'rows are')} too few to cut a part of its own from: add rows."
+        )
     shares = [1 - share, share, 0.0, 0.0]
     drawn = _draw(strata[rows], None if groups is None else groups[rows], shares, seed, 1)
     part[rows[drawn == 1]] = goal

@@ -1,22 +1,38 @@
 """Kinds of data: one folder and one line each."""
 
-from wonderland.kinds.corpus.kind import CorpusKind
-from wonderland.kinds.image.kind import ImageKind
-from wonderland.kinds.kind import Claim, Kind
-from wonderland.kinds.open import open
-from wonderland.kinds.pairs.kind import PairsKind
-from wonderland.kinds.table.kind import TableKind
-from wonderland.kinds.text.kind import TextKind
+import importlib
+from typing import TYPE_CHECKING, Any
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        TableKind(),
-        ImageKind(),
-        TextKind(),
-        CorpusKind(),
-        PairsKind(),
-    )
-}
+if TYPE_CHECKING:
+    from wonderland.kinds.kind import Claim, Kind
+    from wonderland.kinds.choose import open
 
-__all__ = ["KINDS", "Claim", "Kind", "open"]
+    KINDS: dict[str, Kind]
+
+# The order in which they are shown. Each names a folder here, with the modules `options` and `kind`.
+NAMES = (
+    "table",
+    "image",
+    "text",
+    "corpus",
+    "pairs",
+)
+
+__all__ = ["KINDS", "NAMES", "Claim", "Kind", "open", "options_of"]
+
+
+def options_of(name: str) -> type:
+    """The class of a kind's options, without loading torch."""
+    return importlib.import_module(f"wonderland.kinds.{name}.options").Options
+
+
+def __getattr__(name: str) -> Any:
+    if name == "KINDS":
+        kinds = {kind: importlib.import_module(f"wonderland.kinds.{kind}.kind").KIND for kind in NAMES}
+        globals()["KINDS"] = kinds
+        return kinds
+    if name in ("Claim", "Kind"):
+        return getattr(importlib.import_module("wonderland.kinds.kind"), name)
+    if name == "open":
+        return importlib.import_module("wonderland.kinds.choose").open
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

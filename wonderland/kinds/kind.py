@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
-from wonderland.core.options import option
 from wonderland.core.recipe import Recipe
 from wonderland.data.dataset import Dataset
 from wonderland.data.encoder import Encoder
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Split, split
+from wonderland.kinds.options import KindOptions
 from wonderland.tasks import Classification, Regression, Task
 
 
@@ -26,34 +26,18 @@ class Claim:
     why: str
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options that every kind has; a kind adds its own in a subclass. Flags, checks and tables of docs derive from the fields."""
-
-    strict: bool = option(False, help="stop at faults in the data instead of repairing them")
-
-
-@dataclass(frozen=True)
-class RowOptions(Options):
-    """Options of kinds that have rows with a target column."""
-
-    target: str | None = option(help="the column to learn (default: inferred)", metavar="COLUMN")
-    split: str | None = option(
-        help="a column that says train, validation, calibration or test for each row; rows with an empty cell take no part",
-        metavar="COLUMN",
-    )
-
-
 class Kind(ABC):
-    """A kind of data: one folder in `wonderland/kinds` with an instance, and one line in `kinds/__init__.py`.
+    """A kind of data: a folder in `wonderland/kinds` and one line in `kinds/__init__.py`.
 
-    The road from a source to a run calls these methods from top to bottom; none of them asks which kind another is.
+    The folder has two modules: `options` with a dataclass `Options` (plain, since the shell reads it before torch is loaded;
+    its docstring says what the kind is), and `kind` with an instance `KIND`. The road from a source to a run calls these
+    methods from top to bottom; none of them asks which kind another is.
     """
 
     name: ClassVar[str]
-    about: ClassVar[str]  # what it is, in a few words for people
-    Options: ClassVar[type] = Options
-    models: ClassVar[Sequence[str]] = ()  # names of models that can be asked for with --model
+    Options: ClassVar[type] = KindOptions
+    models: ClassVar[Sequence[str]] = ()  # names of models that can be asked for; the first is the one of the recipe
+    typical: ClassVar[Mapping[str, Any]] = {}  # arguments of models that data of an ordinary size would decide
 
     @abstractmethod
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
@@ -94,6 +78,7 @@ class Kind(ABC):
 
     def remember(self, dataset: Any, folder: Path, config: Mapping[str, Any] | None) -> None:
         """Use what a run that was begun in this folder, with this config, has prepared already."""
+        return
 
     def settled(self, recipe: Recipe) -> Recipe:
         """The recipe once the number of steps is known."""
@@ -101,6 +86,7 @@ class Kind(ABC):
 
     def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe) -> None:
         """Refuse a recipe that does not go with the data."""
+        return
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """What the report shows of this kind of data beside what its task says."""
@@ -142,3 +128,11 @@ def row_task(dataset: Dataset, parts: Split) -> Classification | Regression:
 def task_spec(task: Task, **changes: Any) -> Spec:
     """The task as a recipe keeps it."""
     return type(task).spec(**(task.arguments() | changes))
+
+
+EVALUATIONS = 15
+
+
+def evaluations(steps: int) -> int:
+    """Every how many steps a model of tokens is evaluated: often enough for a curve, seldom enough to cost little."""
+    return max(1, min(20, steps // 6), steps // EVALUATIONS)

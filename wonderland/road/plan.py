@@ -146,7 +146,9 @@ def choose(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | None
     recipe = asked_optimizer(recipe, training)
     recipe = asked_schedule(recipe, training).changed(**training.numbers())
     kind.check_recipe(dataset, parts, encoder, recipe)
-    return Plan(kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device_of(training.device))
+    return Plan(
+        kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device_of(training.device)
+    )
 
 
 def plain_recipe(recipe: Recipe, model: Spec | str) -> Recipe:
@@ -272,7 +274,9 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
     training = request.training
     parts = kind.split(dataset, test=training.test_share, seed=training.seed, plain=not recipe.folds)
     encoder = kind.encoder(dataset, parts)
-    same = parts.digest == config["split"]["digest"] and encoder.digest() == config.get("preprocessing", encoder.digest())
+    same = parts.digest == config["split"]["digest"] and encoder.digest() == config.get(
+        "preprocessing", encoder.digest()
+    )
     if not same:
         raise WonderlandError(
             f"The data of {folder} can no longer be split and encoded as it was: start a new run in another folder."

@@ -31,7 +31,9 @@ class Request:
             if name not in training and name not in known:
                 raise WonderlandError(f"fit has no option {name!r}.{nearest(name, [*training, *known])}")
         if kind is not None and kind not in KINDS:
-            raise WonderlandError(f"There is no kind {kind!r}.{nearest(str(kind), KINDS)} Known are {', '.join(KINDS)}.")
+            raise WonderlandError(
+                f"There is no kind {kind!r}.{nearest(str(kind), KINDS)} Known are {', '.join(KINDS)}."
+            )
         asked = {name: _plain(name, value) for name, value in asked.items() if value is not None}
         mine = make(Training, {name: value for name, value in asked.items() if name in training})
         options = {name: value for name, value in asked.items() if name not in training}

@@ -5,7 +5,6 @@ from typing import Any
 
 from wonderland.core import WonderlandError
 from wonderland.core.options import check, option
-from wonderland.trust import check_level
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -15,7 +14,8 @@ class Training:
     """Options of a fit; None leaves a choice to the recipe of the kind of data."""
 
     model: str | None = option(
-        help='the model, by name or as a call: "Decoder(dim=128, mixer=Mamba())"; wonderland models lists them', metavar="MODEL"
+        help='the model, by name or as a call: "Decoder(dim=128, mixer=Mamba())"; wonderland models lists them',
+        metavar="MODEL",
     )
     optimizer: str | None = option(help='the optimizer as a call, such as "Lion(lr=1e-4)"', metavar="OPTIMIZER")
     schedule: str | None = option(help='the schedule as a call, such as "cosine()"', metavar="SCHEDULE")
@@ -40,7 +40,10 @@ class Training:
 
     def __post_init__(self):
         check(self)
-        check_level(self.level)
+        if not 0 < self.level < 1:
+            raise WonderlandError(
+                f"The level of sets and intervals is a share between 0 and 1, such as 0.9, not {self.level}."
+            )
         if isinstance(self.lr, str) and self.lr != "auto":
             raise WonderlandError(f"lr must be a number or auto, not {self.lr!r}.")
         if sum(value is not None for value in (self.epochs, self.steps, self.budget)) > 1:

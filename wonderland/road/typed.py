@@ -55,8 +55,16 @@ def written() -> str:
     types: dict[str, list[str]] = {"kind": ["str", "None"]}
     for owner in owners:
         for name, about in described(owner).items():
-            names = [{"tuple": "str | list[str] | tuple[str, ...]"}.get(kind.__name__, kind.__name__) for kind in about.types]
-            names += {"budget": ["str"], "start": ["Path"], "tokenizer": ["Path"], "optimizer": ["Any"], "schedule": ["Any"]}.get(name, [])
+            names = [
+                {"tuple": "str | list[str] | tuple[str, ...]"}.get(kind.__name__, kind.__name__) for kind in about.types
+            ]
+            names += {
+                "budget": ["str"],
+                "start": ["Path"],
+                "tokenizer": ["Path"],
+                "optimizer": ["Any"],
+                "schedule": ["Any"],
+            }.get(name, [])
             types.setdefault(name, [])
             types[name] += [one for one in [*names, "None"] if one not in types[name]]
     skipped = ("model", "test", "target")  # named in the signature of fit

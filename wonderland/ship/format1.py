@@ -19,7 +19,9 @@ def upgraded(config: dict[str, Any]) -> dict[str, Any]:
         betas, decay, warmup = (recipe.pop(name) for name in ("betas", "weight_decay", "warmup"))
         augment = recipe.pop("augment")
     except (KeyError, TypeError, ValueError) as error:
-        raise WonderlandError("config.json of format 1 does not hold a whole recipe: it is damaged or not ours.") from error
+        raise WonderlandError(
+            "config.json of format 1 does not hold a whole recipe: it is damaged or not ours."
+        ) from error
     schedule = {"warmup": warmup} | ({"floor": 0.05} if kind == "corpus" else {})
     recipe |= {
         "learner": _part("train.GradientDescent"),

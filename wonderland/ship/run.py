@@ -153,7 +153,9 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
 def checked(run: Run) -> Run:
     """The run, if its files belong together."""
     if run.encoder.kind != run.config["source"]["kind"]:
-        wrong: str | None = "preprocess.json is of another kind of data than config.json: the two do not belong together."
+        wrong: str | None = (
+            "preprocess.json is of another kind of data than config.json: the two do not belong together."
+        )
     else:
         try:
             wrong = run.task.check_run(run.model, run.encoder, run.trust, run.recipe.folds or 1)

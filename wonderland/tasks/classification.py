@@ -103,7 +103,9 @@ class Classification(RowTask):
     def evaluate(self, view: View, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
         return self.evaluate_outputs(view.outputs().cpu(), view.targets(), trust, level)
 
-    def evaluate_outputs(self, outputs: Tensor, y: ndarray, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
+    def evaluate_outputs(
+        self, outputs: Tensor, y: ndarray, trust: RowTrust, level: float | None = None
+    ) -> dict[str, Any]:
         """`evaluate` of outputs (m, n, c) that are there already."""
         level = trust.level if level is None else check_level(level)
         calibrated = self.log_probabilities(outputs, trust)
@@ -171,7 +173,8 @@ class Classification(RowTask):
         conformal = record["conformal"] | {
             "empty": int((sets.sum(1) == 0).sum()),
             "levels": [
-                {"level": level, "coverage": float(self.sets(outputs, trust, level)[here, y].mean())} for level in LEVELS
+                {"level": level, "coverage": float(self.sets(outputs, trust, level)[here, y].mean())}
+                for level in LEVELS
             ],
             "per_class": {
                 classes[code]: float(sets[y == code, code].mean()) for code in range(len(classes)) if (y == code).any()

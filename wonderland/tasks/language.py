@@ -67,7 +67,11 @@ class LanguageModelling(TokenTask):
         return text_frame(self, view, trust, level)
 
     def curves(self) -> list[tuple[str, str, bool]]:
-        return [("loss", "nats a token", False), ("bits_per_byte", "bits a byte", False), ("perplexity", "perplexity", True)]
+        return [
+            ("loss", "nats a token", False),
+            ("bits_per_byte", "bits a byte", False),
+            ("perplexity", "perplexity", True),
+        ]
 
     def facts(self, view: View, trust: TokenTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
         metrics, sets = record["metrics"], record["conformal"]
@@ -77,7 +81,11 @@ class LanguageModelling(TokenTask):
             f"{percent(metrics['accuracy'])} of the time; sets of next tokens cover {percent(sets['coverage'])}, "
             f"with {sets['mean_size']:.2f} tokens on average."
         )
-        return self.token_facts(trust, record) | {"answers": "language modelling", "noun": "tokens", "verdict": sentence}
+        return self.token_facts(trust, record) | {
+            "answers": "language modelling",
+            "noun": "tokens",
+            "verdict": sentence,
+        }
 
     def next_commands(self, folder: str) -> list[tuple[str, str]]:
         return [

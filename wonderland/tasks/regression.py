@@ -94,7 +94,9 @@ class Regression(RowTask):
     def evaluate(self, view: View, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
         return self.evaluate_outputs(view.outputs().cpu(), view.targets(), trust, level)
 
-    def evaluate_outputs(self, outputs: Tensor, y: ndarray, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
+    def evaluate_outputs(
+        self, outputs: Tensor, y: ndarray, trust: RowTrust, level: float | None = None
+    ) -> dict[str, Any]:
         """`evaluate` of outputs (m, n, 1) that are there already."""
         level = trust.level if level is None else check_level(level)
         values = self.values(outputs, trust)

@@ -39,9 +39,7 @@ class Start:
         """The start that the options of a kind of text name; None for random weights."""
         if options.start is None:
             if options.method is not None:
-                raise WonderlandError(
-                    "method says how a checkpoint is tuned: name the checkpoint with start (--from)."
-                )
+                raise WonderlandError("method says how a checkpoint is tuned: name the checkpoint with start (--from).")
             return None
         folder = Path(options.start).expanduser().absolute()
         check_folder(folder)

@@ -48,7 +48,7 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
 from collections.abc import Sequence
 
 from wonderland.understand import page
-from wonderland.understand.facts import Facts, is_known, predicts_values, level_of, mean_size, scores, unseen
+from wonderland.understand.facts import Facts, is_known, level_of, mean_size, predicts_values, scores, unseen
 from wonderland.understand.format import number, percent
 from wonderland.understand.sections import SECTIONS, Section, header
 

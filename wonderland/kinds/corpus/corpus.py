@@ -75,9 +75,7 @@ class Corpus(Dataset):
         """A corpus from whatever `read_documents` takes."""
         path = Path(source).expanduser()
         documents = read_documents(path, column=column, lines=lines, strict=strict)
-        return cls(
-            documents, name=path.name, origin={"path": str(path.absolute())}, strict=strict, findings=findings
-        )
+        return cls(documents, name=path.name, origin={"path": str(path.absolute())}, strict=strict, findings=findings)
 
     @property
     def many(self) -> bool:

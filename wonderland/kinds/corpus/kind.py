@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, read_json
-from wonderland.core.options import option
 from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
 from wonderland.data.text.tokenizer import Tokenizer
@@ -19,8 +18,8 @@ from wonderland.generation.prompts import context as positions
 from wonderland.kinds.corpus.corpus import Corpus, TokenParts, learn_tokens, write_parts
 from wonderland.kinds.corpus.encoder import CorpusEncoder
 from wonderland.kinds.corpus.examples import packs
-from wonderland.kinds.kind import Claim, Kind
-from wonderland.kinds.text_options import TokenOptions, evaluations
+from wonderland.kinds.corpus.options import Options
+from wonderland.kinds.kind import Claim, Kind, evaluations
 from wonderland.models import Decoder
 from wonderland.nn import Attention, Rotary
 from wonderland.optim import FusedAdamW
@@ -31,22 +30,13 @@ from wonderland.train.start import Start
 LEAST = 8
 
 
-@dataclass(frozen=True)
-class CorpusOptions(TokenOptions):
-    """Options of plain text."""
-
-    task: str | None = option(help="what is learned", choices=("language",))
-    lines: bool = option(False, help="each line of a text file is a document of its own")
-    tokenizer: str | None = option(help="cut text with this tokenizer.json, or the one in this folder", metavar="FILE")
-
-
 class CorpusKind(Kind):
     """Plain text to learn a language from: text files, folders of them, a column of sentences."""
 
     name = "corpus"
-    about = "plain text, to learn a language from"
-    Options = CorpusOptions
-    models = ("models.Decoder",)
+    Options = Options
+    models = ("models.Decoder", "models.RNNLM")
+    typical = {"vocab": 256, "dim": 128, "depth": 4}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if asked.get("task") == "language" or (asked.get("lines") and glimpse.plain_text is not None):
@@ -70,7 +60,7 @@ class CorpusKind(Kind):
         words = [len(cell.split()) if isinstance(cell, str) else 0 for name in names for cell in frame[name]]
         return str(names[0]) if words and float(np.median(words)) > 1 else None
 
-    def open(self, glimpse: Glimpse, options: CorpusOptions, test: Glimpse | None = None) -> Corpus:
+    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Corpus:
         self.refuse_test(test, "the end of a text is kept for its test")
         if not isinstance(glimpse.source, str | Path):
             raise WonderlandError("A corpus is read from a file or a folder: give its path.")
@@ -97,7 +87,7 @@ class CorpusKind(Kind):
         return write_parts(dataset, dataset.tokenizer, shares, seed)
 
     def _tokenizer(self, dataset: Corpus, shares: dict[str, float], seed: int) -> Tokenizer:
-        options: CorpusOptions = dataset.options
+        options: Options = dataset.options
         if dataset.start is not None:
             dataset.start.language_model()
             return dataset.start.tokenizer
@@ -299,3 +289,6 @@ def attention_maps(run: Any, plan: Any, length: int = 24) -> list[dict[str, Any]
         for name, heads in maps.items()
         for head in range(min(2, len(heads)))
     ]
+
+
+KIND = CorpusKind()

@@ -14,11 +14,11 @@ from torch import Tensor
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.arrays import is_side, name_of
 from wonderland.data.dataset import TASKS, Dataset, Finding, counted
-from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.decode import conform
+from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.folders import Listing, is_table, listed, natural, refuse_flat, scan
-from wonderland.kinds.image.images import Images
 from wonderland.data.pixels import Memory, mean_and_std, picture
+from wonderland.kinds.image.images import Images
 
 
 @dataclass

@@ -1,43 +1,33 @@
 """Images: a residual network as large as the data can teach, with inputs that are shifted, rotated and scaled at random."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from wonderland.core import Spec, WonderlandError
-from wonderland.core.options import option
 from wonderland.core.recipe import Recipe
 from wonderland.data.augment import Augment
 from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.source import Glimpse
 from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.images import Images
-from wonderland.kinds.kind import Claim, Kind, Options, task_spec
+from wonderland.kinds.image.options import Options
+from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.models import ConvNet
 from wonderland.optim import FusedAdamW
 from wonderland.train.learner import GradientDescent
 from wonderland.understand import saliency
 
 
-@dataclass(frozen=True)
-class ImageOptions(Options):
-    """Options of images."""
-
-    task: str | None = option(help="what is learned (default: inferred)", choices=("binary", "multiclass", "regression"))
-    size: int | None = option(help="side of the images (default: from the data)", metavar="PIXELS", least=8)
-    workers: int | None = option(help="processes that load images", least=0)
-
-
 class ImageKind(Kind):
     """Pictures in class folders, or as arrays."""
 
     name = "image"
-    about = "pictures in class folders, or arrays of pixels"
-    Options = ImageOptions
+    Options = Options
     models = ("models.ConvNet",)
+    typical = {"channels": 3, "classes": 10, "height": 32, "width": 32}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.plain_text is not None:
@@ -49,13 +39,15 @@ class ImageKind(Kind):
             return None
         return Claim(0.8, "it holds arrays of pixels")
 
-    def open(self, glimpse: Glimpse, options: ImageOptions, test: Glimpse | None = None) -> Images:
+    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Images:
         self.refuse_test(test, "images are split by themselves")
         contents = glimpse.contents
         if contents.folder is not None:
             return Images.from_folder(contents.folder, size=options.size, task=options.task, strict=options.strict)
         if contents.images is None:
-            raise WonderlandError(f"{contents.name} holds no images: give a folder of class folders, or arrays of pixels.")
+            raise WonderlandError(
+                f"{contents.name} holds no images: give a folder of class folders, or arrays of pixels."
+            )
         if options.size is not None:
             raise WonderlandError("Images from arrays keep their size: resize the arrays instead.")
         images = Images.from_arrays(*contents.images, name=contents.name, task=options.task, strict=options.strict)
@@ -98,3 +90,6 @@ class ImageKind(Kind):
         weights = saliency(run.model, batch["x"], torch.as_tensor(batch["y"]))
         values = {"height": weights.shape[0], "width": weights.shape[1], "values": weights.tolist()}
         return {"noun": "images", "importance": values}
+
+
+KIND = ImageKind()

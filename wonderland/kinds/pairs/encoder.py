@@ -183,7 +183,7 @@ class PairsEncoder(Encoder):
 
     def arguments(self) -> dict[str, Any]:
         """For models of pairs: the size of the vocabulary and the token that begins a target."""
-        return {"vocab": self.tokenizer.vocab, "begin": self.begin}
+        return {"vocab": self.tokenizer.vocab, "source_vocab": self.tokenizer.vocab, "begin": self.begin}
 
     @classmethod
     def from_json(cls, value: Any, tensors: dict[str, Tensor] | None = None) -> "PairsEncoder":

@@ -1,20 +1,19 @@
 """Pairs of texts: an encoder-decoder, trained with the right words given, measured by what it writes alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
-from wonderland.core.options import option
 from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Split, split
-from wonderland.kinds.kind import Claim, Kind, RowOptions, task_spec
+from wonderland.kinds.kind import Claim, Kind, evaluations, task_spec
 from wonderland.kinds.pairs.encoder import PairsEncoder
+from wonderland.kinds.pairs.options import Options
 from wonderland.kinds.pairs.pairs import Pairs
-from wonderland.kinds.text_options import TokenOptions, evaluations
 from wonderland.models import EncoderDecoder
 from wonderland.optim import FusedAdamW
 from wonderland.tasks import Task, Translation
@@ -22,21 +21,13 @@ from wonderland.train.learner import GradientDescent
 from wonderland.train.start import Start
 
 
-@dataclass(frozen=True)
-class PairsOptions(TokenOptions, RowOptions):
-    """Options of pairs."""
-
-    task: str | None = option(help="what is learned", choices=("translation",))
-    drop: tuple[str, ...] = option((), help="leave a column out; may be repeated", metavar="COLUMN")
-
-
 class PairsKind(Kind):
     """Two texts a row: one is read, the other is to be written."""
 
     name = "pairs"
-    about = "pairs of texts: one is read, the other written"
-    Options = PairsOptions
-    models = ("models.EncoderDecoder",)
+    Options = Options
+    models = ("models.EncoderDecoder", "models.Seq2Seq")
+    typical = {"vocab": 2000, "source_vocab": 2000, "dim": 128, "depth": 2, "heads": 4}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         translation = asked.get("task") == "translation"
@@ -55,7 +46,7 @@ class PairsKind(Kind):
             return None
         return Claim(0.97, f"{roles.free[0]!r} and {roles.free[1]!r} hold sentences, and nothing else is there")
 
-    def open(self, glimpse: Glimpse, options: PairsOptions, test: Glimpse | None = None) -> Pairs:
+    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Pairs:
         self.refuse_test(test, "pairs are split by themselves")
         contents = glimpse.contents
         if contents.frame is None:
@@ -126,3 +117,6 @@ class PairsKind(Kind):
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         return {"noun": "pairs", "columns_title": "The texts"}
+
+
+KIND = PairsKind()

@@ -55,7 +55,9 @@ class Pairs(Dataset):
         """Two text columns of a frame; rows that lack one of the two are left out."""
         frame = with_first_row(frame)
         if split is not None and split not in frame.columns:
-            raise WonderlandError(f"There is no column {split!r} (given as split).{nearest(split, list(frame.columns))}")
+            raise WonderlandError(
+                f"There is no column {split!r} (given as split).{nearest(split, list(frame.columns))}"
+            )
         read, write = pair_of(frame.drop(columns=[] if split is None else [split]), column, target)
         findings = list(findings or [])
         text = f"Column {read!r} is read and column {write!r} is to be written."

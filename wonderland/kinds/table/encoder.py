@@ -14,9 +14,9 @@ from wonderland.data.dataset import TASKS, Finding
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.read import MAX_COLUMNS
 from wonderland.data.source import look
+from wonderland.data.target import MAX_CLASSES, class_codes, without_target
 from wonderland.kinds.table.column_encoding import LARGEST, Rule, are_texts, is_text, read_rule, require
 from wonderland.kinds.table.table import Table, check_finite, unread
-from wonderland.data.target import MAX_CLASSES, class_codes, without_target
 
 
 def measure(values: np.ndarray) -> tuple[float, float]:

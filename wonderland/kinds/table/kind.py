@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,12 @@ import torch
 from torch import Tensor
 
 from wonderland.core import Spec, WonderlandError, nearest
-from wonderland.core.options import option
 from wonderland.core.recipe import Ensemble, Recipe
 from wonderland.data.dataset import Dataset
 from wonderland.data.source import Contents, Glimpse
-from wonderland.kinds.kind import Claim, Kind, RowOptions, task_spec
+from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.kinds.table.encoder import TableEncoder
+from wonderland.kinds.table.options import Options
 from wonderland.kinds.table.table import Table
 from wonderland.models import TableNet
 from wonderland.optim import FusedAdamW
@@ -30,31 +29,20 @@ SIGMAS = (0.1, 0.5, 3.0)
 COPIES = 3
 
 
-@dataclass(frozen=True)
-class TableOptions(RowOptions):
-    """Options of tables."""
-
-    task: str | None = option(help="what is learned (default: inferred)", choices=("binary", "multiclass", "regression"))
-    group: str | None = option(help="rows that share its value stay in one part of the split", metavar="COLUMN")
-    time: str | None = option(help="learn from the past, test on the future", metavar="COLUMN")
-    keep: tuple[str, ...] = option((), help="keep a column that looks like the target; may be repeated", metavar="COLUMN")
-    drop: tuple[str, ...] = option((), help="leave a column out; may be repeated", metavar="COLUMN")
-
-
 class TableKind(Kind):
     """Rows and columns: CSV, TSV, Parquet, JSON lines, frames, arrays."""
 
     name = "table"
-    about = "rows of numbers, categories, dates and short texts"
-    Options = TableOptions
+    Options = Options
     models = ("models.TableNet",)
+    typical = {"numbers": 20, "levels": [10] * 5, "outputs": 2, "sigmas": list(SIGMAS) * 5, "dropout": [0.1] * 15}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.plain_text is not None or glimpse.frame is None:
             return None
         return Claim(0.5, "it has rows and columns")
 
-    def open(self, glimpse: Glimpse, options: TableOptions, test: Glimpse | None = None) -> Table:
+    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Table:
         contents = glimpse.contents
         if contents.frame is None:
             raise WonderlandError(f"{contents.name} is not a table: it has no columns.")
@@ -139,7 +127,9 @@ class TableKind(Kind):
             return task.row_scores(outputs(run.model, x), y, trust)
 
         drops = permutation_importance(score, batch["x"], columns, torch.as_tensor(batch["y"]), limit_rows=1000)
-        measured = [{"name": name, "value": drop.value, "spread": drop.spread} for name, drop in zip(names, drops, strict=True)]
+        measured = [
+            {"name": name, "value": drop.value, "spread": drop.spread} for name, drop in zip(names, drops, strict=True)
+        ]
         return {"importance": sorted(measured, key=lambda row: -row["value"]), "importance_score": task.score_name}
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
@@ -165,3 +155,6 @@ def join_test(contents: Contents, test: Contents) -> np.ndarray:
     contents.frame = pd.concat([contents.frame, test.frame.loc[:, columns]], ignore_index=True)
     contents.origin["test"] = test.origin
     return np.arange(len(contents.frame)) >= rows
+
+
+KIND = TableKind()

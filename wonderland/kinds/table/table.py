@@ -11,9 +11,9 @@ import pandas as pd
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.columns import Column, read_column
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
-from wonderland.kinds.table.leakage import find_disguises
 from wonderland.data.split import read_assigned
 from wonderland.data.target import choose_target, read_target
+from wonderland.kinds.table.leakage import find_disguises
 
 RARE = 4  # a category with fewer rows than this is pooled with the unknown ones
 

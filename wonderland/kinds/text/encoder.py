@@ -17,8 +17,8 @@ from wonderland.data.source import look
 from wonderland.data.target import without_target
 from wonderland.data.text.recognise import recognise
 from wonderland.data.text.sources import is_text_file, read_documents
-from wonderland.kinds.text.texts import Texts, _read_folder
 from wonderland.data.text.tokenizer import Tokenizer, checked_roles, repeatable
+from wonderland.kinds.text.texts import Texts, _read_folder
 
 LONGEST = 400
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
-from wonderland.core.options import option
 from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
-from wonderland.kinds.kind import Claim, Kind, RowOptions, task_spec
+from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.kinds.table.kind import join_test
 from wonderland.kinds.text.encoder import TextEncoder
+from wonderland.kinds.text.options import Options
 from wonderland.kinds.text.texts import Texts, text_column
-from wonderland.kinds.text_options import TokenOptions
 from wonderland.models import TextCNN
 from wonderland.optim import FusedAdamW
 from wonderland.tasks import Classification, Task
@@ -26,22 +25,13 @@ from wonderland.train.learner import GradientDescent
 from wonderland.train.start import Start
 
 
-@dataclass(frozen=True)
-class TextOptions(TokenOptions, RowOptions):
-    """Options of texts with classes."""
-
-    task: str | None = option(help="what is learned (default: inferred)", choices=("binary", "multiclass"))
-    keep: tuple[str, ...] = option((), help="a column that says something although it looks like a number of rows", metavar="COLUMN")
-    drop: tuple[str, ...] = option((), help="leave a column out; may be repeated", metavar="COLUMN")
-
-
 class TextKind(Kind):
     """One text a row with its class: a table of text and label, labelled lines, or class folders of text files."""
 
     name = "text"
-    about = "texts with a class each"
-    Options = TextOptions
+    Options = Options
     models = ("models.TextCNN", "models.BiRNN")
+    typical = {"vocab": 10_000, "classes": 5}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.plain_text in ("folders", "labelled"):
@@ -51,7 +41,9 @@ class TextKind(Kind):
         if asked.get("group") or asked.get("time") or asked.get("task") == "regression":
             return None
         columns = self._columns(glimpse, asked, chosen=False)
-        return None if columns is None else Claim(0.9, f"column {columns[0]!r} holds free text and {columns[1]!r} classes")
+        return (
+            None if columns is None else Claim(0.9, f"column {columns[0]!r} holds free text and {columns[1]!r} classes")
+        )
 
     def _columns(self, glimpse: Glimpse, asked: Mapping[str, Any], *, chosen: bool) -> tuple[str, str] | None:
         """The text column and the target."""
@@ -62,7 +54,7 @@ class TextKind(Kind):
         task, column = asked.get("task"), asked.get("column")
         return text_column(glimpse.frame, target, roles, task=task, column=column, asked=chosen)
 
-    def open(self, glimpse: Glimpse, options: TextOptions, test: Glimpse | None = None) -> Texts:
+    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Texts:
         if glimpse.plain_text == "folders":
             assert glimpse.path is not None
             self.refuse_test(test, "texts from files are split by themselves")
@@ -70,7 +62,9 @@ class TextKind(Kind):
         if glimpse.plain_text == "labelled":
             assert glimpse.path is not None
             other = None if test is None else test.path
-            return self._started(Texts.from_lines(glimpse.path, strict=options.strict, task=options.task, test=other), options)
+            return self._started(
+                Texts.from_lines(glimpse.path, strict=options.strict, task=options.task, test=other), options
+            )
         if glimpse.plain_text == "corpus" and options.column is None:
             raise WonderlandError(
                 f"{glimpse.path} has no classes: begin each line with a label, or sort texts into class folders."
@@ -85,7 +79,9 @@ class TextKind(Kind):
             raise WonderlandError(
                 f"{contents.name} has no text column beside a target: name them with the options column and target."
             )
-        roles = glimpse.roles([*options.drop, *_names(options.split)], {*options.keep, options.target or contents.target})
+        roles = glimpse.roles(
+            [*options.drop, *_names(options.split)], {*options.keep, options.target or contents.target}
+        )
         findings = contents.findings + ([] if options.column else roles.left_out())
         test_rows = None if test is None else join_test(contents, test.contents)
         dataset = Texts.from_frame(
@@ -94,7 +90,7 @@ class TextKind(Kind):
         )  # fmt: skip
         return self._started(dataset, options)
 
-    def _started(self, dataset: Texts, options: TextOptions) -> Texts:
+    def _started(self, dataset: Texts, options: Options) -> Texts:
         dataset.start = Start.of(options)
         return dataset
 
@@ -146,8 +142,8 @@ class TextKind(Kind):
         """Words by how much the answers suffer without them, and words with similar vectors."""
         items, tokens = word_importance(run, plan)
         near = neighbours(run, plan.encoder, tokens)
-        about = {"importance": items, "importance_score": "log loss", "importance_of": "word", "neighbours": near}
-        return {"noun": "texts", "columns_title": "The texts", "long_rows": True} | about
+        words = {"importance": items, "importance_score": "log loss", "importance_of": "word", "neighbours": near}
+        return {"columns_title": "The texts", "long_rows": True} | words
 
 
 def word_importance(run: Any, plan: Any, *, most: int = 400) -> tuple[list[dict[str, Any]], list[int]]:
@@ -205,3 +201,6 @@ def _names(value: Any) -> list[str]:
     if value is None:
         return []
     return [value] if isinstance(value, str) else list(value)
+
+
+KIND = TextKind()

@@ -11,11 +11,11 @@ from wonderland.core import WonderlandError
 from wonderland.data.columns import read_column
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.folders import natural
-from wonderland.kinds.table.table import unknown_column
 from wonderland.data.split import read_assigned
 from wonderland.data.target import TARGET_NAMES, infer_task, read_target
 from wonderland.data.text.recognise import Roles
 from wonderland.data.text.sources import read_documents
+from wonderland.kinds.table.table import unknown_column
 
 
 class Texts(Dataset):

@@ -14,6 +14,7 @@ class Translating:
     """A model that reads a text and writes another: `run.ability("generate")`, called with the text."""
 
     temperature = None  # the most likely token each time, unless a temperature is given
+    echoes = False
 
     def __init__(self, run: Any):
         self.model: nn.Module = run.model
@@ -52,9 +53,7 @@ class Translating:
         return 0
 
 
-def translated(
-    model: nn.Module, encoder: Any, texts: list[str], *, rows: int = 64, **options: Any
-) -> list[str]:
+def translated(model: nn.Module, encoder: Any, texts: list[str], *, rows: int = 64, **options: Any) -> list[str]:
     """What a model writes for texts, always the likeliest token unless asked otherwise."""
     beams = options.pop("beams", None)
     if beams is not None and options:

@@ -25,6 +25,7 @@ class Writing:
     """
 
     temperature = 0.8  # of the shell, unless it is given
+    echoes = True  # the prompt is part of the text
 
     def __init__(self, run: Any):
         self.model: nn.Module = run.model
@@ -129,7 +130,10 @@ class Writing:
         kept = self.left_context(prompt, 1 if count is None else max(1, count))
         if kept == prompt:
             return prompt, ""
-        return kept, f"the model has room for the last {len(kept):,} of {len(prompt):,} characters of the prompt, and reads these."
+        return (
+            kept,
+            f"the model has room for the last {len(kept):,} of {len(prompt):,} characters of the prompt, and reads these.",
+        )
 
 
 def show_token(tokenizer: Any, token: int) -> str:

@@ -5,7 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from wonderland.understand import charts, page
-from wonderland.understand.facts import Facts, choices, is_known, predicts_values, level_of, mean_size, noun, unseen_rows
+from wonderland.understand.facts import (
+    Facts,
+    choices,
+    is_known,
+    level_of,
+    mean_size,
+    noun,
+    predicts_values,
+    unseen_rows,
+)
 from wonderland.understand.format import escape, number, percent, real
 
 

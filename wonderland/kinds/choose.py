@@ -12,7 +12,9 @@ from wonderland.kinds.kind import Kind
 NEAR = 0.02  # claims that differ by less are a tie
 
 
-def open(source: Any, target: str | None = None, *, kind: str | None = None, test: Any = None, **options: Any) -> Dataset:
+def open(
+    source: Any, target: str | None = None, *, kind: str | None = None, test: Any = None, **options: Any
+) -> Dataset:
     """Open data of any kind, infer what its columns and its target are, and say what was repaired.
 
     `source` is a path (CSV, TSV, Parquet, JSON lines, text, a folder), a pandas or polars frame, a dict of columns, arrays
@@ -46,7 +48,9 @@ def choose(glimpse: Glimpse, name: str | None, asked: Mapping[str, Any], kinds: 
     """The kind that was named, or the one that is surest of the source."""
     if name is not None:
         if name not in kinds:
-            raise WonderlandError(f"There is no kind {name!r}.{nearest(str(name), kinds)} Known are {', '.join(kinds)}.")
+            raise WonderlandError(
+                f"There is no kind {name!r}.{nearest(str(name), kinds)} Known are {', '.join(kinds)}."
+            )
         return kinds[name]
     claims = [(claim, kind) for kind in kinds.values() if (claim := kind.claims(glimpse, asked)) is not None]
     claims.sort(key=lambda pair: -pair[0].sure)

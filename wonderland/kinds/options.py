@@ -1,17 +1,34 @@
-"""Options that kinds of text share: how text becomes tokens, and a checkpoint to begin with."""
+"""Options that kinds of data share. Plain dataclasses: the shell reads them before torch is loaded."""
 
 from dataclasses import dataclass
 
 from wonderland.core.options import option
-from wonderland.kinds.kind import Options
 
 TOKENS = ("characters", "words", "bpe", "wordpiece", "unigram")
 METHODS = ("full", "head", "lora", "ia3", "bias")
 
 
 @dataclass(frozen=True)
-class TokenOptions(Options):
-    """Options of texts."""
+class KindOptions:
+    """Options that every kind has; a kind adds its own in a subclass. Flags, checks and tables of docs derive from the fields."""
+
+    strict: bool = option(False, help="stop at faults in the data instead of repairing them")
+
+
+@dataclass(frozen=True)
+class RowOptions(KindOptions):
+    """Options of kinds that have rows with a target column."""
+
+    target: str | None = option(help="the column to learn (default: inferred)", metavar="COLUMN")
+    split: str | None = option(
+        help="a column that says train, validation, calibration or test for each row; rows with an empty cell take no part",
+        metavar="COLUMN",
+    )
+
+
+@dataclass(frozen=True)
+class TokenOptions(KindOptions):
+    """Options of kinds of text: how it becomes tokens, and a checkpoint to begin with."""
 
     column: str | None = option(help="the column or field that holds the text", metavar="COLUMN")
     tokens: str | None = option(help="kind of tokens (default: by size)", choices=TOKENS)
@@ -29,11 +46,3 @@ class TokenOptions(Options):
         """What was asked of the tokens: their kind, their number, and how many of them are read."""
         asked = {"tokens": self.tokens, "vocab": self.vocab, "context": self.context}
         return {name: value for name, value in asked.items() if value is not None}
-
-
-EVALUATIONS = 15
-
-
-def evaluations(steps: int) -> int:
-    """Every how many steps a model of tokens is evaluated: often enough for a curve, seldom enough to cost little."""
-    return max(1, min(20, steps // 6), steps // EVALUATIONS)

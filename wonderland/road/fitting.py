@@ -29,9 +29,9 @@ from wonderland.core import (
 )
 from wonderland.data.source import Glimpse
 from wonderland.kinds import KINDS
-from wonderland.kinds.open import checked as checked_options
-from wonderland.kinds.open import choose as choose_kind
-from wonderland.kinds.open import opened
+from wonderland.kinds.choose import checked as checked_options
+from wonderland.kinds.choose import choose as choose_kind
+from wonderland.kinds.choose import opened
 from wonderland.road.facts import facts
 from wonderland.road.plan import Plan, choose, config_of, measured, probe, rebuild, threads_for
 from wonderland.road.request import Request
