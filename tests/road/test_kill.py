@@ -77,7 +77,7 @@ def test_thirty_kills_of_a_table(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["corpus", "pairs", "text"])
 def test_twelve_kills_of_text(tmp_path, kind):
-    from tests.road.test_pairs import pairs
+    from tests.kinds.pairs.test_kind import pairs
     from tests.texts import labelled, rhyme
 
     path = tmp_path / ("a.txt" if kind == "corpus" else "a.csv")

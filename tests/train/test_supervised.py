@@ -72,7 +72,9 @@ def test_a_loss_that_is_never_finite_is_told():
     task = Classification(["a", "b"])
     with pytest.raises(WonderlandError) as caught:
         find_lr(
-            Supervised(lambda model, batch: task.loss(model, batch) * float("nan"), 80, 0.01), fresh(), toys.batches()
+            Supervised(lambda model, batch: task.loss(model, batch)[0] * float("nan"), 80, 0.01),
+            fresh(),
+            toys.batches(),
         )
     assert str(caught.value) == (
         "The loss diverged at once, so no learning rate could be found: look at the data and the model first."

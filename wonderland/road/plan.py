@@ -18,6 +18,7 @@ from wonderland.core.recipe import Recipe
 from wonderland.data.dataset import Dataset
 from wonderland.data.encoder import Encoder
 from wonderland.data.examples import Examples
+from wonderland.data.split import Parts
 from wonderland.kinds import KINDS, Kind
 from wonderland.optim import FusedAdamW
 from wonderland.road.parts import asked_model, asked_optimizer, asked_schedule, check_memory, filled
@@ -37,7 +38,7 @@ class Plan:
 
     kind: Kind
     dataset: Dataset
-    parts: Any
+    parts: Parts
     encoder: Encoder
     task: Task
     recipe: Recipe

@@ -54,7 +54,7 @@ class Classification(RowTask):
         if logits.dim() == y.dim() + 2:
             y = y.expand(logits.shape[:-1])
         mean = F.cross_entropy(logits.flatten(0, -2), y.flatten(), label_smoothing=self.label_smoothing)
-        return mean, len(batch)
+        return mean, float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
         """Members (m, b, c) to one prediction (b, c): the log of their mean probability, weighted by shares (m,)."""

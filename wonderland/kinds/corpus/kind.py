@@ -38,10 +38,12 @@ class CorpusKind(Kind):
     models = ("models.Decoder", "models.RNNLM")
     typical = {"vocab": 256, "dim": 128, "depth": 4}  # noqa: RUF012
 
+    format1_schedule = {"floor": 0.05}  # noqa: RUF012
+
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if asked.get("task") == "language" or (asked.get("lines") and glimpse.plain_text is not None):
             return Claim(1.0, "a language is to be learned")
-        if glimpse.plain_text == "corpus" and not asked.get("column"):
+        if glimpse.plain_text == "plain" and not asked.get("column"):
             return Claim(0.95, "it is plain text")
         named = any(asked.get(name) for name in ("target", "group", "time", "test", "split", "task"))
         if named or glimpse.path is None or glimpse.suffix == ".parquet" or glimpse.plain_text or glimpse.frame is None:

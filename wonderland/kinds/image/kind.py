@@ -33,16 +33,19 @@ class ImageKind(Kind):
         if glimpse.plain_text is not None:
             return None
         if glimpse.path is not None and glimpse.path.is_dir():
-            refuse_tables(scan(glimpse.path))
-            return Claim(0.8, "it is a folder")
-        if glimpse.path is not None or glimpse.contents.images is None:
-            return None
-        return Claim(0.8, "it holds arrays of pixels")
+            listing = scan(glimpse.path)
+            return (
+                Claim(0.8, "it is a folder of pictures")
+                if listing.files or listing.loose
+                else Claim(0.1, "it is a folder")
+            )
+        return None if glimpse.images is None else Claim(0.8, "it holds arrays of pixels")
 
     def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Images:
         self.refuse_test(test, "images are split by themselves")
         contents = glimpse.contents
         if contents.folder is not None:
+            refuse_tables(scan(contents.folder))
             return Images.from_folder(contents.folder, size=options.size, task=options.task, strict=options.strict)
         if contents.images is None:
             raise WonderlandError(

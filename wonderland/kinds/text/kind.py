@@ -65,7 +65,7 @@ class TextKind(Kind):
             return self._started(
                 Texts.from_lines(glimpse.path, strict=options.strict, task=options.task, test=other), options
             )
-        if glimpse.plain_text == "corpus" and options.column is None:
+        if glimpse.plain_text == "plain" and options.column is None:
             raise WonderlandError(
                 f"{glimpse.path} has no classes: begin each line with a label, or sort texts into class folders."
             )
@@ -197,10 +197,10 @@ def neighbours(run: Any, encoder: TextEncoder, tokens: list[int]) -> list[dict[s
 
 
 def _names(value: Any) -> list[str]:
-    """A list of names from one, several or none."""
-    if value is None:
-        return []
-    return [value] if isinstance(value, str) else list(value)
+    """A list of names from one, several or none; what is no name is refused later, with the other options."""
+    if isinstance(value, list | tuple | set):
+        return [name for name in value if isinstance(name, str)]
+    return [value] if isinstance(value, str) else []
 
 
 KIND = TextKind()

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from wonderland.kinds.corpus.recipe import whole
 
 import wonderland
 from tests.texts import language, names, rhyme
 from wonderland.cli import main as cli
 from wonderland.core import WonderlandError
-from wonderland.kinds.corpus.corpus import Corpus
 from wonderland.data.text.tokenizer import Tokenizer
+from wonderland.kinds.corpus.corpus import Corpus
 from wonderland.road.facts import again
-from wonderland.kinds.corpus.recipe import whole
 
 
 def refuses(text, call):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import wonderland
-from wonderland import data
+from wonderland import kinds
 from wonderland.core import WonderlandError
 
 WORDS = {"one": "un", "two": "deux", "red": "rouge", "dog": "chien", "cat": "chat", "sees": "voit", "and": "et"}
@@ -92,21 +92,21 @@ def test_resume_is_exact(tmp_path):
 def test_what_pairs_are_taken_for(tmp_path):
     rows = [f"this is text number {i} .\tceci est le texte {i} .\n" for i in range(30)]
     (tmp_path / "a.tsv").write_text("".join(rows))
-    found = data.open(tmp_path / "a.tsv")
+    found = kinds.open(tmp_path / "a.tsv")
     assert (found.kind, len(found), found.columns) == ("pairs", 30, ("c0", "c1"))
     assert found.sources[0] == "this is text number 0 ."
     frame = pairs(30)
-    assert data.open(frame.assign(note="x"), kind="pairs").columns == ("source", "target")
-    assert data.open(frame, column="target", target="source", task="translation").columns == ("target", "source")
+    assert kinds.open(frame.assign(note="x"), kind="pairs").columns == ("source", "target")
+    assert kinds.open(frame, column="target", target="source", task="translation").columns == ("target", "source")
     frame.loc[3, "target"] = None
-    found = data.open(frame, kind="pairs")
+    found = kinds.open(frame, kind="pairs")
     assert "1 row lacks one of the two texts and is left out." in [finding.text for finding in found.findings]
-    refuses("frame has 3 pairs of texts: give at least 8.", lambda: data.open(frame.head(3), kind="pairs"))
+    refuses("frame has 3 pairs of texts: give at least 8.", lambda: kinds.open(frame.head(3), kind="pairs"))
     refuses("Pairs need two columns of text: name them with the options column and target.",
-            lambda: data.open(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), kind="pairs"))  # fmt: skip
+            lambda: kinds.open(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), kind="pairs"))  # fmt: skip
     refuses(
         "There is no column 'sorce' (given as column). Did you mean 'source'?",
-        lambda: data.open(frame, kind="pairs", column="sorce"),
+        lambda: kinds.open(frame, kind="pairs", column="sorce"),
     )
 
 
