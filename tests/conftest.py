@@ -2,14 +2,16 @@
 
 import gc
 import os
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from jaxtyping import install_import_hook
 
-# Public shapes are checked under test and cost nothing in use.
-SHAPED = ("ops", "nn", "solvers", "models", "checkpoints", "generation", "tasks")
-install_import_hook([f"wonderland.{folder}" for folder in SHAPED], "beartype.beartype")
+# Public shapes are checked under test and cost nothing in use. Abilities check by themselves what users call them with.
+SHAPED = ("ops", "nn", "solvers", "models", "checkpoints", "generation")
+TASKS = [path.stem for path in (Path(__file__).parents[1] / "wonderland/tasks").iterdir() if path.stem != "abilities"]
+install_import_hook([f"wonderland.{name}" for name in (*SHAPED, *(f"tasks.{name}" for name in TASKS))], "beartype.beartype")
 
 import pytest  # noqa: E402
 import torch  # noqa: E402

@@ -86,7 +86,7 @@ def test_a_budget_becomes_steps_and_leaves_no_trace():
     rng = torch.get_rng_state()
     few = steps_within(0.5, Supervised(task.loss, 80, 0.01), state, toys.batches())
     many = steps_within(50.0, Supervised(task.loss, 80, 0.01), state, toys.batches())
-    assert 10 < few < many
+    assert 1 <= few < many
     assert torch.equal(rng, torch.get_rng_state())
     assert state.step == 0
 

@@ -51,7 +51,7 @@ class Kind(ABC):
     def open(self, glimpse: Glimpse, options: Any, test: Glimpse | None = None) -> Dataset:
         """The dataset; `test` is a second source whose rows are kept for the test."""
 
-    def split(self, dataset: Dataset, *, test: float, seed: int, plain: bool = False) -> Parts:
+    def split(self, dataset: Any, *, test: float, seed: int, plain: bool = False) -> Parts:
         """The parts: train, validation, calibration, test. `plain` asks for one model, so for no folds."""
         folds = None if plain or dataset.assigned is not None else self.folds(dataset)
         return split_rows(dataset, test=test, seed=seed, folds=folds)
@@ -88,8 +88,8 @@ class Kind(ABC):
         """The recipe once the number of steps is known."""
         return recipe
 
-    def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe) -> None:
-        """Refuse a recipe that does not go with the data."""
+    def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe, asked: Mapping[str, Any]) -> None:
+        """Refuse a recipe that does not go with the data; `asked` are the numbers in it that the user gave."""
         return
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:

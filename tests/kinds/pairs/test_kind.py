@@ -40,8 +40,8 @@ def test_a_translator_learns_writes_and_loads(tmp_path):
     assert set(run.metrics) == {"bleu", "chrf", "exact_match", "loss", "bits_per_byte", "perplexity", "accuracy"}
     assert run.metrics["chrf"] > 25
     again = wonderland.load(run.folder)
-    said = again.translate("two dog and one cat")
-    assert said == run.translate("two dog and one cat")
+    said = again.ability("generate")("two dog and one cat")
+    assert said == run.ability("generate")("two dog and one cat")
     new = pairs(20, seed=5)
     new.to_csv(tmp_path / "new.csv", index=False)
     (tmp_path / "new.txt").write_text("\n".join(new["source"]))
@@ -53,7 +53,7 @@ def test_a_translator_learns_writes_and_loads(tmp_path):
     assert found["pairs"] == 20
     assert 0 <= found["metrics"]["bleu"] <= 100
     refuses("texts has no column 'target' to compare with.", lambda: again.evaluate(["one dog"]))
-    refuses("A text is translated, not int.", lambda: run.translate(3))
+    refuses("A text is translated, not int.", lambda: run.ability("generate")(3))
     page = (run.folder / "report.html").read_text()
     assert "BLEU" in page
     assert "<script" not in page
@@ -62,7 +62,8 @@ def test_a_translator_learns_writes_and_loads(tmp_path):
 def test_batched_translations_are_those_of_each_alone():
     run = translator()
     texts = pairs(12, seed=9)["source"].tolist()
-    assert run.predict(texts)["prediction"].tolist() == [run.translate(text) for text in texts]
+    translate = run.ability("generate")
+    assert run.predict(texts)["prediction"].tolist() == [translate(text) for text in texts]
 
 
 def test_resume_is_exact(tmp_path):
@@ -115,6 +116,8 @@ def test_pairs_are_cut_as_was_asked(tmp_path):
     run = wonderland.fit(tmp_path / "pairs.csv", out=tmp_path / "run", steps=2, tokens="words", vocab=12, context=4)
     assert (run.encoder.tokenizer.kind, run.encoder.tokenizer.vocab) == ("words", 12)
     assert (run.encoder.read, run.encoder.write) == (4, 4)
-    assert wonderland.load(run.folder).translate("one dog") == run.translate("one dog")
-    refuses("group is for tables and images; pairs.csv holds pairs of texts.",
-            lambda: wonderland.fit(tmp_path / "pairs.csv", kind="pairs", group="source"))  # fmt: skip
+    assert wonderland.load(run.folder).ability("generate")("one dog") == run.ability("generate")("one dog")
+    refuses(
+        "group is an option of table, and pairs.csv is read as pairs: leave it out, or name another kind with kind (--kind).",
+        lambda: wonderland.fit(tmp_path / "pairs.csv", kind="pairs", group="source"),
+    )

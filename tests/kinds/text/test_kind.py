@@ -32,7 +32,7 @@ def test_a_table_of_texts_is_learned_and_trusted():
     assert table.columns.tolist()[:4] == ["text", "prediction", "probability", "set"]
     assert table["text"].tolist() == ["the fox was here", "bread and soup", ""]
     assert "p(animals)" in table
-    assert run.facts["measured"]["test"]["conformal"]["coverage"] > 0.75
+    assert run.record["measured"]["test"]["conformal"]["coverage"] > 0.75
 
 
 def test_new_texts_come_in_every_form(tmp_path):
@@ -110,7 +110,8 @@ def test_texts_are_cut_as_was_asked(tmp_path):
     assert (run.encoder.tokenizer.kind, run.encoder.tokenizer.vocab, run.encoder.length) == ("bpe", 270, 5)
     refuses("Tokens of kind 'unigram' are learned a little differently each time, which rows of texts cannot be: "
             "take characters, words or bpe.", lambda: wonderland.fit(tmp_path / "a.csv", tokens="unigram"))  # fmt: skip
-    refuses("vocab is for texts; iris is not made of texts.", lambda: wonderland.fit("iris", vocab=300))
+    refuses("vocab is an option of text, corpus and pairs, and iris is read as table: leave it out, or name another kind "
+            "with kind (--kind).", lambda: wonderland.fit("iris", vocab=300))  # fmt: skip
 
 
 def test_findings_and_strict(tmp_path):
@@ -181,7 +182,16 @@ def test_what_is_said_about_columns_is_kept(tmp_path):
     wide = whole.assign(**{f"same{i}": "x" for i in range(6)})
     assert "'id', 'same0', 'same1', 'same2', 'same3' and 2 more are identifiers" in " ".join(told(kinds.open(wide)))
     frame.to_csv(tmp_path / "only.csv", index=False)
-    assert kinds.open(tmp_path / "only.csv", drop=["id"]).kind == "corpus"
+    for drop in (["id"], "id"):
+        found = kinds.open(tmp_path / "only.csv", drop=drop)
+        assert (found.kind, [line for line in told(found) if "left out" in line]) == ("corpus", [])
+    refuses(
+        "There is no column 'ids' (given as drop). Did you mean 'id'?",
+        lambda: kinds.open(tmp_path / "only.csv", drop="ids"),
+    )
+    (tmp_path / "prose.txt").write_text("Just some prose.\nAnd more of it.\n")
+    refuses("drop leaves out columns of a CSV or JSON lines file, and prose.txt is not one: leave it out.",
+            lambda: kinds.open(tmp_path / "prose.txt", drop="id"))  # fmt: skip
     for options in ({"keep": ["id"]}, {"group": "id"}):
         with pytest.raises(WonderlandError):
             kinds.open(tmp_path / "only.csv", **options)
@@ -213,7 +223,7 @@ def test_what_is_refused(tmp_path):
     refuses(f"{tmp_path / 'p.txt'} has no classes: begin each line with a label, or sort texts into class folders.",
             lambda: kinds.open(tmp_path / "p.txt", kind="text"))  # fmt: skip
     refuses(
-        "There is no kind 'txt'. Did you mean 'text'? Known are table, text, corpus, pairs.",
+        "There is no kind 'txt'. Did you mean 'text'? Known are table, image, text, corpus, pairs.",
         lambda: kinds.open(tmp_path / "p.txt", kind="txt"),
     )
     refuses("A corpus is read from a file or a folder: give its path.", lambda: kinds.open({"a": [1]}, kind="corpus"))

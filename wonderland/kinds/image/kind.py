@@ -13,7 +13,7 @@ from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.source import Glimpse
 from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.images import Images
-from wonderland.kinds.image.options import Options
+from wonderland.kinds.image.options import Options as ImageOptions
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.models import ConvNet
 from wonderland.optim import FusedAdamW
@@ -25,7 +25,7 @@ class ImageKind(Kind):
     """Pictures in class folders, or as arrays."""
 
     name = "image"
-    Options = Options
+    Options = ImageOptions
     models = ("models.ConvNet",)
     typical = {"channels": 3, "classes": 10, "height": 32, "width": 32}  # noqa: RUF012
 
@@ -41,7 +41,7 @@ class ImageKind(Kind):
             )
         return None if glimpse.images is None else Claim(0.8, "it holds arrays of pixels")
 
-    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Images:
+    def open(self, glimpse: Glimpse, options: ImageOptions, test: Glimpse | None = None) -> Images:
         self.refuse_test(test, "images are split by themselves")
         contents = glimpse.contents
         if contents.folder is not None:

@@ -16,7 +16,7 @@ from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.source import Contents, Glimpse
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.kinds.table.encoder import TableEncoder
-from wonderland.kinds.table.options import Options
+from wonderland.kinds.table.options import Options as TableOptions
 from wonderland.kinds.table.table import Table
 from wonderland.models import TableNet
 from wonderland.optim import FusedAdamW
@@ -34,7 +34,7 @@ class TableKind(Kind):
     """Rows and columns: CSV, TSV, Parquet, JSON lines, frames, arrays."""
 
     name = "table"
-    Options = Options
+    Options = TableOptions
     models = ("models.TableNet",)
     typical = {"numbers": 20, "levels": [10] * 5, "outputs": 2, "sigmas": list(SIGMAS) * 5, "dropout": [0.1] * 15}  # noqa: RUF012
 
@@ -47,7 +47,7 @@ class TableKind(Kind):
             return Claim(0.2, "it is a folder with tables") if tables else None
         return None if glimpse.frame is None else Claim(0.5, "it has rows and columns")
 
-    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Table:
+    def open(self, glimpse: Glimpse, options: TableOptions, test: Glimpse | None = None) -> Table:
         contents = glimpse.contents
         if contents.folder is not None:
             refuse_tables(scan(contents.folder))

@@ -15,7 +15,7 @@ from wonderland.data.source import Glimpse
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.kinds.table.kind import join_test
 from wonderland.kinds.text.encoder import TextEncoder
-from wonderland.kinds.text.options import Options
+from wonderland.kinds.text.options import Options as TextOptions
 from wonderland.kinds.text.texts import Texts, text_column
 from wonderland.models import TextCNN
 from wonderland.optim import FusedAdamW
@@ -29,7 +29,7 @@ class TextKind(Kind):
     """One text a row with its class: a table of text and label, labelled lines, or class folders of text files."""
 
     name = "text"
-    Options = Options
+    Options = TextOptions
     models = ("models.TextCNN", "models.BiRNN")
     typical = {"vocab": 10_000, "classes": 5}  # noqa: RUF012
 
@@ -54,7 +54,7 @@ class TextKind(Kind):
         task, column = asked.get("task"), asked.get("column")
         return text_column(glimpse.frame, target, roles, task=task, column=column, asked=chosen)
 
-    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Texts:
+    def open(self, glimpse: Glimpse, options: TextOptions, test: Glimpse | None = None) -> Texts:
         if glimpse.plain_text == "folders":
             assert glimpse.path is not None
             self.refuse_test(test, "texts from files are split by themselves")
@@ -90,7 +90,7 @@ class TextKind(Kind):
         )  # fmt: skip
         return self._started(dataset, options)
 
-    def _started(self, dataset: Texts, options: Options) -> Texts:
+    def _started(self, dataset: Texts, options: TextOptions) -> Texts:
         dataset.start = Start.of(options)
         return dataset
 
