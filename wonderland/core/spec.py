@@ -124,8 +124,10 @@ def _inner(value: Any) -> list[Spec]:
 def _built(value: Any) -> Any:
     if isinstance(value, Spec):
         return value.build()
-    if isinstance(value, list):
-        return [_built(item) for item in value]
+    if isinstance(value, list | tuple):
+        return type(value)(_built(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _built(item) for key, item in value.items()}
     return value
 
 
@@ -160,8 +162,14 @@ def _decode(value: Any, depth: int) -> Any:
         if len(value) > _LONGEST:
             raise WonderlandError("A model's description holds a list of more than 65,536 entries, so it is not built.")
         return [_decode(item, depth + 1) for item in value]
-    if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+    if isinstance(value, int):
+        check_size(value)
+    return value
+
+
+def check_size(value: int) -> None:
+    """Refuse a whole number in a description that is larger than any honest argument."""
+    if not -_LARGEST <= value <= _LARGEST:
         raise WonderlandError(
             f"A model's description asks for a size above the limit of {_LARGEST:,}, so it is not built."
         )
-    return value
