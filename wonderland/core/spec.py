@@ -52,7 +52,7 @@ class Spec:
         if depth > _DEEPEST:
             raise WonderlandError(f"A spec is nested more than {_DEEPEST} levels deep: build it flatter.")
         object.__setattr__(self, "depth", depth)
-        known = inspect.signature(thing).parameters
+        known = inspect.signature(_maker(thing)).parameters
         if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
             for key in self.arguments:
                 if key not in known:
@@ -66,7 +66,7 @@ class Spec:
         own = find(self.name)
         lazy = getattr(own, "takes_specs", False)
         arguments = {key: value if lazy else _built(value) for key, value in self.arguments.items()}
-        return own(**arguments, **more)
+        return _maker(own)(**arguments, **more)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -99,6 +99,11 @@ def find(name: str) -> Callable[..., Any]:
             f"{str(name)[:80]!r} is not a part of Wonderland, so it is not built.{nearest(str(name)[:80], _PARTS)}"
         )
     return _PARTS[name]
+
+
+def _maker(thing: Callable[..., Any]) -> Callable[..., Any]:
+    """What a spec calls: the part itself, or its `from_spec`, where arguments and call belong to different moments."""
+    return getattr(thing, "from_spec", thing)
 
 
 def admit(things: Iterable[Callable[..., Any]]) -> None:
