@@ -45,7 +45,7 @@ def parse_spec(text: str, *, folders: Sequence[str] = ()) -> Spec:
     if isinstance(value, Spec):
         return value
     if name := name_of(value):
-        return Spec(name)
+        return Spec(name, {}, value)
     raise WonderlandError(f"{_shown(text)} is not the name of a part: {FORM}.")
 
 
@@ -80,7 +80,7 @@ def _value(node: ast.expr, where: str, depth: int, folders: tuple[str, ...] = ()
     match node:
         case ast.Name() | ast.Attribute():
             part = find(_resolved(_dotted(node), folders))
-            return Spec(name_of(part) or "") if isinstance(part, type) else part
+            return Spec(name_of(part) or "", {}, part) if isinstance(part, type) else part
         case ast.Call():
             return _call(node, depth, folders)
         case ast.Constant(value=None | bool() | str() as value):

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, find, nearest, part
+from wonderland.core import Part, Spec, WonderlandError, nearest, part
 from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
 from wonderland.nn.blocks.block import Block
 from wonderland.nn.blocks.stack import Stack
@@ -294,9 +294,9 @@ class Given(nn.Module):
 
 def facing(spec: Spec, *, causal: bool) -> Spec:
     """A spec with its direction set, where it has one that was left open."""
-    if "causal" in spec.arguments or "causal" not in inspect.signature(find(spec.name)).parameters:
+    if "causal" in spec.arguments or "causal" not in inspect.signature(spec.part).parameters:
         return spec
-    return Spec(spec.name, {**spec.arguments, "causal": causal})
+    return spec.changed(causal=causal)
 
 
 def _table(vocab: int, dim: int, std: float) -> nn.Embedding:

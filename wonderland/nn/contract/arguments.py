@@ -4,7 +4,7 @@ import inspect
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -18,9 +18,11 @@ FUNCTIONS: Any = (str | Activation, str | Activation | None)  # pyright: ignore[
 class Checked(Part):
     """A part whose constructor says in a sentence which argument is of the wrong kind, or unknown."""
 
-    def __new__(cls, *args: Any, **named: Any):
-        check_arguments(cls, args, named)
-        return super().__new__(cls)
+    if not TYPE_CHECKING:  # a type checker reads the constructor's signature from __init__ alone
+
+        def __new__(cls, *args: Any, **named: Any):
+            check_arguments(cls, args, named)
+            return super().__new__(cls)
 
 
 def check_arguments(cls: type, args: tuple[Any, ...], named: dict[str, Any]) -> None:
