@@ -18,6 +18,7 @@ from wonderland.nn.contract.mixer import positions as places
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.positions import Learned, Position
+from wonderland.ops.shapes import readable
 
 
 @part
@@ -172,7 +173,7 @@ class Encoder(Part, nn.Module):
                 raise WonderlandError("This Encoder has no segments: leave them out, or build it with segments=2.")
             if not isinstance(segments, Tensor) or segments.shape != tokens.shape or segments.is_floating_point():
                 raise WonderlandError(f"An Encoder takes segments as whole numbers {tuple(tokens.shape)}, one a token.")
-            if not torch.compiler.is_compiling() and not ((segments >= 0) & (segments < self.segments)).all():
+            if readable(segments) and not ((segments >= 0) & (segments < self.segments)).all():
                 raise WonderlandError(f"The segments of this Encoder are 0 to {self.segments - 1}.")
         if positions is not None and (
             not isinstance(positions, Tensor) or positions.dim() != 2 or positions.shape[1] != tokens.shape[1]

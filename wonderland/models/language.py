@@ -10,6 +10,7 @@ from wonderland.core import Part, WonderlandError
 from wonderland.models.tokens import check_mask, check_range, check_tokens
 from wonderland.nn.contract.mixer import hide, lengths
 from wonderland.nn.contract.state import COUNT, Layout, State, fill, fits, misfit
+from wonderland.ops.shapes import readable
 
 
 class LanguageModel(Part, nn.Module):
@@ -43,7 +44,7 @@ class LanguageModel(Part, nn.Module):
 
     def forward(self, tokens: Any, mask: Any = None) -> Tensor:
         self._check(tokens, mask)
-        if mask is not None and not torch.compiler.is_compiling() and not mask.any(1).all():
+        if mask is not None and readable(mask) and not mask.any(1).all():
             row = int((~mask.any(1)).nonzero()[0])
             raise WonderlandError(
                 f"{type(self).__name__} got a mask whose row {row} has no real token: "

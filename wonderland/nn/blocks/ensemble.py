@@ -62,7 +62,7 @@ class MemberDropout(Part, nn.Module):
         if not self.training or not self.active:
             return x
         count = x.numel()
-        draws = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        draws = torch.empty((count + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
         kept = draws.view(torch.uint8)[:count].view(x.shape) >= self.threshold
         return x * kept.to(x.dtype).mul_(self.gain)
 

@@ -54,7 +54,9 @@ class BatchNorm(Norm):
         return hide(self.among(hide(x, mask), mask), mask), ()
 
     def among(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        return self._by_batch(x, x[mask]) if self.training and mask is not None else self.apply_to(x)
+        if not self.training or mask is None or x.is_meta:  # on the meta device nothing says which tokens are real
+            return self.apply_to(x)
+        return self._by_batch(x, x[mask])
 
     def apply_to(self, x: Tensor) -> Tensor:
         if self.training:
