@@ -23,7 +23,7 @@ class MLP(Pointwise):
     .. math:: y = W_2\, \phi(W_1 x)
 
     The hidden layer has `hidden` units, `expansion` times `dim` unless said otherwise. Biases are left out by default, as
-    in most transformers of today. Shapes: x (b, t, dim) -> (b, t, dim); no state.
+    in most transformers of today. Shapes: x (..., dim) -> (..., dim); no state.
     Book: Alice 10.3.1; D2L 11.7. Paper: Vaswani et al., 2017.
 
     >>> import torch

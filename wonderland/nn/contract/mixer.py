@@ -231,7 +231,10 @@ EQUATION = ("mix", "apply_to", "among", "whole", "proceed", "forward", "stream")
 
 
 class Pointwise(Mixer):
-    """A mixer that looks at each position alone: it mixes channels, and its state is ()."""
+    """A mixer that looks at each position alone: it mixes channels, and its state is ().
+
+    It takes features with any number of axes, (..., dim) -> (..., dim); a mask goes with (b, t, dim) only.
+    """
 
     receptive_field = (0, 0)
 
@@ -243,6 +246,9 @@ class Pointwise(Mixer):
 
     def state_layout(self) -> Layout:
         return ()
+
+    def check(self, x: Any, mask: Any) -> None:
+        check_pointwise(x, self.dim, mask, type(self).__name__, next(self.parameters(), None))
 
     def apply_to(self, x: Tensor) -> Tensor:
         """The equation at each position."""
@@ -303,6 +309,24 @@ def check_features(x: Any, dim: int, name: str, like: Tensor | None = None) -> N
         raise WonderlandError(
             f"{name} takes a tensor (batch, time, {dim}) with at least one row and one position, not one {given}."
         )
+    check_numbers(x, name, like)
+
+
+def check_pointwise(x: Any, dim: int, mask: Any, name: str, like: Tensor | None = None) -> None:
+    """Say what is wrong with features (..., dim), or with a mask, which goes with (batch, time, dim) only."""
+    if not isinstance(x, Tensor) or x.dim() < 1 or x.shape[-1] != dim or 0 in x.shape:
+        given = f"of shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"of type {type(x).__name__}"
+        raise WonderlandError(f"{name} takes a tensor (..., {dim}) with at least one row, not one {given}.")
+    check_numbers(x, name, like)
+    if mask is not None and x.dim() != 3:
+        raise WonderlandError(
+            f"{name} takes a mask with tokens (batch, time, {dim}) only, and this input has shape {tuple(x.shape)}."
+        )
+    check_mask(mask, x, name)
+
+
+def check_numbers(x: Tensor, name: str, like: Tensor | None = None) -> None:
+    """Say what is wrong with the type, layout or device of features."""
     if not x.is_floating_point():
         raise WonderlandError(f"{name} takes floating point features, not {x.dtype}: embed tokens first.")
     if x.layout is not torch.strided:
