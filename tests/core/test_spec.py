@@ -20,6 +20,12 @@ def test_an_unknown_argument_gets_the_nearest():
     assert str(caught.value) == "models.ConvNet has no argument 'clases'. Did you mean 'classes'?"
 
 
+def test_a_missing_argument_is_named_where_it_is_built():
+    with pytest.raises(WonderlandError) as caught:
+        ConvNet.spec(channels=1, dim=8).build(height=8, width=8)
+    assert str(caught.value) == "models.ConvNet cannot be built without classes: write ConvNet(classes=...)."
+
+
 @pytest.mark.parametrize(
     "name", ["os.system", "builtins.eval", "torch.nn.Linear", "models.__class__", "", "models.ConvNet.spec"]
 )

@@ -24,6 +24,7 @@ _NAMESAKES: dict[str, list[ref[Callable[..., Any]]]] = {}  # earlier ones of the
 _LARGEST = 1 << 24  # no honest argument of a part is larger; a hostile one could ask for all memory
 _DEEPEST = 32
 _LONGEST = 1 << 16
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def part(thing: Thing) -> Thing:
@@ -73,6 +74,11 @@ class Spec:
         """Call the part, building the specs among its arguments first; `more` adds what only the caller knows."""
         if twice := sorted(set(self.arguments) & set(more)):
             raise WonderlandError(f"{self.name} is given {twice[0]} where it is built: leave it out of its spec.")
+        for name, parameter in inspect.signature(_maker(self.part)).parameters.items():
+            asked = parameter.default is parameter.empty and parameter.kind in _BY_NAME
+            if asked and name not in self.arguments and name not in more:
+                short = self.name.split(".")[-1]
+                raise WonderlandError(f"{self.name} cannot be built without {name}: write {short}({name}=...).")
         lazy = getattr(self.part, "takes_specs", False)
         arguments = {key: value if lazy else _built(value) for key, value in self.arguments.items()}
         return _maker(self.part)(**arguments, **more)

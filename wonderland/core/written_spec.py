@@ -41,7 +41,7 @@ def parse_spec(text: str, *, folders: Sequence[str] = ()) -> Spec:
         raise WonderlandError(
             f"A part is described in at most {_LONGEST_TEXT:,} characters, and this has {len(text):,}."
         )
-    value = _value(_parsed(text), "a part", 0, tuple(folders))
+    value = _value(_parsed(text), _shown(text), 0, tuple(folders))
     if isinstance(value, Spec):
         return value
     if name := name_of(value):
@@ -96,7 +96,8 @@ def _value(node: ast.expr, where: str, depth: int, folders: tuple[str, ...] = ()
             return items if isinstance(node, ast.List) else tuple(items)
         case ast.Dict():
             return _dict(node, where, depth)
-    raise WonderlandError(f"{where} is {_KINDS.get(type(node), 'an expression')}, which is not computed: {_LITERALS}.")
+    remedy = _LITERALS if depth else FORM
+    raise WonderlandError(f"{where} is {_KINDS.get(type(node), 'an expression')}, which is not computed: {remedy}.")
 
 
 _LITERALS = "give a number, text, True, False, None, a list, a dict or a part"
