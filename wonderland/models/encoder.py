@@ -6,12 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, part
+from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.encoder_decoder import facing
 from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
 from wonderland.nn.blocks.block import Block, Field
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.hooks import heard
 from wonderland.nn.contract.mixer import hide
 from wonderland.nn.contract.mixer import positions as places
@@ -22,7 +23,7 @@ from wonderland.ops.shapes import readable
 
 
 @part
-class Encoder(Part, nn.Module):
+class Encoder(Checked, nn.Module):
     r"""A transformer that looks both ways: BERT, and the reading half of T5, by its arguments.
 
     .. math:: h = \mathrm{norm}(E_x + S_{\mathrm{segment}} + P_{\mathrm{position}}), \qquad h \leftarrow \mathrm{stack}(h)

@@ -6,18 +6,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, nearest, part
+from wonderland.core import Spec, WonderlandError, nearest, part
 from wonderland.models.tokens import check_input, unpadded
 from wonderland.nn.blocks.heads import POOLS, Pool
 from wonderland.nn.channel.activations import Activation
 from wonderland.nn.channel.activations import activation as resolve
 from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.arguments import Checked, at_least_one
 from wonderland.nn.contract.mixer import hide
 from wonderland.nn.norms.norm import LayerNorm
 from wonderland.ops.shapes import readable
 
 
-class Headed(Part, nn.Module):
+class Headed(Checked, nn.Module):
     """A trunk (an `Encoder`, a `Decoder`, an `EncoderDecoder`) from its spec, or one that is trained, and a head on it.
 
     `pad` is the token that fills rows up: without a mask, all before the first and after the last other token is
@@ -105,6 +106,7 @@ class SequenceClassifier(Headed):
             raise WonderlandError(f"{type(self.trunk).__name__} has no summary: pool its features in another way.")
         self.at = at
         self.pool = None if pool == "summary" or at is not None else Pool(self.dim, how=pool)
+        at_least_one("SequenceClassifier", hidden=hidden)
         self.hidden = None if hidden is None else nn.Linear(self.dim, hidden)
         self.activation = resolve(activation)
         self.head = nn.Linear(

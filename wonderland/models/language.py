@@ -6,14 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError
+from wonderland.core import WonderlandError
 from wonderland.models.tokens import check_mask, check_range, check_tokens
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.mixer import hide, lengths
 from wonderland.nn.contract.state import COUNT, Layout, State, fill, fits, misfit
 from wonderland.ops.shapes import readable
 
 
-class LanguageModel(Part, nn.Module):
+class LanguageModel(Checked, nn.Module):
     """Tokens in, the next token's logits out: a model writes `read` and describes its state with `layout`.
 
     `forward(tokens, mask)` takes all positions at once; `stream(tokens, state, mask)` continues after a state with new

@@ -6,11 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
 from wonderland.models.language import gathered_read
 from wonderland.models.recurrence import Layer, check_cell
 from wonderland.models.tokens import check_mask, check_range, check_sizes, check_tokens, gathered, look_up
 from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.mixer import lengths
 from wonderland.nn.contract.state import COUNT, Layout, Slot, State, fits, misfit
 from wonderland.nn.mixers.additive_attention import AdditiveAttention
@@ -18,7 +19,7 @@ from wonderland.ops.shapes import readable
 
 
 @part
-class Seq2Seq(Part, nn.Module):
+class Seq2Seq(Checked, nn.Module):
     r"""A recurrent encoder and decoder.
 
     .. math::

@@ -22,7 +22,9 @@ def both(ours, theirs, x, axis):
         given = x.clone().requires_grad_()
         y = module(given.movedim(1, -1)).movedim(-1, 1) if moved else module(given)
         torch.manual_seed(2)
-        grads = torch.autograd.grad((y * torch.randn(y.shape, dtype=y.dtype)).sum(), [given, module.weight, module.bias])
+        grads = torch.autograd.grad(
+            (y * torch.randn(y.shape, dtype=y.dtype)).sum(), [given, module.weight, module.bias]
+        )
         results.append((y, *grads))
     return zip(*results, strict=True)
 
