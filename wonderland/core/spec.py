@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, ref
 
@@ -176,8 +177,11 @@ def _namesakes(name: str) -> list[Callable[..., Any]]:
         return []
     gc.collect()  # classes are only freed by a collection, and those of a finished function are in nobody's way
     thing = _PARTS[name]
-    alive = {id(each): each for each in (reference() for reference in _NAMESAKES[name]) if each not in (None, thing)}
-    return [each for each in alive.values() if each is not None and not _defined_again(each, thing)]
+    others = dict.fromkeys(each for each in (reference() for reference in _NAMESAKES.pop(name)) if each is not None)
+    in_use = [each for each in others if each is not thing and not _defined_again(each, thing)]
+    if in_use:
+        _NAMESAKES[name] = [ref(each) for each in in_use]
+    return in_use
 
 
 def _defined_again(older: Callable[..., Any], newer: Callable[..., Any]) -> bool:
@@ -192,9 +196,7 @@ def _defined_again(older: Callable[..., Any], newer: Callable[..., Any]) -> bool
 
 def name_of(thing: Any) -> str | None:
     """The public name of a part, if it has one."""
-    if not callable(thing):
-        return None
-    return _NAMES.get(thing) or (_OWN.get(thing) if hasattr(thing, "__qualname__") else None)
+    return _NAMES.get(thing) or _OWN.get(thing) if isinstance(thing, type | FunctionType) else None
 
 
 def _inner(value: Any) -> list[Spec]:
