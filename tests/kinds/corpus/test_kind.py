@@ -17,6 +17,7 @@ from wonderland.cli import main as cli
 from wonderland.core import WonderlandError
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.kinds.corpus.corpus import Corpus
+from wonderland.models import Decoder
 from wonderland.road.facts import again
 
 
@@ -154,6 +155,32 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(WonderlandError, match=r"^Your module Linear fails on a batch \(.+\)\. It is given int64 of shape \(rows, 128\)\.$"):
         fit(long, model=torch.nn.Linear(1, 1))
     assert not (tmp_path / "run" / "config.json").exists()
+
+
+class Embedded(torch.nn.Module):
+    """Gives logits, and has nothing that generation needs."""
+
+    def __init__(self, vocab):
+        super().__init__()
+        self.embedding, self.out = torch.nn.Embedding(vocab, 8), torch.nn.Linear(8, vocab)
+
+    def forward(self, x):
+        return self.out(self.embedding(x))
+
+
+def test_a_model_of_ones_own_can_write(tmp_path):
+    (tmp_path / "a.txt").write_text(rhyme())
+    vocab = len(set(rhyme())) + 1
+    refuses(
+        f"Your module Embedded cannot write: it needs an attribute vocab, {vocab} here, and a method stream. It is given int64 "
+        "of shape (rows, 128).",
+        lambda: wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", steps=2, model=Embedded(vocab)),
+    )
+    assert not (tmp_path / "run").exists()
+    own = Decoder(vocab=vocab, dim=16, depth=1)
+    run = wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", steps=2, model=own)
+    again = wonderland.load(run.folder, model=Decoder(vocab=vocab, dim=16, depth=1))
+    assert again.ability("generate")("The ", 9, seed=1) == run.ability("generate")("The ", 9, seed=1)
 
 
 def test_the_same_seed_gives_the_same_bits_and_resume_is_exact(tmp_path):
