@@ -11,7 +11,9 @@ from jaxtyping import install_import_hook
 # Public shapes are checked under test and cost nothing in use. Abilities check by themselves what users call them with.
 SHAPED = ("ops", "nn", "solvers", "models", "checkpoints", "generation")
 TASKS = [path.stem for path in (Path(__file__).parents[1] / "wonderland/tasks").iterdir() if path.stem != "abilities"]
-install_import_hook([f"wonderland.{name}" for name in (*SHAPED, *(f"tasks.{name}" for name in TASKS))], "beartype.beartype")
+install_import_hook(
+    [f"wonderland.{name}" for name in (*SHAPED, *(f"tasks.{name}" for name in TASKS))], "beartype.beartype"
+)
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
