@@ -5,11 +5,11 @@ import os
 import sys
 from typing import NoReturn
 
-from wonderland.cli import chat, check, doctor, evaluate, fit, generate, inspect, predict, tokenize, trace
+from wonderland.cli import chat, check, doctor, evaluate, fit, generate, inspect, models, predict, tokenize, trace
 from wonderland.core.errors import WonderlandError, nearest
 from wonderland.version import __version__
 
-VERBS = (fit, predict, evaluate, generate, chat, inspect, tokenize, check, trace, doctor)
+VERBS = (fit, predict, evaluate, generate, chat, inspect, models, tokenize, check, trace, doctor)
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,6 +40,9 @@ def parser() -> Parser:
 
 def parse(words: list[str]) -> argparse.Namespace:
     """Read the command line; an unknown verb or option is answered with the nearest."""
+    if words[:1] == ["fit"] and len(words) == 3 and words[1] in ("--help", "-h"):
+        print(fit.kind_help(words[2]), end="")
+        raise SystemExit(0)
     top = parser()
     names = [module.__name__.rsplit(".", 1)[1] for module in VERBS]
     if words and not words[0].startswith("-") and words[0] not in names:

@@ -52,7 +52,7 @@ class Spec:
         if depth > _DEEPEST:
             raise WonderlandError(f"A spec is nested more than {_DEEPEST} levels deep: build it flatter.")
         object.__setattr__(self, "depth", depth)
-        known = inspect.signature(thing).parameters
+        known = inspect.signature(_maker(thing)).parameters
         if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
             for key in self.arguments:
                 if key not in known:
@@ -66,7 +66,7 @@ class Spec:
         own = find(self.name)
         lazy = getattr(own, "takes_specs", False)
         arguments = {key: value if lazy else _built(value) for key, value in self.arguments.items()}
-        return own(**arguments, **more)
+        return _maker(own)(**arguments, **more)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -101,6 +101,11 @@ def find(name: str) -> Callable[..., Any]:
     return _PARTS[name]
 
 
+def _maker(thing: Callable[..., Any]) -> Callable[..., Any]:
+    """What a spec calls: the part itself, or its `from_spec`, where arguments and call belong to different moments."""
+    return getattr(thing, "from_spec", thing)
+
+
 def admit(things: Iterable[Callable[..., Any]]) -> None:
     """Let a user's own classes be named in this process, as `own.ClassName`."""
     for thing in things:
@@ -124,8 +129,10 @@ def _inner(value: Any) -> list[Spec]:
 def _built(value: Any) -> Any:
     if isinstance(value, Spec):
         return value.build()
-    if isinstance(value, list):
-        return [_built(item) for item in value]
+    if isinstance(value, list | tuple):
+        return type(value)(_built(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _built(item) for key, item in value.items()}
     return value
 
 
@@ -160,8 +167,14 @@ def _decode(value: Any, depth: int) -> Any:
         if len(value) > _LONGEST:
             raise WonderlandError("A model's description holds a list of more than 65,536 entries, so it is not built.")
         return [_decode(item, depth + 1) for item in value]
-    if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+    if isinstance(value, int):
+        check_size(value)
+    return value
+
+
+def check_size(value: int) -> None:
+    """Refuse a whole number in a description that is larger than any honest argument."""
+    if not -_LARGEST <= value <= _LARGEST:
         raise WonderlandError(
             f"A model's description asks for a size above the limit of {_LARGEST:,}, so it is not built."
         )
-    return value

@@ -73,8 +73,8 @@ def learning(model: Any, method: Any = "full", where: Where = BLOCKS, *, also: W
     return model
 
 
-def cross_entropy(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+def cross_entropy(model: nn.Module, batch: Any) -> Tensor:
     """The mean cross-entropy of classes or of tokens; -100 is skipped."""
-    x, y = batch
+    x, y = batch["x"], batch["y"]
     scores = model(x)
     return F.cross_entropy(scores.flatten(0, -2), y.flatten())
