@@ -76,5 +76,8 @@ def test_an_epoch_meets_every_row_once():
     """D2L 12.4: drawn without replacement, unlike n draws with replacement, which miss more than a third."""
     batches = Batches(torch.arange(960.0)[:, None], torch.arange(960), size=32, seed=0)
     for epoch in range(2):
-        rows = torch.cat([batches.batch(epoch, i)[1] for i in range(batches.per_epoch)])
-        assert rows.sort().values.tolist() == list(range(960))
+        codes = []
+        for i in range(batches.per_epoch):
+            _, y = batches.batch(epoch, i)
+            codes.append(y)
+        assert torch.cat(codes).sort().values.tolist() == list(range(960))
