@@ -34,6 +34,9 @@ def pytest_collection_finish():
     """What is there now stays to the end: the collector need not look through it again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(
+        20_000, 20, 20
+    )  # traces and compilers make many objects that stay: looking at them sooner frees nothing
 
 
 @pytest.fixture(autouse=True)
