@@ -67,7 +67,7 @@ class Conversation:
     """What was said so far, and how answers are written."""
 
     def __init__(self, writing, count: int, options: dict, stop: list[str]):
-        self.writing, self.count, self.options, self.stop = run, count, dict(options), stop
+        self.writing, self.count, self.options, self.stop = writing, count, dict(options), stop
         self.said = ""
 
     def read(self, line: str) -> str:

@@ -101,7 +101,7 @@ def make(owner: type[Made], given: Mapping[str, Any]) -> Made:
     for name in given:
         if name not in known:
             raise WonderlandError(f"There is no option {name!r}.{nearest(name, known)}")
-    options = owner(**{name: _tidy(value, known[name]) for name, value in given.items()})
+    options = owner(**{name: tidy(value, known[name]) for name, value in given.items()})
     check(options)
     return options
 
@@ -127,7 +127,8 @@ def flags(owner: type, values: Mapping[str, Any]) -> Iterator[str]:
             yield from (about.flag, shlex.quote(str(item)))
 
 
-def _tidy(value: Any, about: Option) -> Any:
+def tidy(value: Any, about: Option) -> Any:
+    """A value as its option keeps it: one name or a list of them becomes a tuple."""
     if tuple not in about.types:
         return value
     if isinstance(value, str):

@@ -41,11 +41,11 @@ def parse_spec(text: str, *, folders: Sequence[str] = ()) -> Spec:
         raise WonderlandError(
             f"A part is described in at most {_LONGEST_TEXT:,} characters, and this has {len(text):,}."
         )
-    value = _value(_parsed(text), "a part", 0, tuple(folders))
+    value = _value(_parsed(text), _shown(text), 0, tuple(folders))
     if isinstance(value, Spec):
         return value
     if name := name_of(value):
-        return Spec(name)
+        return Spec(name, {}, value)
     raise WonderlandError(f"{_shown(text)} is not the name of a part: {FORM}.")
 
 
@@ -80,7 +80,7 @@ def _value(node: ast.expr, where: str, depth: int, folders: tuple[str, ...] = ()
     match node:
         case ast.Name() | ast.Attribute():
             part = find(_resolved(_dotted(node), folders))
-            return Spec(name_of(part) or "") if isinstance(part, type) else part
+            return Spec(name_of(part) or "", {}, part) if isinstance(part, type) else part
         case ast.Call():
             return _call(node, depth, folders)
         case ast.Constant(value=None | bool() | str() as value):
@@ -96,7 +96,8 @@ def _value(node: ast.expr, where: str, depth: int, folders: tuple[str, ...] = ()
             return items if isinstance(node, ast.List) else tuple(items)
         case ast.Dict():
             return _dict(node, where, depth)
-    raise WonderlandError(f"{where} is {_KINDS.get(type(node), 'an expression')}, which is not computed: {_LITERALS}.")
+    remedy = _LITERALS if depth else FORM
+    raise WonderlandError(f"{where} is {_KINDS.get(type(node), 'an expression')}, which is not computed: {remedy}.")
 
 
 _LITERALS = "give a number, text, True, False, None, a list, a dict or a part"

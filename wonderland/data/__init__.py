@@ -10,7 +10,7 @@ from wonderland.data.examples import Examples, RowExamples
 from wonderland.data.mixing import cutmix, mixup, soft_labels
 from wonderland.data.order import Importance, curriculum, importance_sample
 from wonderland.data.source import Contents, Glimpse
-from wonderland.data.split import PARTS, Split, split
+from wonderland.data.split import PARTS, Parts, Split, split
 from wonderland.data.text import (
     Documents,
     PackedDocuments,
@@ -37,6 +37,7 @@ __all__ = [
     "Glimpse",
     "Importance",
     "PackedDocuments",
+    "Parts",
     "RowEncoder",
     "RowExamples",
     "Split",

@@ -56,8 +56,8 @@ class Glimpse:
             self.path.name
             if self.path is not None
             else str(self.source)[:80]
-            if isinstance(self.source, str)
-            else "data"
+            if isinstance(self.source, str | Path)
+            else self.contents.name
         )
 
     @functools.cached_property
@@ -75,7 +75,7 @@ class Glimpse:
 
     @functools.cached_property
     def plain_text(self) -> str | None:
-        """ "corpus", "labelled" or "folders" for a path that holds text and no table; None for anything else."""
+        """How a path holds text: "plain", "labelled" (lines) or "folders" (of classes); None for tables and all else."""
         return None if self.path is None else recognise(self.path)
 
     @functools.cached_property
@@ -83,10 +83,23 @@ class Glimpse:
         """The contents, read once."""
         return look(self.source)
 
-    @property
+    @functools.cached_property
     def frame(self) -> pd.DataFrame | None:
-        """The rows of a table; None where the source is text, a folder or images."""
-        return None if self.path is not None and self.path.is_dir() else self.contents.frame
+        """The rows of a table; None where the source holds none, or cannot be read as one (`contents` says why)."""
+        if self.path is not None and self.path.is_dir():
+            return None
+        try:
+            return self.contents.frame
+        except WonderlandError:
+            return None
+
+    @functools.cached_property
+    def images(self) -> tuple[np.ndarray, Any] | None:
+        """Arrays of pixels and their labels, for data in memory and bundled sets; None for anything else."""
+        try:
+            return None if self.path is not None else self.contents.images
+        except WonderlandError:
+            return None
 
     def roles(self, drop: Collection[str] = (), keep: Collection[str | None] = ()) -> Roles:
         """Which columns of the table are text, which say something else about their rows, and which say nothing."""

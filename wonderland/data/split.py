@@ -1,6 +1,8 @@
 """Four parts that share nothing: train, validation, calibration, test."""
 
 import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -14,8 +16,30 @@ from wonderland.data.dataset import Dataset, counted
 PARTS = ("train", "validation", "calibration", "test")
 
 
+class Parts(ABC):
+    """The parts of a dataset by name. What a part is depends on the kind of data: row numbers, a file of tokens, a time range."""
+
+    train: Any
+    note: str
+    folds: np.ndarray | None
+
+    @property
+    @abstractmethod
+    def parts(self) -> Mapping[str, Any]:
+        """Each part by its name."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 over what is in which part: two splits are the same when this is."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """What a record keeps."""
+
+
 @dataclass(frozen=True)
-class Split:
+class Split(Parts):
     """Row numbers of each part, sorted. With folds, `folds[i]` is the fold of row i, -1 in the test part.
 
     `note` says what could not be honoured, and is empty otherwise.

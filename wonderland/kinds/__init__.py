@@ -4,8 +4,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wonderland.kinds.kind import Claim, Kind
     from wonderland.kinds.choose import open
+    from wonderland.kinds.kind import Claim, Kind
 
     KINDS: dict[str, Kind]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wonderland.core import WonderlandError, nearest
-from wonderland.core.options import described, make
+from wonderland.core.options import described, make, tidy
 from wonderland.data.dataset import Dataset
 from wonderland.data.source import Glimpse
 from wonderland.kinds.kind import Kind
@@ -29,12 +29,18 @@ def open(
 
     if isinstance(source, Dataset):
         raise WonderlandError("This is already an open dataset. Give the source it was opened from.")
-    asked = {name: value for name, value in options.items() if value is not None}
+    asked = listed({name: value for name, value in options.items() if value is not None}, KINDS)
     if target is not None:
         asked["target"] = target
     glimpse, second = Glimpse(source), None if test is None else Glimpse(test)
     chosen = choose(glimpse, kind, asked | ({} if test is None else {"test": test}), KINDS)
     return opened(chosen, glimpse, checked(chosen, asked, glimpse.name, KINDS), second)
+
+
+def listed(asked: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[str, Any]:
+    """What was asked, a single name as a list of one where an option holds several."""
+    several = {name for kind in kinds.values() for name, about in described(kind.Options).items() if tuple in about.types}
+    return {name: [value] if name in several and isinstance(value, str) else value for name, value in asked.items()}
 
 
 def opened(kind: Kind, glimpse: Glimpse, options: Any, test: Glimpse | None) -> Dataset:
@@ -52,6 +58,7 @@ def choose(glimpse: Glimpse, name: str | None, asked: Mapping[str, Any], kinds: 
                 f"There is no kind {name!r}.{nearest(str(name), kinds)} Known are {', '.join(kinds)}."
             )
         return kinds[name]
+    asked = {**asked, **_columns(asked, kinds)}
     claims = [(claim, kind) for kind in kinds.values() if (claim := kind.claims(glimpse, asked)) is not None]
     claims.sort(key=lambda pair: -pair[0].sure)
     if not claims:
@@ -63,6 +70,16 @@ def choose(glimpse: Glimpse, name: str | None, asked: Mapping[str, Any], kinds: 
     return claims[0][1]
 
 
+def _columns(asked: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[str, tuple[str, ...]]:
+    """The options that name columns, checked: kinds look at them before one of the kinds is chosen."""
+    named = {name: about for kind in kinds.values() for name, about in described(kind.Options).items()
+             if tuple in about.types and name in asked}  # fmt: skip
+    columns = {name: tidy(asked[name], about) for name, about in named.items()}
+    for name, value in columns.items():
+        named[name].check(value)
+    return columns
+
+
 def checked(kind: Kind, asked: Mapping[str, Any], name: str, kinds: Mapping[str, Kind]) -> Any:
     """The options of a kind; one that it does not have is refused by name."""
     known = described(kind.Options)
@@ -71,9 +88,10 @@ def checked(kind: Kind, asked: Mapping[str, Any], name: str, kinds: Mapping[str,
             continue
         owners = [other.name for other in kinds.values() if option in described(other.Options)]
         if owners:
+            listed = " and ".join(filter(None, (", ".join(owners[:-1]), owners[-1])))
             raise WonderlandError(
-                f"{option} is an option of {' and '.join(owners)}, and {name} is read as {kind.name}: leave it out, or name "
-                "another kind with kind (--kind)."
+                f"{option} is an option of {listed}, and {name} is read as {kind.name}: leave it out, or name another kind "
+                "with kind (--kind)."
             )
         raise WonderlandError(f"There is no option {option!r} for {kind.name}.{nearest(option, known)}")
     return make(kind.Options, asked)

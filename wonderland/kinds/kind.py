@@ -13,9 +13,11 @@ from wonderland.core.recipe import Recipe
 from wonderland.data.dataset import Dataset
 from wonderland.data.encoder import Encoder
 from wonderland.data.source import Glimpse
-from wonderland.data.split import Split, split
+from wonderland.data.split import Parts, Split, split
 from wonderland.kinds.options import KindOptions
+from wonderland.optim import FusedAdamW
 from wonderland.tasks import Classification, Regression, Task
+from wonderland.train.learner import GradientDescent
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Kind(ABC):
     models: ClassVar[Sequence[str]] = ()  # names of models that can be asked for; the first is the one of the recipe
     typical: ClassVar[Mapping[str, Any]] = {}  # arguments of models that data of an ordinary size would decide
 
+    format1_schedule: ClassVar[Mapping[str, Any]] = {}  # what version 0.9 did not write into config.json
+
     @abstractmethod
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         """Whether a source is of this kind; `asked` are the options that were given, `test` among them."""
@@ -47,7 +51,7 @@ class Kind(ABC):
     def open(self, glimpse: Glimpse, options: Any, test: Glimpse | None = None) -> Dataset:
         """The dataset; `test` is a second source whose rows are kept for the test."""
 
-    def split(self, dataset: Dataset, *, test: float, seed: int, plain: bool = False) -> Any:
+    def split(self, dataset: Any, *, test: float, seed: int, plain: bool = False) -> Parts:
         """The parts: train, validation, calibration, test. `plain` asks for one model, so for no folds."""
         folds = None if plain or dataset.assigned is not None else self.folds(dataset)
         return split_rows(dataset, test=test, seed=seed, folds=folds)
@@ -84,8 +88,8 @@ class Kind(ABC):
         """The recipe once the number of steps is known."""
         return recipe
 
-    def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe) -> None:
-        """Refuse a recipe that does not go with the data."""
+    def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe, asked: Mapping[str, Any]) -> None:
+        """Refuse a recipe that does not go with the data; `asked` are the numbers in it that the user gave."""
         return
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
@@ -128,6 +132,24 @@ def row_task(dataset: Dataset, parts: Split) -> Classification | Regression:
 def task_spec(task: Task, **changes: Any) -> Spec:
     """The task as a recipe keeps it."""
     return type(task).spec(**(task.arguments() | changes))
+
+
+def simple_recipe(model: Spec, task: Task, rows: int, *, epochs: int = 30, lr: float = 1e-3, **numbers: Any) -> Recipe:
+    """A recipe to begin with for a new kind: one model, AdamW, warm-up and cosine, early stopping."""
+    batch = next(size for least, size in ((4000, 128), (600, 64), (200, 32), (0, 16)) if rows >= least)
+    epoch = max(1, rows // batch)
+    return Recipe(
+        model=model,
+        task=task_spec(task),
+        learner=GradientDescent.spec(),
+        optimizer=FusedAdamW.spec(weight_decay=0.01, betas=[0.9, 0.999]),
+        schedule=Spec("optim.warmup_cosine", {"warmup": 0.05}),
+        steps=epoch * epochs,
+        batch_size=batch,
+        lr=lr,
+        evaluate_every=epoch,
+        patience=8,
+    ).changed(**numbers)
 
 
 EVALUATIONS = 15

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from wonderland.core import Spec, WonderlandError, find, load_tensors, part, read_header, save_tensors
+from wonderland.core import Spec, WonderlandError, load_tensors, part, read_header, save_tensors
 from wonderland.models.tuned_start import TunedStart
 from wonderland.nn.adapters.adapter import Adapter
 
@@ -64,7 +64,7 @@ def adapt(model: Any, adapter: Any, where: Where = BLOCKS, *, also: Where = ()) 
         raise WonderlandError(
             f"adapt takes an adapter as a spec such as nn.LoRA.spec(rank=8), not as a {type(adapter).__name__}."
         )
-    kind: Any = find(adapter.name)
+    kind: Any = adapter.part
     done = Adaptation(adapter, _patterns(where), _patterns(also) if also else ())
     if isinstance(kind, type) and issubclass(kind, TunedStart):
         wrapped = kind(model, **adapter.arguments)
@@ -196,7 +196,7 @@ def _recorded(model: Any, before: Any, done: Adaptation) -> Any:
 
 def _bounded(model: nn.Module, done: Adaptation, size: int, path: Path) -> None:
     """Refuse an adapter that would take more memory than its file has numbers, before it takes any."""
-    kind: Any = find(done.adapter.name)
+    kind: Any = done.adapter.part
     if isinstance(kind, type) and issubclass(kind, TunedStart):
         if done.adapter.arguments.get("length", 8) * getattr(model, "dim", 1) > size:
             raise WonderlandError(f"{path} describes a larger adapter than it holds: it is damaged.")

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Spec, WonderlandError, find, part
+from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.costs import costs
 from wonderland.models.tokens import check_input, check_range, check_rows, look_up, take, to_the_left
 from wonderland.nn.blocks.block import Block, Field
@@ -288,7 +288,7 @@ class Decoder(Checked, nn.Module):
 
 
 def _door(spec: Spec, dim: int) -> Position:
-    kind = find(spec.name)
+    kind = spec.part
     if not (isinstance(kind, type) and issubclass(kind, Position)):
         raise WonderlandError(
             f"{spec.name} is no position that can be added to an embedding: "
@@ -317,7 +317,7 @@ def _attention(dim: int) -> Spec:
 def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
     if isinstance(channel, Spec):
         return channel
-    kind = find(mixer.name) if isinstance(mixer, Spec) else None
+    kind = mixer.part if isinstance(mixer, Spec) else None
     if channel is False or (channel is None and getattr(kind, "alone", False)):
         return None
     return (getattr(kind, "companion", None) or MLP).spec()

@@ -5,14 +5,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
 from wonderland.models.tokens import check_classes, check_mask, check_pad, check_sizes, check_tokens, look_up, real
 from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.arguments import Checked
 from wonderland.ops.softmax import masked_softmax
 
 
 @part
-class DecomposableAttention(Part, nn.Module):
+class DecomposableAttention(Checked, nn.Module):
     r"""Does one sentence follow from another? Attend, compare, aggregate.
 
     .. math::

@@ -6,22 +6,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, part
+from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.encoder_decoder import facing
 from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
 from wonderland.nn.blocks.block import Block, Field
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.hooks import heard
 from wonderland.nn.contract.mixer import hide
 from wonderland.nn.contract.mixer import positions as places
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.positions import Learned, Position
+from wonderland.ops.shapes import readable
 
 
 @part
-class Encoder(Part, nn.Module):
+class Encoder(Checked, nn.Module):
     r"""A transformer that looks both ways: BERT, and the reading half of T5, by its arguments.
 
     .. math:: h = \mathrm{norm}(E_x + S_{\mathrm{segment}} + P_{\mathrm{position}}), \qquad h \leftarrow \mathrm{stack}(h)
@@ -172,7 +174,7 @@ class Encoder(Part, nn.Module):
                 raise WonderlandError("This Encoder has no segments: leave them out, or build it with segments=2.")
             if not isinstance(segments, Tensor) or segments.shape != tokens.shape or segments.is_floating_point():
                 raise WonderlandError(f"An Encoder takes segments as whole numbers {tuple(tokens.shape)}, one a token.")
-            if not torch.compiler.is_compiling() and not ((segments >= 0) & (segments < self.segments)).all():
+            if readable(segments) and not ((segments >= 0) & (segments < self.segments)).all():
                 raise WonderlandError(f"The segments of this Encoder are 0 to {self.segments - 1}.")
         if positions is not None and (
             not isinstance(positions, Tensor) or positions.dim() != 2 or positions.shape[1] != tokens.shape[1]

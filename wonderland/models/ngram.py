@@ -162,7 +162,8 @@ class Ngram(Window):
         # The n-grams that begin alike lie together, as they are sorted.
         start, end = torch.searchsorted(grams, first), torch.searchsorted(grams, first + self.vocab)
         sizes = end - start
-        row = torch.repeat_interleave(sizes)
+        # Without numbers, as on the meta device, one entry for each row stands for however many there are.
+        row = torch.repeat_interleave(sizes, output_size=len(sizes) if sizes.is_meta else None)
         at = torch.arange(len(row), device=row.device) - (sizes.cumsum(0) - sizes)[row] + start[row]
         found = torch.zeros(len(before), self.vocab, dtype=torch.float64, device=before.device)
         found[row, grams[at] % self.vocab] = counts[at].double()

@@ -1,6 +1,6 @@
 """The optimizers under their own names: each a rule with its arguments written out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ from wonderland.optim import rules
 from wonderland.optim.limits import check
 from wonderland.optim.optimizer import Optimizer
 
-Betas = tuple[float, float]
+Betas = Sequence[float]  # two numbers; a spec that was saved has a list
 
 
 @part

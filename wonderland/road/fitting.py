@@ -89,7 +89,7 @@ def fit(
         request = Request.from_json(config.get("request"))
         if asked or target is not None or out is not None:
             raise WonderlandError("A resumed run keeps the options it began with: give --resume and the folder only.")
-        origin = config["source"]["origin"]
+        origin, named = config["source"]["origin"], config["source"]["kind"]
         source = _source_again(origin, folder) if source is None else source
         if isinstance(request.training.test, str) and not _is_source(test):
             test = _source_again(origin.get("test", {}), folder)
@@ -99,12 +99,13 @@ def fit(
         if test is not None:
             asked["test"] = (str(test) if isinstance(test, str | Path) else "in memory") if _is_source(test) else test
         request = Request.of(target=target, **asked)
+        named = request.kind
         folder = Path(out) if out is not None else free_folder(source)
     _check_folder(folder)
     with _tidy(folder), lock(folder), _world(request):
         glimpse, second = Glimpse(source), Glimpse(test) if _is_source(test) else None
         hints = dict(request.options) | ({} if second is None else {"test": test})
-        kind = choose_kind(glimpse, request.kind, hints, KINDS)
+        kind = choose_kind(glimpse, named, hints, KINDS)
         dataset = opened(kind, glimpse, checked_options(kind, request.options, glimpse.name, KINDS), second)
         begun = (folder / "config.json").exists() and (resume is not None or not overwrite)
         kind.remember(dataset, folder, read_config(folder) if begun else None)

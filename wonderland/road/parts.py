@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import nn
 
 import wonderland.models
 import wonderland.optim  # noqa: F401 - these fill the closed set that a name is looked up in
@@ -16,7 +17,14 @@ from wonderland.road.training import Training
 
 def asked_model(text: str) -> Spec:
     """The model that a text names, not yet filled in."""
-    return parse_spec(text, folders=("models",))
+    try:
+        spec = parse_spec(text, folders=("models", "kinds"))
+    except WonderlandError as error:
+        raise WonderlandError(f"{error} See: wonderland models") from None
+    thing = find(spec.name)
+    if not isinstance(thing, type) or not issubclass(thing, nn.Module):
+        raise WonderlandError(f"{spec.name} is not a model.")
+    return spec
 
 
 def filled(asked: Spec, default: Spec, encoder: Any, task: Any, name: str) -> Spec:

@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from wonderland.core import Spec, WonderlandError
+from wonderland.core import Spec, WonderlandError, find
 from wonderland.core.recipe import Recipe
 from wonderland.data.dataset import Dataset
 from wonderland.data.encoder import Encoder
 from wonderland.data.examples import Examples
+from wonderland.data.split import Parts
 from wonderland.kinds import KINDS, Kind
 from wonderland.optim import FusedAdamW
 from wonderland.road.parts import asked_model, asked_optimizer, asked_schedule, check_memory, filled
@@ -37,7 +38,7 @@ class Plan:
 
     kind: Kind
     dataset: Dataset
-    parts: Any
+    parts: Parts
     encoder: Encoder
     task: Task
     recipe: Recipe
@@ -52,7 +53,11 @@ class Plan:
 
     def learner(self) -> Learner:
         """How the model comes from the data."""
-        return self.recipe.learner.build(recipe=self.recipe, task=self.task)
+        spec = self.recipe.learner
+        thing = find(spec.name)
+        if not isinstance(thing, type) or not issubclass(thing, Learner):
+            raise WonderlandError(f"{spec.name} is not a learner.")
+        return spec.build(recipe=self.recipe, task=self.task)
 
     def state(self) -> State:
         """Fresh weights and optimizer, the same for the same seed."""
@@ -145,7 +150,8 @@ def choose(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | None
         check_memory(recipe.model)
     recipe = asked_optimizer(recipe, training)
     recipe = asked_schedule(recipe, training).changed(**training.numbers())
-    kind.check_recipe(dataset, parts, encoder, recipe)
+    numbers = {name: value for name, value in training.numbers().items() if value is not None}
+    kind.check_recipe(dataset, parts, encoder, recipe, numbers)
     return Plan(
         kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device_of(training.device)
     )
@@ -262,7 +268,12 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
             f"The data of {folder} changed since the run began, so it cannot go on as it was. "
             "Bring back the data, or start a new run in another folder."
         )
-    kind = KINDS[config["source"]["kind"]]
+    kind = KINDS.get(config["source"]["kind"])
+    if kind is None or kind.name != dataset.kind:
+        raise WonderlandError(
+            f"The run in {folder} is of another kind of data ({config['source']['kind'][:80]!r}) than {dataset.name}, "
+            f"which is read as {dataset.kind}. Start a new run in another folder."
+        )
     request, recipe = Request.from_json(config["request"]), Recipe.from_json(config["recipe"])
     if isinstance(recipe.model, str) and own is None:
         raise WonderlandError(

@@ -37,7 +37,8 @@ class Request:
         asked = {name: _plain(name, value) for name, value in asked.items() if value is not None}
         mine = make(Training, {name: value for name, value in asked.items() if name in training})
         options = {name: value for name, value in asked.items() if name not in training}
-        return Request(kind, {name: value for name, value in options.items() if value not in (False, [], ())}, mine)
+        said = {name: value for name, value in options.items() if value is not False and value != []}
+        return Request(kind, said, mine)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""

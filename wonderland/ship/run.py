@@ -8,7 +8,18 @@ from typing import Any
 import pandas as pd
 from torch import nn
 
-from wonderland.core import MIB, Spec, WonderlandError, check_inputs, inside, load_tensors, nearest, read_json, sha256
+from wonderland.core import (
+    MIB,
+    Spec,
+    WonderlandError,
+    check_inputs,
+    find,
+    inside,
+    load_tensors,
+    nearest,
+    read_json,
+    sha256,
+)
 from wonderland.core.recipe import Recipe
 from wonderland.data.dataset import Dataset, Finding, stop_if_strict
 from wonderland.data.encoder import Encoder
@@ -191,7 +202,8 @@ def read_task(config: dict[str, Any]) -> Task:
     except WonderlandError:
         raise
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise WonderlandError(f"The task in config.json cannot be built: {error}") from error
+        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise WonderlandError(f"The task in config.json cannot be built: {said}") from error
     if not isinstance(task, Task):
         raise WonderlandError(f"{spec.name} is not a task.")
     return task
@@ -210,7 +222,8 @@ def read_model_spec(config: dict[str, Any], *, own: bool, folder: Path) -> Spec 
     if own:
         raise WonderlandError(f"The run in {folder} has a model of its own: load it without model=.")
     spec = Spec.from_json(model)
-    if not spec.name.startswith("models."):
+    thing = find(spec.name)
+    if not isinstance(thing, type) or not issubclass(thing, nn.Module):
         raise WonderlandError(f"{spec.name} is not a model.")
     return spec
 

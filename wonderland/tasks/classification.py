@@ -32,6 +32,7 @@ class Classification(RowTask):
     """
 
     name = "classification"
+    classes: list[str]
     watch = "brier"  # confidence overfits long before answers do, so it is not the log loss
 
     def __init__(self, classes: Sequence[str], label_smoothing: float = 0.0):
@@ -41,7 +42,7 @@ class Classification(RowTask):
             raise WonderlandError(f"Classification needs at least two classes, not {len(classes)}.")
         if len(set(classes)) < len(classes):
             raise WonderlandError("Classification takes different names of classes; one of them occurs twice.")
-        self.classes = list(classes)
+        self.classes = list(classes)  # pyright: ignore[reportIncompatibleVariableOverride]
         self.label_smoothing = label_smoothing
         self.outputs = len(self.classes)
 
@@ -54,7 +55,7 @@ class Classification(RowTask):
         if logits.dim() == y.dim() + 2:
             y = y.expand(logits.shape[:-1])
         mean = F.cross_entropy(logits.flatten(0, -2), y.flatten(), label_smoothing=self.label_smoothing)
-        return mean, len(batch)
+        return mean, float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
         """Members (m, b, c) to one prediction (b, c): the log of their mean probability, weighted by shares (m,)."""

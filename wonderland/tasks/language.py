@@ -51,7 +51,7 @@ class LanguageModelling(TokenTask):
         """Cross-entropy in nats, the mean over the tokens that are to be predicted."""
         y = batch["y"]
         mean = F.cross_entropy(self.logits(model, batch).flatten(0, 1), y.flatten(), ignore_index=-100)
-        return mean, int((y != -100).sum())
+        return mean, float((y != -100).sum())
 
     def measure(self, view: View) -> dict[str, float]:
         nats, count = self.summed(view, self.checked)

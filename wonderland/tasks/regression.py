@@ -51,7 +51,7 @@ class Regression(RowTask):
         """Squared error on the standard scale, the mean over examples and members."""
         predicted = model(batch["x"])[..., 0]
         target = ((batch["y"] - self.mean) / self.scale).to(torch.float32)
-        return F.mse_loss(predicted, target.to(predicted.dtype).expand(predicted.shape)), len(batch)
+        return F.mse_loss(predicted, target.to(predicted.dtype).expand(predicted.shape)), float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
         """Members (m, b, 1) to one prediction (b, 1): their mean, weighted by shares (m,)."""
@@ -147,8 +147,8 @@ class Regression(RowTask):
             "answers": "regression",
             "values": True,
             "conformal": record["conformal"] | {
-                "examples": [row(i) for i in drawn],
+                "examples": [row(int(i)) for i in drawn],
                 "levels": [{"level": level, "coverage": coverage(level)} for level in LEVELS],
             },
-            "mistakes": [row(i) | dataset.shown(int(view.part[i])) for i in worst],
+            "mistakes": [row(int(i)) | dataset.shown(int(view.part[i])) for i in worst.tolist()],
         }  # fmt: skip

@@ -62,7 +62,7 @@ class Translation(TokenTask):
         """Cross-entropy in nats, the mean over the tokens that are to be written."""
         logits, y = self.logits(model, batch).flatten(0, 1), batch["y"]
         mean = F.cross_entropy(logits, y.flatten(), ignore_index=-100, label_smoothing=self.label_smoothing)
-        return mean, int((y != -100).sum())
+        return mean, float((y != -100).sum())
 
     def measure(self, view: View) -> dict[str, float]:
         """Nats and perplexity, with the right words given."""

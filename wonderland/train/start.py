@@ -134,7 +134,7 @@ class Start:
 
     def prepared(self, model: nn.Module) -> Any:
         """The model with what the method trains requiring gradients, and the rest frozen."""
-        headed = hasattr(model, "trunk")
+        headed = "trunk" in dict(model.named_children())
         trunk = model.trunk if headed else model
         if self.method == "bias" and not any(name.endswith("bias") for name, _ in trunk.named_parameters()):  # pyright: ignore
             raise WonderlandError(f"The model in {self.folder} has no biases to learn: take lora, ia3, head or full.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from wonderland.core import WonderlandError, permutation
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
-from wonderland.data.split import PARTS
+from wonderland.data.split import PARTS, Parts
 from wonderland.data.text.kinds import POINTS, code_points
 from wonderland.data.text.sources import Documents, read_documents
 from wonderland.data.text.token_file import TokenFile, write_tokens
@@ -151,7 +151,7 @@ class Corpus(Dataset):
 
 
 @dataclass(frozen=True)
-class TokenParts:
+class TokenParts(Parts):
     """The four parts of a corpus as token files."""
 
     files: dict[str, TokenFile]
@@ -165,12 +165,12 @@ class TokenParts:
         """Part by name."""
         return self.files
 
+    folds = None
+
     @property
-    def train(self) -> TokenFile:
+    def train(self) -> TokenFile:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The part to learn from."""
         return self.files["train"]
-
-    folds = None
 
     @property
     def digest(self) -> str:

@@ -18,8 +18,9 @@ from wonderland.generation.prompts import context as positions
 from wonderland.kinds.corpus.corpus import Corpus, TokenParts, learn_tokens, write_parts
 from wonderland.kinds.corpus.encoder import CorpusEncoder
 from wonderland.kinds.corpus.examples import packs
-from wonderland.kinds.corpus.options import Options
+from wonderland.kinds.corpus.options import Options as CorpusOptions
 from wonderland.kinds.kind import Claim, Kind, evaluations
+from wonderland.kinds.table.table import unknown_column
 from wonderland.models import Decoder
 from wonderland.nn import Attention, Rotary
 from wonderland.optim import FusedAdamW
@@ -34,14 +35,16 @@ class CorpusKind(Kind):
     """Plain text to learn a language from: text files, folders of them, a column of sentences."""
 
     name = "corpus"
-    Options = Options
+    Options = CorpusOptions
     models = ("models.Decoder", "models.RNNLM")
     typical = {"vocab": 256, "dim": 128, "depth": 4}  # noqa: RUF012
+
+    format1_schedule = {"floor": 0.05}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if asked.get("task") == "language" or (asked.get("lines") and glimpse.plain_text is not None):
             return Claim(1.0, "a language is to be learned")
-        if glimpse.plain_text == "corpus" and not asked.get("column"):
+        if glimpse.plain_text == "plain" and not asked.get("column"):
             return Claim(0.95, "it is plain text")
         named = any(asked.get(name) for name in ("target", "group", "time", "test", "split", "task"))
         if named or glimpse.path is None or glimpse.suffix == ".parquet" or glimpse.plain_text or glimpse.frame is None:
@@ -60,7 +63,7 @@ class CorpusKind(Kind):
         words = [len(cell.split()) if isinstance(cell, str) else 0 for name in names for cell in frame[name]]
         return str(names[0]) if words and float(np.median(words)) > 1 else None
 
-    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Corpus:
+    def open(self, glimpse: Glimpse, options: CorpusOptions, test: Glimpse | None = None) -> Corpus:
         self.refuse_test(test, "the end of a text is kept for its test")
         if not isinstance(glimpse.source, str | Path):
             raise WonderlandError("A corpus is read from a file or a folder: give its path.")
@@ -74,8 +77,16 @@ class CorpusKind(Kind):
         if glimpse.path is not None and not glimpse.path.is_dir() and glimpse.plain_text is None and glimpse.suffix in (
             ".csv", ".tsv", ".jsonl", ".ndjson"
         ) and glimpse.frame is not None:  # fmt: skip
-            column = column or self._only_text(glimpse, {})
-            findings = glimpse.roles((), {glimpse.contents.target}).left_out() if not options.column else []
+            for name in options.drop:
+                if name not in glimpse.frame.columns:
+                    raise unknown_column("drop", name, list(glimpse.frame.columns))
+            column = column or self._only_text(glimpse, {"drop": options.drop})
+            roles = glimpse.roles(options.drop, {glimpse.contents.target})
+            findings = roles.left_out() if not options.column else []
+        elif options.drop:
+            raise WonderlandError(
+                f"drop leaves out columns of a CSV or JSON lines file, and {glimpse.name} is not one: leave it out."
+            )
         dataset = Corpus.open(path, column=column, lines=options.lines, strict=options.strict, findings=findings)
         dataset.start = Start.of(options)
         return dataset
@@ -87,7 +98,7 @@ class CorpusKind(Kind):
         return write_parts(dataset, dataset.tokenizer, shares, seed)
 
     def _tokenizer(self, dataset: Corpus, shares: dict[str, float], seed: int) -> Tokenizer:
-        options: Options = dataset.options
+        options: CorpusOptions = dataset.options
         if dataset.start is not None:
             dataset.start.language_model()
             return dataset.start.tokenizer
@@ -163,13 +174,15 @@ class CorpusKind(Kind):
     def settled(self, recipe: Recipe) -> Recipe:
         return recipe.changed(evaluate_every=evaluations(recipe.steps))
 
-    def check_recipe(self, dataset: Corpus, parts: TokenParts, encoder: CorpusEncoder, recipe: Recipe) -> None:
-        """Refuse batches that are larger than the text."""
-        there, asked = len(parts.files["train"]), recipe.batch_size * encoder.context
+    def check_recipe(
+        self, dataset: Corpus, parts: TokenParts, encoder: CorpusEncoder, recipe: Recipe, asked: Mapping[str, Any]
+    ) -> None:
+        """Refuse batches that are asked to be larger than the text."""
+        there, needed = len(parts.files["train"]), asked.get("batch_size", 1) * encoder.context
         # Packed documents are rows of their own, and larger batches take all of them.
-        if asked > max(there, encoder.context) and not packs(parts.files["train"], encoder.context, parts.many):
+        if needed > max(there, encoder.context) and not packs(parts.files["train"], encoder.context, parts.many):
             raise WonderlandError(
-                f"batch_size {recipe.batch_size} asks for {asked:,} tokens a step, and the training part of {dataset.name} has "
+                f"batch_size {recipe.batch_size} asks for {needed:,} tokens a step, and the training part of {dataset.name} has "
                 f"{there:,}: at most {max(1, there // encoder.context)} goes with a context of {encoder.context}."
             )
 

@@ -13,7 +13,7 @@ from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.source import Glimpse
 from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.images import Images
-from wonderland.kinds.image.options import Options
+from wonderland.kinds.image.options import Options as ImageOptions
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.models import ConvNet
 from wonderland.optim import FusedAdamW
@@ -25,7 +25,7 @@ class ImageKind(Kind):
     """Pictures in class folders, or as arrays."""
 
     name = "image"
-    Options = Options
+    Options = ImageOptions
     models = ("models.ConvNet",)
     typical = {"channels": 3, "classes": 10, "height": 32, "width": 32}  # noqa: RUF012
 
@@ -33,16 +33,19 @@ class ImageKind(Kind):
         if glimpse.plain_text is not None:
             return None
         if glimpse.path is not None and glimpse.path.is_dir():
-            refuse_tables(scan(glimpse.path))
-            return Claim(0.8, "it is a folder")
-        if glimpse.path is not None or glimpse.contents.images is None:
-            return None
-        return Claim(0.8, "it holds arrays of pixels")
+            listing = scan(glimpse.path)
+            return (
+                Claim(0.8, "it is a folder of pictures")
+                if listing.files or listing.loose
+                else Claim(0.1, "it is a folder")
+            )
+        return None if glimpse.images is None else Claim(0.8, "it holds arrays of pixels")
 
-    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Images:
+    def open(self, glimpse: Glimpse, options: ImageOptions, test: Glimpse | None = None) -> Images:
         self.refuse_test(test, "images are split by themselves")
         contents = glimpse.contents
         if contents.folder is not None:
+            refuse_tables(scan(contents.folder))
             return Images.from_folder(contents.folder, size=options.size, task=options.task, strict=options.strict)
         if contents.images is None:
             raise WonderlandError(

@@ -12,7 +12,7 @@ from wonderland.data.source import Glimpse
 from wonderland.data.split import Split, split
 from wonderland.kinds.kind import Claim, Kind, evaluations, task_spec
 from wonderland.kinds.pairs.encoder import PairsEncoder
-from wonderland.kinds.pairs.options import Options
+from wonderland.kinds.pairs.options import Options as PairsOptions
 from wonderland.kinds.pairs.pairs import Pairs
 from wonderland.models import EncoderDecoder
 from wonderland.optim import FusedAdamW
@@ -25,7 +25,7 @@ class PairsKind(Kind):
     """Two texts a row: one is read, the other is to be written."""
 
     name = "pairs"
-    Options = Options
+    Options = PairsOptions
     models = ("models.EncoderDecoder", "models.Seq2Seq")
     typical = {"vocab": 2000, "source_vocab": 2000, "dim": 128, "depth": 2, "heads": 4}  # noqa: RUF012
 
@@ -46,7 +46,7 @@ class PairsKind(Kind):
             return None
         return Claim(0.97, f"{roles.free[0]!r} and {roles.free[1]!r} hold sentences, and nothing else is there")
 
-    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Pairs:
+    def open(self, glimpse: Glimpse, options: PairsOptions, test: Glimpse | None = None) -> Pairs:
         self.refuse_test(test, "pairs are split by themselves")
         contents = glimpse.contents
         if contents.frame is None:

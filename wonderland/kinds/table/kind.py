@@ -12,10 +12,11 @@ from torch import Tensor
 from wonderland.core import Spec, WonderlandError, nearest
 from wonderland.core.recipe import Ensemble, Recipe
 from wonderland.data.dataset import Dataset
+from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.source import Contents, Glimpse
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.kinds.table.encoder import TableEncoder
-from wonderland.kinds.table.options import Options
+from wonderland.kinds.table.options import Options as TableOptions
 from wonderland.kinds.table.table import Table
 from wonderland.models import TableNet
 from wonderland.optim import FusedAdamW
@@ -33,17 +34,23 @@ class TableKind(Kind):
     """Rows and columns: CSV, TSV, Parquet, JSON lines, frames, arrays."""
 
     name = "table"
-    Options = Options
+    Options = TableOptions
     models = ("models.TableNet",)
     typical = {"numbers": 20, "levels": [10] * 5, "outputs": 2, "sigmas": list(SIGMAS) * 5, "dropout": [0.1] * 15}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
-        if glimpse.plain_text is not None or glimpse.frame is None:
+        if glimpse.plain_text is not None:
             return None
-        return Claim(0.5, "it has rows and columns")
+        if glimpse.path is not None and glimpse.path.is_dir():  # opening it says that one of its tables is to be named
+            listing = scan(glimpse.path)
+            tables = listing.tables and not (listing.files or listing.loose)
+            return Claim(0.2, "it is a folder with tables") if tables else None
+        return None if glimpse.frame is None else Claim(0.5, "it has rows and columns")
 
-    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Table:
+    def open(self, glimpse: Glimpse, options: TableOptions, test: Glimpse | None = None) -> Table:
         contents = glimpse.contents
+        if contents.folder is not None:
+            refuse_tables(scan(contents.folder))
         if contents.frame is None:
             raise WonderlandError(f"{contents.name} is not a table: it has no columns.")
         test_rows = None if test is None else join_test(contents, test.contents)

@@ -11,7 +11,7 @@ class Options(RowOptions):
     """Rows of numbers, categories, dates and short texts."""
 
     task: str | None = option(
-        help="what is learned (default: inferred)", choices=("binary", "multiclass", "regression")
+        help="what is learned (default: inferred)", choices=("binary", "multiclass", "classification", "regression")
     )
     group: str | None = option(help="rows that share its value stay in one part of the split", metavar="COLUMN")
     time: str | None = option(help="learn from the past, test on the future", metavar="COLUMN")

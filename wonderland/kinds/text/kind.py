@@ -15,7 +15,7 @@ from wonderland.data.source import Glimpse
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.kinds.table.kind import join_test
 from wonderland.kinds.text.encoder import TextEncoder
-from wonderland.kinds.text.options import Options
+from wonderland.kinds.text.options import Options as TextOptions
 from wonderland.kinds.text.texts import Texts, text_column
 from wonderland.models import TextCNN
 from wonderland.optim import FusedAdamW
@@ -29,7 +29,7 @@ class TextKind(Kind):
     """One text a row with its class: a table of text and label, labelled lines, or class folders of text files."""
 
     name = "text"
-    Options = Options
+    Options = TextOptions
     models = ("models.TextCNN", "models.BiRNN")
     typical = {"vocab": 10_000, "classes": 5}  # noqa: RUF012
 
@@ -54,7 +54,7 @@ class TextKind(Kind):
         task, column = asked.get("task"), asked.get("column")
         return text_column(glimpse.frame, target, roles, task=task, column=column, asked=chosen)
 
-    def open(self, glimpse: Glimpse, options: Options, test: Glimpse | None = None) -> Texts:
+    def open(self, glimpse: Glimpse, options: TextOptions, test: Glimpse | None = None) -> Texts:
         if glimpse.plain_text == "folders":
             assert glimpse.path is not None
             self.refuse_test(test, "texts from files are split by themselves")
@@ -65,7 +65,7 @@ class TextKind(Kind):
             return self._started(
                 Texts.from_lines(glimpse.path, strict=options.strict, task=options.task, test=other), options
             )
-        if glimpse.plain_text == "corpus" and options.column is None:
+        if glimpse.plain_text == "plain" and options.column is None:
             raise WonderlandError(
                 f"{glimpse.path} has no classes: begin each line with a label, or sort texts into class folders."
             )
@@ -90,7 +90,7 @@ class TextKind(Kind):
         )  # fmt: skip
         return self._started(dataset, options)
 
-    def _started(self, dataset: Texts, options: Options) -> Texts:
+    def _started(self, dataset: Texts, options: TextOptions) -> Texts:
         dataset.start = Start.of(options)
         return dataset
 
@@ -197,10 +197,10 @@ def neighbours(run: Any, encoder: TextEncoder, tokens: list[int]) -> list[dict[s
 
 
 def _names(value: Any) -> list[str]:
-    """A list of names from one, several or none."""
-    if value is None:
-        return []
-    return [value] if isinstance(value, str) else list(value)
+    """A list of names from one, several or none; what is no name is refused later, with the other options."""
+    if isinstance(value, list | tuple | set):
+        return [name for name in value if isinstance(name, str)]
+    return [value] if isinstance(value, str) else []
 
 
 KIND = TextKind()

@@ -10,7 +10,9 @@ from wonderland.kinds.options import RowOptions, TokenOptions
 class Options(TokenOptions, RowOptions):
     """Texts with a class each."""
 
-    task: str | None = option(help="what is learned (default: inferred)", choices=("binary", "multiclass"))
+    task: str | None = option(
+        help="what is learned (default: inferred)", choices=("binary", "multiclass", "classification")
+    )
     keep: tuple[str, ...] = option(
         (), help="a column that says something although it looks like a number of rows", metavar="COLUMN"
     )

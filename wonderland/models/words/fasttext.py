@@ -95,7 +95,8 @@ class FastText(Word2Vec):
         flat = words.reshape(-1)
         check_range(flat.unsqueeze(0), self.vocab)
         sizes = self.starts[flat + 1] - self.starts[flat]
-        row = torch.repeat_interleave(sizes)
+        # Without numbers, as on the meta device, one entry for each row stands for however many there are.
+        row = torch.repeat_interleave(sizes, output_size=len(sizes) if sizes.is_meta else None)
         ends = sizes.cumsum(0)
         at = torch.arange(len(row), device=row.device) - (ends - sizes)[row] + self.starts[flat][row]
         return self._mean(self.bags[at], ends - sizes).view(*words.shape, -1)
@@ -103,7 +104,8 @@ class FastText(Word2Vec):
     @torch.no_grad()
     def vector(self, word: str) -> Tensor:
         """The vector (dim,) of any word, known or not; 0 for one without a piece long enough."""
-        return self._mean(torch.tensor(self._bag(word), dtype=torch.int64), torch.zeros(1, dtype=torch.int64))[0]
+        whole = {"dtype": torch.int64, "device": self.starts.device}
+        return self._mean(torch.tensor(self._bag(word), **whole), torch.zeros(1, **whole))[0]
 
     def _bag(self, word: Any) -> list[int]:
         """The rows of the table that a word is made of."""

@@ -7,9 +7,10 @@ from PIL import Image
 
 import wonderland
 from wonderland.core import WonderlandError, sha256
-from wonderland.data import Images, pixels
-from wonderland.kinds.image.images import Memory
-from wonderland.road.plan import choose, final, measured
+from wonderland import kinds
+from wonderland.data import pixels
+from wonderland.data.pixels import Memory
+from wonderland.road.plan import choose, measured
 from wonderland.road.request import Request
 from wonderland.train import run
 
@@ -51,20 +52,21 @@ class Cut(Exception):
 
 
 def trained(folder, out, *, workers, die_at=None):
-    dataset = Images.from_folder(folder)
+    dataset = kinds.open(folder, workers=workers)
     assert isinstance(dataset.store, Memory) == (workers == 0)
     request = Request.of(steps=12, workers=workers)
-    plan = choose(dataset, request, None)
+    plan = choose(kinds.KINDS["image"], dataset, request, None)
     measured(plan, request)
-    step = plan.step()
+    learner = plan.learner()
 
     def perhaps(state, batch):
         if state.step == die_at:
             raise Cut
-        return step(state, batch)
+        return learner.step(state, batch)
 
     options = {"steps": 12, "folder": out, "evaluate": plan.evaluate, "evaluate_every": 5, "checkpoint_seconds": 0.0}
-    return final(run(perhaps, plan.state(), plan.batches(), watch=plan.watch, **options).state).state_dict()
+    state = run(perhaps, plan.state(), plan.batches(), watch=plan.watch, **options).state
+    return learner.model(state).state_dict()
 
 
 def test_files_read_by_workers_give_the_bits_of_memory_also_when_cut(folder, tmp_path, monkeypatch):
@@ -82,6 +84,6 @@ def test_size_is_for_folders(folder, tmp_path):
     with pytest.raises(WonderlandError, match=r"^Images from arrays keep their size: resize the arrays instead\.$"):
         wonderland.fit("digits", out=tmp_path / "x", steps=2, size=16)
     with pytest.raises(
-        WonderlandError, match=r"^A test set of its own is for tables; images are split by themselves\.$"
+        WonderlandError, match=r"^A test set of its own is for tables and labelled lines; images are split by themselves\.$"
     ):
         wonderland.fit(folder, out=tmp_path / "y", steps=2, test=folder)

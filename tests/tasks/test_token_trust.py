@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from wonderland.core import WonderlandError
-from wonderland.tasks import LanguageModelling
-from wonderland.trust import Scores, TokenTrust, language
-from wonderland.trust.conformal import misfit
+from wonderland.core.batch import Batch
+from wonderland.tasks import TokenTrust, token_trust
 from wonderland.tasks.token_trust import look, misfit_of, sample
+from wonderland.trust import Scores
+from wonderland.trust.conformal import misfit
 
 
 def world(rows: int = 40, t: int = 25, vocab: int = 7, seed: int = 0, heat: float = 2.0):
@@ -21,14 +22,14 @@ def world(rows: int = 40, t: int = 25, vocab: int = 7, seed: int = 0, heat: floa
     truth = torch.multinomial((table / heat).softmax(-1), 1, generator=random)[:, 0].reshape(rows, t)
     x = torch.arange(rows * t).reshape(rows, t)
     truth[::3, -4:] = -100
-    return (lambda x: table[x]), list(zip(x.split(8), truth.split(8), strict=True))
+    return (lambda batch: table[batch["x"]]), Batch({"x": x, "y": truth}).split(-(-rows // 8))
 
 
 def test_the_temperature_is_found_and_coverage_is_as_asked():
     logits, batches = world(rows=400)
     trust = TokenTrust.fit(logits, batches[:15], batches[15:30], 0.8)
     assert trust.temperature == pytest.approx(2.0, rel=0.06)
-    found = trust.measure(LanguageModelling(7), logits, batches[30:], size=1000)
+    found = trust.measure(logits, batches[30:], size=1000)
     assert found["conformal"]["coverage"] == pytest.approx(0.8, abs=0.03)
     assert found["ece"]["after"] < found["ece"]["before"]
     assert found["rows"] == sum(int((y != -100).sum()) for _, y in batches[30:])
@@ -42,7 +43,7 @@ def test_sets_are_those_of_the_p_values():
     """A token is in the set exactly when its p-value is above 1 - level."""
     logits, batches = world()
     trust = TokenTrust.fit(logits, batches, batches, 0.9)
-    some = logits(batches[0][0]).reshape(-1, 7).double().numpy() / trust.temperature
+    some = logits(batches[0]).reshape(-1, 7).double().numpy() / trust.temperature
     for level in (0.5, 0.9, 0.99):
         by_scores = trust.scores.sets(misfit(some)[None], level)
         chances = np.exp(some) / np.exp(some).sum(1, keepdims=True)
@@ -65,7 +66,7 @@ def test_samples_are_spread_and_bounded(monkeypatch):
     rows, _ = sample(logits, batches)
     total = sum(int((y != -100).sum()) for _, y in batches)
     assert rows.shape == (total, 7)
-    monkeypatch.setattr(language, "NUMBERS", 700)
+    monkeypatch.setattr(token_trust, "NUMBERS", 700)
     few, _ = sample(logits, batches)
     assert 90 <= len(few) <= 120
     assert (few[1] == rows[total * 7 // 700]).all()
@@ -88,8 +89,9 @@ def test_round_trip_and_refusals():
     logits, batches = world()
     trust = TokenTrust.fit(logits, batches, batches, 0.9)
     assert TokenTrust.from_json(trust.to_json()).threshold() == trust.threshold()
-    nothing = [(batches[0][0], torch.full_like(batches[0][1], -100))]
-    for call in (lambda: trust.measure(LanguageModelling(7), logits, nothing, 1), lambda: sample(logits, nothing)):
+    x, y = batches[0]
+    nothing = [Batch({"x": x, "y": torch.full_like(y, -100)})]
+    for call in (lambda: trust.measure(logits, nothing, 1), lambda: sample(logits, nothing)):
         with pytest.raises(
             WonderlandError, match="^" + re.escape("The text has no token to predict: give at least two tokens.") + "$"
         ):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import wonderland
-from wonderland import data
+from wonderland import kinds
 from wonderland.core import WonderlandError
 
 WORDS = {"one": "un", "two": "deux", "red": "rouge", "dog": "chien", "cat": "chat", "sees": "voit", "and": "et"}
@@ -40,8 +40,8 @@ def test_a_translator_learns_writes_and_loads(tmp_path):
     assert set(run.metrics) == {"bleu", "chrf", "exact_match", "loss", "bits_per_byte", "perplexity", "accuracy"}
     assert run.metrics["chrf"] > 25
     again = wonderland.load(run.folder)
-    said = again.translate("two dog and one cat")
-    assert said == run.translate("two dog and one cat")
+    said = again.ability("generate")("two dog and one cat")
+    assert said == run.ability("generate")("two dog and one cat")
     new = pairs(20, seed=5)
     new.to_csv(tmp_path / "new.csv", index=False)
     (tmp_path / "new.txt").write_text("\n".join(new["source"]))
@@ -53,7 +53,7 @@ def test_a_translator_learns_writes_and_loads(tmp_path):
     assert found["pairs"] == 20
     assert 0 <= found["metrics"]["bleu"] <= 100
     refuses("texts has no column 'target' to compare with.", lambda: again.evaluate(["one dog"]))
-    refuses("A text is translated, not int.", lambda: run.translate(3))
+    refuses("A text is translated, not int.", lambda: run.ability("generate")(3))
     page = (run.folder / "report.html").read_text()
     assert "BLEU" in page
     assert "<script" not in page
@@ -62,7 +62,8 @@ def test_a_translator_learns_writes_and_loads(tmp_path):
 def test_batched_translations_are_those_of_each_alone():
     run = translator()
     texts = pairs(12, seed=9)["source"].tolist()
-    assert run.predict(texts)["prediction"].tolist() == [run.translate(text) for text in texts]
+    translate = run.ability("generate")
+    assert run.predict(texts)["prediction"].tolist() == [translate(text) for text in texts]
 
 
 def test_resume_is_exact(tmp_path):
@@ -92,21 +93,21 @@ def test_resume_is_exact(tmp_path):
 def test_what_pairs_are_taken_for(tmp_path):
     rows = [f"this is text number {i} .\tceci est le texte {i} .\n" for i in range(30)]
     (tmp_path / "a.tsv").write_text("".join(rows))
-    found = data.open(tmp_path / "a.tsv")
+    found = kinds.open(tmp_path / "a.tsv")
     assert (found.kind, len(found), found.columns) == ("pairs", 30, ("c0", "c1"))
     assert found.sources[0] == "this is text number 0 ."
     frame = pairs(30)
-    assert data.open(frame.assign(note="x"), kind="pairs").columns == ("source", "target")
-    assert data.open(frame, column="target", target="source", task="translation").columns == ("target", "source")
+    assert kinds.open(frame.assign(note="x"), kind="pairs").columns == ("source", "target")
+    assert kinds.open(frame, column="target", target="source", task="translation").columns == ("target", "source")
     frame.loc[3, "target"] = None
-    found = data.open(frame, kind="pairs")
+    found = kinds.open(frame, kind="pairs")
     assert "1 row lacks one of the two texts and is left out." in [finding.text for finding in found.findings]
-    refuses("frame has 3 pairs of texts: give at least 8.", lambda: data.open(frame.head(3), kind="pairs"))
+    refuses("frame has 3 pairs of texts: give at least 8.", lambda: kinds.open(frame.head(3), kind="pairs"))
     refuses("Pairs need two columns of text: name them with the options column and target.",
-            lambda: data.open(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), kind="pairs"))  # fmt: skip
+            lambda: kinds.open(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), kind="pairs"))  # fmt: skip
     refuses(
         "There is no column 'sorce' (given as column). Did you mean 'source'?",
-        lambda: data.open(frame, kind="pairs", column="sorce"),
+        lambda: kinds.open(frame, kind="pairs", column="sorce"),
     )
 
 
@@ -115,6 +116,8 @@ def test_pairs_are_cut_as_was_asked(tmp_path):
     run = wonderland.fit(tmp_path / "pairs.csv", out=tmp_path / "run", steps=2, tokens="words", vocab=12, context=4)
     assert (run.encoder.tokenizer.kind, run.encoder.tokenizer.vocab) == ("words", 12)
     assert (run.encoder.read, run.encoder.write) == (4, 4)
-    assert wonderland.load(run.folder).translate("one dog") == run.translate("one dog")
-    refuses("group is for tables and images; pairs.csv holds pairs of texts.",
-            lambda: wonderland.fit(tmp_path / "pairs.csv", kind="pairs", group="source"))  # fmt: skip
+    assert wonderland.load(run.folder).ability("generate")("one dog") == run.ability("generate")("one dog")
+    refuses(
+        "group is an option of table, and pairs.csv is read as pairs: leave it out, or name another kind with kind (--kind).",
+        lambda: wonderland.fit(tmp_path / "pairs.csv", kind="pairs", group="source"),
+    )

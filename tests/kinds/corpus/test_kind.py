@@ -8,15 +8,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from wonderland.kinds.corpus.encoder import CorpusEncoder
+from wonderland.kinds.corpus.examples import TokenExamples
 
 import wonderland
 from tests.texts import language, names, rhyme
 from wonderland.cli import main as cli
 from wonderland.core import WonderlandError
-from wonderland.kinds.corpus.corpus import Corpus
 from wonderland.data.text.tokenizer import Tokenizer
+from wonderland.kinds.corpus.corpus import Corpus
 from wonderland.road.facts import again
-from wonderland.kinds.corpus.recipe import whole
 
 
 def refuses(text, call):
@@ -28,16 +29,17 @@ def test_a_run_writes_measures_and_loads():
     run = language()
     metrics = run.metrics
     assert set(metrics) == {"loss", "bits_per_byte", "perplexity", "accuracy"}
-    assert metrics["loss"] < 2.3 < math.log(run.tokenizer.vocab)  # it learned something
+    assert metrics["loss"] < 2.3 < math.log(run.encoder.tokenizer.vocab)  # it learned something
     assert metrics["perplexity"] == pytest.approx(math.exp(metrics["loss"]))
-    test = run.facts["measured"]["test"]
+    test = run.record["measured"]["test"]
     assert metrics["bits_per_byte"] == pytest.approx(metrics["loss"] * test["rows"] / test["bytes"] / math.log(2))
     assert abs(test["conformal"]["coverage"] - 0.9) < 0.08
     again = wonderland.load(run.folder)
-    assert again.generate("The ", 40, seed=3) == run.generate("The ", 40, seed=3)
-    assert again.generate("The ", 40, seed=3) != run.generate("The ", 40, seed=4)
-    assert "".join(run.write("The ", 30, temperature=0)) == run.generate("The ", 30, temperature=0)
-    assert "The ".join(["", run.generate("The ", 40, temperature=0, stop="x")]).count("x") == 0
+    generate, the_same = run.ability("generate"), again.ability("generate")
+    assert the_same("The ", 40, seed=3) == generate("The ", 40, seed=3)
+    assert the_same("The ", 40, seed=3) != generate("The ", 40, seed=4)
+    assert "".join(generate.write("The ", 30, temperature=0)) == generate("The ", 30, temperature=0)
+    assert "The ".join(["", generate("The ", 40, temperature=0, stop="x")]).count("x") == 0
     assert {"config.json", "model.safetensors", "preprocess.json", "trust.json", "report.html"} <= {
         path.name for path in run.folder.iterdir()
     }
@@ -49,7 +51,7 @@ def test_the_measured_loss_is_the_mean_over_every_test_token():
     corpus = Corpus.open(run.config["source"]["origin"]["path"])
     shares = corpus.shares(0.2)
     text = "".join(piece for piece, _ in corpus.part("test", shares, 0))
-    ids = run.tokenizer.encode(text)
+    ids = run.encoder.tokenizer.encode(text)
     nats, context = 0.0, run.encoder.context
     for begin in range(0, len(ids) - 1, context):
         some = torch.tensor([ids[begin : begin + context + 1]])
@@ -67,11 +69,11 @@ def test_a_language_model_predicts_and_evaluates():
     assert table["tokens"][2] == 0
     assert table["next"][0] in table["set"][0] or not table["set"][0]
     found = run.evaluate([rhyme() * 3])
-    assert found["rows"] == len(run.tokenizer.encode(rhyme() * 3)) - 1
-    assert found["metrics"]["loss"] < math.log(run.tokenizer.vocab)
+    assert found["rows"] == len(run.encoder.tokenizer.encode(rhyme() * 3)) - 1
+    assert found["metrics"]["loss"] < math.log(run.encoder.tokenizer.vocab)
     refuses("The text has no token to predict: give at least two tokens.", lambda: run.evaluate([""]))
     refuses("A language model reads a path or a list of texts, not int.", lambda: run.predict(3))
-    refuses("A prompt is text, not int.", lambda: run.generate(3))
+    refuses("A prompt is text, not int.", lambda: run.ability("generate")(3))
 
 
 def test_unknown_characters_are_told():
@@ -83,8 +85,8 @@ def test_unknown_characters_are_told():
 def test_lines_are_documents():
     run = names()
     assert run.encoder.many
-    assert run.encoder.frame == [run.tokenizer.end]
-    written = [run.generate(count=30, seed=seed) for seed in range(8)]
+    assert run.encoder.frame == [run.encoder.tokenizer.end]
+    written = [run.ability("generate")(count=30, seed=seed) for seed in range(8)]
     assert all("\n" not in name for name in written)
     assert sum(1 <= len(name) < 25 for name in written) >= 6  # names end by themselves
     assert run.metrics["loss"] < 2.9
@@ -109,15 +111,17 @@ def test_the_parts_share_nothing(tmp_path):
     assert sum(map(len, parts.values())) == 300
 
 
-def test_every_token_is_judged_once(tmp_path):
+def test_every_token_is_predicted_once(tmp_path):
     from wonderland.data import Tokenizer, write_tokens
 
     tokenizer = Tokenizer.train("abcdefghij ", kind="characters")
     file = write_tokens([("abc defghij" * 9, True)], tokenizer, tmp_path / "t", end=False)
-    targets = torch.cat([y[y != -100] for _, y in whole(file, 16, False)])
+    batches = TokenExamples(CorpusEncoder(tokenizer, 16, many=False), False).in_order(file)
+    targets = torch.cat([batch["y"][batch["y"] != -100] for batch in batches])
     assert targets.tolist() == file.tokens[1:].tolist()
     many = write_tokens([("abc", True), ("defghij", True)] * 20, tokenizer, tmp_path / "m", begin=True)
-    targets = torch.cat([y[y != -100] for _, y in whole(many, 16, True)])
+    batches = TokenExamples(CorpusEncoder(tokenizer, 16, many=True), True).in_order(many)
+    targets = torch.cat([batch["y"][batch["y"] != -100] for batch in batches])
     starts = set(many.documents[:-1].tolist())
     assert sorted(targets.tolist()) == sorted(int(t) for i, t in enumerate(many.tokens) if i not in starts)
 
@@ -141,13 +145,14 @@ def test_what_is_refused(tmp_path):
     refuses(f"{tmp_path / 'a.txt'} is not text: there is a zero byte at offset 3.", lambda: fit(b"abc\0def" * 9))
     refuses("A test part of 0.95 leaves nothing of a.txt to learn from: give it at most 0.8 of the text.",
             lambda: fit(rhyme(), test=0.95))  # fmt: skip
-    refuses("target is for a table; a.txt is text.", lambda: fit(long, target="x"))
+    refuses("target is an option of table, text and pairs, and a.txt is read as corpus: leave it out, or name another kind "
+            "with kind (--kind).", lambda: fit(long, target="x"))  # fmt: skip
     refuses(
         "There is no tokens 'byte'. Known are characters, words, bpe, wordpiece, unigram.",
         lambda: fit(long, tokens="byte"),
     )
-    refuses("A language model is chosen by the recipe: model= is for rows, images and classes of text.",
-            lambda: fit(long, model=torch.nn.Linear(1, 1)))  # fmt: skip
+    with pytest.raises(WonderlandError, match=r"^Your module Linear fails on a batch \(.+\)\. It is given int64 of shape \(rows, 128\)\.$"):
+        fit(long, model=torch.nn.Linear(1, 1))
     assert not (tmp_path / "run" / "config.json").exists()
 
 
@@ -241,7 +246,7 @@ def test_words_are_held_to_what_is_shown(tmp_path):
     run = wonderland.fit(tmp_path / "a.txt", tokens="words", out=tmp_path / "run", steps=3)
     for pattern, prompt in (("the (cat|dog)", ""), ("(dog|cat)", "the "), (" (dog|cat)", "the"), ("(the|cat)", "")):
         for beams in (None, 2):
-            text = run.generate(prompt, 9, matches=pattern, **({} if beams is None else {"beams": beams}))
+            text = run.ability("generate")(prompt, 9, matches=pattern, **({} if beams is None else {"beams": beams}))
             assert re.fullmatch(pattern, text), (pattern, prompt, text)
     (tmp_path / "empty.txt").write_text("")
     refuses("There is no text to judge: the source is empty.", lambda: run.predict(tmp_path / "empty.txt"))
@@ -261,7 +266,7 @@ def test_the_command_that_fits_again_asks_for_what_was_measured(tmp_path):
     assert again(run) == [
         {
             "text": "Fit it again, to the same bits on the same machine",
-            "command": f"wonderland fit {tmp_path / 'a.txt'} --steps {steps} --weight-decay 0.0 --context 16 --threads 1 --out NEWFOLDER",
+            "command": f"wonderland fit {tmp_path / 'a.txt'} --context 16 --steps {steps} --weight-decay 0.0 --threads 1 --out NEWFOLDER",
         }
     ]
     second = wonderland.fit(
@@ -271,14 +276,15 @@ def test_the_command_that_fits_again_asks_for_what_was_measured(tmp_path):
 
 
 def test_a_checkpoint_is_named_as_the_shell_names_it():
+    config = language().config
     run = SimpleNamespace(config={
-        "source": {"origin": {"path": "a.txt"}}, "recipe": {"lr": 0.25, "steps": 7}, "threads": 2,
-        "request": {"start": "/x/gpt2", "method": "lora", "lr": "auto", "lines": True, "keep": [], "seed": 0, "threads": None},
+        "source": {"kind": "corpus", "origin": {"path": "a.txt"}}, "recipe": config["recipe"] | {"lr": 0.25}, "threads": 2,
+        "request": {"kind": None, "options": {"start": "/x/gpt2", "method": "lora", "lines": True}, "training": {"lr": "auto"}},
     })  # fmt: skip
     (found,) = again(run)
     assert (
         found["command"]
-        == "wonderland fit a.txt --from /x/gpt2 --method lora --lr 0.25 --lines --threads 2 --out NEWFOLDER"
+        == "wonderland fit a.txt --from /x/gpt2 --method lora --lines --lr 0.25 --threads 2 --out NEWFOLDER"
     )
 
 
@@ -294,8 +300,8 @@ def test_a_tokenizer_of_ones_own(tmp_path):
     assert cli.main(["tokenize", str(text), "--vocab", "280", "--out", str(folder), "--quiet"]) == 0
     run = wonderland.fit(text, tokenizer=folder, out=tmp_path / "run", steps=3)
     made = Tokenizer.load(folder)
-    assert run.tokenizer.digest == made.digest
-    assert run.generate("a", 5)
+    assert run.encoder.tokenizer.digest == made.digest
+    assert run.ability("generate")("a", 5)
     assert f"--tokenizer {folder} " in again(run)[0]["command"]
     with_file = wonderland.fit(text, tokenizer=folder / "tokenizer.json", out=tmp_path / "other", steps=3)
     assert with_file.config["split"]["digest"] == run.config["split"]["digest"]
@@ -304,7 +310,7 @@ def test_a_tokenizer_of_ones_own(tmp_path):
         lambda: wonderland.fit(text, tokenizer=folder, vocab=300),
     )
     refuses(
-        "tokenizer is for plain text, which iris is not: classes and pairs of texts learn their own tokens.",
+        "tokenizer is an option of corpus, and iris is read as table: leave it out, or name another kind with kind (--kind).",
         lambda: wonderland.fit("iris", tokenizer=folder),
     )
     with pytest.raises(WonderlandError, match=re.escape(str(tmp_path / "none.json"))):
