@@ -107,7 +107,7 @@ KINDS = {
     ),
     "pairs": (
         config("pairs", part("models.EncoderDecoder", vocab=20, dim=8, depth=1),
-               part("tasks.Translation", vocab=20, label_smoothing=0.1), {"kind": "pairs", "epochs": 3.0, "steps": None}),
+               part("tasks.Translation", vocab=20, read=6, label_smoothing=0.05), {"kind": "pairs", "epochs": 3.0, "steps": None}),
         {"kind": "pairs", "options": {}, "training": {"epochs": 3.0}},
         None, {"warmup": 0.05}, None,
     ),

@@ -39,7 +39,9 @@ def open(
 
 def listed(asked: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[str, Any]:
     """What was asked, a single name as a list of one where an option holds several."""
-    several = {name for kind in kinds.values() for name, about in described(kind.Options).items() if tuple in about.types}
+    several = {
+        name for kind in kinds.values() for name, about in described(kind.Options).items() if tuple in about.types
+    }
     return {name: [value] if name in several and isinstance(value, str) else value for name, value in asked.items()}
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 import wonderland.models
 import wonderland.optim  # noqa: F401 - these fill the closed set that a name is looked up in
-from wonderland.core import Spec, WonderlandError, find, parse_spec
+from wonderland.core import Spec, WonderlandError, parse_spec
 from wonderland.core.memory import available_bytes
 from wonderland.core.recipe import Recipe
 from wonderland.road.training import Training
@@ -21,7 +21,7 @@ def asked_model(text: str) -> Spec:
         spec = parse_spec(text, folders=("models", "kinds"))
     except WonderlandError as error:
         raise WonderlandError(f"{error} See: wonderland models") from None
-    thing = find(spec.name)
+    thing = spec.part
     if not isinstance(thing, type) or not issubclass(thing, nn.Module):
         raise WonderlandError(f"{spec.name} is not a model.")
     return spec
@@ -37,7 +37,7 @@ def filled(asked: Spec, default: Spec, encoder: Any, task: Any, name: str) -> Sp
             )
     if asked.name == default.name:
         return Spec(asked.name, {**default.arguments, **asked.arguments})
-    taken = inspect.signature(find(asked.name)).parameters
+    taken = inspect.signature(asked.part).parameters
     arguments = {key: value for key, value in known.items() if key in taken} | dict(asked.arguments)
     missing = [
         key
@@ -74,7 +74,7 @@ def asked_optimizer(recipe: Recipe, training: Training) -> Recipe:
     """The recipe with the optimizer that was named, and the rate and weight decay that were asked for."""
     if training.optimizer is not None:
         spec = parse_spec(training.optimizer, folders=("optim",))
-        thing = find(spec.name)
+        thing = spec.part
         if not (isinstance(thing, type) and issubclass(thing, torch.optim.Optimizer)):
             raise WonderlandError(f"{spec.name} is no optimizer.")
         arguments = dict(spec.arguments)
@@ -97,6 +97,8 @@ def asked_schedule(recipe: Recipe, training: Training) -> Recipe:
     if training.schedule is None:
         return recipe
     spec = parse_spec(training.schedule, folders=("optim",))
+    if isinstance(spec.part, type):
+        raise WonderlandError(f"{spec.name} is no schedule.")
     try:
         factor = float(spec.build()(0, 10))
     except WonderlandError:

@@ -32,6 +32,7 @@ class LanguageModelling(TokenTask):
 
     name = "language"
     abilities = {"generate": Writing, "chat": Writing}  # noqa: RUF012
+    writes_with = "stream"
     measured = MEASURED
     checked = 10_000
 

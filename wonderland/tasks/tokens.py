@@ -22,6 +22,7 @@ class TokenTask(Task):
     watch = "loss"
     unit = "token"
     vocab: int
+    writes_with: str  # the method by which generation asks a model for the next token
     checked: int  # how many tokens, or rows of them, an evaluation during training looks at
 
     @abstractmethod
@@ -53,6 +54,11 @@ class TokenTask(Task):
 
     def trust(self, saved: Any) -> TokenTrust:
         return TokenTrust.from_json(saved)
+
+    def check_model(self, model: nn.Module, batch: Batch) -> str | None:
+        if getattr(model, "vocab", None) != self.vocab or not callable(getattr(model, self.writes_with, None)):
+            return f"cannot write: it needs an attribute vocab, {self.vocab} here, and a method {self.writes_with}"
+        return None
 
     def check_run(self, model: nn.Module, encoder: Any, trust: Any, folds: int) -> str | None:
         if encoder.tokenizer.vocab > self.vocab:

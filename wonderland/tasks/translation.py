@@ -35,6 +35,7 @@ class Translation(TokenTask):
 
     name = "translation"
     abilities = {"generate": Translating}  # noqa: RUF012
+    writes_with = "prepare"
     checked = 1000
 
     def __init__(self, vocab: int, read: int, label_smoothing: float | int = 0.0):
