@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT))
 SECTIONS = {"1.1": (1, 26), "1.2": (27, 45), "1.3": (46, 67), "1.4": (68, 84), "1.5": (85, 90), "1.6": (91, 103),
             "1.7": (104, 113), "1.15": (246, 263)}  # fmt: skip
 FOREIGN = ("torch.", "numpy.", "examples.")
+OWN = ("examples", "tests")  # known by name: nothing of them is imported
 
 
 def rows() -> list[list[str]]:
@@ -172,8 +173,13 @@ def used(node: ast.AST, known: dict[str, tuple[str, str | None]]) -> Iterator[tu
     if not isinstance(node, ast.Name) or node.id not in known:
         return
     module, name = known[node.id]
+    parts = ([] if name is None else [name]) + parts
+    if module.split(".")[0] in OWN:
+        for count in range(len(parts) + 1):
+            yield ".".join([module, *parts[:count]]), None
+        return
     thing = importlib.import_module(module)
-    for part in ([] if name is None else [name]) + parts:
+    for part in parts:
         yield module, thing
         try:
             thing = member(thing, part)
