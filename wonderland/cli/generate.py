@@ -101,9 +101,9 @@ def _translated(run: Any, found: argparse.Namespace, options: dict[str, Any]) ->
 
 def opened(folder: str, *, translators: bool = True) -> Any:
     """A run that writes; any other is refused in a sentence."""
-    from wonderland.core.glance import glance
+    from wonderland.core.precheck import precheck
 
-    glance(folder)  # a hostile folder is refused before torch has even been loaded
+    precheck(folder)  # a hostile folder is refused before torch has even been loaded
     from wonderland.core import WonderlandError
     from wonderland.ship import load
 
