@@ -46,7 +46,7 @@ def test_the_printed_program_writes_them_too():
     assert text.count(".copy_(v") == 3
     names: dict = {}
     exec(text, names)  # noqa: S102
-    out = names["Sequential"](*autodiff.parameters(net).values(), x, **made.closed)
+    out = names["Sequential"](*autodiff.parameters(net).values(), x, **made.captured)
     torch.testing.assert_close(out, twin(x))
     same(net, twin)
 

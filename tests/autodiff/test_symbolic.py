@@ -81,20 +81,20 @@ def test_formulas_swell_and_programs_do_not():
     assert rows[-1].shared < rows[-1].derivative / 20
 
 
-def test_errors_are_told(monkeypatch):
-    with pytest.raises(WonderlandError, match=r"no formula for aten.relu.default .*; there are for .*acos, add"):
+def test_error_messages(monkeypatch):
+    with pytest.raises(WonderlandError, match=r"aten.relu.default .* has no formula. Supported: .*acos, add"):
         expression(torch.relu, "x")
     with pytest.raises(WonderlandError, match="Name the arguments"):
         expression(torch.sin)
-    with pytest.raises(WonderlandError, match="A formula is of one number"):
+    with pytest.raises(WonderlandError, match="A formula needs a function that returns a scalar"):
         expression(trace(torch.sin, torch.ones(2)))
     with pytest.raises(WonderlandError, match="1 inputs and was given 2 names"):
         expression(trace(torch.sin, torch.tensor(1.0)), "x", "y")
     with pytest.raises(WonderlandError, match="no value without y"):
         evaluate(expression(lambda x, y: x + y, "x", "y"), x=1.0)
-    with pytest.raises(WonderlandError, match="no 'z' to differentiate by; there are x, y"):
+    with pytest.raises(WonderlandError, match="no argument 'z'; the arguments are x, y"):
         symbolic_derivative(lambda x, y: x + y, "x", "y", by="z")
-    with pytest.raises(WonderlandError, match="inf is none"):
+    with pytest.raises(WonderlandError, match="A formula cannot contain inf"):
         expression(lambda x: x * math.inf, "x")
     monkeypatch.setitem(sys.modules, "sympy", None)
     with pytest.raises(

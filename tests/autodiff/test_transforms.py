@@ -158,7 +158,7 @@ def test_complex_numbers_follow_the_convention_of_torch():
         return ((z * z.conj() + z.exp()).abs() + torch.fft.fft(z).real).sum()
 
     torch.testing.assert_close(autodiff.grad(f)(z), torch.func.grad(f)(z))
-    message = "grad is for functions that give a real number, and sum gave torch.complex128."
+    message = "grad needs a function that returns a real number, and sum returned torch.complex128."
     with pytest.raises(WonderlandError, match=re.escape(message)):
         autodiff.grad(torch.sum)(z)
 
@@ -187,16 +187,16 @@ BAD = [
     ),
     (
         lambda: autodiff.vjp(f_list, torch.ones(2)),
-        "The outputs of f_list are tensors, not of type int: wrap numbers with torch.tensor().",
+        "The outputs of f_list must be tensors, not int: wrap numbers with torch.tensor().",
     ),
     (
         lambda: autodiff.grad(torch.sum)(torch.arange(3)),
-        "The primals of vjp hold torch.int64, which has no derivatives: "
+        "The primals of vjp include torch.int64, which has no derivatives: "
         "convert with .to(torch.float32), or leave it out of argnums.",
     ),
     (
         lambda: autodiff.grad(torch.sin)(torch.ones(2)),
-        "grad is for functions that give one number, and sin gave a tensor (2,): take .sum(), or use jacobian.",
+        "grad needs a function that returns a scalar, and sin returned a tensor (2,): take .sum(), or use jacobian.",
     ),
     (
         lambda: autodiff.grad(torch.sum, 3)(torch.ones(2)),
@@ -204,7 +204,7 @@ BAD = [
     ),
     (
         lambda: autodiff.grad(lambda x: x.sum())(2.0),
-        "The primals of vjp are tensors, not of type float: wrap numbers with torch.tensor().",
+        "The primals of vjp must be tensors, not float: wrap numbers with torch.tensor().",
     ),
     (
         lambda: autodiff.jvp(torch.sin, torch.ones(2), torch.ones(2)),
@@ -220,7 +220,7 @@ BAD = [
     ),
     (
         lambda: autodiff.jacobian(torch.sin, mode="sideways"),
-        "jacobian has the modes 'forward', 'reverse' and 'auto', not 'sideways'.",
+        "The mode of jacobian is 'forward', 'reverse' or 'auto', not 'sideways'.",
     ),
 ]
 
@@ -296,5 +296,5 @@ def test_auxiliary_results_come_along():
     slope, aux = autodiff.grad(f, has_aux=True)(x)
     assert slope.tolist() == [2, 6]
     assert aux["mean"] == 2
-    with pytest.raises(WonderlandError, match="With has_aux=True the function returns a pair"):
+    with pytest.raises(WonderlandError, match="With has_aux=True the function must return a pair"):
         autodiff.grad(torch.sum, has_aux=True)(x)

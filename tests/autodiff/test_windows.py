@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from wonderland import autodiff
-from wonderland.autodiff.windows import taken, window
+from wonderland.autodiff.windows import read_window, window
 
 
 def halves(x):
@@ -75,14 +75,14 @@ def test_windows_are_slices_and_selections():
     whole = torch.arange(24.0).reshape(4, 6)
     for view in (whole, whole[1], whole[:, 2], whole[1:3, ::2], whole[2:3], whole[3, 5], whole[None, 1:, None]):
         part = window(whole, view)
-        assert torch.equal(taken(part, whole), view)
-        assert taken(part, whole).shape == view.shape
+        assert torch.equal(read_window(part, whole), view)
+        assert read_window(part, whole).shape == view.shape
     turned = whole.t().contiguous().t()
-    assert torch.equal(taken(window(turned, turned[1:3, 2]), turned), turned[1:3, 2])
+    assert torch.equal(read_window(window(turned, turned[1:3, 2]), turned), turned[1:3, 2])
     for view in (whole.t(), whole.view(-1)[2:9], whole.diagonal(), whole[0].expand(2, 6)):
         assert window(whole, view) is None
-    assert window(whole, whole[:2]).misses(window(whole, whole[2:]))
-    assert not window(whole, whole[:3]).misses(window(whole, whole[2:]))
+    assert window(whole, whole[:2]).is_disjoint(window(whole, whole[2:]))
+    assert not window(whole, whole[:3]).is_disjoint(window(whole, whole[2:]))
 
 
 def test_gates_written_in_place_read_as_a_program_without_writes():
