@@ -138,20 +138,20 @@ class IndexedProgram:
         ends: dict[int, list[int]] = {}
         for at, moment in last.items():
             ends.setdefault(moment, []).append(at)
-        live, highest, held = 0, 0, set(range(self.inputs_count))
+        live, highest, allocated = 0, 0, set(range(self.inputs_count))
         for moment, (_, makes) in enumerate(runs):
             for at in makes:
                 own = owner[at]
-                if own not in held:
-                    held.add(own)
+                if own not in allocated:
+                    allocated.add(own)
                     live += size[own]
             if live > highest:
                 highest = live
                 if live > most:
                     return highest
             for at in ends.get(moment, ()):
-                if at in held and at >= self.inputs_count:
-                    held.discard(at)
+                if at in allocated and at >= self.inputs_count:
+                    allocated.discard(at)
                     live -= size[at]
         return highest
 

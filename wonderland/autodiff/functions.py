@@ -141,8 +141,8 @@ def run_forward(function: Any, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], 
         if isinstance(entry, Tensor) and id(entry) in originals:
             setattr(context, name, originals[id(entry)])
     known = {id(entry) for entry in (*args, *outputs)}
-    kept = [*context.saved_tensors, *(entry for entry in vars(context).values() if isinstance(entry, Tensor))]
-    other = {id(entry): entry for entry in kept if isinstance(entry, Tensor) and id(entry) not in known}
+    saved = [*context.saved_tensors, *(entry for entry in vars(context).values() if isinstance(entry, Tensor))]
+    other = {id(entry): entry for entry in saved if isinstance(entry, Tensor) and id(entry) not in known}
     return outputs, list(other.values()), context
 
 

@@ -174,13 +174,13 @@ def _chart(trace: Any) -> str:
         ticks += f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{memory.format_bytes(top * share)}</text>'
     mark = left + (at + 0.5) * step
     side = "end" if mark > width / 2 else "start"
-    words = f"peak at step {at}: {escape(cost.packet(trace.steps[at].target) or trace.steps[at].name)}"
+    label = f"peak at step {at}: {escape(cost.packet(trace.steps[at].target) or trace.steps[at].name)}"
     return (
         f'<svg viewBox="0 0 {width} {height + below}" role="img" aria-label="live memory at each step" '
         'style="width:100%;font:12px system-ui,sans-serif;fill:#5a6675">'
         f'{ticks}<polygon points="{area}" fill="#4a7fb5" fill-opacity="0.35" stroke="#2f5f8f" stroke-width="1"/>'
         f'<line x1="{mark:.1f}" x2="{mark:.1f}" y1="8" y2="{height}" stroke="#b5482f" stroke-dasharray="3 3"/>'
-        f'<text x="{mark + (-6 if side == "end" else 6):.1f}" y="{height - 8}" text-anchor="{side}" fill="#b5482f">{words}</text>'
+        f'<text x="{mark + (-6 if side == "end" else 6):.1f}" y="{height - 8}" text-anchor="{side}" fill="#b5482f">{label}</text>'
         f'<text x="{left}" y="{height + 18}">step 0</text>'
         f'<text x="{width - 8}" y="{height + 18}" text-anchor="end">step {len(live) - 1}</text></svg>'
     )

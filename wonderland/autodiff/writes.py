@@ -56,8 +56,8 @@ def functional(func: Any) -> Any:
 def pure_arguments(func: Any, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments for the functional form: all arguments with defaults filled in, without the `out` arguments."""
     named = bind_arguments(func, args, kwargs)
-    kept = [argument for argument in func._schema.arguments if not argument.is_out]
+    inputs = [argument for argument in func._schema.arguments if not argument.is_out]
     return (
-        tuple(named[argument.name] for argument in kept if not argument.kwarg_only),
-        {argument.name: named[argument.name] for argument in kept if argument.kwarg_only},
+        tuple(named[argument.name] for argument in inputs if not argument.kwarg_only),
+        {argument.name: named[argument.name] for argument in inputs if argument.kwarg_only},
     )

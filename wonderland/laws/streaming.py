@@ -18,8 +18,8 @@ _SHORT_LENGTH = 2  # sequences up to this length are also checked repeated, so t
 class _Broken(Exception):
     """Streaming differs from the whole: error, tolerance, and where."""
 
-    def __init__(self, error: float, tolerance: float, words: str):
-        super().__init__(words)
+    def __init__(self, error: float, tolerance: float, witness: str):
+        super().__init__(witness)
         self.error, self.tolerance = error, tolerance
 
 
@@ -91,8 +91,8 @@ def _compare_cuttings(subject: Subject, x: Tensor, mask: Tensor | None, cuttings
         worst = max(worst, _compare_with_whole(subject, no_grad, whole.detach(), sizes, f"{kind}, without gradients"))
         error, index = gradient_gap(weighted_gradients(joined, weights, leaves), expected)
         if not error <= GRADIENT_TOLERANCE * subject.tolerance_factor:
-            words = f"the gradient by {names[index]} differs from that of the whole, {kind}"
-            raise _Broken(error, GRADIENT_TOLERANCE * subject.tolerance_factor, words)
+            witness = f"the gradient by {names[index]} differs from that of the whole, {kind}"
+            raise _Broken(error, GRADIENT_TOLERANCE * subject.tolerance_factor, witness)
     return worst
 
 
@@ -112,8 +112,8 @@ def _compare_with_whole(subject: Subject, joined: Tensor, whole: Tensor, sizes: 
     if error <= TOLERANCE * subject.tolerance_factor:
         return error
     if not place:
-        words = f"the pieces together have shape {tuple(joined.shape)} and the whole {tuple(whole.shape)}, {kind}"
-        raise _Broken(error, TOLERANCE * subject.tolerance_factor, words)
+        witness = f"the pieces together have shape {tuple(joined.shape)} and the whole {tuple(whole.shape)}, {kind}"
+        raise _Broken(error, TOLERANCE * subject.tolerance_factor, witness)
     # An error in the state carries over to later positions, so the first position that differs is reported.
     wrong = (
         (joined - whole).abs().flatten(2).amax(2) <= TOLERANCE * subject.tolerance_factor * whole.abs().max()
@@ -123,9 +123,9 @@ def _compare_with_whole(subject: Subject, joined: Tensor, whole: Tensor, sizes: 
     while start + sizes[piece] <= first:
         start += sizes[piece]
         piece += 1
-    words = f"{subject.place(place)} differs by {amount:.2g} from the whole, {kind}"
+    witness = f"{subject.place(place)} differs by {amount:.2g} from the whole, {kind}"
     at = f"output {first}, position {first - start} of piece {piece}"
-    raise _Broken(error, TOLERANCE * subject.tolerance_factor, f"{words}; the first that differs is {at}")
+    raise _Broken(error, TOLERANCE * subject.tolerance_factor, f"{witness}; the first that differs is {at}")
 
 
 def _continue_state_twice(subject: Subject, t: int) -> str:
@@ -145,8 +145,8 @@ def _continue_state_twice(subject: Subject, t: int) -> str:
         second_out, _ = subject.stream(rest, state, when="from a state continued twice")
     if not same_bits(first_out, second_out):
         _, amount, place = gap(second_out, first_out)
-        words = f"{subject.place(place)} differs by {amount:.2g} when one state is continued a second time"
-        raise _Broken(float("inf"), 0.0, words)
+        witness = f"{subject.place(place)} differs by {amount:.2g} when one state is continued a second time"
+        raise _Broken(float("inf"), 0.0, witness)
     after_one, after_all = _numbers_per_row(short), _numbers_per_row(full)
     if after_one == after_all:
         return f"a state of {after_all} numbers a row, whatever the length" if after_all else "no state"
@@ -196,9 +196,9 @@ def _pieces_with_own_padding(subject: Subject, x: Tensor) -> float:
             worst = max(worst, error)
             if not error <= TOLERANCE * subject.tolerance_factor:
                 spot = int(mask[row].nonzero()[place[1], 0]) if place else 0
-                words = f"output {spot} (row {row}) differs by {amount:.2g} from its real tokens alone"
+                witness = f"output {spot} (row {row}) differs by {amount:.2g} from its real tokens alone"
                 pieces = " and ".join(f"{int(count[row])} of {size}" for count, size in zip(real, sizes, strict=True))
                 raise _Broken(
-                    error, TOLERANCE * subject.tolerance_factor, f"{words}, in pieces with {pieces} tokens real"
+                    error, TOLERANCE * subject.tolerance_factor, f"{witness}, in pieces with {pieces} tokens real"
                 )
     return worst

@@ -21,12 +21,12 @@ def permutation_equivariance(subject: Subject) -> Verdict:
         permuted = subject.run(subject.x.index_select(axis, order.to(subject.x.device)), when="after a permutation")
         return gap(permuted, subject.base.index_select(out, order.to(subject.base.device)))
 
-    def words(spot: str, amount: float, inputs: str) -> str:
+    def describe(spot: str, amount: float, inputs: str) -> str:
         return (
             f"{spot} differs by {amount:.2g} from the output that was to follow its input, when {inputs} changed places"
         )
 
-    return _check_permutations(subject, t, moved, words)
+    return _check_permutations(subject, t, moved, describe)
 
 
 @law
@@ -46,7 +46,7 @@ def permutation_invariance(subject: Subject) -> Verdict:
     )
 
 
-def _check_permutations(subject: Subject, t: int, moved, words) -> Verdict:
+def _check_permutations(subject: Subject, t: int, moved, describe) -> Verdict:
     if t == 1:
         raise NotApplicable("one position has one order")
     with torch.no_grad():
@@ -55,7 +55,7 @@ def _check_permutations(subject: Subject, t: int, moved, words) -> Verdict:
         tolerance = TOLERANCE * subject.tolerance_factor
         if worst <= tolerance:
             return subject.verdict(worst, tolerance)
-        witness = words(*_where_and_amount(subject, moved(orders[-1])), "all inputs")
+        witness = describe(*_where_and_amount(subject, moved(orders[-1])), "all inputs")
         best = 0.0
         for first in range(min(t - 1, 64)):
             swap = torch.arange(t)
@@ -64,7 +64,7 @@ def _check_permutations(subject: Subject, t: int, moved, words) -> Verdict:
             if difference[0] > max(best, tolerance):
                 best, witness = (
                     difference[0],
-                    words(*_where_and_amount(subject, difference), f"inputs {first} and {first + 1}"),
+                    describe(*_where_and_amount(subject, difference), f"inputs {first} and {first + 1}"),
                 )
         return subject.verdict(worst, tolerance, witness)
 
@@ -90,14 +90,14 @@ def shift_equivariance(subject: Subject) -> Verdict:
     axes = [name for name in axes if subject.example.axis(name, "output") is not None]
     if not axes:
         raise NotApplicable("the input and the output have no common axis of time, height or width")
-    worst, words = 0.0, ""
+    worst, witness = 0.0, ""
     with torch.no_grad():
         for name in axes:
             for delay in (1, 2, 3):
-                error, said = _delayed(subject, name, delay)
+                error, delay_witness = _delayed(subject, name, delay)
                 if not error <= worst:
-                    worst, words = error, said
-    return subject.verdict(worst, TOLERANCE * subject.tolerance_factor, words)
+                    worst, witness = error, delay_witness
+    return subject.verdict(worst, TOLERANCE * subject.tolerance_factor, witness)
 
 
 def _delayed(subject: Subject, name: str, delay: int) -> tuple[float, str]:
@@ -134,12 +134,12 @@ def scale_invariance(subject: Subject) -> Verdict:
     """
     if not (subject.x.is_floating_point() or subject.x.is_complex()):
         raise NotApplicable("tokens have no size")
-    worst, words = 0.0, ""
+    worst, witness = 0.0, ""
     with torch.no_grad():
         for factor in (2.0, 10.0, 1000.0):
             error, amount, place = gap(
                 subject.run(subject.x * factor, when=f"at {factor:g} times the input"), subject.base
             )
             if not error <= worst:
-                worst, words = error, f"{subject.place(place)} moved by {amount:.2g} at {factor:g} times the input"
-    return subject.verdict(worst, _SCALE_TOLERANCE, words)
+                worst, witness = error, f"{subject.place(place)} moved by {amount:.2g} at {factor:g} times the input"
+    return subject.verdict(worst, _SCALE_TOLERANCE, witness)

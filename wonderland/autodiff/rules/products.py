@@ -98,10 +98,10 @@ from_program("_trilinear", _trilinear)
 def _convolution(needs, g, n):
     mask = ["input" in needs, "weight" in needs, "bias" in needs]
     sizes = None if n.bias is None else list(n.bias.shape)
-    found = aten.convolution_backward(
+    gradients = aten.convolution_backward(
         g, n.input, n.weight, sizes, n.stride, n.padding, n.dilation, n.transposed, n.output_padding, n.groups, mask
     )
-    return dict(zip(("input", "weight", "bias"), found, strict=True))
+    return dict(zip(("input", "weight", "bias"), gradients, strict=True))
 
 
 def _convolution_tangent(t, n):
@@ -123,7 +123,7 @@ def _convolution_second(needs, g, n):
     """The backward pass of a convolution is linear in its cotangent, in input and in weight: convolutions again."""
     to_input, to_weight, to_bias = g
     shape = (n.stride, n.padding, n.dilation, n.transposed, n.output_padding, n.groups)
-    found = dict.fromkeys(needs)
+    cotangents = dict.fromkeys(needs)
     if "grad_output" in needs:
         terms = []
         if to_input is not None:
@@ -132,16 +132,16 @@ def _convolution_second(needs, g, n):
             terms.append(aten.convolution(n.input, to_weight, None, *shape))
         if to_bias is not None:
             terms.append(to_bias.view(1, -1, *[1] * (n.grad_output.dim() - 2)).expand(n.grad_output.shape))
-        found["grad_output"] = total(terms)
+        cotangents["grad_output"] = total(terms)
     if "input" in needs and to_weight is not None:
-        found["input"] = aten.convolution_backward(
+        cotangents["input"] = aten.convolution_backward(
             n.grad_output, n.input, to_weight, None, *shape, [True, False, False]
         )[0]
     if "weight" in needs and to_input is not None:
-        found["weight"] = aten.convolution_backward(
+        cotangents["weight"] = aten.convolution_backward(
             n.grad_output, to_input, n.weight, None, *shape, [False, True, False]
         )[1]
-    return found
+    return cotangents
 
 
 rule("convolution_backward", joint=_convolution_second)
@@ -154,10 +154,10 @@ def _flash(needs, g, n):
     if plain():
         given = {name: getattr(n, name) for name in ("query", "key", "value", "attn_mask") if name in needs}
         return dict(zip(given, _unfused(g[0], n, list(given)), strict=True))
-    found = aten._scaled_dot_product_flash_attention_for_cpu_backward(
+    gradients = aten._scaled_dot_product_flash_attention_for_cpu_backward(
         g[0], n.query, n.key, n.value, n.y[0], n.y[1], n.dropout_p, n.is_causal, attn_mask=n.attn_mask, scale=n.scale
     )
-    cotangents: dict[str, torch.Tensor] = dict(zip(("query", "key", "value"), found, strict=True))
+    cotangents: dict[str, torch.Tensor] = dict(zip(("query", "key", "value"), gradients, strict=True))
     if "attn_mask" in needs:
         weights = attention_weights(n.query, n.key, n.value, n.attn_mask, n.is_causal, n.scale)
         to_weights = g[0] @ repeat_heads(n.value, n.query).mT

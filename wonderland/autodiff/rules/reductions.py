@@ -150,8 +150,8 @@ def _picked_tangent(t, n):
     if t.dim() == 0:
         return [t, None]
     short = index.dim() < t.dim()
-    found = t.gather(dim, index.unsqueeze(dim) if short else index)
-    return [found.squeeze(dim) if short else found, None]
+    picked = t.gather(dim, index.unsqueeze(dim) if short else index)
+    return [picked.squeeze(dim) if short else picked, None]
 
 
 def _products_of_others(x, dim):
@@ -188,11 +188,11 @@ def _logcumsumexp(g, n):
     r"""With :math:`y_i` the outputs, :math:`e^{x_j - y_j} s_j` where :math:`s_j = g_j + e^{y_j - y_{j+1}} s_{j+1}`: no overflow."""
     if n.self.dim() == 0:
         return g
-    x, y, g = (one.movedim(n.dim, -1) for one in (n.self, n.y, g))
+    x, y, g = (tensor.movedim(n.dim, -1) for tensor in (n.self, n.y, g))
     floor = _finite_or_zero(y)
     decay = conj(torch.exp(y[..., :-1] - floor[..., 1:]))
-    found = conj(torch.exp(x - floor)) * _recurrence(g, decay)
-    return found.movedim(-1, n.dim)
+    cotangent = conj(torch.exp(x - floor)) * _recurrence(g, decay)
+    return cotangent.movedim(-1, n.dim)
 
 
 def _recurrence(g, decay):
@@ -240,7 +240,7 @@ def _zero_safe(moved, y):
 
 
 def _with_mean(g, n, root):
-    found = None
+    total = None
     if g[0] is not None:
         cotangent = g[0]
         if root:
@@ -248,11 +248,11 @@ def _with_mean(g, n, root):
             cotangent = torch.where(
                 y == 0, torch.zeros_like(y), cotangent / (2 * torch.where(y == 0, torch.ones_like(y), y))
             )
-        found = expand_reduced(cotangent, n) * _centred(n) * 2 / _degrees_of_freedom(n)
+        total = expand_reduced(cotangent, n) * _centred(n) * 2 / _degrees_of_freedom(n)
     if g[1] is not None:
         mean = expand_reduced(g[1], n) / _count(n)
-        found = mean if found is None else found + mean
-    return found
+        total = mean if total is None else total + mean
+    return total
 
 
 def _norm_derivative(n):

@@ -10,8 +10,8 @@ def newton(gradient: Float[Tensor, " d"], hessian: Float[Tensor, "d d"], *, lr: 
 
     .. math:: \Delta x = -\eta\, H^{-1} \nabla f(x)
 
-    On a quadratic one step of rate 1 reaches the minimum. Where H has negative eigenvalues the step climbs towards a
-    saddle or a maximum: `preconditioned` does not. Book: D2L 12.3.
+    On a quadratic one step of rate 1 reaches the minimum. Where H has negative eigenvalues the step leads towards a
+    saddle or a maximum; that of `preconditioned` does not. Book: D2L 12.3.
 
     >>> h = torch.tensor([[0.2, 0.0], [0.0, 4.0]])
     >>> x = torch.tensor([-5.0, -2.0])
