@@ -107,18 +107,18 @@ def test_random_numbers_are_not_drawn_again():
     made = autodiff.checkpoint(loss, int(0.9 * without))
     assert made.plan(x).recomputed
     torch.manual_seed(1)
-    value, slope = made(x)
+    value, gradient = made(x)
     torch.manual_seed(1)
     expected = autodiff.checkpoint(loss, "1GB")(x)
-    torch.testing.assert_close((value, slope), expected)
+    torch.testing.assert_close((value, gradient), expected)
 
 
 def test_functions_that_decide_by_numbers_are_run_to_be_planned():
     def loss(x):
         return x.exp().sum() if x[0] > 0 else x.sum()
 
-    _, slope = autodiff.checkpoint(loss, "1MB")(torch.zeros(2))
-    assert slope.tolist() == [1, 1]
+    _, gradient = autodiff.checkpoint(loss, "1MB")(torch.zeros(2))
+    assert gradient.tolist() == [1, 1]
 
 
 def test_a_timeline_counts_what_is_alive():

@@ -52,7 +52,7 @@ def test_a_rule_that_gives_too_few_cotangents_is_told():
 
 
 class Square(torch.autograd.Function):
-    """With a slope that is not the true one, so that one sees which backward pass was used."""
+    """With a gradient that is not the true one, so that one sees which backward pass was used."""
 
     @staticmethod
     def forward(ctx, x):

@@ -67,9 +67,9 @@ def test_gradients_are_those_of_torch_traced_or_not(f):
     leaf = X.clone().requires_grad_()
     (expected,) = torch.autograd.grad(f(leaf), leaf)
     torch.testing.assert_close(autodiff.grad(f)(X), expected)
-    value, slope = autodiff.trace(f, X).reverse()(X)
+    value, gradient = autodiff.trace(f, X).reverse()(X)
     torch.testing.assert_close(value, f(X))
-    torch.testing.assert_close(slope, expected)
+    torch.testing.assert_close(gradient, expected)
 
 
 class Rounded(torch.autograd.Function):
@@ -331,8 +331,8 @@ def test_forward_mode_of_layer_norm_differentiates_again():
     expected = autodiff.jvp(autodiff.grad(loss), (x,), (v,))[1]
     found = autodiff.grad(lambda x: autodiff.jvp(loss, (x,), (v,))[1])(x)
     torch.testing.assert_close(found, expected)
-    slope = autodiff.grad(loss)
-    torch.testing.assert_close(expected, (slope(x + 1e-6 * v) - slope(x - 1e-6 * v)) / 2e-6, rtol=1e-6, atol=1e-7)
+    gradient = autodiff.grad(loss)
+    torch.testing.assert_close(expected, (gradient(x + 1e-6 * v) - gradient(x - 1e-6 * v)) / 2e-6, rtol=1e-6, atol=1e-7)
 
 
 def test_packed_sequences_have_all_derivatives():

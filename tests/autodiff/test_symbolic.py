@@ -50,20 +50,20 @@ FORMULAS = {
 def test_formulas_have_the_value_and_the_slope_of_the_function(name):
     f, at = FORMULAS[name], 0.8125
     x = torch.tensor(at, dtype=torch.float64)
-    value, slope = autodiff.value_and_grad(f)(x)
+    value, gradient = autodiff.value_and_grad(f)(x)
     assert float(evaluate(expression(f, "x"), x=at)) == pytest.approx(value.item(), rel=1e-14)
-    assert float(evaluate(symbolic_derivative(f, "x"), x=at)) == pytest.approx(slope.item(), rel=1e-13)
+    assert float(evaluate(symbolic_derivative(f, "x"), x=at)) == pytest.approx(gradient.item(), rel=1e-13)
 
 
 def test_vectors_have_a_symbol_for_each_entry():
     found = expression(trace(lambda x: (x[0] * x[1] ** 2).sin(), torch.ones(2)))
     assert str(found) == "sin(x_0*x_1**2)"
-    slope = "2*x_0*x_1*cos(x_0*x_1**2)"
-    assert str(sympy.diff(found, symbols("x", (2,))[1])) == slope
+    gradient = "2*x_0*x_1*cos(x_0*x_1**2)"
+    assert str(sympy.diff(found, symbols("x", (2,))[1])) == gradient
     recorded = trace(lambda x: (x[0] * x[1] ** 2).sin(), torch.ones(2))
-    assert str(symbolic_derivative(recorded, by="x_1")) == slope
+    assert str(symbolic_derivative(recorded, by="x_1")) == gradient
     assert str(symbolic_derivative(recorded)) == "x_1**2*cos(x_0*x_1**2)"
-    assert str(symbolic_derivative(recorded, "w", by="w_1")) == slope.replace("x", "w")
+    assert str(symbolic_derivative(recorded, "w", by="w_1")) == gradient.replace("x", "w")
 
 
 def test_values_have_as_many_digits_as_wanted():

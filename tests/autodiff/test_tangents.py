@@ -36,8 +36,8 @@ def test_chains_equal_reverse_mode(form):
     functions, x, weights = chain(3, 4)
     found = form(functions, x, *weights)
     true = autodiff.grad(composed(functions), (0, 1, 2, 3))(x, *weights)
-    for slope, expected in zip(found.gradients(), true, strict=True):
-        torch.testing.assert_close(slope, expected, rtol=1e-12, atol=1e-12)
+    for gradient, expected in zip(found.gradients(), true, strict=True):
+        torch.testing.assert_close(gradient, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])

@@ -64,8 +64,8 @@ def test_what_is_written_through_views_has_its_derivatives(f):
     torch.testing.assert_close(out, f(x))
     torch.testing.assert_close((pullback(g)[0] * v).sum(), (moved(f, x) * g).sum(), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(autodiff.jvp(f, (x,), (v,))[1], moved(f, x), rtol=1e-5, atol=1e-5)
-    slope = autodiff.grad(lambda x: (f(x) * g).tanh().sum())
-    torch.testing.assert_close(autodiff.jvp(slope, (x,), (v,))[1], moved(slope, x), rtol=1e-4, atol=1e-4)
+    gradient = autodiff.grad(lambda x: (f(x) * g).tanh().sum())
+    torch.testing.assert_close(autodiff.jvp(gradient, (x,), (v,))[1], moved(gradient, x), rtol=1e-4, atol=1e-4)
     made = autodiff.trace(f, x)
     torch.testing.assert_close(made(v), f(v))
     torch.testing.assert_close(made.reverse()(v, g)[1], autodiff.vjp(f, v)[1](g)[0])
@@ -96,13 +96,13 @@ def test_draws_follow_the_layout_of_memory():
     x = torch.randn(3, 4, 5)
     drop = lambda x: nn.functional.dropout(x.transpose(0, 1), 0.3)  # noqa: E731
     made = autodiff.trace(drop, x)
-    slope = autodiff.trace(autodiff.grad(lambda x: drop(x).sum()), x)
+    gradient = autodiff.trace(autodiff.grad(lambda x: drop(x).sum()), x)
     torch.manual_seed(3)
     expected = drop(x)
     torch.manual_seed(3)
     assert torch.equal(made(x), expected)
     torch.manual_seed(3)
-    torch.testing.assert_close(slope(x).transpose(0, 1) * x.transpose(0, 1), expected)
+    torch.testing.assert_close(gradient(x).transpose(0, 1) * x.transpose(0, 1), expected)
 
 
 def test_a_matrix_used_for_a_whole_batch_gets_its_gradient_by_one_product():

@@ -89,11 +89,11 @@ class Recorder(TorchDispatchMode):
         if not known(func):
             if func.namespace == "prims" and self._decomposing:
                 raise _DecomposedTooFar
-            if (decomposed := decomposition(func)) is not None:
+            if (decompose := decomposition(func)) is not None:
                 self._decomposing += 1
                 try:
                     with self:
-                        return decomposed(*args, **kwargs)
+                        return decompose(*args, **kwargs)
                 except _DecomposedTooFar:
                     pass
                 finally:
@@ -142,20 +142,20 @@ class Recorder(TorchDispatchMode):
             self._first_reads.setdefault(_storage(tensor), (tensor, value))
             return value
         _, value, version = tracked
-        place = _storage(tensor)
-        if version == self._version.get(place, 0):
+        storage = _storage(tensor)
+        if version == self._version.get(storage, 0):
             return value
-        return self._bind(tensor, self._value_after_writes(tensor, value, place, version))
+        return self._bind(tensor, self._value_after_writes(tensor, value, storage, version))
 
-    def _value_after_writes(self, tensor: Tensor, before: Value, place: int, version: int) -> Value:
+    def _value_after_writes(self, tensor: Tensor, before: Value, storage: int, version: int) -> Value:
         """The value of a tensor whose memory was written since it was last read.
 
         That is the written value if the last write covers exactly this tensor, the old value if no write overlaps it,
         else a view of the root's current value.
         """
-        root = self._root(place)
+        root = self._root(storage)
         part = window(root, tensor)
-        for write in reversed(self._writes.get(place, ())):
+        for write in reversed(self._writes.get(storage, ())):
             if write.version <= version:
                 return before
             if write.untracked:
@@ -185,10 +185,10 @@ class Recorder(TorchDispatchMode):
 
         It reads the same memory and has no derivative.
         """
-        place = _storage(tensor)
-        if not self._tensors_on.get(place) or place in self._input_storages:
+        storage = _storage(tensor)
+        if not self._tensors_on.get(storage) or storage in self._input_storages:
             return None
-        root = self._root(place)
+        root = self._root(storage)
         if not self.value(root).depends or root.dtype != tensor.dtype or root.storage_offset():
             return None
         view = self._append(aten.as_strided.default, (self.value(root), *_layout(tensor)), tensor)
@@ -210,15 +210,15 @@ class Recorder(TorchDispatchMode):
         return step
 
     def _bind(self, tensor: Tensor, value: Value) -> Value:
-        place = _storage(tensor)
-        self._tracked[id(tensor)] = (tensor, value, self._version.get(place, 0))
-        self._tensors_on.setdefault(place, []).append(id(tensor))
-        self._values_on.setdefault(place, []).append(value)
+        storage = _storage(tensor)
+        self._tracked[id(tensor)] = (tensor, value, self._version.get(storage, 0))
+        self._tensors_on.setdefault(storage, []).append(id(tensor))
+        self._values_on.setdefault(storage, []).append(value)
         return value
 
-    def _root(self, place: int) -> Tensor:
+    def _root(self, storage: int) -> Tensor:
         """The root of a storage: the first tensor that was recorded with it."""
-        return self._tracked[self._tensors_on[place][0]][0]
+        return self._tracked[self._tensors_on[storage][0]][0]
 
     def _write(self, func: Any, args: Any, kwargs: Any, written: list[Tensor]) -> Any:
         """Run an in-place operator and record its functional form: the written tensors and what shares their memory get new values."""
@@ -229,8 +229,8 @@ class Recorder(TorchDispatchMode):
                     "write into a copy, x.clone(), or use the operator without the underscore."
                 )
         pure = functional(func)
-        if not known(pure) and (decomposed := decomposition(pure)) is not None:
-            return self._write_lowered(func, decomposed, args, kwargs, written)
+        if not known(pure) and (decompose := decomposition(pure)) is not None:
+            return self._write_decomposed(func, decompose, args, kwargs, written)
         before = (map_tree(tuple(args), Tensor, self.value), map_tree(kwargs, Tensor, self.value))
         old_values = {id(tensor): self.value(tensor) for tensor in written}
         for tensor in written:
@@ -255,11 +255,11 @@ class Recorder(TorchDispatchMode):
             self._set_value(tensor, value, not torch.is_grad_enabled() or _is_detached_view(old_values[id(tensor)]))
         return result
 
-    def _write_lowered(self, func: Any, decomposed: Any, args: Any, kwargs: Any, written: list[Tensor]) -> Any:
+    def _write_decomposed(self, func: Any, decompose: Any, args: Any, kwargs: Any, written: list[Tensor]) -> Any:
         """A write whose functional form decomposes into simpler operators: they are recorded, and their result is written."""
         positional, keywords = pure_arguments(func, args, kwargs)
         with self:
-            results = decomposed(*positional, **keywords)
+            results = decompose(*positional, **keywords)
             results = results if isinstance(results, tuple | list) else (results,)
         for tensor, new in zip(written, results[len(results) - len(written) :], strict=True):
             value = self.value(new)
@@ -289,9 +289,9 @@ class Recorder(TorchDispatchMode):
 
     def _copy_before_overwrite(self, tensor: Tensor) -> None:
         """Clone the tensor of every value that uses this tensor's memory, before a write changes it."""
-        place = _storage(tensor)
-        for value in self._values_on.pop(place, ()):
-            if value.now is not None and _storage(value.now) == place and not _is_uninitialized(value):
+        storage = _storage(tensor)
+        for value in self._values_on.pop(storage, ()):
+            if value.now is not None and _storage(value.now) == storage and not _is_uninitialized(value):
                 value.now = value.now.clone()
 
     def _set_value(self, tensor: Tensor, value: Value, untracked: bool) -> None:
@@ -299,9 +299,9 @@ class Recorder(TorchDispatchMode):
 
         An untracked write, without gradients or through `detach`, changes values and leaves derivatives as they were.
         """
-        place = _storage(tensor)
-        ids = self._tensors_on.setdefault(place, [])
-        root = self._root(place) if ids else tensor
+        storage = _storage(tensor)
+        ids = self._tensors_on.setdefault(storage, [])
+        root = self._root(storage) if ids else tensor
         if root.dtype != tensor.dtype:
             raise WonderlandError(
                 f"The program writes through a view with another dtype, {tensor.dtype} of {root.dtype} ({where()}): "
@@ -314,21 +314,21 @@ class Recorder(TorchDispatchMode):
             )
         part = window(root, tensor)
         if len(ids) > 1:
-            version = self._version[place] = self._version.get(place, 0) + 1
-            self._writes.setdefault(place, []).append(_Write(version, _layout(tensor), part, value, untracked))
+            version = self._version[storage] = self._version.get(storage, 0) + 1
+            self._writes.setdefault(storage, []).append(_Write(version, _layout(tensor), part, value, untracked))
         if root is not tensor and part is not None:
             value = write_window(part, owner, value, lambda *step: self._append(*step).result, root)
         elif root is not tensor:
             value = self._append(aten.as_strided_scatter.default, (owner, value, *_layout(tensor)), root).result
         if untracked:
             value = self._keep_derivative(owner, value, root)
-        self._rebind(root, value, place)
+        self._rebind(root, value, storage)
 
-    def _rebind(self, tensor: Tensor, value: Value, place: int) -> None:
+    def _rebind(self, tensor: Tensor, value: Value, storage: int) -> None:
         if id(tensor) not in self._tracked:
-            self._tensors_on.setdefault(place, []).append(id(tensor))
-        self._values_on.setdefault(place, []).append(value)
-        self._tracked[id(tensor)] = (tensor, value, self._version.get(place, 0))
+            self._tensors_on.setdefault(storage, []).append(id(tensor))
+        self._values_on.setdefault(storage, []).append(value)
+        self._tracked[id(tensor)] = (tensor, value, self._version.get(storage, 0))
 
     def track_buffer(self, tensor: Tensor) -> None:
         """Mark a module buffer: what the program writes into it is an effect that every run of the trace repeats."""
@@ -338,9 +338,9 @@ class Recorder(TorchDispatchMode):
         """(buffer, value before, value after) for each module buffer that the program wrote."""
         constants = {id(value) for value in self.constants}
         effects = []
-        for place, tensor in self._buffers.items():
-            root, before = self._first_reads.get(place, (None, None))
-            if root is None or before is None or id(before) not in constants or root is not self._root(place):
+        for storage, tensor in self._buffers.items():
+            root, before = self._first_reads.get(storage, (None, None))
+            if root is None or before is None or id(before) not in constants or root is not self._root(storage):
                 continue
             after = self._tracked[id(root)][1]
             if after is not before and root.shape == tensor.shape:
