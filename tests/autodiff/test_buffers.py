@@ -1,4 +1,4 @@
-"""Buffers: a trace writes into them what the function did, once for every run."""
+"""Module buffers: every run of a trace repeats the writes of the function."""
 
 import copy
 

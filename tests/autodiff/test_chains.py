@@ -1,4 +1,4 @@
-"""Plans for chains: the book's numbers, and the best plan against a search over all of them."""
+"""Checkpointing of chains: the book's numbers, and the optimum against exhaustive search."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Checkpointing: the same gradients in less memory, and the peak that was predicted."""
+"""Checkpointing: equal gradients in less memory, with the predicted peak."""
 
 import copy
 import re

@@ -1,4 +1,4 @@
-"""Printed programs run: whatever stands in them is named, taken by name, or written so that Python reads it back."""
+"""Printed programs run and give the same values; constants are inlined exactly or passed by name."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Primitives of one's own, autograd functions and registered operators are single steps with their own rules."""
+"""User primitives, autograd functions and registered operators are single steps with their own rules."""
 
 import re
 

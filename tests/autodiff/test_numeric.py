@@ -1,4 +1,4 @@
-"""Differences approach derivatives at the orders they state, and say when they cannot."""
+"""Numerical derivatives converge at their stated order, and error messages."""
 
 import math
 

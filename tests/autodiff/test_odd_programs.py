@@ -1,4 +1,4 @@
-"""Programs that play tricks: numbers are right, or a sentence says why there are none."""
+"""Unusual programs: derivatives are correct, or an error says why they cannot be computed."""
 
 import copy
 import dataclasses

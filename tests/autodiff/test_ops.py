@@ -1,4 +1,4 @@
-"""The kernels of the house are primitives: models made of any mixer are differentiated once and twice."""
+"""The kernels of wonderland.ops are primitives: models with any mixer have first and second derivatives."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Formulas say what the traces compute, and grow where programs do not."""
+"""Symbolic expressions agree with traces, and grow faster than programs."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""Records of several threads do not mix, and leave the process as it was."""
+"""Recordings in several threads are independent and restore the state of the process."""
 
 import threading
 

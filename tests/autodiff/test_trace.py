@@ -1,4 +1,4 @@
-"""Traces read well, run to the same values, know their costs, and give their reverse program."""
+"""Traces: printing, running, costs and the reverse program."""
 
 import importlib.util
 import re

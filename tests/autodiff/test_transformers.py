@@ -1,4 +1,4 @@
-"""Models of the transformers package, untouched, have the gradients that torch gives them."""
+"""Unmodified models of the transformers package have the gradients of torch."""
 
 import pytest
 import torch

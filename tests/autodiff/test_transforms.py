@@ -1,4 +1,4 @@
-"""Transforms agree with torch's own, nest in any order, and refuse what they cannot do in a sentence."""
+"""Transforms agree with torch.func, nest in any order, and have clear error messages."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Writes through views: what is read afterwards, with its derivatives, and how the trace says it."""
+"""Writes through views: later reads, their derivatives, and how the trace shows them."""
 
 import pytest
 import torch

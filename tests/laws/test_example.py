@@ -1,4 +1,4 @@
-"""Examples: what they take, what they refuse, and how answers are read."""
+"""Examples: accepted and refused arguments, and which part of an output is compared."""
 
 from collections import namedtuple
 

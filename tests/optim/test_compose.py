@@ -1,4 +1,4 @@
-"""What goes around a step, around our optimizers and torch's, alone and together, saved in the middle."""
+"""Clipping, decay, schedules and lookahead on our optimizers and torch's, alone, combined, and resumed."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Every rule beside torch.optim or the published update, in float64, with groups, decay and a schedule in play."""
+"""Every update rule against torch.optim or the published update, in float64, with groups, decay and a schedule in play."""
 
 import copy
 from functools import partial

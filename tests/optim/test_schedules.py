@@ -1,4 +1,4 @@
-"""Schedules beside torch's, and the sentence for wrong options."""
+"""Schedules against torch's, and error messages for wrong options."""
 
 import math
 from functools import partial

@@ -1,4 +1,4 @@
-"""Cumulative distributions against scipy, exponential families against torch and autodiff, and their sentences."""
+"""Cumulative distributions against scipy, exponential families against torch and autodiff, and error messages."""
 
 import re
 
