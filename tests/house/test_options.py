@@ -1,6 +1,6 @@
 """docs/options.md is the table of options as the classes that own them say it.
 
-    python -m tests.house.test_options    # writes docs/options.md anew
+python -m tests.house.test_options    # writes docs/options.md anew
 """
 
 from pathlib import Path
