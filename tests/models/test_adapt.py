@@ -283,7 +283,7 @@ LORA = {"part": "nn.LoRA", "arguments": {"rank": 1 << 23}}
         ),
         (
             lambda path: save_pretrained(adapt(Decoder(**SMALL), LoRA.spec(), "*out"), path),
-            "This model holds an adapter at stack.blocks.0.mixer.out: save models.merge(model), or the adapter alone with "
+            "This model has an adapter at stack.blocks.0.mixer.out: save models.merge(model), or the adapter alone with "
             "save_adapter.",
         ),
         (

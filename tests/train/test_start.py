@@ -117,7 +117,7 @@ def test_classes_are_learned_by_bert_and_go_back(method, tmp_path):
     theirs = there(run, start, tmp_path / "out")
     assert type(theirs).__name__ == "BertForSequenceClassification"
     assert theirs.config.id2label == {0: "animals", 1: "food", 2: "weather"}
-    refuses("labels are 3 different names, one for each class of the head, not ['a', 'a', 'b'].",
+    refuses("labels must be 3 different names, one for each class of the head, not ['a', 'a', 'b'].",
             lambda: checkpoints.save_pretrained(run.model, tmp_path / "out", like=start, labels=["a", "a", "b"]))  # fmt: skip
     with torch.no_grad():
         expected = theirs(found, attention_mask=(found != 0).long()).logits

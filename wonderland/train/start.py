@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from wonderland.checkpoints import load_classifier, load_pretrained
-from wonderland.checkpoints.pretrained import check_folder
+from wonderland.checkpoints.outline import check_folder
 from wonderland.core import Spec, WonderlandError, sha256
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.models import Decoder, EncoderDecoder
@@ -76,7 +76,7 @@ class Start:
     def writer(self) -> Any:
         """The checkpoint as a language model."""
         model = load_pretrained(self.folder, dtype=torch.float32)
-        if not isinstance(model, Decoder) or model.origin.head != "words":  # pyright: ignore
+        if not isinstance(model, Decoder) or model.origin.head != "lm":  # pyright: ignore
             raise WonderlandError(
                 f"The checkpoint in {self.folder} is no language model that writes on: plain text is learned by "
                 "GPT2LMHeadModel, LlamaForCausalLM, MambaForCausalLM and RwkvForCausalLM."
@@ -86,7 +86,7 @@ class Start:
     def translator(self) -> Any:
         """The checkpoint as a model that reads a text and writes another."""
         model = load_pretrained(self.folder, dtype=torch.float32)
-        if not isinstance(model, EncoderDecoder) or model.origin.head != "words":  # pyright: ignore
+        if not isinstance(model, EncoderDecoder) or model.origin.head != "lm":  # pyright: ignore
             raise WonderlandError(
                 f"The checkpoint in {self.folder} does not write one text for another: pairs are learned by "
                 "T5ForConditionalGeneration."

@@ -36,8 +36,8 @@ def test_logits_gradients_and_streams_are_equal(options):
     weight = torch.randn_like(expected)
     (expected * weight).sum().backward()
     (found * weight).sum().backward()
-    slope = theirs.backbone.layers[1].mixer.in_proj.weight.grad
-    torch.testing.assert_close(ours.stack.blocks[1].mixer.in_proj.weight.grad, slope, rtol=1e-4, atol=2e-4)
+    gradient = theirs.backbone.layers[1].mixer.in_proj.weight.grad
+    torch.testing.assert_close(ours.stack.blocks[1].mixer.in_proj.weight.grad, gradient, rtol=1e-4, atol=2e-4)
     with torch.no_grad():
         _, state = ours.stream(tokens[:, :4])
         for index in range(4, 9):
@@ -52,5 +52,5 @@ def test_what_cannot_be_converted_is_told():
     with pytest.raises(WonderlandError) as error:
         from_mamba(mamba(hidden_act="gelu"))
     assert str(error.value) == (
-        "config.json says hidden_act = 'gelu', and a Mamba can be loaded with 'silu' or 'swish': nothing else is known here."
+        "config.json says hidden_act = 'gelu', but Mamba can be loaded only with 'silu' or 'swish'."
     )

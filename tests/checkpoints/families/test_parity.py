@@ -8,7 +8,7 @@ import transformers
 
 from tests.checkpoints.families.oracle import HEADS, VOCAB, answer, batch, double, make, places
 from wonderland.checkpoints import load_pretrained, save_pretrained
-from wonderland.checkpoints.pretrained import FAMILIES
+from wonderland.checkpoints.families import FAMILIES
 
 CASES = [(kind, name) for kind, names in HEADS.items() for name in names]
 QUICK = [(kind, name) for kind, names in HEADS.items() for name in names[:2]]
