@@ -56,7 +56,7 @@ def test_generate_writes_what_matches_and_searches(capsys, tmp_path):
     assert "r" not in said
     (tmp_path / "schema.json").write_text('{"enum": ["fox", "hare"]}')
     assert main(["generate", folder, "--schema", str(tmp_path / "schema.json")]) == 2
-    assert "No text that matches can be written with these pieces" in capsys.readouterr().err  # there are no quotes
+    assert "No matching text can be written with these pieces" in capsys.readouterr().err  # there are no quotes
     assert main(["generate", folder, "--schema", str(tmp_path / "schema.json"), "--matches", "a"]) == 2
     assert "A text is held to one of --matches and --schema." in capsys.readouterr().err
     assert main(["generate", folder, "--beams", "2", "--top-k", "3"]) == 2
