@@ -33,7 +33,7 @@ def test_generate_writes_after_the_prompt(capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--count", "0"], "count, the number of tokens to write, is a whole number from 1, not 0."),
+        (["--count", "0"], "count, the number of tokens to generate, is a whole number from 1, not 0."),
         (["--temperature", "-1"], "temperature is a number from 0"),
         (["--top-p", "2"], "top_p is a probability above 0, at most 1, not 2.0."),
         (["--tempreature", "1"], "Unknown option '--tempreature'. Did you mean '--temperature'?"),

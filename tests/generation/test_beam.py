@@ -175,16 +175,16 @@ def test_an_encoder_decoder_is_searched():
         ({"beams": 0}, "beams is a whole number from 1, not 0."),
         (
             {"alpha": -1},
-            "Lengths are made equal by alpha, at least 0, and length, 'power' or 'gnmt', not -1 and 'power'.",
+            "Scores are normalised by alpha, at least 0, and length, 'power' or 'gnmt', not -1 and 'power'.",
         ),
         (
             {"length": "log"},
-            "Lengths are made equal by alpha, at least 0, and length, 'power' or 'gnmt', not 0.75 and 'log'.",
+            "Scores are normalised by alpha, at least 0, and length, 'power' or 'gnmt', not 0.75 and 'log'.",
         ),
         ({"pieces": [b"a"]}, "There are 1 pieces and the model has 11 tokens: give one for each."),
         (
             {"stop": "x", "constraint": matching("a", [b"a"] * 11)},
-            "A stop string would cut a text that a constraint completes: give one of them.",
+            "A stop string could cut off a text before the constraint is met: give only one of them.",
         ),
     ],
 )
@@ -200,5 +200,5 @@ def test_broken_logits_are_told():
     assert str(error.value) == (
         "The model gives logits that are not numbers after 0 new tokens: look for NaN and infinity in its weights."
     )
-    with pytest.raises(WonderlandError, match="count, the number of tokens to write, is a whole number from 1, not 0"):
+    with pytest.raises(WonderlandError, match="count, the number of tokens to generate, is a whole number from 1, not 0"):
         beam_search(Table([[0.0] * 3] * 3), [[1]], 0)

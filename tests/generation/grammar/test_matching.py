@@ -146,7 +146,7 @@ def test_masks_are_those_of_every_token_alone():
         ),
         (
             lambda: generate(Chance(256), [[0]], 4, constraint=matching("abc", BYTES), stop=["x"]),
-            "A stop string would cut a text that a constraint completes: give one of them.",
+            "A stop string could cut off a text before the constraint is met: give only one of them.",
         ),
         (
             lambda: generate(Chance(9), [[0]], 4, constraint=matching("abc", BYTES)),
