@@ -52,7 +52,7 @@ def bert(folder: Path) -> None:
     def holes(step: int) -> tuple[Tensor, Tensor]:
         both = torch.cat([text(OLD, 16, step), text(NEW, 16, step + 10**6)])
         draw = torch.Generator().manual_seed(step)
-        return models.hide_tokens(both, mask_token=VOCAB, vocab=VOCAB + 1, special=(0, 1), chance=0.3, generator=draw)
+        return models.mask_tokens(both, mask_token=VOCAB, vocab=VOCAB + 1, special=(0, 1), probability=0.3, generator=draw)
 
     finetune(model, holes, steps=2 * STEPS, lr=2e-3)
     checkpoints.save_pretrained(model, folder)

@@ -247,12 +247,12 @@ LORA = {"part": "nn.LoRA", "arguments": {"rank": 1 << 23}}
         ),
         (
             lambda path: adapt(Decoder(**SMALL), GLU.spec()),
-            "nn.GLU is no adapter: those are nn.LoRA, nn.IA3, nn.Bottleneck, nn.BiasTuning, models.PromptTuned and "
+            "nn.GLU is not an adapter: those are nn.LoRA, nn.IA3, nn.Bottleneck, nn.BiasTuning, models.PromptTuned and "
             "models.PrefixTuned.",
         ),
         (
             lambda path: adapt(Decoder(**SMALL), LoRA.spec(), "*attention*"),
-            "No linear layer is called '*attention*'. Some of those there are: stack.blocks.0.mixer.project, "
+            "No linear layer is called '*attention*'. Some layers are: stack.blocks.0.mixer.project, "
             "stack.blocks.0.mixer.out, stack.blocks.0.channel.inward, stack.blocks.0.channel.outward.",
         ),
         (
@@ -273,9 +273,9 @@ LORA = {"part": "nn.LoRA", "arguments": {"rank": 1 << 23}}
         ),
         (
             lambda path: merge(PromptTuned(Decoder.spec(**SMALL))),
-            "PromptTuned begins a text, which no weight of a plain model can: keep it, or use LoRA, IA3 or BiasTuning.",
+            "PromptTuned trains an initial state, which cannot be merged into weights: keep it, or use LoRA, IA3 or BiasTuning.",
         ),
-        (lambda path: PromptTuned(Encoder.spec(vocab=3)), "PromptTuned begins a Decoder, not a Encoder."),
+        (lambda path: PromptTuned(Encoder.spec(vocab=3)), "PromptTuned takes a Decoder, not a Encoder."),
         (lambda path: PrefixTuned(Decoder.spec(**SMALL), 0), "PrefixTuned has a length of at least 1, not 0."),
         (
             lambda path: save_adapter(Decoder(**SMALL), path),
@@ -288,11 +288,11 @@ LORA = {"part": "nn.LoRA", "arguments": {"rank": 1 << 23}}
         ),
         (
             lambda path: load_adapter(Decoder(**SMALL), hostile(path, [])),
-            "PATH is no adapter's file: it was not written by save_adapter, or the model has one already.",
+            "PATH is not an adapter: it was not written by save_adapter.",
         ),
         (
             lambda path: load_adapter(Decoder(**SMALL), hostile(path, [{"adapter": LORA, "where": [1], "also": []}])),
-            "PATH is no adapter's file: it is damaged or not ours.",
+            "PATH is not an adapter: it is damaged or not ours.",
         ),
         (
             lambda path: load_adapter(Decoder(**SMALL), hostile(path, [{"adapter": LORA, "where": ["*"], "also": []}])),
@@ -317,7 +317,7 @@ LORA = {"part": "nn.LoRA", "arguments": {"rank": 1 << 23}}
                 Decoder(**{**SMALL, "dim": 2, "mixer": Attention.spec(heads=1)}),
                 hostile(path, [{"adapter": BiasTuning.spec().to_json(), "where": ["*0.mixer.out"], "also": []}]),
             ),
-            "PATH does not fit this model at 'stack.blocks.0.mixer.out.shift': it belongs to another one.",
+            "PATH does not fit this model at 'stack.blocks.0.mixer.out.shift': it belongs to another model.",
         ),
     ],
 )  # fmt: skip

@@ -162,15 +162,15 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
         ),
         (
             lambda: EncoderDecoder(vocab=5, target_vocab=6),
-            "A source of 5 tokens and a target of 6 cannot share one embedding: give share=False.",
+            "Vocabularies of 5 and 6 tokens cannot share one embedding: give share=False.",
         ),
         (
             lambda: EncoderDecoder(**SMALL, scale="heads"),
-            "What is scaled is 'embedding', 'head', 'none', not 'heads'. Did you mean 'head'?",
+            "scale is 'embedding', 'head', 'none', not 'heads'. Did you mean 'head'?",
         ),
         (
             lambda: EncoderDecoder(**SMALL, mixer=Shift.spec(causal=False)),
-            "An EncoderDecoder writes one token after another, and nn.Shift looks ahead: give a causal mixer.",
+            "The mixer of an EncoderDecoder has to be causal, and nn.Shift is not: give a causal one.",
         ),
         (
             lambda: EncoderDecoder(**SMALL, position=Rotary.spec()),
@@ -207,7 +207,7 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
         ),
         (
             lambda: EncoderDecoder(**SMALL).stream(TOKENS, None),
-            "An EncoderDecoder writes about a source: stream from the state of prepare(source).",
+            "An EncoderDecoder needs a source: stream from the state of prepare(source).",
         ),
         (
             lambda: EncoderDecoder(**SMALL).stream(TOKENS[:1], EncoderDecoder(**SMALL).prepare(TOKENS)),
@@ -217,7 +217,7 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
         (
             lambda: EncoderDecoder(**SMALL).stream(TOKENS, EncoderDecoder(**SMALL).double().prepare(TOKENS)),
             "The state of this EncoderDecoder holds torch.float64 and its weights torch.float32: "
-            "go on in the type that the state was made in.",
+            "continue in the type that the state was made in.",
         ),
         (
             lambda: RelativeBuckets(8, heads=2, buckets=3),

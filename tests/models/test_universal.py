@@ -88,7 +88,7 @@ SENTENCES = [
     (lambda: approximate(torch.sin, 3, low=1.0, high=1.0), "`low` has to lie below `high`; they are 1.0 and 1.0."),
     (
         lambda: approximate(lambda x: x.sum(), 3),
-        "`g` gave shape () for (600,): it has to work entry by entry.",
+        "`g` gave shape () for (600,): it has to be elementwise.",
     ),
     (
         lambda: approximate_with_relu(lambda x: 1 / x, 3),
