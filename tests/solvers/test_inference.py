@@ -84,14 +84,14 @@ X0, Y0 = [[0.0], [1.0], [3.0]], [0.0, 1.0, 2.0]
 SENTENCES = [
     (
         lambda: coefficient_intervals([[0.0], [1.0]], [0.0, 1.0]),
-        "`X` has 2 rows for 2 fitted numbers: the fit is exact, and leaves nothing to estimate noise from.",
+        "`X` has 2 rows for 2 coefficients: the fit is exact, and there are no residuals to estimate the noise from.",
     ),
     (
         lambda: coefficient_intervals(X0, Y0, confidence=95.0),
         "`confidence` has to lie strictly between 0 and 1, not at 95.0.",
     ),
     (lambda: prediction_intervals(X0, Y0, X0, of="line"), "`of` has to be one of 'target', 'mean', not 'line'."),
-    (lambda: prediction_intervals(X0, Y0, [[1.0, 2.0]]), "`x_new` has 2 columns where the model was fitted on 1."),
+    (lambda: prediction_intervals(X0, Y0, [[1.0, 2.0]]), "`x_new` has 2 columns, but the model was fitted on 1."),
 ]
 
 
