@@ -100,11 +100,11 @@ def test_greedy_text_is_that_of_transformers(prompts):
     tokens = torch.tensor(prompts)
     options = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0, "max_new_tokens": 20}
     expected = theirs.generate(tokens, attention_mask=torch.ones_like(tokens), **options)
-    found = generate(from_gpt2(theirs), tokens, 20, temperature=0)
-    assert found.tokens == expected[:, 5:].tolist()
+    actual = generate(from_gpt2(theirs), tokens, 20, temperature=0)
+    assert actual.tokens == expected[:, 5:].tolist()
     penalised = theirs.generate(tokens, attention_mask=torch.ones_like(tokens), repetition_penalty=1.7, **options)
-    found = generate(from_gpt2(theirs), tokens, 20, temperature=0, repetition_penalty=1.7)
-    assert found.tokens == penalised[:, 5:].tolist()
+    actual = generate(from_gpt2(theirs), tokens, 20, temperature=0, repetition_penalty=1.7)
+    assert actual.tokens == penalised[:, 5:].tolist()
 
 
 def test_a_given_state_is_continued_and_not_written_to():

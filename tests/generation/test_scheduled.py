@@ -66,8 +66,7 @@ def test_a_training_step_with_samples_mixed_in():
     [
         (
             lambda: teacher_forcing_rate(-1),
-            "teacher_forcing_rate needs a step from 0, a rate above 0 and least from 0 to 1, "
-            "not -1, 1000.0 and 0.0.",
+            "teacher_forcing_rate needs a step from 0, a rate above 0 and least from 0 to 1, not -1, 1000.0 and 0.0.",
         ),
         (
             lambda: teacher_forcing_rate(1, "cosine"),

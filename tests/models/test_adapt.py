@@ -104,11 +104,11 @@ def test_an_adapted_model_keeps_its_laws_and_streams():
         assert law(model, example).outcome == "holds", law.__name__
     model.eval()
     with torch.no_grad(), consuming():
-        state, found = None, []
+        state, actual = None, []
         for step in range(7):
             y, state = model.stream(TOKENS[:, step : step + 1], state)
-            found.append(y)
-    assert torch.allclose(torch.cat(found, 1), model(TOKENS), atol=1e-5)
+            actual.append(y)
+    assert torch.allclose(torch.cat(actual, 1), model(TOKENS), atol=1e-5)
 
 
 def test_the_outer_spec_builds_it_again(tmp_path):
@@ -200,11 +200,11 @@ def test_tuned_here_merged_and_loaded_there(kind, name, tmp_path):
     theirs = getattr(transformers, name).from_pretrained(tmp_path / "back").eval()
     more = {"decoder_input_ids": tokens} if kind == "t5" else {}
     with torch.no_grad():
-        expected, found = theirs(input_ids=tokens, attention_mask=mask.long(), **more).logits, model(*given)
+        expected, actual = theirs(input_ids=tokens, attention_mask=mask.long(), **more).logits, model(*given)
         again = load_pretrained(tmp_path / "back")(*given)
-    if found.dim() == 3 and kind != "t5":
-        expected, found, again = expected[mask], found[mask], again[mask]
-    assert torch.allclose(found, expected, atol=1e-5)
+    if actual.dim() == 3 and kind != "t5":
+        expected, actual, again = expected[mask], actual[mask], again[mask]
+    assert torch.allclose(actual, expected, atol=1e-5)
     assert torch.allclose(again, expected, atol=1e-5)
 
 

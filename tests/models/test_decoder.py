@@ -33,7 +33,7 @@ for module in pkgutil.walk_packages(wonderland.nn.__path__, "wonderland.nn."):
 
 def mixers() -> list[str]:
     """Every causal mixer that is built from its width alone."""
-    found = []
+    actual = []
     for name in parts():
         thing = find(name)
         if not (name.startswith("nn.") and isinstance(thing, type) and issubclass(thing, Mixer)):
@@ -43,8 +43,8 @@ def mixers() -> list[str]:
         except TypeError:
             continue
         if causal:
-            found.append(name)
-    return found
+            actual.append(name)
+    return actual
 
 
 def ragged(b: int, t: int) -> torch.Tensor:
@@ -134,8 +134,8 @@ def test_gradients_of_pieces_are_those_of_the_whole():
     weight = torch.randn(2, 6, 11, dtype=torch.float64)
     parameters = list(model.parameters())
     expected = torch.autograd.grad((model(tokens) * weight).sum(), parameters)
-    found = torch.autograd.grad((streamed(model, tokens, [1, 4]) * weight).sum(), parameters)
-    for a, b in zip(expected, found, strict=True):
+    actual = torch.autograd.grad((streamed(model, tokens, [1, 4]) * weight).sum(), parameters)
+    for a, b in zip(expected, actual, strict=True):
         assert torch.allclose(a, b)
 
 

@@ -28,10 +28,10 @@ def test_left_and_right_padding_give_what_a_row_gives_alone():
     model = Encoder(**SMALL, segments=2).double().eval()
     tokens, segments = torch.randint(11, (2, 6)), torch.randint(2, (2, 6))
     for mask in (torch.arange(6) < torch.tensor([[6], [3]]), torch.arange(6) >= torch.tensor([[0], [3]])):
-        found = model(tokens, mask, segments)
+        actual = model(tokens, mask, segments)
         alone = model(tokens[1:, mask[1]], None, segments[1:, mask[1]])
-        assert torch.allclose(found[1:, mask[1]], alone, atol=1e-12)
-        assert (found[1, ~mask[1]] == 0).all()
+        assert torch.allclose(actual[1:, mask[1]], alone, atol=1e-12)
+        assert (actual[1, ~mask[1]] == 0).all()
 
 
 def test_segments_are_counted_by_their_separator():
@@ -66,13 +66,13 @@ def test_positions_can_be_given():
 def test_padding_is_found_in_the_tokens(model):
     head = model().double().eval()
     mask = torch.tensor([[True] * 5, [True, True, True, False, False]])
-    found = head(TOKENS)
-    assert torch.equal(found, head(TOKENS, mask))
+    actual = head(TOKENS)
+    assert torch.equal(actual, head(TOKENS, mask))
     alone = head(TOKENS[1:, :3])
-    assert torch.allclose(found[1:, :3] if found.dim() == 3 else found[1:], alone, atol=1e-12)
+    assert torch.allclose(actual[1:, :3] if actual.dim() == 3 else actual[1:], alone, atol=1e-12)
     moved = torch.tensor([[1, 2, 10, 3, 4], [0, 0, 5, 10, 6]])
     again = head(moved)
-    assert torch.allclose(again[1:, 2:] if found.dim() == 3 else again[1:], alone, atol=1e-12)
+    assert torch.allclose(again[1:, 2:] if actual.dim() == 3 else again[1:], alone, atol=1e-12)
 
 
 def test_padding_inside_a_text_is_real_and_an_empty_text_has_one_token():

@@ -16,11 +16,11 @@ def test_it_is_the_books_on_sentences_longer_than_a_filter():
     def outside(tokens):
         h = torch.cat([model.embedding.weight[tokens], model.known[tokens]], 2).transpose(1, 2)
         wide = [F.pad(h, (width - 1, width - 1)) for width in (3, 4)]
-        found = [
+        actual = [
             nn.AdaptiveMaxPool1d(1)(F.conv1d(x, f.weight, f.bias)).squeeze(2)
             for x, f in zip(wide, model.filters, strict=True)
         ]
-        return model.head(torch.cat(found, 1).relu())
+        return model.head(torch.cat(actual, 1).relu())
 
     torch.testing.assert_close(model(tokens), outside(tokens))
 

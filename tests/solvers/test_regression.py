@@ -113,10 +113,10 @@ def test_rows_are_treated_alike(seed):
 @few
 def test_descent_goes_down_at_every_step_to_the_closed_form(seed):
     X, y = data(seed, n=12, c=3)
-    found = descend(X, y)
-    assert found.converged
-    assert (found.losses.diff() <= 1e-15).all()
-    torch.testing.assert_close(found.fit.weights, least_squares(X, y).weights, rtol=0, atol=1e-9)
+    actual = descend(X, y)
+    assert actual.converged
+    assert (actual.losses.diff() <= 1e-15).all()
+    torch.testing.assert_close(actual.fit.weights, least_squares(X, y).weights, rtol=0, atol=1e-9)
 
 
 def test_descent_settles_only_below_its_bound():
@@ -170,11 +170,11 @@ def test_dual_weights_give_the_prediction_and_its_derivative(seed, ridge):
 
 def test_drivers_are_the_largest_weights_first():
     X, _ = data()
-    found, D = influential_rows(X, X[:2], top=4), dual_weights(X, X[:2])
-    assert found.rows.shape == (2, 4)
-    torch.testing.assert_close(found.weights, D.gather(1, found.rows))
-    assert (found.weights.abs().diff(dim=1) <= 0).all()
-    assert (found.weights.abs()[:, -1] >= D.abs().sort(dim=1).values[:, -5]).all()
+    actual, D = influential_rows(X, X[:2], top=4), dual_weights(X, X[:2])
+    assert actual.rows.shape == (2, 4)
+    torch.testing.assert_close(actual.weights, D.gather(1, actual.rows))
+    assert (actual.weights.abs().diff(dim=1) <= 0).all()
+    assert (actual.weights.abs()[:, -1] >= D.abs().sort(dim=1).values[:, -5]).all()
     assert influential_rows(X, X[:1], top=99).rows.shape == (1, 30)
 
 

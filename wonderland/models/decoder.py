@@ -319,7 +319,7 @@ def _attention(dim: int) -> Spec:
 
 
 def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
-    """The channel mixer beside a token mixer."""
+    """The channel mixer of a block with this token mixer."""
     if isinstance(channel, Spec):
         return channel
     kind = find(mixer.name) if isinstance(mixer, Spec) else None

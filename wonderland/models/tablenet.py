@@ -54,7 +54,7 @@ class TableNet(Part, nn.Module):
             )
         if numbers + len(levels) < 1 or min(numbers, outputs - 1, depth - 1, dim - 1, number_dim - 2) < 0:
             raise WonderlandError(
-                "TableNet needs at least one column, one output, one layer, and two features a number."
+                "TableNet needs at least one column, one output, one layer, and number_dim of at least 2."
             )
         self.members, self.numbers, self.columns = len(sigmas), numbers, numbers + len(levels)
         self.encode = PeriodicNumbers(numbers, number_dim, sigmas, frequencies=frequencies) if numbers else None

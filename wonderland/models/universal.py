@@ -50,7 +50,7 @@ def approximate(
     :math:`w = \text{sharpness} / \Delta`, so that bins of any width have sharp edges.
 
     For a smooth g the mean squared error falls like :math:`1/m^2`,
-    :math:`\frac{\Delta^2}{12} \overline{g'^2}`: neither exponentially nor like 1/m, as the book has it. In d dimensions
+    :math:`\frac{\Delta^2}{12} \overline{g'^2}`: neither exponentially nor like 1/m, as the book says. In d dimensions
     the same construction needs of the order of :math:`m^d` neurons.
 
     g maps a float64 vector to a vector. It is evaluated inside bins, never at an edge, so that sin(x)/x at 0 is possible. The

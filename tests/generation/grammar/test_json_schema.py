@@ -147,11 +147,11 @@ def test_bounds_of_numbers_are_exact(bounds, value, open_low, open_high):
         value = value if kind == "integer" else value / factor
         valid = jsonschema.Draft202012Validator(schema).is_valid(value)
         try:
-            found = build(expression(schema)).matches(json.dumps(value).encode())
+            actual = build(expression(schema)).matches(json.dumps(value).encode())
         except WonderlandError:
             # Nothing lies between the bounds.
-            found = False
-        assert found == valid
+            actual = False
+        assert actual == valid
 
 
 def test_optional_properties_are_there_or_not_in_every_combination():

@@ -58,7 +58,7 @@ WORDS = st.lists(st.text("ab1", min_size=1, max_size=3).map(str.encode), min_siz
     st.integers(0, 99),
 )
 def test_any_vocabulary_never_ends_in_a_dead_end(pieces, pattern, count, seed):
-    """What tokens can write, and how short, is found by trying everything."""
+    """What tokens can write, and how short, is actual by trying everything."""
     reached, shortest = {b""}, None
     for size in range(count + 1):
         if any(re.fullmatch(pattern, text.decode()) for text in reached):

@@ -26,19 +26,19 @@ TEXTS = ["".join(text) for size in range(4) for text in itertools.product(ALPHAB
     ],
 )  # fmt: skip
 def test_the_same_texts_match(pattern):
-    found = build(parse(pattern))
+    actual = build(parse(pattern))
     for text in TEXTS:
         expected = re.fullmatch(pattern, text, re.ASCII) is not None
-        assert found.matches(text.encode()) == expected, (pattern, text)
+        assert actual.matches(text.encode()) == expected, (pattern, text)
 
 
 @pytest.mark.parametrize("pattern", ["^a", "b$", "^ab$", "a", "a|^b$", "1{2}", "$", "^", ""])
 def test_a_search_finds_it_anywhere(pattern):
-    found = build(parse(pattern, search=True))
+    actual = build(parse(pattern, search=True))
     for text in TEXTS:
         # For re, $ also stands before a line break at the end.
         expected = re.search(pattern.replace("$", r"\Z"), text) is not None
-        assert found.matches(text.encode()) == expected, (pattern, text)
+        assert actual.matches(text.encode()) == expected, (pattern, text)
 
 
 ATOMS = st.sampled_from(["a", "b", "1", ".", "[ab]", "[^a]", "[a-c]", "é", r"\n", r"\.", "(?:a|b1)"])
@@ -57,11 +57,11 @@ def _grow(inner):
 @settings(deadline=None, max_examples=40)
 @given(st.data(), st.recursive(ATOMS, _grow, max_leaves=5))
 def test_any_expression_of_the_kind(data, pattern):
-    found = build(parse(pattern))
+    actual = build(parse(pattern))
     for text in data.draw(st.lists(st.text(ALPHABET, max_size=8), max_size=5)):
-        assert found.matches(text.encode()) == (re.fullmatch(pattern, text) is not None)
+        assert actual.matches(text.encode()) == (re.fullmatch(pattern, text) is not None)
     text = data.draw(st.from_regex(pattern, fullmatch=True))
-    assert found.matches(text.encode())
+    assert actual.matches(text.encode())
 
 
 @settings(deadline=None, max_examples=60)
@@ -96,9 +96,9 @@ def test_what_is_not_in_a_class_is_so_by_every_reading(name):
 
 
 def test_bytes_that_are_no_text_never_match():
-    found = build(parse("[^a]*"))
+    actual = build(parse("[^a]*"))
     for text in (b"\xff", b"\x80", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80"):
-        assert not found.matches(text)
+        assert not actual.matches(text)
     assert complement(ANY) == ()
 
 

@@ -50,8 +50,8 @@ def test_frequent_words_are_left_out_as_often_as_stated():
 
 def test_negatives_follow_their_power_and_leave_out_what_is_right():
     drawer = words.NegativeSampler(torch.tensor([16, 81, 0, 1]))
-    found = drawer.draw(4000, 5, generator=drawn()).flatten().bincount(minlength=4) / 20_000
-    torch.testing.assert_close(found, torch.tensor([8, 27, 0, 1]) / 36, atol=0.01, rtol=0)
+    actual = drawer.draw(4000, 5, generator=drawn()).flatten().bincount(minlength=4) / 20_000
+    torch.testing.assert_close(actual, torch.tensor([8, 27, 0, 1]) / 36, atol=0.01, rtol=0)
     right = torch.randint(2, (500, 1), generator=drawn())
     assert not (drawer.draw(500, 5, generator=drawn(), exclude=right) == right).any()
 
@@ -129,18 +129,18 @@ def test_words_that_go_together_come_together(make, how):
 
 
 def test_the_same_seed_gives_the_same_vectors():
-    found = []
+    actual = []
     for _ in range(2):
         torch.manual_seed(0)
         model = Word2Vec(10, 4)
         words.learn(model, two_topics(20), epochs=1, threshold=0.05, seed=3)
-        found.append(model.vectors)
-    assert torch.equal(*found)
+        actual.append(model.vectors)
+    assert torch.equal(*actual)
 
 
 def test_cooccurrences_by_hand():
-    found = words.cooccurrences([torch.tensor([0, 1, 2]), torch.tensor([2, 1])], 3, window=2)
-    table = torch.zeros(3, 3).index_put((found.words, found.contexts), found.counts)
+    actual = words.cooccurrences([torch.tensor([0, 1, 2]), torch.tensor([2, 1])], 3, window=2)
+    table = torch.zeros(3, 3).index_put((actual.words, actual.contexts), actual.counts)
     torch.testing.assert_close(table, torch.tensor([[0, 1, 0.5], [1, 0, 2], [0.5, 2, 0]]))
 
 
@@ -241,5 +241,5 @@ def test_they_survive_json():
 
 
 def test_sentences_may_be_lists():
-    found = sentences_of([[1, 2], (0,), torch.tensor([2])], 3, "learn")
-    assert [one.tolist() for one in found] == [[1, 2], [0], [2]]
+    actual = sentences_of([[1, 2], (0,), torch.tensor([2])], 3, "learn")
+    assert [one.tolist() for one in actual] == [[1, 2], [0], [2]]

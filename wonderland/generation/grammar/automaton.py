@@ -25,7 +25,7 @@ _MAX_WORK = 20_000_000  # visited pairs of a node and a byte class: a few second
 class Automaton:
     """A deterministic automaton that starts in state 0; from every state an accepting one can be reached.
 
-    - `byte_classes` (256,): the class of each byte; bytes that no expression tells apart share a class.
+    - `byte_classes` (256,): the class of each byte; bytes with the same transitions in every state share a class.
     - `table` (states + 1, classes): the next state, or -1 if no match is possible; the last row, of state -1, is all -1.
     - `accepting` (states,): whether a text may end there.
     """

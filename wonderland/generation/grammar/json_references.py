@@ -14,7 +14,7 @@ class References:
         self._recursive: dict[str, bool] = {}
 
     def target(self, name: Any, where: str) -> Any:
-        """The schema that a reference such as "#/$defs/link" points to; `where` it stands is for messages."""
+        """The schema that a reference such as "#/$defs/link" points to; `where` names its place in messages."""
         target = self.root
         steps = name.split("/") if isinstance(name, str) else [""]
         if steps[0] != "#":

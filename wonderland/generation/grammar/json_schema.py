@@ -42,7 +42,7 @@ KEYWORDS: dict[str, frozenset[str]] = {
     "boolean": frozenset(),
     "null": frozenset(),
 }
-# Keywords that stand alone, apart from annotations.
+# Keywords that cannot be combined with others, apart from annotations.
 _EXCLUSIVE = ("$ref", "anyOf", "enum", "const")
 _SUPPORTED = ("type", *_EXCLUSIVE, *sorted({keyword for keywords in KEYWORDS.values() for keyword in keywords}))
 _MAX_DEPTH = 40
@@ -94,7 +94,7 @@ def expression(schema: Any, depth: int = 3) -> Expression:
 class _Translator:
     """Translates schemas to expressions. `where` names the part of the schema in messages.
 
-    `cut` tells whether a recursive reference was left out because the depth was used up.
+    `cut` is True if a recursive reference was left out because the depth was used up.
     """
 
     def __init__(self, root: Any):

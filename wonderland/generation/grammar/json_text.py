@@ -56,7 +56,7 @@ def any_object(value: Expression) -> Expression:
 
 
 def _escaped(part: Expression) -> Expression:
-    """The escaped form of texts, as it stands between the quotes."""
+    """The escaped form of texts, between the quotes."""
     if isinstance(part, CharSet):
         return _escaped_characters(part.ranges)
     if isinstance(part, Repeat):
