@@ -10,19 +10,19 @@ from wonderland.version import __version__
 if TYPE_CHECKING:
     from wonderland.autodiff.trace import trace
     from wonderland.laws.check import check
-    from wonderland.road.fit import fit
+    from wonderland.road.fitting import fit
     from wonderland.ship.run import Run, load
 
 avoid_missing_tiles()
 
 # Importing torch takes seconds, so each name is fetched at its first use.
-_FOLDERS = ("autodiff", "checkpoints", "data", "generation", "laws", "models", "nn", "ops", "optim", "probability", "recipes",
+_FOLDERS = ("autodiff", "checkpoints", "data", "generation", "kinds", "laws", "models", "nn", "ops", "optim", "probability", "road",
             "ship", "solvers", "tasks", "train", "trust", "understand")  # fmt: skip
 __getattr__, __dir__ = door(
     __name__,
     {
         "check": "wonderland.laws.check",
-        "fit": "wonderland.road.fit",
+        "fit": "wonderland.road.fitting",
         "load": "wonderland.ship.run",
         "Run": "wonderland.ship.run",
         "trace": "wonderland.autodiff.trace",

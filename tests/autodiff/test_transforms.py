@@ -44,6 +44,37 @@ def test_vjp_and_jvp_have_the_signatures_of_torch(given):
     torch.testing.assert_close(slope(*moves), torch.func.jvp(loss, given, moves)[1])
 
 
+def test_directional_derivatives_are_the_gradient_times_the_direction(given):
+    x, w = given
+    v = torch.randn_like(w)
+
+    def f(w):
+        return loss(x, w)
+
+    torch.testing.assert_close(autodiff.directional(f, w, v), (torch.func.grad(f)(w) * v).sum())
+    torch.testing.assert_close(autodiff.directional(f, w, 3 * v), 3 * autodiff.directional(f, w, v))
+    # Of all unit directions the one of the gradient has the largest derivative: its length.
+    steepest = torch.func.grad(f)(w)
+    torch.testing.assert_close(autodiff.directional(f, w, steepest / steepest.norm()), steepest.norm())
+
+
+def test_a_function_of_many_outputs_takes_a_cotangent_for_each(given):
+    """D2L 2.5.2: the backward pass of many numbers is that of their weighted sum, with the cotangent as the weights."""
+
+    def f(x, w):
+        return {"product": torch.tanh(x @ w), "rows": x.square().sum(1)}
+
+    x, w = given
+    out, pullback = autodiff.vjp(f, x, w)
+    cotangent = {name: torch.randn_like(value) for name, value in out.items()}
+    leaves = [value.clone().requires_grad_() for value in given]
+    total = sum((cotangent[name] * value).sum() for name, value in f(*leaves).items())
+    torch.testing.assert_close(pullback(cotangent), torch.autograd.grad(total, leaves))
+    for name in out:  # a cotangent of ones for one output and of zeros for the rest is the gradient of its sum
+        ones = {key: torch.full_like(value, float(key == name)) for key, value in out.items()}
+        torch.testing.assert_close(pullback(ones), torch.func.grad(lambda *a: f(*a)[name].sum(), (0, 1))(*given))  # noqa: B023
+
+
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 def test_jacobians_in_both_modes(given, mode):
     def f(x, w):

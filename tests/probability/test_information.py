@@ -105,6 +105,21 @@ def test_the_tickets_of_the_book():
     assert not table.independent()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bayes_theorem_of_a_medical_test(dtype):
+    """D2L 2.6: one in 667 is ill; a test that misses none and errs once in a hundred; then a second, weaker test."""
+    prior = torch.tensor([0.0015, 0.9985], dtype=dtype)
+    first = torch.tensor([[1.0, 0.0], [0.01, 0.99]], dtype=dtype)
+    second = torch.tensor([[0.98, 0.02], [0.03, 0.97]], dtype=dtype)
+    table = JointTable.from_conditional(prior, first)
+    assert table.columns.tolist() == pytest.approx([0.011485, 0.988515], rel=1e-5)
+    ill = table.given_column(0)
+    assert float(ill[0]) == pytest.approx(0.0015 / 0.011485, rel=1e-5)
+    assert float(table.given_column(1)[0]) == 0
+    again = JointTable.from_conditional(ill, second)  # the posterior is the next prior
+    assert float(again.given_column(0)[0]) == pytest.approx(0.8307, abs=1e-4)
+
+
 def test_the_impossible_is_infinite():
     assert float(kl_divergence([0.5, 0.5], [1.0, 0.0])) == math.inf
     assert float(kl_divergence([1.0, 0.0], [0.5, 0.5])) == pytest.approx(math.log(2))

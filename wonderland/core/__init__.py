@@ -20,6 +20,7 @@ from wonderland.core.glance import INPUTS, check_inputs, glance, read_header
 from wonderland.core.lazy import door
 from wonderland.core.memory import keep_freed_memory, peak_megabytes
 from wonderland.core.spec import Part, Spec, admit, find, name_of, part, parts
+from wonderland.core.written_spec import parse_spec, write_spec
 
 if TYPE_CHECKING:
     from wonderland.core.seeds import mix, permutation, uniform
@@ -62,6 +63,7 @@ __all__ = [
     "nearest",
     "need",
     "open_plain",
+    "parse_spec",
     "part",
     "parts",
     "peak_megabytes",
@@ -75,5 +77,6 @@ __all__ = [
     "uniform",
     "write_bytes",
     "write_json",
+    "write_spec",
     "write_text",
 ]

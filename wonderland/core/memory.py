@@ -28,3 +28,15 @@ def peak_megabytes() -> float:
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used / (1 << 20) if sys.platform == "darwin" else used / 1024
+
+
+def available_bytes() -> int:
+    """How much memory is free for new things."""
+    import os
+
+    try:
+        with open("/proc/meminfo") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError, IndexError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2

@@ -40,7 +40,7 @@ def save_load(subject: Subject) -> Verdict:
     spec = vars(subject.block).get("spec")
     if isinstance(spec, Spec):
         with speaking("when it was built from its spec"):
-            built = Spec.from_json(spec.to_json()).build().to(subject.dtype).eval()
+            built = Spec.from_json(spec.to_json(), own=spec.own_parts()).build().to(subject.dtype).eval()
             built.load_state_dict(_through_file(dict(subject.block.state_dict())))
         if words := _difference(subject, built, before):
             return subject.verdict(float("inf"), 0.0, f"built from its spec, {words}")

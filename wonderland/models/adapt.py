@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from wonderland.core import Spec, WonderlandError, find, part
+from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.prompt_tuning import TunedInitialState
 from wonderland.nn.adapters.adapter import Adapter
 
@@ -62,7 +62,7 @@ def adapt(model: Any, adapter: Any, where: Where = BLOCKS, *, also: Where = ()) 
         raise WonderlandError(
             f"adapt takes an adapter as a spec such as nn.LoRA.spec(rank=8), not as a {type(adapter).__name__}."
         )
-    kind: Any = find(adapter.name)
+    kind: Any = adapter.part
     adaptation = Adaptation(adapter, as_patterns(where), as_patterns(also) if also else ())
     if isinstance(kind, type) and issubclass(kind, TunedInitialState):
         wrapped = kind(model, **adapter.arguments)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from wonderland.core import Spec, WonderlandError, find, load_tensors, read_header, save_tensors
+from wonderland.core import Spec, WonderlandError, load_tensors, read_header, save_tensors
 from wonderland.models.adapt import BLOCKS, Adaptation, adapt, matching_layers, trained_names
 from wonderland.models.prompt_tuning import TunedInitialState
 from wonderland.nn.adapters.adapter import Adapter
@@ -56,7 +56,7 @@ def load_adapter(model: Any, path: str | Path) -> Any:
 
 def _check_size(model: nn.Module, adaptation: Adaptation, size: int, path: Path) -> None:
     """Refuse an adapter with more parameters than its file holds, before any memory is allocated for it."""
-    kind: Any = find(adaptation.adapter.name)
+    kind: Any = adaptation.adapter.part
     parameters = 0
     if isinstance(kind, type) and issubclass(kind, TunedInitialState):
         parameters = adaptation.adapter.arguments.get("length", 8) * getattr(model, "dim", 1)

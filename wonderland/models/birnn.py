@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, part
+from wonderland.core import part
 from wonderland.models.recurrence import Layer, check_cell
 from wonderland.models.tokens import (
     check_classes,
@@ -19,12 +19,13 @@ from wonderland.models.tokens import (
     real_tokens,
 )
 from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.mixer import lengths
 from wonderland.nn.mixers.bidirectional import backwards
 
 
 @part
-class BiRNN(Part, nn.Module):
+class BiRNN(Checked, nn.Module):
     r"""Sentences to classes by a bidirectional recurrent network.
 
     .. math::

@@ -7,12 +7,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.vision.residual_convolution import ResidualConvolution
 
 
 @part
-class ConvNet(Part, nn.Module):
+class ConvNet(Checked, nn.Module):
     """Images to logits: a convolution, residual blocks at halving resolutions, global average pooling, one linear layer.
 
     Pixels are uint8 or floats in 0..255; the network divides by 255 and standardises each channel with `mean` and

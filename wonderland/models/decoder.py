@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Spec, WonderlandError, find, part
+from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.costs import costs
 from wonderland.models.tokens import align_left, check_input, check_range, check_rows, look_up, restore_order
 from wonderland.nn.blocks.block import Block, Field
@@ -292,7 +292,7 @@ class Decoder(Checked, nn.Module):
 
 def _added_position(spec: Spec, dim: int) -> Position:
     """The position that is added to the embedding."""
-    kind = find(spec.name)
+    kind = spec.part
     if not (isinstance(kind, type) and issubclass(kind, Position)):
         raise WonderlandError(
             f"{spec.name} is not a position that can be added to an embedding: "
@@ -322,7 +322,7 @@ def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
     """The channel mixer of a block with this token mixer."""
     if isinstance(channel, Spec):
         return channel
-    kind = find(mixer.name) if isinstance(mixer, Spec) else None
+    kind = mixer.part if isinstance(mixer, Spec) else None
     if channel is False or (channel is None and getattr(kind, "alone", False)):
         return None
     return (getattr(kind, "companion", None) or MLP).spec()

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
 from wonderland.models.tokens import (
     check_classes,
     check_mask,
@@ -16,11 +16,12 @@ from wonderland.models.tokens import (
     real_tokens,
 )
 from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.arguments import Checked
 from wonderland.ops.softmax import masked_softmax
 
 
 @part
-class DecomposableAttention(Part, nn.Module):
+class DecomposableAttention(Checked, nn.Module):
     r"""A classifier of pairs of sentences, such as entailment: attend, compare, aggregate.
 
     .. math::

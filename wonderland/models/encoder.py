@@ -6,22 +6,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, part
+from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.encoder_decoder import with_direction
 from wonderland.models.tokens import align_left, check_input, check_rows, look_up, restore_order
 from wonderland.nn.blocks.block import Block, Field
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.hooks import heard
 from wonderland.nn.contract.mixer import hide
 from wonderland.nn.contract.mixer import positions as count_positions
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.positions import Learned, Position
+from wonderland.ops.shapes import readable
 
 
 @part
-class Encoder(Part, nn.Module):
+class Encoder(Checked, nn.Module):
     r"""A bidirectional transformer: BERT, and the encoder of T5, by its arguments.
 
     .. math:: h = \mathrm{norm}(E_x + S_{\mathrm{segment}} + P_{\mathrm{position}}), \qquad h \leftarrow \mathrm{stack}(h)
@@ -174,7 +176,7 @@ class Encoder(Part, nn.Module):
                 raise WonderlandError(
                     f"An Encoder takes segments as integers {tuple(tokens.shape)}, one for each token."
                 )
-            if not torch.compiler.is_compiling() and not ((segments >= 0) & (segments < self.segments)).all():
+            if readable(segments) and not ((segments >= 0) & (segments < self.segments)).all():
                 raise WonderlandError(f"The segments of this Encoder are 0 to {self.segments - 1}.")
         if positions is not None and (
             not isinstance(positions, Tensor) or positions.dim() != 2 or positions.shape[1] != tokens.shape[1]

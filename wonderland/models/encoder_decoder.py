@@ -7,11 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, find, nearest, part
+from wonderland.core import Spec, WonderlandError, nearest, part
 from wonderland.models.tokens import align_left, check_input, check_rows, look_up, restore_order
 from wonderland.nn.blocks.block import Block
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.hooks import heard
 from wonderland.nn.contract.mixer import hide, lengths, positions
 from wonderland.nn.contract.state import COUNT, State, fits, misfit, other_type, over
@@ -23,7 +24,7 @@ SCALES = ("embedding", "head", "none")
 
 
 @part
-class EncoderDecoder(Part, nn.Module):
+class EncoderDecoder(Checked, nn.Module):
     r"""The original transformer, and T5 by its arguments.
 
     .. math:: z = \mathrm{encoder}(E_x + s), \qquad h = \mathrm{decoder}(E_y + s \mid z), \qquad \text{logits} = h\, W^\top
@@ -294,9 +295,9 @@ class Given(nn.Module):
 
 def with_direction(spec: Spec, *, causal: bool) -> Spec:
     """The spec with `causal` set, if it takes that argument and does not give it."""
-    if "causal" in spec.arguments or "causal" not in inspect.signature(find(spec.name)).parameters:
+    if "causal" in spec.arguments or "causal" not in inspect.signature(spec.part).parameters:
         return spec
-    return Spec(spec.name, {**spec.arguments, "causal": causal})
+    return spec.changed(causal=causal)
 
 
 def _embedding(vocab: int, dim: int, std: float) -> nn.Embedding:

@@ -6,17 +6,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, nearest, part
+from wonderland.core import Spec, WonderlandError, nearest, part
 from wonderland.models.tokens import check_input, unpadded
 from wonderland.nn.blocks.heads import POOLS, Pool
 from wonderland.nn.channel.activations import Activation
 from wonderland.nn.channel.activations import activation as resolve
 from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.arguments import Checked, at_least_one
 from wonderland.nn.contract.mixer import hide
 from wonderland.nn.norms.norm import LayerNorm
+from wonderland.ops.shapes import readable
 
 
-class Headed(Part, nn.Module):
+class Headed(Checked, nn.Module):
     """A trunk (an `Encoder`, a `Decoder` or an `EncoderDecoder`, as a spec or as a module) with a head.
 
     `pad` is the padding token: without a mask, padding is what comes before the first and after the last other token. With
@@ -53,7 +55,7 @@ class Headed(Part, nn.Module):
         check_input(tokens, mask, type(self).__name__)
         if mask is None and self.pad is not None:
             mask = unpadded(tokens, self.pad)
-            if not torch.compiler.is_compiling() and mask.all():
+            if readable(mask) and mask.all():
                 mask = None
         return self.trunk.features(
             tokens, mask, **{key: value for key, value in more.items() if value is not None}
@@ -105,6 +107,7 @@ class SequenceClassifier(Headed):
             raise WonderlandError(f"{type(self.trunk).__name__} has no summary: choose another pool.")
         self.at = at
         self.pool = None if pool == "summary" or at is not None else Pool(self.dim, how=pool)
+        at_least_one("SequenceClassifier", hidden=hidden)
         self.hidden = None if hidden is None else nn.Linear(self.dim, hidden)
         self.activation = resolve(activation)
         self.head = nn.Linear(
@@ -131,7 +134,7 @@ class SequenceClassifier(Headed):
         """Features (b, t, dim) to one vector for each row."""
         if self.at is not None:
             matches = tokens == self.at if mask is None else (tokens == self.at) & mask
-            if not torch.compiler.is_compiling() and not matches.any(1).all():
+            if readable(matches) and not matches.any(1).all():
                 row = int((~matches.any(1)).nonzero()[0])
                 raise WonderlandError(
                     f"Row {row} has no token {self.at}, whose features this SequenceClassifier uses: add it."
@@ -143,7 +146,7 @@ class SequenceClassifier(Headed):
         if mask is None:
             return self.pool(h)
         first = mask.to(torch.uint8).argmax(1, keepdim=True)
-        if torch.compiler.is_compiling() or first.any():
+        if not readable(first) or first.any():
             # Pools expect padding at the right end.
             t = mask.shape[1]
             index = (torch.arange(t, device=mask.device) + first) % t
@@ -275,9 +278,10 @@ def best_spans(scores: Tensor, mask: Tensor | None = None, *, longest: int | Non
     if mask is not None:
         scores = scores.masked_fill(~mask.unsqueeze(-1), -torch.inf)
     joint = scores[:, :, :1] + scores[:, :, 1].unsqueeze(1)
-    gap = torch.arange(t) - torch.arange(t).unsqueeze(1)
+    places = torch.arange(t, device=scores.device)
+    gap = places - places.unsqueeze(1)
     allowed = (gap >= 0) & (gap < (t if longest is None else longest))
-    best = joint.masked_fill(~allowed.to(joint.device), -torch.inf).flatten(1).argmax(1)
+    best = joint.masked_fill(~allowed, -torch.inf).flatten(1).argmax(1)
     return torch.stack([best // t, best % t], 1)
 
 

@@ -6,13 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError
+from wonderland.core import WonderlandError
 from wonderland.models.tokens import check_mask, check_range, check_tokens
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.mixer import hide, lengths
 from wonderland.nn.contract.state import COUNT, Layout, State, fill, fits, misfit
+from wonderland.ops.shapes import readable
 
 
-class LanguageModel(Part, nn.Module):
+class LanguageModel(Checked, nn.Module):
     """A causal language model; subclasses implement `read` and describe their state in `layout`.
 
     `forward(tokens, mask)` takes all positions at once; `stream(tokens, state, mask)` continues after a state with new
@@ -43,7 +45,7 @@ class LanguageModel(Part, nn.Module):
 
     def forward(self, tokens: Any, mask: Any = None) -> Tensor:
         self._check(tokens, mask)
-        if mask is not None and not torch.compiler.is_compiling() and not mask.any(1).all():
+        if mask is not None and readable(mask) and not mask.any(1).all():
             row = int((~mask.any(1)).nonzero()[0])
             raise WonderlandError(
                 f"{type(self).__name__} got a mask whose row {row} has no real token: "

@@ -163,7 +163,8 @@ class Ngram(Window):
         # n-grams are sorted, so those with the same history are consecutive.
         start, end = torch.searchsorted(grams, first), torch.searchsorted(grams, first + self.vocab)
         sizes = end - start
-        row = torch.repeat_interleave(sizes)
+        # The meta device has no values: one entry for each row stands for however many there are.
+        row = torch.repeat_interleave(sizes, output_size=len(sizes) if sizes.is_meta else None)
         index = torch.arange(len(row), device=row.device) - (sizes.cumsum(0) - sizes)[row] + start[row]
         followers = torch.zeros(len(history), self.vocab, dtype=torch.float64, device=history.device)
         followers[row, grams[index] % self.vocab] = counts[index].double()

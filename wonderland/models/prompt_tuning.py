@@ -5,14 +5,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, part
+from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.decoder import Decoder
 from wonderland.models.tokens import check_input
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.mixer import positions
 from wonderland.nn.contract.state import TIME, Slot, State, signed
 
 
-class TunedInitialState(Part, nn.Module):
+class TunedInitialState(Checked, nn.Module):
     """A frozen decoder that begins from a trained state; a language model with `forward` and `stream`."""
 
     takes_specs = True

@@ -6,18 +6,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
 from wonderland.models.language import read_compacted
 from wonderland.models.recurrence import Layer, check_cell
 from wonderland.models.tokens import check_mask, check_range, check_sizes, check_tokens, compact, look_up
 from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.mixer import lengths
 from wonderland.nn.contract.state import COUNT, Layout, Slot, State, fits, misfit
 from wonderland.nn.mixers.additive_attention import AdditiveAttention
+from wonderland.ops.shapes import readable
 
 
 @part
-class Seq2Seq(Part, nn.Module):
+class Seq2Seq(Checked, nn.Module):
     r"""A recurrent encoder and decoder.
 
     .. math::
@@ -78,7 +80,7 @@ class Seq2Seq(Part, nn.Module):
         check_tokens(source, "Seq2Seq")
         check_mask(source_mask, source, "Seq2Seq")
         if source_mask is not None:
-            if not torch.compiler.is_compiling() and not source_mask.any(1).all():
+            if readable(source_mask) and not source_mask.any(1).all():
                 row = int((~source_mask.any(1)).nonzero()[0])
                 raise WonderlandError(f"Seq2Seq got a source_mask whose row {row} has no real token.")
             source, source_mask = compact(source.masked_fill(~source_mask, 0), source_mask)
@@ -89,7 +91,9 @@ class Seq2Seq(Part, nn.Module):
         if self.attention is not None:
             read = self.attention.read(h, source_mask)
         else:
-            read = (h[:, -1] if source_mask is None else h[torch.arange(len(h)), lengths(source_mask) - 1],)
+            read = (
+                h[:, -1] if source_mask is None else h[torch.arange(len(h), device=h.device), lengths(source_mask) - 1],
+            )
         return states, read, torch.zeros(len(h), dtype=torch.int64, device=h.device)
 
     def forward(self, source: Any, tokens: Any, source_mask: Any = None, mask: Any = None) -> Tensor:

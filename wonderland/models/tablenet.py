@@ -7,12 +7,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
 from wonderland.nn.blocks.ensemble import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
+from wonderland.nn.contract.arguments import Checked, at_least_one
 
 
 @part
-class TableNet(Part, nn.Module):
+class TableNet(Checked, nn.Module):
     r"""An ensemble of MLPs over rows of numbers and categories; one output for each member.
 
     Numbers are encoded periodically and categories embedded; hidden layers follow, with a linear skip connection from the
@@ -56,6 +57,7 @@ class TableNet(Part, nn.Module):
             raise WonderlandError(
                 "TableNet needs at least one column, one output, one layer, and number_dim of at least 2."
             )
+        at_least_one("TableNet", category_dim=category_dim, frequencies=frequencies)
         self.members, self.numbers, self.columns = len(sigmas), numbers, numbers + len(levels)
         self.encode = PeriodicNumbers(numbers, number_dim, sigmas, frequencies=frequencies) if numbers else None
         self.embed = MemberEmbeddings(self.members, levels, category_dim) if levels else None

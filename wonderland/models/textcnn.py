@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
 from wonderland.models.tokens import (
     check_classes,
     check_mask,
@@ -18,10 +18,11 @@ from wonderland.models.tokens import (
     real_tokens,
 )
 from wonderland.nn.channel.mlp import chance
+from wonderland.nn.contract.arguments import Checked
 
 
 @part
-class TextCNN(Part, nn.Module):
+class TextCNN(Checked, nn.Module):
     r"""Sentences to classes by convolutions of several widths and max-over-time pooling.
 
     .. math::

@@ -8,13 +8,14 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.nn.contract.mixer import check_booleans
+from wonderland.ops.shapes import readable
 
 
 def check_input(tokens: Any, mask: Any, name: str) -> None:
     """Refuse tokens that are not integers (batch, time), and masks whose real tokens are not consecutive."""
     check_tokens(tokens, name)
     check_mask(mask, tokens, name)
-    if mask is None or torch.compiler.is_compiling():
+    if mask is None or not readable(mask):
         return
     runs = mask[:, 0].long() + (mask[:, 1:] & ~mask[:, :-1]).sum(1)
     if (runs > 1).any():
@@ -43,7 +44,7 @@ def check_mask(mask: Any, tokens: Tensor, name: str) -> None:
 
 def check_rows(mask: Tensor, name: str) -> None:
     """Refuse a mask with a row without real tokens."""
-    if not torch.compiler.is_compiling() and not mask.any(1).all():
+    if readable(mask) and not mask.any(1).all():
         row = int((~mask.any(1)).nonzero()[0])
         raise WonderlandError(
             f"{name} got a mask whose row {row} has no real token: leave empty sequences out of the batch."
@@ -52,6 +53,8 @@ def check_rows(mask: Tensor, name: str) -> None:
 
 def check_range(tokens: Tensor, vocab: int) -> None:
     """Refuse tokens that are not in the vocabulary."""
+    if not readable(tokens):
+        return
     outside = (tokens < 0) | (tokens >= vocab)
     if outside.any():
         row, at = outside.nonzero()[0].tolist()
@@ -84,7 +87,7 @@ def check_pad(pad: Any, vocab: int, name: str) -> None:
 
 def look_up(tokens: Tensor, table: Tensor) -> Tensor:
     """The rows of an embedding table (vocab, dim) for tokens (b, t), with a clear error for tokens outside."""
-    if not tokens.is_cpu and not torch.compiler.is_compiling():
+    if not tokens.is_cpu:
         check_range(tokens, table.shape[0])
     try:
         return F.embedding(tokens, table)
@@ -100,7 +103,7 @@ def align_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | N
     The index is None if nothing moved.
     """
     first = mask.to(torch.uint8).argmax(1, keepdim=True)
-    if not torch.compiler.is_compiling() and not first.any():
+    if readable(first) and not first.any():
         return tokens, mask, None
     t = tokens.shape[1]
     steps = torch.arange(t, device=tokens.device)

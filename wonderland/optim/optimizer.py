@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import WonderlandError
+from wonderland.core import Part, WonderlandError
 from wonderland.optim.limits import check, known
 from wonderland.optim.passes import Plan, placed, real
 from wonderland.optim.rules import Rule
@@ -14,11 +14,11 @@ from wonderland.optim.rules import Rule
 _GATHERED = ("params", "param_names")
 
 
-class Optimizer(torch.optim.Optimizer):
+class Optimizer(Part, torch.optim.Optimizer):
     """Any rule as an optimizer of PyTorch: groups, schedulers, hooks and state dicts work as they do there.
 
     State and options carry the names that torch.optim gives them, so that a state dict of the rule of the same name can be
-    continued here, and the other way round. float32 and float64 on the CPU go through one pass of a kernel for all
+    continued here, and the other way round. The optimizers by name have specs, built with `spec.build(params=...)`. float32 and float64 on the CPU go through one pass of a kernel for all
     tensors; everything else, and a machine without a compiler, through the rule itself.
 
     Args:

@@ -1,18 +1,20 @@
 """The optimizers under their own names: each a rule with its arguments written out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from wonderland.core import WonderlandError
+from wonderland.core import Part, WonderlandError, part
 from wonderland.optim import rules
+from wonderland.optim.limits import check
 from wonderland.optim.optimizer import Optimizer
 
-Betas = tuple[float, float]
+Betas = Sequence[float]  # two numbers; a spec that was saved has a list
 
 
+@part
 class SGD(Optimizer):
     r"""Gradient descent: :math:`x_t = x_{t-1} - \eta (g_t + \lambda x_{t-1})`. Book: Alice 2.3, D2L 12.4.
 
@@ -49,6 +51,7 @@ class SGD(Optimizer):
             )
 
 
+@part
 class Momentum(Optimizer):
     r"""Momentum as PyTorch has it: :math:`v_t = \beta v_{t-1} + g_t`, :math:`x_t = x_{t-1} - \eta_t v_t`. Book: D2L 12.6."""
 
@@ -56,6 +59,7 @@ class Momentum(Optimizer):
         super().__init__(params, rules.momentum, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
 
+@part
 class HeavyBall(Optimizer):
     r"""Momentum as Alice has it, the rate inside the sum: :math:`v_t = \lambda v_{t-1} - \eta_t g_t`. Book: Alice 2.3.2."""
 
@@ -63,6 +67,7 @@ class HeavyBall(Optimizer):
         super().__init__(params, rules.heavy_ball, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
 
+@part
 class Nesterov(Optimizer):
     r"""Momentum that looks ahead: :math:`x_t = x_{t-1} - \eta_t (g_t + \beta v_t)`."""
 
@@ -70,6 +75,7 @@ class Nesterov(Optimizer):
         super().__init__(params, rules.nesterov, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
 
+@part
 class AdaGrad(Optimizer):
     r"""A rate by all squared gradients so far: :math:`\eta / (\sqrt{s_t + \epsilon_0} + \epsilon)`. Book: D2L 12.7."""
 
@@ -88,6 +94,7 @@ class AdaGrad(Optimizer):
         super().__init__(params, rules.adagrad, lr=lr, weight_decay=weight_decay, eps=eps, eps_root=eps_root, **more)
 
 
+@part
 class RMSProp(Optimizer):
     r"""AdaGrad that forgets: :math:`s_t = \gamma s_{t-1} + (1 - \gamma) g_t^2`, with `alpha` for gamma. Book: D2L 12.8."""
 
@@ -105,6 +112,7 @@ class RMSProp(Optimizer):
         super().__init__(params, rules.rmsprop, lr=lr, alpha=alpha, weight_decay=weight_decay, **more)
 
 
+@part
 class Adadelta(Optimizer):
     r"""Steps of the size of past steps: :math:`g'_t = \sqrt{\Delta x_{t-1} + \epsilon} / \sqrt{s_t + \epsilon}\,g_t`. Book: D2L 12.9."""
 
@@ -114,6 +122,7 @@ class Adadelta(Optimizer):
         super().__init__(params, rules.adadelta, lr=lr, rho=rho, eps=eps, weight_decay=weight_decay)
 
 
+@part
 class Adam(Optimizer):
     r"""Adam, its `weight_decay` an L2 penalty in the gradient: :math:`\hat v_t / (\sqrt{\hat s_t} + \epsilon)`. Book: D2L 12.10."""
 
@@ -129,6 +138,7 @@ class Adam(Optimizer):
         super().__init__(params, rules.adam, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
 
+@part
 class AdamW(Optimizer):
     r"""Adam with decay beside the moments, :math:`-\eta \lambda x_{t-1}`. Book: D2L 12.10.
 
@@ -152,6 +162,31 @@ class AdamW(Optimizer):
         super().__init__(params, rules.adamw, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
 
+@part
+class FusedAdamW(Part, torch.optim.AdamW):
+    r"""AdamW by the fused kernel of PyTorch: `torch.optim.AdamW(params, fused=True)` under a name that a spec can have.
+
+    >>> from wonderland.optim import groups
+    >>> model = torch.nn.Linear(2, 2)
+    >>> optimizer = FusedAdamW.spec(lr=1e-3, weight_decay=0.1).build(params=groups(model))
+    >>> [group["weight_decay"] for group in optimizer.param_groups]
+    [0.1, 0.0]
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        *,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ):
+        check("FusedAdamW", {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        super().__init__(params, lr, (betas[0], betas[1]), eps, weight_decay, fused=True)
+
+
+@part
 class Yogi(Optimizer):
     r"""Adam that forgets slowly: :math:`s_t = s_{t-1} + (1 - \beta_2) g_t^2 \operatorname{sign}(g_t^2 - s_{t-1})`. Book: D2L 12.10."""
 
@@ -169,6 +204,7 @@ class Yogi(Optimizer):
         super().__init__(params, rules.yogi, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, **more)
 
 
+@part
 class Lion(Optimizer):
     r"""The sign of a momentum: :math:`-\eta (\operatorname{sign}(\beta_1 m_{t-1} + (1 - \beta_1) g_t) + \lambda x_{t-1})`."""
 
@@ -178,6 +214,7 @@ class Lion(Optimizer):
         super().__init__(params, rules.lion, lr=lr, betas=betas, weight_decay=weight_decay)
 
 
+@part
 class Muon(Optimizer):
     r"""Orthogonal steps for the matrices inside a network; give the rest to AdamW.
 
@@ -211,6 +248,7 @@ class Muon(Optimizer):
                 )
 
 
+@part
 class ScheduleFree(Optimizer):
     r"""AdamW whose average stands in for a schedule; measure and save the model inside `averaged()`.
 

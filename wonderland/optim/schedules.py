@@ -1,22 +1,45 @@
 r"""Schedules: the learning rate as a pure function of the step, as a factor of its peak."""
 
+import functools
+import inspect
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from wonderland.core import WonderlandError, part
+from wonderland.core import Part, WonderlandError, part
 
 Schedule = Callable[[int, int], float]
+Function = TypeVar("Function", bound=Callable[..., float])
 
 
-@part
+def schedule(function: Function) -> Function:
+    """Put a function of (step, steps, *, options) among the parts: its spec builds a schedule with the options filled in.
+
+    >>> from wonderland.core import parse_spec
+    >>> parse_spec("cosine(floor=0.1)").build()(10, 10)
+    0.1
+    """
+
+    def from_spec(**options: Any) -> Schedule:
+        filled = functools.partial(function, **options) if options else function
+        filled(0, 1)  # options out of range are refused here, and not in the first step of a training
+        return filled
+
+    signature = inspect.signature(function)
+    options = [each for each in signature.parameters.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    setattr(from_spec, "__signature__", signature.replace(parameters=options))  # noqa: B010
+    setattr(function, "from_spec", from_spec)  # noqa: B010
+    return part(function)
+
+
+@schedule
 def constant(step: int, steps: int) -> float:
     """The peak, always."""
     return 1.0
 
 
-@part
+@schedule
 def warmup_cosine(step: int, steps: int, *, warmup: float = 0.05, floor: float = 0.0) -> float:
     r"""A straight rise over the first part, then half a cosine down to the floor.
 
@@ -38,7 +61,7 @@ def warmup_cosine(step: int, steps: int, *, warmup: float = 0.05, floor: float =
     return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
 
-@part
+@schedule
 def piecewise(
     step: int, steps: int, *, at: Sequence[float] = (0.5, 0.75), factors: Sequence[float] = (0.1, 0.01)
 ) -> float:
@@ -51,6 +74,7 @@ def piecewise(
         not isinstance(at, Sequence)
         or not isinstance(factors, Sequence)
         or len(at) != len(factors)
+        or not all(_number(value) for value in (*at, *factors))
         or list(at) != sorted(at)
     ):
         raise WonderlandError(f"piecewise: at must rise and be as long as factors, not {at!r} and {factors!r}.")
@@ -59,7 +83,7 @@ def piecewise(
     return [1.0, *factors][bisect_right([share * steps for share in at], step)]
 
 
-@part
+@schedule
 def exponential(step: int, steps: int, *, rate: float = 0.01) -> float:
     r""":math:`f(s) = e^{-\lambda s}`. Book: D2L 12.4.
 
@@ -70,7 +94,7 @@ def exponential(step: int, steps: int, *, rate: float = 0.01) -> float:
     return math.exp(-rate * step)
 
 
-@part
+@schedule
 def polynomial(step: int, steps: int, *, power: float = 0.5, beta: float = 0.1) -> float:
     r""":math:`f(s) = (\beta s + 1)^{-\alpha}`, with `power` for alpha. Book: D2L 12.4.
 
@@ -82,7 +106,7 @@ def polynomial(step: int, steps: int, *, power: float = 0.5, beta: float = 0.1) 
     return (beta * step + 1) ** -power
 
 
-@part
+@schedule
 def square_root(step: int, steps: int) -> float:
     r""":math:`f(s) = (s + 1)^{-1/2}`. Book: D2L 12.11.
 
@@ -92,7 +116,7 @@ def square_root(step: int, steps: int) -> float:
     return (step + 1) ** -0.5
 
 
-@part
+@schedule
 def factor(step: int, steps: int, *, alpha: float = 0.99, floor: float = 0.0) -> float:
     r"""A share of the last rate each step: :math:`f(s) = \max(f_0, \alpha^s)`. Book: D2L 12.11.
 
@@ -104,7 +128,7 @@ def factor(step: int, steps: int, *, alpha: float = 0.99, floor: float = 0.0) ->
     return max(floor, alpha**step)
 
 
-@part
+@schedule
 def multi_step(step: int, steps: int, *, at: Sequence[int] = (), alpha: float = 0.1) -> float:
     r"""Lower by `alpha` at each of the steps `at`: :math:`f(s) = \alpha^{|\{m \le s\}|}`. Book: D2L 12.11.
 
@@ -112,12 +136,12 @@ def multi_step(step: int, steps: int, *, at: Sequence[int] = (), alpha: float = 
     [1.0, 0.5, 0.25]
     """
     _share("multi_step", "alpha", alpha)
-    if not isinstance(at, Sequence):
+    if not isinstance(at, Sequence) or not all(_number(mark) for mark in at):
         raise WonderlandError(f"multi_step: at must be a list of steps such as (100, 200), not {at!r}.")
     return float(alpha ** sum(mark <= step for mark in at))
 
 
-@part
+@schedule
 def cosine(step: int, steps: int, *, floor: float = 0.0) -> float:
     r"""Half a cosine: :math:`f(s) = f_0 + \frac{1 - f_0}{2}(1 + \cos \pi s / S)`, then the floor. Book: D2L 12.11.
 
@@ -128,7 +152,7 @@ def cosine(step: int, steps: int, *, floor: float = 0.0) -> float:
     return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, step / max(1, steps))))
 
 
-@part
+@schedule
 def one_cycle(step: int, steps: int, *, rise: float = 0.3, start: float = 1 / 25, end: float = 1 / 25e4) -> float:
     r"""Up and down once, by half cosines: from `start` to 1 over the share `rise` of the steps, then down to `end`.
 
@@ -147,7 +171,8 @@ def one_cycle(step: int, steps: int, *, rise: float = 0.3, start: float = 1 / 25
     return high + (low - high) * 0.5 * (1 + math.cos(math.pi * done))
 
 
-class Plateau:
+@part
+class Plateau(Part):
     """Lower the rate when a measure stops falling: a schedule that is told the measure.
 
     Args:

@@ -70,6 +70,26 @@ def expectation(f: Callable[[Tensor], Tensor], distribution: Distribution, draws
     return average(values)
 
 
+def generalisation_gap(training: Numbers, held_out: Numbers) -> Estimate:
+    r"""How much worse a model does on fresh rows than on those it was fitted to: expected risk less empirical risk.
+
+    .. math::
+        \mathrm{E}_{(x, y)}[L(y, f(x))] - \frac1n \sum_{i=1}^n L(y_i, f(x_i)), \qquad
+        \text{the expectation by the mean over held-out rows}
+
+    The empirical risk is a known number, since its rows are all there are; the error is that of the held-out mean. An
+    `interval` that lies above 0 means that the model overfits. The held-out rows must not have chosen the model.
+
+    Shapes: losses of single rows, training (n,) and held_out (m,), m >= 2. Book: Alice 3.2.1; D2L 3.6.1.
+
+    >>> round(generalisation_gap([0.1, 0.3], [0.5, 0.9, 0.7]).value, 6)
+    0.5
+    """
+    expected = average(held_out)
+    empirical = float(numbers("training", training, 1).mean())
+    return Estimate(expected.value - empirical, expected.error, expected.n)
+
+
 def sampled_kl(p: Distribution, q: Distribution, draws: int = 10_000) -> Estimate:
     r"""The divergence of two distributions from samples of the first, for pairs without a formula.
 

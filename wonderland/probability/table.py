@@ -44,9 +44,12 @@ class JointTable:
         second = numbers("likelihood", likelihood, 2)
         if len(second) != len(first):
             raise WonderlandError(f"`likelihood` has {len(second)} rows where `prior` has {len(first)} entries.")
-        for index, row in enumerate(second):
+        for index, row in enumerate(likelihood if isinstance(likelihood, Tensor) else second):
             probabilities(f"likelihood[{index}]", row)
-        return cls(first.unsqueeze(1) * second)
+        joint = first.unsqueeze(1) * second
+        # Probabilities given in float32 sum to 1 within their rounding only.
+        rounded = abs(float(joint.sum()) - 1) > 1e-8
+        return cls(joint / joint.sum() if rounded else joint)
 
     @property
     def rows(self) -> Tensor:

@@ -15,6 +15,7 @@ import numpy as np
 from wonderland.core import WonderlandError
 from wonderland.data.columns import Column
 from wonderland.data.dates import DATE_FORMATS, MIXED
+from wonderland.data.encoder import Field
 from wonderland.kinds.table.table import RARE
 
 MAX_LEVELS = 254
@@ -96,6 +97,11 @@ class Rule:
         known = {level: code for code, level in enumerate(self.levels, start=1)}
         places = [known.get(level, 0) for level in column.levels] + [known.get(None, 0)]
         return np.array(places, np.int64)[column.values]
+
+    def field(self) -> Field:
+        """The column as a field of an input."""
+        levels = tuple(level for level in self.levels if level is not None) or (self.pair or ())
+        return Field(self.name, self.kind, levels=levels)
 
     def like(self) -> Column:
         """An empty column of this rule's kind, to read new cells by."""

@@ -10,11 +10,13 @@ from torch import Tensor
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.cells import as_levels, plain
 from wonderland.data.columns import Column, read_as, read_column
-from wonderland.data.dataset import TASKS, Encoder, Finding
+from wonderland.data.dataset import TASKS, Finding
+from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.read import MAX_COLUMNS
+from wonderland.data.source import look
+from wonderland.data.target import MAX_CLASSES, class_codes, without_target
 from wonderland.kinds.table.column_encoding import LARGEST, Rule, are_texts, is_text, read_rule, require
 from wonderland.kinds.table.table import Table, check_finite, unread
-from wonderland.data.target import MAX_CLASSES, class_codes, without_target
 
 
 def measure(values: np.ndarray) -> tuple[float, float]:
@@ -47,7 +49,7 @@ def squash(values: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndar
     return 3 * (z / np.hypot(3, z))
 
 
-class TableEncoder(Encoder):
+class TableEncoder(RowEncoder):
     """Turns rows of a table into a float32 tensor (n, p + q): p numbers, then q category codes.
 
     `numbers` names the p numbers; `categories` has (column, number of codes) for the q codes; `column_of` tells for each of
@@ -147,8 +149,6 @@ class TableEncoder(Encoder):
 
     def open(self, source: Any, *, need_target: bool = False) -> Table:
         """Open new data the way the training data was opened; with `need_target`, the answers as well."""
-        from wonderland.kinds.open import look
-
         words = {rule.name for rule in self.rules if rule.kind in ("category", "text")}
         found = look(source, as_text=words | ({self.target} if self.classes and self.target else set()))
         if found.frame is None:
@@ -236,6 +236,15 @@ class TableEncoder(Encoder):
             return Column(str(self.target), "category", codes, levels), codes, names
         column = read_column(str(self.target), cells)
         return column, *class_codes(column)
+
+    def schema(self) -> list[Field]:
+        """One field for each column of the table."""
+        return [rule.field() for rule in self.rules]
+
+    def arguments(self) -> dict[str, Any]:
+        """For models of tables: how many numbers, the levels of each category, and the width of an encoded row."""
+        levels = [count for _, count in self.categories]
+        return {"numbers": len(self.numbers), "levels": levels, "features": len(self.numbers) + len(levels)}
 
     def to_json(self) -> dict[str, Any]:
         """The rules, for people to read and for `from_json`; the scales are in `tensors`."""

@@ -95,7 +95,8 @@ class FastText(Word2Vec):
         flat = words.reshape(-1)
         check_range(flat.unsqueeze(0), self.vocab)
         sizes = self.starts[flat + 1] - self.starts[flat]
-        row = torch.repeat_interleave(sizes)
+        # The meta device has no values: one entry for each row stands for however many there are.
+        row = torch.repeat_interleave(sizes, output_size=len(sizes) if sizes.is_meta else None)
         ends = sizes.cumsum(0)
         index = torch.arange(len(row), device=row.device) - (ends - sizes)[row] + self.starts[flat][row]
         return self._mean(self.bags[index], ends - sizes).view(*words.shape, -1)
@@ -103,7 +104,8 @@ class FastText(Word2Vec):
     @torch.no_grad()
     def vector(self, word: str) -> Tensor:
         """The vector (dim,) of any word, known or not; 0 for an unknown word that is shorter than all n-grams."""
-        return self._mean(torch.tensor(self._bag(word), dtype=torch.int64), torch.zeros(1, dtype=torch.int64))[0]
+        integers = {"dtype": torch.int64, "device": self.starts.device}
+        return self._mean(torch.tensor(self._bag(word), **integers), torch.zeros(1, **integers))[0]
 
     def _bag(self, word: Any) -> list[int]:
         """The rows of the table whose mean is the vector of a word."""

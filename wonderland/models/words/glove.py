@@ -6,9 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
 from wonderland.models.tokens import check_sizes, look_up
 from wonderland.models.words.samples import sentences_of
+from wonderland.nn.contract.arguments import Checked
 
 
 class Cooccurrences(NamedTuple):
@@ -42,7 +43,7 @@ def cooccurrences(sentences: Sequence[Tensor], vocab: int, window: int = 10) -> 
 
 
 @part
-class GloVe(Part, nn.Module):
+class GloVe(Checked, nn.Module):
     r"""Word vectors fitted to the logarithms of co-occurrence counts x by weighted least squares.
 
     .. math::

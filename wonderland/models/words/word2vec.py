@@ -7,13 +7,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
 from wonderland.models.tokens import check_sizes, look_up
 from wonderland.models.words.huffman import huffman
+from wonderland.nn.contract.arguments import Checked
 
 
 @part
-class Word2Vec(Part, nn.Module):
+class Word2Vec(Checked, nn.Module):
     r"""Two vectors for each word: v as an input, u as an output.
 
     .. math::

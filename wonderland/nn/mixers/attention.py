@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wonderland.core import Spec, WonderlandError, find, part
+from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.contract.hooks import untouched
 from wonderland.nn.contract.mixer import Mixer, hide, positions
 from wonderland.nn.contract.nonfinite import quarantine, release, spoil
@@ -455,7 +455,7 @@ def head_sizes(
 
 
 def _is_position(spec: Spec) -> bool:
-    kind = find(spec.name)
+    kind = spec.part
     return isinstance(kind, type) and issubclass(kind, Position)
 
 

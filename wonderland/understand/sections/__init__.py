@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wonderland.understand.facts import Facts, is_regression
+from wonderland.understand.facts import Facts, predicts_values
 from wonderland.understand.sections.data import data
 from wonderland.understand.sections.errors import errors
 from wonderland.understand.sections.importance import importance
@@ -19,16 +19,16 @@ __all__ = ["SECTIONS", "Section", "header"]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: its anchor, its name in the navigation, its heading (of a regression), and what it says."""
+    """A part of the page: its anchor, its name in the navigation, its heading (another where numbers are predicted), and what it says."""
 
     anchor: str
     link: str
     heading: str
     body: Callable[[Facts], str]
-    of_regression: str = ""
+    of_values: str = ""
 
     def title(self, facts: Facts) -> str:
-        return self.of_regression if self.of_regression and is_regression(facts) else self.heading
+        return self.of_values if self.of_values and predicts_values(facts) else self.heading
 
 
 SECTIONS = (
