@@ -172,7 +172,7 @@ def test_what_is_no_run_is_told_what_it_is(capsys, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     assert main(["chat", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"wonderland: {tmp_path} is a checkpoint of transformers, not a run. Learn from it with: wonderland fit DATA --from {tmp_path}\n"
+        f"wonderland: {tmp_path} is a checkpoint of transformers, not a run. Fine-tune it with: wonderland fit DATA --from {tmp_path}\n"
     )
 
 
