@@ -20,7 +20,7 @@ def rhyme(lines: int = 60, seed: int = 0) -> str:
 
 
 @cache
-def language() -> "wonderland.ship.LanguageRun":
+def language() -> wonderland.Run:
     """A language model of rhymes."""
     folder = Path(mkdtemp(prefix="wonderland-language-"))
     (folder / "rhyme.txt").write_text(rhyme(400))
@@ -28,7 +28,7 @@ def language() -> "wonderland.ship.LanguageRun":
 
 
 @cache
-def names() -> "wonderland.ship.LanguageRun":
+def names() -> wonderland.Run:
     """A language model of made-up names, a line each."""
     random = np.random.default_rng(0)
     made = ["".join(random.choice(["ba", "lo", "mi", "ka", "ren", "tu"], random.integers(1, 4))) for _ in range(400)]

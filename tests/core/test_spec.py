@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from wonderland.core import Spec, WonderlandError, admit, find, part, parts
+from wonderland.core import Part, Spec, WonderlandError, admit, find, part, parts
 from wonderland.models import ConvNet
 from wonderland.optim import warmup_cosine
 
@@ -18,6 +18,12 @@ def test_an_unknown_argument_gets_the_nearest():
     with pytest.raises(WonderlandError) as caught:
         ConvNet.spec(channels=1, clases=3)
     assert str(caught.value) == "models.ConvNet has no argument 'clases'. Did you mean 'classes'?"
+
+
+def test_a_missing_argument_is_named_where_it_is_built():
+    with pytest.raises(WonderlandError) as caught:
+        ConvNet.spec(channels=1, dim=8).build(height=8, width=8)
+    assert str(caught.value) == "models.ConvNet cannot be built without classes: write ConvNet(classes=...)."
 
 
 @pytest.mark.parametrize(
@@ -64,3 +70,74 @@ def test_a_users_class_is_admitted_by_hand_only():
     admit([Mine])
     assert isinstance(Spec.from_json({"part": "own.Mine", "arguments": {"width": 3}}).build(), Mine)
     assert part is not None
+
+
+def named_twin(size: int):
+    """A class called Twin, of its own at each call."""
+
+    class Twin(Part, nn.Module):
+        def __init__(self, width: int = size):
+            super().__init__()
+            self.linear = nn.Linear(width, width)
+
+    return Twin
+
+
+def test_two_own_classes_of_one_name_build_themselves():
+    first, second = named_twin(2), named_twin(3)
+    one, two = first.spec(), second.spec()
+    assert type(one.build()) is first
+    assert type(two.build()) is second
+    assert type(first.spec(width=4).build()) is first
+    assert one != two
+    assert one == first.spec()
+
+
+def test_a_name_that_stands_for_two_own_classes_is_refused():
+    first, second = named_twin(2), named_twin(3)
+    saved = first.spec().to_json()
+    assert type(Spec.from_json(saved).build()) is first
+    second.spec()
+    with pytest.raises(WonderlandError) as caught:
+        Spec.from_json(saved)
+    twin = f"{__name__}.named_twin.<locals>.Twin"
+    assert str(caught.value) == (
+        f"own.Twin stands for several classes, {twin} and {twin}: rename all but one, or load with own=[...]."
+    )
+    with pytest.raises(WonderlandError, match=r"own\.Twin stands for several classes"):
+        Spec("own.Twin")
+    for chosen in (first, second):
+        assert type(Spec.from_json(saved, own=[chosen]).build()) is chosen
+        assert Spec.from_json(saved, own=[chosen]).own_parts() == [chosen]
+    with pytest.raises(WonderlandError, match="Two different classes are called Twin: rename one of them"):
+        Spec.from_json(saved, own=[first, second])
+
+
+def test_an_own_class_that_nobody_has_any_more_is_in_nobodys_way():
+    named_twin(2).spec()
+    last = named_twin(3)
+    assert type(Spec.from_json(last.spec().to_json()).build()) is last
+
+
+def test_a_class_defined_again_in_its_module_takes_the_place_of_the_older_one(monkeypatch):
+    older, newer = named_twin(2), named_twin(3)
+    for each in (older, newer):
+        each.__qualname__ = "Twin"
+        monkeypatch.setitem(globals(), "Twin", each)
+        saved = each.spec().to_json()
+        assert type(Spec.from_json(saved).build()) is each
+    assert type(older.spec().build()) is older
+
+
+def test_a_spec_keeps_its_class_when_its_arguments_change():
+    first, second = named_twin(2), named_twin(3)
+    spec = first.spec(width=5)
+    second.spec()
+    assert type(spec.changed(width=6).build()) is first
+    assert spec.changed(width=6).arguments == {"width": 6}
+
+
+def test_arguments_of_spec_are_named():
+    with pytest.raises(WonderlandError) as caught:
+        named_twin(2).spec(3)
+    assert str(caught.value) == "Twin.spec takes its arguments by name: write Twin.spec(name=value)."

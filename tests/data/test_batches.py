@@ -20,8 +20,8 @@ def test_any_batch_can_be_asked_for_in_any_order():
     again = Batches(torch.arange(50.0)[:, None], torch.arange(50), size=8, seed=1)
     for number in (17, 3, 11, 0):
         x, y = again.batch(*divmod(number, 6))
-        assert torch.equal(x, straight[number][0])
-        assert torch.equal(y, straight[number][1])
+        assert torch.equal(x, straight[number]["x"])
+        assert torch.equal(y, straight[number]["y"])
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -32,7 +32,7 @@ def test_a_stream_can_begin_anywhere(workers):
     assert torch.equal(state, torch.get_rng_state())
     assert len(found) == 10
     for number, (x, _) in enumerate(found, 5):
-        assert torch.equal(x, batches.batch(*divmod(number, 6))[0])
+        assert torch.equal(x, batches.batch(*divmod(number, 6))["x"])
     assert list(batches.stream(5, 5)) == []
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-import wonderland.data as data
+from wonderland import kinds
 from wonderland.core import WonderlandError
 from wonderland.data.bundled import BUNDLED, load_bundled
 
@@ -22,7 +22,7 @@ from wonderland.data.bundled import BUNDLED, load_bundled
     ],
 )
 def test_sets_of_scikit_learn(name, rows, task, target):
-    found = data.open(name)
+    found = kinds.open(name)
     assert (len(found), found.task, found.name) == (rows, task, name)
     assert target is None or found.target == target
     assert found.kind == ("image" if name == "digits" else "table")
@@ -37,4 +37,4 @@ def test_others_load_or_say_what_is_needed(name):
         with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
             load_bundled(name)
     else:
-        assert len(data.open(name)) > 0
+        assert len(kinds.open(name)) > 0

@@ -8,6 +8,7 @@ import pytest
 import wonderland.data.pixels as module
 from tests.data.pictures import folder, picture, refused
 from wonderland.core import WonderlandError
+from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.images import Images
 
 
@@ -59,7 +60,7 @@ def test_pixels_on_disk_when_memory_is_short(animals, monkeypatch):
     data = Images.from_folder(animals)
     assert (data.pixels([5, 0]) == kept.pixels([5, 0])).all()
     rows = np.array([0, 2, 7])
-    assert data.encoder(rows) == kept.encoder(rows)
+    assert ImageEncoder.fit(data, rows) == ImageEncoder.fit(kept, rows)
     changed = animals / "cat" / "0.png"
     changed.write_bytes((animals / "dog" / "0.png").read_bytes())
     refused(f"{changed} has changed since the data was opened. Open the data again.", data.pixels, [0])

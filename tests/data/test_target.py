@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import wonderland.data as data
 from tests.data.tables import CLASSES, N, R, refused, table, texts
+from wonderland import kinds
 
 
 @pytest.mark.parametrize(
@@ -21,27 +21,27 @@ from tests.data.tables import CLASSES, N, R, refused, table, texts
     ],
 )
 def test_tasks_are_inferred(cells, task, classes):
-    found = data.open(table(end=cells))
+    found = kinds.open(table(end=cells))
     assert (found.task, found.classes, found.target) == (task, classes, "end")
     assert found.y.dtype == (np.float64 if task == "regression" else np.int64)
 
 
 def test_letters_are_classes_and_ages_are_numbers():
     rows = 20_000
-    assert data.open({"a": R.normal(size=rows), "y": np.arange(rows) % 26}).task == "multiclass"
-    assert data.open({"a": R.normal(size=4000), "y": np.arange(4000) % 29}).task == "regression"
+    assert kinds.open({"a": R.normal(size=rows), "y": np.arange(rows) % 26}).task == "multiclass"
+    assert kinds.open({"a": R.normal(size=4000), "y": np.arange(4000) % 29}).task == "regression"
     visits = np.rint(R.exponential(5, rows))
-    assert data.open({"a": R.normal(size=rows), "y": visits}).task == "regression", "a long tail is a count"
+    assert kinds.open({"a": R.normal(size=rows), "y": visits}).task == "regression", "a long tail is a count"
 
 
 def test_tasks_are_overridden():
-    assert data.open(table(y=np.arange(N) % 3), task="regression").task == "regression"
-    assert data.open(table(y=np.arange(N) % 12), task="multiclass").task == "multiclass"
-    assert data.open(table(y=CLASSES), task="classification").task == "binary"
+    assert kinds.open(table(y=np.arange(N) % 3), task="regression").task == "regression"
+    assert kinds.open(table(y=np.arange(N) % 12), task="multiclass").task == "multiclass"
+    assert kinds.open(table(y=CLASSES), task="classification").task == "binary"
 
 
 def test_a_class_with_a_single_row():
-    found = data.open(table(y=["c", *CLASSES[1:]]))
+    found = kinds.open(table(y=["c", *CLASSES[1:]]))
     assert texts(found, "single row") == ["Class 'c' has a single row: it can be learned from or tested on, not both."]
 
 
@@ -67,7 +67,7 @@ def test_a_class_with_a_single_row():
         (
             {"y": CLASSES},
             {"task": "regresion"},
-            "There is no task 'regresion'. Did you mean 'regression'? Tasks are binary, multiclass, regression.",
+            "There is no task 'regresion'. Did you mean 'regression'? Known are binary, multiclass, classification, regression.",
         ),
         (
             {"y": ["red", "blue", "green"] * 20},
@@ -104,10 +104,10 @@ def test_a_class_with_a_single_row():
 )
 def test_faults(columns, options, message):
     with refused(message):
-        data.open(table(**columns), **options)
+        kinds.open(table(**columns), **options)
 
 
 def test_the_other_task_is_offered():
-    assert texts(data.open(table(y=np.arange(N) % 3)), "task") == [
+    assert texts(kinds.open(table(y=np.arange(N) % 3)), "task") == [
         "The target 'y' holds 3 classes: the task is multiclass. If that is wrong, choose regression (option task)."
     ]

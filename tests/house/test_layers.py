@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).parents[2] / "wonderland"
-ORDER = ["core", "ops", "autodiff", "laws", "nn", "fast", "optim", "probability", "solvers", "models", "checkpoints", "generation", "data", "tasks", "train", "trust",
-         "ship", "understand", "search", "rl", "recipes", "cli"]  # fmt: skip
+ORDER = ["core", "ops", "autodiff", "laws", "nn", "fast", "optim", "probability", "solvers", "models", "checkpoints", "generation",
+         "data", "trust", "understand", "tasks", "train", "rl", "kinds", "ship", "search", "road", "studio", "cli"]  # fmt: skip
 FILES = sorted(HOUSE.rglob("*.py"))
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import wonderland.data as data
+from wonderland import kinds
 from wonderland.core import WonderlandError
+from wonderland.core.options import given
 from wonderland.data import BUNDLED
 
 R = np.random.default_rng(1)
@@ -39,10 +40,10 @@ def test_every_source_gives_the_same_table(tmp_path):
         str(tmp_path / "a.tsv"),
         tmp_path / "a.parquet",
     ]
-    opened = [data.open(source) for source in sources]
+    opened = [kinds.open(source) for source in sources]
     assert len({found.fingerprint for found in opened}) == 1
     assert all(found.classes == ["a", "b"] for found in opened)
-    lines = data.open(tmp_path / "a.jsonl")
+    lines = kinds.open(tmp_path / "a.jsonl")
     np.testing.assert_allclose(lines.column("c0").values, X[:, 0], atol=1e-14)
 
 
@@ -57,7 +58,7 @@ def test_polars_types():
             "y": [0, 1, 1, 0, 1] * 8,
         }
     ).with_columns(c=polars.col("s").cast(polars.Categorical))
-    found = data.open(frame, target="y", keep=["n", "s", "c", "b"])
+    found = kinds.open(frame, target="y", keep=["n", "s", "c", "b"])
     assert {column.name: (column.kind, column.missing) for column in found.features} == {
         "n": ("number", 8),
         "s": ("category", 8),
@@ -66,23 +67,27 @@ def test_polars_types():
         "c": ("category", 8),
     }
     with refused("Column 'l' holds nested values (lists or objects). Unpack it into plain columns."):
-        data.open(polars.DataFrame({"l": [[1], [2]], "y": [0, 1]}))
+        kinds.open(polars.DataFrame({"l": [[1], [2]], "y": [0, 1]}))
 
 
-def test_origin_tells_how_to_open_it_again(tmp_path):
+def test_origin_and_options_tell_how_to_open_it_again(tmp_path):
     FRAME.to_csv(tmp_path / "a.csv", index=False)
-    found = data.open(tmp_path / "a.csv", target="target", drop=["c1"])
-    assert found.origin == {"path": str(tmp_path / "a.csv"), "options": {"target": "target", "drop": ["c1"]}}
-    assert data.open("iris").origin == {"bundled": "iris", "options": {}}
-    assert data.open(FRAME).origin == {"memory": "frame", "options": {}}
+    found = kinds.open(tmp_path / "a.csv", target="target", drop=["c1"])
+    assert found.origin == {"path": str(tmp_path / "a.csv")}
+    assert given(found.options) == {"target": "target", "drop": ["c1"]}
+    assert kinds.open("iris").origin == {"bundled": "iris"}
+    found = kinds.open(FRAME)
+    assert (found.origin, given(found.options)) == ({"memory": "frame"}, {})
 
 
 def test_images_go_to_images():
     pixels = R.integers(0, 255, (8, 6, 6)).astype(np.uint8)
-    found = data.open((pixels, [0, 1] * 4))
+    found = kinds.open((pixels, [0, 1] * 4))
     assert (found.kind, len(found)) == ("image", 8)
-    with refused("group names a column of a table; arrays holds images."):
-        data.open((pixels, [0, 1] * 4), group="x")
+    with refused(
+        "group is an option of table, and arrays is read as image: leave it out, or name another kind with kind (--kind)."
+    ):
+        kinds.open((pixels, [0, 1] * 4), group="x")
 
 
 def test_unknown_sources(tmp_path):
@@ -90,47 +95,47 @@ def test_unknown_sources(tmp_path):
     with refused(
         f"There is no file or folder iriss, and no bundled set of that name. Did you mean 'iris'? Bundled are {known}."
     ):
-        data.open("iriss")
+        kinds.open("iriss")
     (tmp_path / "sales.csv").write_text("a,b\n1,2\n")
     with refused(
         f"There is no file or folder {tmp_path}/sale.csv, and no bundled set of that name. "
         f"Did you mean 'sales.csv'? Bundled are {known}."
     ):
-        data.open(tmp_path / "sale.csv")
+        kinds.open(tmp_path / "sale.csv")
     with refused(
         "A source of type int is not known. Give a path, a frame, a dict of columns, arrays (X, y), or a bundled name."
     ):
-        data.open(3)
+        kinds.open(3)
     with pytest.raises(WonderlandError, match=r"^There is no file or folder"):
-        data.open("x" * 5000)
+        kinds.open("x" * 5000)
     with refused("This is already an open dataset. Give the source it was opened from."):
-        data.open(data.open(FRAME))
+        kinds.open(kinds.open(FRAME))
 
 
 def test_a_path_wins_over_a_bundled_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "iris").mkdir()
     with pytest.raises(WonderlandError):
-        data.open("iris")
+        kinds.open("iris")
 
 
 def test_shapes_that_do_not_fit():
     with refused("X has 40 rows and y has 39."):
-        data.open((X, Y[1:]))
+        kinds.open((X, Y[1:]))
     with refused("X has 5 axes. Give (rows, columns) for a table or (n, h, w[, c]) for images."):
-        data.open((np.zeros((1, 1, 1, 1, 1)), [1]))
+        kinds.open((np.zeros((1, 1, 1, 1, 1)), [1]))
     with refused("Column 'b' has 3 rows, but column 'a' has 2."):
-        data.open({"a": [1, 2], "b": [1, 2, 3]})
+        kinds.open({"a": [1, 2], "b": [1, 2, 3]})
     with refused("The rows of X have different lengths. Give a list of rows of one length."):
-        data.open(([[1, 2], [3]], [0, 1]))
+        kinds.open(([[1, 2], [3]], [0, 1]))
     with refused("The frame has no rows."):
-        data.open(FRAME[:0])
+        kinds.open(FRAME[:0])
     with refused("The frame has more than one column named 'a' (columns 1, 2). Rename them."):
-        data.open(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+        kinds.open(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with refused("The frame has more than one level of column names. Flatten them first."):
-        data.open(pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])))
+        kinds.open(pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])))
     with refused("X has a column named 'target', the name of y. Rename one of them."):
-        data.open((FRAME, Y))
+        kinds.open((FRAME, Y))
 
 
 def test_a_file_with_everything(tmp_path):
@@ -142,7 +147,7 @@ def test_a_file_with_everything(tmp_path):
             f"u-{i};{i % 28 + 1:02d}/0{i % 3 + 1}/2021;{i % 13},5;{['Köln', 'Rom'][i % 2]};{note};{'yn'[i % 2]};{'abba'[i % 4]}"
         )
     (tmp_path / "all.csv").write_text("\n".join(lines), encoding="utf-8-sig")
-    found = data.open(tmp_path / "all.csv")
+    found = kinds.open(tmp_path / "all.csv")
     assert {column.name: column.kind for column in found.features} == {
         "when": "date",
         "price": "number",
@@ -157,13 +162,13 @@ def test_a_file_with_everything(tmp_path):
 def test_a_folder_of_tables(tmp_path):
     FRAME.to_csv(tmp_path / "a.csv", index=False)
     with refused(f"{tmp_path} is a folder with a table and no images: a.csv. Name it."):
-        data.open(tmp_path)
+        kinds.open(tmp_path)
     (tmp_path / "b.parquet").write_bytes(b"x")
     for options in ({}, {"target": "target"}):
         with refused(f"{tmp_path} is a folder with tables and no images: a.csv, b.parquet. Name one of them."):
-            data.open(tmp_path, **options)
+            kinds.open(tmp_path, **options)
     (tmp_path / "c.jsonl").write_text("\n")
     with refused(f"{tmp_path / 'c.jsonl'} is empty. Give a file that holds rows."):
-        data.open(tmp_path / "c.jsonl")
+        kinds.open(tmp_path / "c.jsonl")
     with refused("Column 'b' has 1 row, but column 'a' has 2."):
-        data.open({"a": [1, 2], "b": [1]})
+        kinds.open({"a": [1, 2], "b": [1]})

@@ -14,6 +14,6 @@ def test_coverage_over_fifty_splits(tmp_path, name, options):
     found = []
     for seed in range(50):
         run = wonderland.fit(name, out=tmp_path / str(seed), seed=seed, level=0.9, **options)
-        found.append(run.facts["measured"]["test"]["conformal"]["coverage"])
+        found.append(run.record["measured"]["test"]["conformal"]["coverage"])
     print(name, "mean coverage", np.mean(found), "standard error", np.std(found) / np.sqrt(len(found)))
     assert abs(np.mean(found) - 0.9) < 0.02

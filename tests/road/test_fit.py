@@ -33,15 +33,21 @@ def test_the_callers_randomness_and_threads_are_left_alone(tmp_path):
 
 
 def test_config_says_everything(tmp_path):
-    run = wonderland.fit("iris", out=tmp_path, steps=5, level=0.8)
+    run = wonderland.fit("iris", "target", out=tmp_path, steps=5, level=0.8)
     config = json.loads((tmp_path / "config.json").read_text())
+    assert config["format"] == 2
     assert config["source"]["fingerprint"]
     assert config["recipe"]["steps"] == 5
     assert config["split"]["sizes"]["test"] == 30
     assert config["versions"]["torch"] == torch.__version__
-    assert config["threads"] == 1
-    assert run.trust.level == 0.8
-    assert set(config["request"]) >= {"target", "seed", "budget"}
+    assert (config["threads"], config["device"], config["seed"]) == (1, "cpu", 0)
+    assert config["preprocessing"] == run.encoder.digest()
+    assert run.trust.level == config["level"] == 0.8
+    assert config["request"] == {
+        "kind": None,
+        "options": {"target": "target"},
+        "training": {"steps": 5, "level": 0.8},
+    }
 
 
 def test_each_stage_is_redone_only_when_what_it_is_made_of_changed(tmp_path):
@@ -54,7 +60,7 @@ def test_each_stage_is_redone_only_when_what_it_is_made_of_changed(tmp_path):
     (tmp_path / "trust.json").unlink()
     again = wonderland.fit(resume=tmp_path)
     assert (tmp_path / "model.safetensors").stat().st_mtime_ns == times["model.safetensors"]
-    assert again.facts == run.facts
+    assert again.record == run.record
 
 
 def test_data_that_changed_is_noticed(tmp_path):
@@ -86,7 +92,7 @@ def test_unknown_options_get_the_nearest():
 
 
 def test_a_budget_and_a_found_rate_are_numbers_in_the_config(tmp_path):
-    wonderland.fit("iris", out=tmp_path, budget="1s", lr="auto")
+    wonderland.fit("iris", out=tmp_path, budget="1s", lr="auto", patience=10_000)
     recipe = json.loads((tmp_path / "config.json").read_text())["recipe"]
     assert recipe["steps"] >= 1
     assert 1e-6 < recipe["lr"] < 1
@@ -104,13 +110,20 @@ def test_groups_and_times_are_respected(tmp_path):
         assert run.metrics["accuracy"] > 0.7
 
 
-@pytest.mark.parametrize(
-    "options", [{"accumulate": 3}, {"precision": "bfloat16"}, {"clip": 0.5}, {"weight_decay": 0.1}]
-)
+@pytest.mark.parametrize("options", [{"accumulate": 3}, {"precision": "bfloat16"}, {"clip": 0.5}, {"patience": 7}])
 def test_options_reach_the_recipe(tmp_path, options):
     wonderland.fit("iris", out=tmp_path, steps=3, **options)
     recipe = json.loads((tmp_path / "config.json").read_text())["recipe"]
     assert {name: recipe[name] for name in options} == options
+
+
+def test_options_of_the_optimizer_reach_its_spec(tmp_path):
+    run = wonderland.fit("iris", out=tmp_path / "a", steps=3, weight_decay=0.0)
+    assert run.recipe.optimizer.arguments["weight_decay"] == 0
+    run = wonderland.fit("iris", out=tmp_path / "b", steps=3, optimizer="Lion(lr=1e-4)", schedule="cosine()")
+    recipe = json.loads((tmp_path / "b" / "config.json").read_text())["recipe"]
+    assert recipe["lr"] == 1e-4
+    assert (recipe["optimizer"]["part"], recipe["schedule"]["part"]) == ("optim.Lion", "optim.cosine")
 
 
 def test_a_free_folder_is_found(tmp_path, monkeypatch):
@@ -135,7 +148,7 @@ def test_a_run_can_be_moved(tmp_path):
 def test_a_small_calibration_part_says_so(tmp_path):
     frame = pd.DataFrame({"x": np.sin(np.arange(24.0)), "y": ["a", "b"] * 12})
     run = wonderland.fit(frame, "y", out=tmp_path, steps=2, level=0.99)
-    assert "too few for a level of 0.99" in run.facts["measured"]["test"]["conformal"]["note"]
+    assert "too few for a level of 0.99" in run.record["measured"]["test"]["conformal"]["note"]
     assert all(len(labels) == 2 for labels in run.predict(frame.drop(columns="y"))["set"])
 
 
@@ -184,7 +197,11 @@ GIVEN = "It is given float32 of shape (rows, 4)."
             nn.LSTM(4, 3),
             f"Your module LSTM fails on a batch (A model must give a tensor of shape (rows, outputs).). {GIVEN}",
         ),
-        ("boosting", "model must be a torch.nn.Module, not 'boosting': give an instance, such as Net()."),
+        ("boosting", "'boosting' is not a part of Wonderland, so it is not built. See: wonderland models"),
+        (
+            nn.Linear,
+            f"model must be a name, a spec or a torch.nn.Module, not {nn.Linear!r}: give an instance, such as Net().",
+        ),
     ],
 )
 def test_a_module_that_does_not_fit_is_told_so_before_anything_is_written(tmp_path, model, message):
@@ -215,6 +232,9 @@ def test_a_module_of_the_wrong_width_is_told_what_it_gets(tmp_path):
         ({"epochs": float("nan")}, "epochs must be a finite number, not nan."),
         ({"threads": 100_000}, "threads must be at most 1,024, not 100,000."),
         ({"keep": 5}, "keep must be names of columns, not 5."),
+        ({"drop": [["a"]]}, "drop holds ['a'], which is not a column name."),
+        ({"budget": []}, "[] is not a length of time: write 90s, 5m or 1h."),
+        ({"device": "gpu"}, "There is no device 'gpu'. Did you mean 'cpu'? Known are auto, cpu, cuda, mps."),
         ({"lr": "fast"}, "lr must be a number or auto, not 'fast'."),
     ],
 )
@@ -244,7 +264,7 @@ def test_a_config_that_was_changed_is_not_continued(tmp_path):
 def test_a_test_set_of_ones_own(tmp_path):
     train, test = runs.mixed(200, seed=1), runs.mixed(60, seed=2)
     run = wonderland.fit(train, "risk", out=tmp_path / "a", steps=30, test=test)
-    assert run.facts["measured"]["test"]["rows"] == 60
+    assert run.record["measured"]["test"]["rows"] == 60
     assert run.metrics == run.evaluate(test)["metrics"]
     train.to_csv(tmp_path / "train.csv", index=False)
     test.to_csv(tmp_path / "test.csv", index=False)

@@ -12,7 +12,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-KEPT = ("model.safetensors", "metrics.jsonl", "config.json", "preprocess.json", "preprocess.safetensors", "trust.json")
+import wonderland
+
+KEPT = (
+    "model.safetensors",
+    "metrics.jsonl",
+    "config.json",
+    "preprocess.json",
+    "preprocess.safetensors",
+    "trust.json",
+    "report.html",
+)
 
 
 def command(*words: object) -> list[str]:
@@ -59,6 +69,27 @@ def killed_and_continued(folder: Path, source: object, kills: int, *options: obj
         assert (cut / name).read_bytes() == (straight / name).read_bytes(), name
 
 
+def begun(words: list[str], out: Path) -> subprocess.Popen:
+    """A process that fits, once it has trained some steps."""
+    process = subprocess.Popen(words, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not (out / "metrics.jsonl").exists():
+        time.sleep(0.02)
+    return process
+
+
+def test_a_run_that_was_killed_in_training_ends_with_the_same_bits(tmp_path):
+    source, straight, cut = table(tmp_path), tmp_path / "straight", tmp_path / "cut"
+    process = begun(command("fit", source, "--out", cut, "--quiet", "--steps", 100), cut)
+    process.kill()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert not (cut / "trust.json").exists()
+    wonderland.fit(resume=cut)
+    wonderland.fit(source, out=straight, steps=100)
+    for name in KEPT:
+        assert (cut / name).read_bytes() == (straight / name).read_bytes(), name
+
+
 @pytest.mark.slow
 def test_five_kills_of_a_table(tmp_path):
     killed_and_continued(tmp_path, table(tmp_path), 5, "--steps", 150, span=0.9)
@@ -77,7 +108,7 @@ def test_thirty_kills_of_a_table(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["corpus", "pairs", "text"])
 def test_twelve_kills_of_text(tmp_path, kind):
-    from tests.road.test_pairs import pairs
+    from tests.kinds.pairs.test_kind import pairs
     from tests.texts import labelled, rhyme
 
     path = tmp_path / ("a.txt" if kind == "corpus" else "a.csv")
@@ -92,17 +123,7 @@ def test_twelve_kills_of_text(tmp_path, kind):
 
 def test_a_polite_stop_says_how_to_go_on(tmp_path):
     out = tmp_path / "run"
-    process = subprocess.Popen(
-        command("fit", table(tmp_path), "--out", out, "--quiet", "--steps", "100000"),
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    for _ in range(600):
-        if (out / "metrics.jsonl").exists() or list((out / "checkpoint").glob("step-*")):
-            break
-        time.sleep(0.1)
-    time.sleep(0.5)
+    process = begun(command("fit", table(tmp_path), "--out", out, "--quiet", "--steps", "100000"), out)
     process.terminate()
     _, said = process.communicate(timeout=60)
     assert process.returncode == 143

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from wonderland.core import Spec, WonderlandError
+from wonderland.core.batch import Batch
 from wonderland.tasks import Classification, Regression
 
 
@@ -21,12 +22,16 @@ def test_cross_entropy_of_one_and_of_many():
     task, y = Classification(["a", "b", "c"]), torch.tensor([0, 2])
     logits = torch.randn(4, 2, 3)
     each = torch.stack([F.cross_entropy(member, y) for member in logits])
-    torch.testing.assert_close(task.loss(Fixed(logits), (torch.zeros(2, 1), y)), each.mean())
-    torch.testing.assert_close(task.loss(Fixed(logits[0]), (torch.zeros(2, 1), y)), each[0])
+    batch = Batch({"x": torch.zeros(2, 1), "y": y})
+    torch.testing.assert_close(task.loss(Fixed(logits), batch), (each.mean(), 2.0))
+    torch.testing.assert_close(task.loss(Fixed(logits[0]), batch), (each[0], 2.0))
     own = torch.stack([y, y.flip(0), y, y])
     torch.testing.assert_close(
-        task.loss(Fixed(logits), (torch.zeros(4, 2, 1), own)),
-        torch.stack([F.cross_entropy(member, labels) for member, labels in zip(logits, own, strict=True)]).mean(),
+        task.loss(Fixed(logits), Batch({"x": torch.zeros(4, 2, 1), "y": own}, axis=1)),
+        (
+            torch.stack([F.cross_entropy(member, labels) for member, labels in zip(logits, own, strict=True)]).mean(),
+            2.0,
+        ),
     )
 
 
@@ -41,8 +46,9 @@ def test_squared_error_of_one_and_of_many_and_scales():
     task = Regression(mean=10.0, scale=2.0, low=4.0, high=16.0)
     out, y = torch.randn(3, 5, 1), torch.randn(5)
     each = torch.stack([F.mse_loss(member[:, 0], y) for member in out])
-    torch.testing.assert_close(task.loss(Fixed(out), (torch.zeros(5, 1), y)), each.mean())
-    torch.testing.assert_close(task.loss(Fixed(out[0]), (torch.zeros(5, 1), y)), each[0])
+    batch = Batch({"x": torch.zeros(5, 1), "y": 2 * y.double() + 10})  # targets in their own scale
+    torch.testing.assert_close(task.loss(Fixed(out), batch), (each.mean(), 5.0))
+    torch.testing.assert_close(task.loss(Fixed(out[0]), batch), (each[0], 5.0))
     values = np.array([4.0, 10.0, 16.0])
     assert task.original(task.standard(values)) == pytest.approx(values)
     assert task.original(np.array([-100.0, 100.0])).tolist() == [4 - 1.2, 16 + 1.2]

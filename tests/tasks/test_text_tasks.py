@@ -7,8 +7,10 @@ import torch
 import torch.nn.functional as F
 
 from wonderland.core import WonderlandError
+from wonderland.core.batch import Batch
 from wonderland.models import Decoder, EncoderDecoder, packed
 from wonderland.tasks import LanguageModelling, Translation
+from wonderland.tasks.token_trust import token_measures
 
 
 def test_language_modelling_leaves_out_what_has_no_target():
@@ -17,12 +19,16 @@ def test_language_modelling_leaves_out_what_has_no_target():
     x, y = torch.randint(0, 11, (3, 9)), torch.randint(0, 11, (3, 9))
     y[1, 4:] = -100
     own = F.cross_entropy(model(x).flatten(0, 1)[y.flatten() >= 0], y[y >= 0])
-    assert torch.allclose(task.loss(model, (x, y)), own)
-    both = torch.stack([x, torch.tensor([[1, 1, 1, 1, 2, 2, 2, 0, 0]] * 3)], 1)
-    y[both[:, 1] == 0] = -100
-    apart = F.cross_entropy(packed(model, both[:, 0], both[:, 1]).flatten(0, 1), y.flatten(), ignore_index=-100)
-    assert torch.allclose(task.loss(model, (both, y)), apart)
-    found = task.measures(nats=20 * math.log(2), tokens=10, size=5)
+    loss, weight = task.loss(model, Batch({"x": x, "y": y}))
+    assert torch.allclose(loss, own)
+    assert weight == 27 - 5
+    segments = torch.tensor([[1, 1, 1, 1, 2, 2, 2, 0, 0]] * 3)
+    y[segments == 0] = -100
+    apart = F.cross_entropy(packed(model, x, segments).flatten(0, 1), y.flatten(), ignore_index=-100)
+    loss, weight = task.loss(model, Batch({"x": x, "y": y, "segments": segments}))
+    assert torch.allclose(loss, apart)
+    assert weight == 7 + 4 + 7
+    found = token_measures(nats=20 * math.log(2), tokens=10, size=5)
     assert found == pytest.approx({"loss": 2 * math.log(2), "bits_per_byte": 4.0, "perplexity": 4.0})
     assert LanguageModelling.spec(**task.arguments()).build().vocab == 11
 
@@ -37,7 +43,9 @@ def test_translation_hides_padding():
     y[1, 2:] = -100
     first = F.cross_entropy(model(x[:1, :3], x[:1, 5:])[0], y[0], reduction="sum")
     second = F.cross_entropy(model(x[1:, :5], x[1:, 5:7])[0], y[1, :2], reduction="sum")
-    assert torch.allclose(task.loss(model, (x, y)), (first + second) / 6, atol=1e-5)
+    loss, weight = task.loss(model, Batch({"x": x, "y": y}))
+    assert torch.allclose(loss, (first + second) / 6, atol=1e-5)
+    assert weight == 6
 
 
 def test_what_is_refused():

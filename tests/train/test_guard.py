@@ -12,7 +12,7 @@ class Breaks(nn.Module):
 
 
 def train(model, loss=None, lr=0.01, **options):
-    loss = loss or (lambda model, batch: model(batch[0]).square().mean())
+    loss = loss or (lambda model, batch: model(batch["x"]).square().mean())
     batch = (torch.randn(4, 3), torch.zeros(4))
     state = State(model=model, optimizer=adamw(model, lr=lr))
     return run(Supervised(loss, 10, lr, **options), state, [batch], steps=10)
@@ -30,7 +30,7 @@ def test_the_layer_is_named():
 
 def test_the_loss_itself_is_named():
     with pytest.raises(NonFinite) as caught:
-        train(nn.Linear(3, 1), lambda model, batch: model(batch[0]).mean() / 0)
+        train(nn.Linear(3, 1), lambda model, batch: model(batch["x"]).mean() / 0)
     assert "every layer's output is finite, so it arose in the loss itself." in str(caught.value)
 
 
@@ -38,7 +38,7 @@ def test_a_gradient_that_is_not_finite_is_named_before_it_spoils_the_weights():
     model = nn.Linear(3, 1, bias=False)
     before = model.weight.detach().clone()
     with pytest.raises(NonFinite) as caught:
-        train(model, lambda model, batch: (model(batch[0]) * 0).sqrt().sum())
+        train(model, lambda model, batch: (model(batch["x"]) * 0).sqrt().sum())
     assert str(caught.value) == (
         "The gradient became nan at step 0: the gradient of weight is not finite. "
         "Lower the learning rate, or look at the data of this batch."

@@ -13,11 +13,12 @@ import torch
 import transformers
 
 import wonderland
-from tests.road.test_pairs import pairs
+from tests.kinds.pairs.test_kind import pairs
 from tests.texts import labelled, rhyme
-from wonderland import data, models, nn
+from wonderland import checkpoints, data, models, nn
 from wonderland.cli.main import main
 from wonderland.core import WonderlandError
+from wonderland.tasks.abilities.writing import show_token
 
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -76,9 +77,9 @@ def there(run, checkpoint, folder):
 def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path, capsys, monkeypatch):
     start = place() / "gpt2"
     run = wonderland.fit(place() / "rhyme.txt", start=start, method=method, steps=4, lr=3e-3, out=tmp_path / "run")
-    assert (run.model.vocab, run.tokenizer.vocab, run.encoder.context) == (310, 300, 48)
-    before = checkpoints.load_pretrained(start)
-    tokens = torch.tensor([run.read("The fox ran over the hill")])
+    assert (run.model.vocab, run.encoder.tokenizer.vocab, run.encoder.context) == (310, 300, 48)
+    before, writing = checkpoints.load_pretrained(start), run.ability("generate")
+    tokens = torch.tensor([writing.read("The fox ran over the hill")])
     with torch.no_grad():
         assert not torch.equal(before(tokens), run.model(tokens))
         assert torch.allclose(there(run, start, tmp_path / "out")(tokens).logits, run.model(tokens), atol=1e-5)
@@ -86,11 +87,12 @@ def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path, capsys, m
     same = method == "lora"  # which leaves the embedding as it was
     assert torch.equal(tied.embedding.weight, before.embedding.weight) == same
     again = wonderland.load(run.folder)
-    assert again.generate("The ", seed=1) == run.generate("The ", seed=1)
+    loaded = again.ability("generate")
+    assert loaded("The ", seed=1) == writing("The ", seed=1)
     assert again.predict([rhyme(20)])["tokens"][0] > 48  # longer than the positions: read in windows
-    assert again.room(9) == 40
+    assert loaded.room(9) == 40
     long = rhyme(20)
-    assert 30 < len(again.read(again.recent(long, 9))) <= 40
+    assert 30 < len(loaded.read(loaded.left_context(long, 9))) <= 40
     assert main(["generate", str(run.folder), "--prompt", long, "--count", "9"]) == 0
     assert re.search(
         r"the model has room for the last \d+ of [\d,]+ characters of the prompt, and reads these\.",
@@ -101,7 +103,7 @@ def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path, capsys, m
     told = capsys.readouterr()
     assert told.out.count("\n") >= 3
     assert "At most 48 tokens, as many as the model has positions." in told.out
-    assert again.show(305) == "<305>"
+    assert show_token(again.encoder.tokenizer, 305) == "<305>"
 
 
 @pytest.mark.parametrize("method", ["head", pytest.param("lora", marks=pytest.mark.slow)])
@@ -117,7 +119,7 @@ def test_classes_are_learned_by_bert_and_go_back(method, tmp_path):
     theirs = there(run, start, tmp_path / "out")
     assert type(theirs).__name__ == "BertForSequenceClassification"
     assert theirs.config.id2label == {0: "animals", 1: "food", 2: "weather"}
-    refuses("labels are 3 different names, one for each class of the head, not ['a', 'a', 'b'].",
+    refuses("labels must be 3 different names, one for each class of the head, not ['a', 'a', 'b'].",
             lambda: checkpoints.save_pretrained(run.model, tmp_path / "out", like=start, labels=["a", "a", "b"]))  # fmt: skip
     with torch.no_grad():
         expected = theirs(found, attention_mask=(found != 0).long()).logits
@@ -135,13 +137,13 @@ def test_pairs_are_learned_by_t5_and_go_back(tmp_path):
     how = {"start": start, "method": "ia3", "steps": 6, "talk": lambda _, plan, __: said.append(plan.describe())}
     run = wonderland.fit(place() / "pairs.csv", out=tmp_path / "run", **how)
     assert said[0].endswith("peak rate 0.001. From t5: ia3 learns, and is merged.")
-    assert (run.encoder.begin, run.tokenizer.end) == (0, 1)
+    assert (run.encoder.begin, run.encoder.tokenizer.end) == (0, 1)
     theirs, text = there(run, start, tmp_path / "out"), "two dog and one cat"
-    ids = torch.tensor([run.tokenizer.encode(text, framed=True)])
+    ids = torch.tensor([run.encoder.tokenizer.encode(text, framed=True)])
     options = {"do_sample": False, "max_new_tokens": 2 * run.encoder.write}
     written = theirs.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, 1:].tolist()
     written = written[: written.index(1)] if 1 in written else written
-    assert wonderland.load(run.folder).translate(text) == run.tokenizer.decode(written)
+    assert wonderland.load(run.folder).ability("generate")(text) == run.encoder.tokenizer.decode(written)
 
 
 @pytest.mark.slow
@@ -203,10 +205,10 @@ def test_what_is_refused(tmp_path):
             lambda: wonderland.fit(csv, method="lora"))  # fmt: skip
     refuses("There is no method 'lore'. Did you mean 'lora'? Known are full, head, lora, ia3, bias.",
             lambda: wonderland.fit(csv, start=bert, method="lore"))  # fmt: skip
-    refuses("A checkpoint reads text: start does not go with iris. If one of its columns is text, "
-            "name it with column (--column) and the answers with target (--target).",
+    refuses("start is an option of text, corpus and pairs, and iris is read as table: leave it out, or name another "
+            "kind with kind (--kind).",
             lambda: wonderland.fit("iris", start=bert))  # fmt: skip
-    refuses("A checkpoint reads text: start does not go with your own module.",
+    refuses("A checkpoint brings its own model: start does not go with your own module.",
             lambda: wonderland.fit(csv, start=bert, model=torch.nn.Linear(1, 1)))  # fmt: skip
     refuses(f"The checkpoint in {bert} is no language model that writes on: plain text is learned by GPT2LMHeadModel, "
             "LlamaForCausalLM, MambaForCausalLM and RwkvForCausalLM.",

@@ -76,7 +76,7 @@ DIGITS = {
     "title": "digits",
     "source": "digits (bundled)",
     "kind": "image",
-    "task": "multiclass",
+    "answers": "3 classes",
     "noun": "digits",
     "rows": 100,
     "when": "2026-01-14",
@@ -113,7 +113,7 @@ DIGITS = {
     "cost": {
         "parameters": 1_234_567,
         "flops": 9000,
-        "peak_bytes": 4.1e8,
+        "activation_bytes": 4.1e8,
         "seconds": 200,
         "odd_thing": "x",
         "by_layer": [{"name": "head", "kind": "Linear", "output": [10], "parameters": 650, "flops": 1280}],
@@ -126,7 +126,8 @@ DIGITS = {
 DIABETES = {
     "title": "diabetes",
     "kind": "table",
-    "task": "regression",
+    "answers": "regression",
+    "values": True,
     "target": "progression",
     "metrics": {"test": {"mae": 41.96, "rmse": 53.2, "r2": 0.478}},
     "conformal": {
@@ -211,7 +212,7 @@ def test_a_section_without_facts_is_left_out(section):
     page = read(facts)
     assert section not in page.ids
     assert f"#{section}" not in page.links
-    only = {key: DIGITS[key] for key in ("classes", "task", *SECTIONS[section]) if key in DIGITS}
+    only = {key: DIGITS[key] for key in ("classes", "answers", *SECTIONS[section]) if key in DIGITS}
     assert section in read(only).ids
 
 
@@ -245,7 +246,7 @@ def poison(value, evil=EVIL):
 )
 @pytest.mark.parametrize("facts", [DIGITS, DIABETES], ids=["digits", "diabetes"])
 def test_hostile_words_stay_words(facts, evil):
-    hurt = poison(copy.deepcopy(facts), evil) | {"task": facts["task"], "kind": facts["kind"]}
+    hurt = poison(copy.deepcopy(facts), evil) | {"kind": facts["kind"]}
     hurt["balance"] = hurt["versions"] = {evil: 3}
     hurt["metrics"] = {evil: {evil: 1}, "test": {evil: 0.5, "accuracy": 0.5}}
     hurt["cost"] = {evil: evil, "device": evil, "parameters": evil}
@@ -268,7 +269,7 @@ def test_hostile_words_stay_words(facts, evil):
 )
 def test_only_small_bitmap_data_uris_are_shown(image):
     mistake = {"true": "a", "predicted": "b", "probability": 0.9, "image": image}
-    page = read({"task": "multiclass", "mistakes": [mistake]})
+    page = read({"answers": "3 classes", "mistakes": [mistake]})
     assert page.sources == []
     assert "90.0 %" in page.text
 
@@ -284,7 +285,7 @@ def test_metrics_that_are_not_numbers():
 def test_the_page_stays_small():
     names = [f"class {i} " + "x" * 200 for i in range(300)]
     facts = {
-        "task": "multiclass",
+        "answers": "300 classes",
         "classes": names,
         "confusion": [[3] * 100 for _ in range(100)],
         "mistakes": [
@@ -317,7 +318,7 @@ def test_binary_and_list_of_curves():
         {"steps": [1, 2], "train": [2, 1], "name": "loss"},
         {"steps": [1, 2], "validation": [0.1, 0.2], "name": "rate"},
     ]
-    page = read({"task": "binary", "curves": curves})
+    page = read({"answers": "two classes", "curves": curves})
     assert "Loss" in page.text
     assert "Rate" in page.text
     assert "two classes" in page.text
@@ -333,7 +334,7 @@ def test_binary_and_list_of_curves():
 )
 def test_coverage_is_judged_against_chance(coverage, words):
     facts = {
-        "task": "multiclass",
+        "answers": "3 classes",
         "conformal": {"level": 0.9, "coverage": coverage},
         "split": {"test": 1000, "calibration": 900},
     }
@@ -365,7 +366,7 @@ def test_a_loss_rises_when_a_column_is_shuffled(loss):
 def test_the_table_of_mistakes():
     row = {f"c{i}": None for i in range(13)} | {"price": 50.0, "day": "2024-01-31"}
     mistake = {"true": 50.0, "predicted": None, "row": row}
-    facts = {"task": "regression", "target": "price", "mistakes": [mistake]}
+    facts = {"answers": "regression", "values": True, "target": "price", "mistakes": [mistake]}
     html = render(facts | {"importance": [{"name": "day", "value": 1.0}]})
     assert ">price</th>" not in html
     assert '<td class="o">2024-01-31</td>' in html
@@ -373,7 +374,7 @@ def test_the_table_of_mistakes():
     assert "2 more columns are not shown." in html
     del row["c12"]
     assert "1 more column is not shown." in render(facts)
-    classes = render({"task": "multiclass", "mistakes": [{"true": "a", "predicted": None, "probability": 0.9}]})
+    classes = render({"answers": "3 classes", "mistakes": [{"true": "a", "predicted": None, "probability": 0.9}]})
     assert "None" not in classes
 
 
@@ -389,5 +390,5 @@ def test_metrics_over_steps_have_their_names():
 def test_verdict_can_be_given_or_partial():
     assert verdict({"verdict": "Good."}) == "Good."
     assert verdict({"metrics": {"test": {"rmse": 2.5}}}) == "Root mean squared error 2.50 over unseen rows."
-    only = {"task": "regression", "conformal": {"level": 0.95, "coverage": 0.94}}
+    only = {"values": True, "conformal": {"level": 0.95, "coverage": 0.94}}
     assert verdict(only) == "Intervals at the 95\xa0% level cover 94.0\xa0%."

@@ -1,6 +1,17 @@
-"""Families of published weights: a folder of the transformers library to a model with the same numbers, and back."""
+"""Published weights: a checkpoint folder of the transformers library to a model with equal outputs, and back."""
 
 from wonderland.checkpoints.families import from_gpt2, from_mamba, from_rwkv
-from wonderland.checkpoints.pretrained import load_classifier, load_pretrained, save_pretrained
+from wonderland.checkpoints.load import load_classifier, load_pretrained
+from wonderland.checkpoints.outline import Outline, outline
+from wonderland.checkpoints.save import save_pretrained
 
-__all__ = ["from_gpt2", "from_mamba", "from_rwkv", "load_classifier", "load_pretrained", "save_pretrained"]
+__all__ = [
+    "Outline",
+    "from_gpt2",
+    "from_mamba",
+    "from_rwkv",
+    "load_classifier",
+    "load_pretrained",
+    "outline",
+    "save_pretrained",
+]

@@ -4,7 +4,7 @@ import argparse
 import sys
 from contextlib import suppress
 
-from wonderland.cli.generate import TEMPERATURE, chosen, opened, printable, sampling, unknown_tokens
+from wonderland.cli.generate import chosen, opened, printable, sampling, unknown_tokens
 
 HELP = """\
 What you type goes to the model, and it writes on from the whole conversation.
@@ -25,18 +25,18 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--stop", metavar="TEXT", action="append", help="end an answer before this text; may be repeated")
 
 
-def run(found: argparse.Namespace) -> int:
+def run(given: argparse.Namespace) -> int:
     """Read a line, write on, again and again."""
-    run = opened(found.run_folder, translators=False)
+    writing = opened(given.run_folder, "chat")
     from wonderland.core import WonderlandError
 
     shown = sys.stdin.isatty()
     if shown:
         with suppress(ImportError):
             import readline  # noqa: F401 - arrow keys and history in input()
-        print(f"{run!r}\nWrite something; /help tells more, Ctrl-D leaves.")
-    count = found.count if found.count is not None else min(120, (run.room(1) or 240) // 2 or 1)
-    talk = Conversation(run, count, {"temperature": TEMPERATURE} | chosen(found), found.stop or [])
+        print("Write something; /help tells more, Ctrl-D leaves.")
+    count = given.count if given.count is not None else min(120, (writing.room(1) or 240) // 2 or 1)
+    talk = Conversation(writing, count, {"temperature": writing.temperature} | chosen(given), given.stop or [])
     while True:
         try:
             line = input("> " if shown else "")
@@ -66,21 +66,21 @@ def run(found: argparse.Namespace) -> int:
 class Conversation:
     """What was said so far, and how answers are written."""
 
-    def __init__(self, run, count: int, options: dict, stop: list[str]):
-        self.run, self.count, self.options, self.stop = run, count, dict(options), stop
+    def __init__(self, writing, count: int, options: dict, stop: list[str]):
+        self.writing, self.count, self.options, self.stop = writing, count, dict(options), stop
         self.said = ""
 
     def read(self, line: str) -> str:
         """What the model goes on from: the end of what was said, and a line more."""
-        if told := unknown_tokens(self.run, line):
+        if told := unknown_tokens(self.writing, line):
             print(f"wonderland: {told}", file=sys.stderr)
-        return self._recent(f"{self.said}{line}\n")
+        return self._left_context(f"{self.said}{line}\n")
 
     def write(self, prompt: str):
         """The model's next words, piece by piece; they join what was said."""
         self.said = prompt
         self.options["seed"] = self.options.get("seed", 0) + 1
-        for text in self.run.write(prompt, self.count, stop=self.stop, **self.options):
+        for text in self.writing.write(prompt, self.count, stop=self.stop, **self.options):
             self.said += text
             yield text
         self.said += "" if self.said.endswith("\n") else "\n"
@@ -108,7 +108,7 @@ class Conversation:
                 count = int(value)
                 if count < 1:
                     raise ValueError
-                self.count = min(count, self.run.room(1) or count)
+                self.count = min(count, self.writing.room(1) or count)
                 if self.count < count:
                     return f"At most {self.count} tokens, as many as the model has positions."
                 return f"At most {count} tokens."
@@ -117,6 +117,6 @@ class Conversation:
         known = ("help", "reset", "temperature", "count", "quit")
         return str(WonderlandError(f"There is no /{word}.{nearest(word, known)} /help tells what there is."))
 
-    def _recent(self, text: str) -> str:
+    def _left_context(self, text: str) -> str:
         """The end of a conversation that fits a few times into what the model looks back at, and into its positions."""
-        return self.run.recent(text[-8 * self.run.encoder.context :], self.count)
+        return self.writing.left_context(text[-8 * self.writing.encoder.context :], self.count)

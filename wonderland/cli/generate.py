@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TEMPERATURE = 0.8
-
 
 def options(verb: argparse.ArgumentParser) -> None:
     """What can be said to generate."""
@@ -36,32 +34,35 @@ def sampling(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--seed", type=int, help="the same seed gives the same text (default 0)")
 
 
-def chosen(found: argparse.Namespace) -> dict[str, Any]:
+def chosen(given: argparse.Namespace) -> dict[str, Any]:
     """The sampling options that were given."""
     names = ("temperature", "top_k", "top_p", "min_p", "typical", "repetition_penalty", "seed")
-    return {name: getattr(found, name) for name in names if getattr(found, name) is not None}
+    return {name: vars(given)[name] for name in names if vars(given)[name] is not None}
 
 
-def run(found: argparse.Namespace) -> int:
+def run(given: argparse.Namespace) -> int:
     """Write to the terminal as the text comes."""
-    run = opened(found.run_folder)
-    options = chosen(found) | ({} if found.beams is None else {"beams": found.beams})
-    if not hasattr(run, "write"):
-        print(printable(_translated(run, found, options)))
-        return 0
-    options |= _held(found)
-    if found.beams is None:
-        options = {"temperature": TEMPERATURE} | options
-    if told := unknown_tokens(run, found.prompt):
-        print(f"wonderland: {told}", file=sys.stderr)
-    prompt = run.recent(found.prompt, 1 if found.count is None else max(1, found.count))
-    if prompt != found.prompt:
-        told = f"the model has room for the last {len(prompt):,} of {len(found.prompt):,} characters of the prompt, and reads these."
-        print(f"wonderland: {told}", file=sys.stderr)
-    made = run.write if found.beams is None else lambda *given, **how: [run.generate(*given, **how)]
-    texts = made(prompt, found.count, stop=found.stop or (), **options)
-    if not found.no_echo:
-        sys.stdout.write(found.prompt)
+    ability = opened(given.run_folder, "generate")
+    asked = {"count": given.count, "stop": given.stop, "matches": given.matches, "schema": given.schema}
+    ability.check(asked, given.prompt)
+    options = chosen(given) | _constraints(given)
+    if given.beams is not None:
+        options["beams"] = given.beams
+    elif ability.temperature is not None:
+        options = {"temperature": ability.temperature} | options
+    if given.stop:
+        options["stop"] = given.stop
+    prompt, cut = ability.fitted(given.prompt, given.count)
+    for sentence in (unknown_tokens(ability, given.prompt), cut):
+        if sentence:
+            print(f"wonderland: {sentence}", file=sys.stderr)
+    texts = (
+        ability.write(prompt, given.count, **options)
+        if given.beams is None
+        else [ability.generate(prompt, given.count, **options)]
+    )
+    if ability.echoes and not given.no_echo:
+        sys.stdout.write(given.prompt)
     for text in texts:
         sys.stdout.write(printable(text))
         sys.stdout.flush()
@@ -69,52 +70,33 @@ def run(found: argparse.Namespace) -> int:
     return 0
 
 
-def unknown_tokens(run: Any, text: str) -> str:
+def unknown_tokens(ability: Any, text: str) -> str:
     """What to say of tokens that are not in the vocabulary; nothing if there are none."""
-    lost = run.unknown(text)
+    lost = ability.unknown(text)
     if lost == 1:
         return "1 token of the prompt is not in the vocabulary and counts as unknown."
     return f"{lost} tokens of the prompt are not in the vocabulary and count as unknown." if lost else ""
 
 
-def _held(found: argparse.Namespace) -> dict[str, Any]:
+def _constraints(given: argparse.Namespace) -> dict[str, Any]:
     """What the text is to match, of the options."""
-    if found.schema is None:
-        return {} if found.matches is None else {"matches": found.matches}
+    if given.schema is None:
+        return {} if given.matches is None else {"matches": given.matches}
     from wonderland.core import WonderlandError, read_json
 
-    if found.matches is not None:
+    if given.matches is not None:
         raise WonderlandError("A text is held to one of --matches and --schema.")
-    return {"schema": read_json(Path(found.schema))}
+    return {"schema": read_json(Path(given.schema))}
 
 
-def _translated(run: Any, found: argparse.Namespace, options: dict[str, Any]) -> str:
-    from wonderland.core import WonderlandError
+def opened(folder: str, ability: str) -> Any:
+    """An ability of a run; a run that lacks it is refused in a sentence."""
+    from wonderland.core.precheck import precheck
 
-    for name in ("count", "stop", "matches", "schema"):
-        if getattr(found, name) is not None:
-            raise WonderlandError(f"--{name} is for language models; {found.run_folder} is a translator.")
-    if not found.prompt.strip():
-        raise WonderlandError("There is no text to translate: give it with --prompt.")
-    return run.translate(found.prompt, **options)
-
-
-def opened(folder: str, *, translators: bool = True) -> Any:
-    """A run that writes; any other is refused in a sentence."""
-    from wonderland.core.glance import glance
-
-    glance(folder)  # a hostile folder is refused before torch has even been loaded
-    from wonderland.core import WonderlandError
+    precheck(folder)  # a hostile folder is refused before torch has even been loaded
     from wonderland.ship import load
 
-    found = load(folder)
-    if hasattr(found, "translate") and not translators:
-        raise WonderlandError(
-            f"The run in {folder} is a translator, and does not chat: wonderland generate {folder} --prompt TEXT translates."
-        )
-    if not hasattr(found, "write") and not (translators and hasattr(found, "translate")):
-        raise WonderlandError(f"The run in {folder} is no language model: it predicts, and does not write.")
-    return found
+    return load(folder).ability(ability)
 
 
 def printable(text: str) -> str:

@@ -65,10 +65,10 @@ def beginning(found: Any, plan: Any, finished: bool) -> None:
     if finished:
         console.print("This run was finished before: nothing is trained again.", highlight=False)
         return
-    sizes = ", ".join(f"{name} {len(rows):,}" for name, rows in plan.parts.parts.items() if len(rows))
+    counts = ((name, plan.examples.count(part)) for name, part in plan.parts.parts.items())
+    sizes = ", ".join(f"{name} {count:,}" for name, count in counts if count)
     folds = f" in {plan.recipe.folds} folds" if plan.recipe.folds else ""
-    what = {"corpus": "Parts in tokens", "pairs": "Pairs"}.get(found.kind, "Rows")
-    console.print(f"{what}: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
+    console.print(f"{found.noun.capitalize()}: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
     if plan.parts.note:
         note(plan.parts.note)
 
@@ -135,19 +135,18 @@ def remarks(found: dict[str, Any]) -> list[str]:
 
 def ending(run: Any) -> None:
     """The metrics of a finished run, and where to look next."""
-    found = run.facts["measured"]["test"]
-    what = "token" if hasattr(run, "tokenizer") else "row"
-    measured(f"Test: {counted(found['rows'], what)} never seen in training", found)
+    from wonderland.road.facts import records, training_seconds
+
+    record = run.record["measured"]["test"]
+    measured(f"Test: {counted(record['rows'], run.task.unit)} never seen in training", record)
+    rows, spent, planned = records(run.folder / "metrics.jsonl"), training_seconds(run.folder), run.recipe.steps
+    done = rows[-1]["step"] if rows else planned
+    if spent:
+        early = f", stopped early of {planned:,}: the validation part got no better" if done < planned else ""
+        console.print(f"Trained {done:,} steps{early}, in {spent:.3g} s.", highlight=False)
     console.print(f"Report: {escape(str(run.folder / 'report.html'))}", highlight=False, soft_wrap=True)
-    if hasattr(run, "write"):
-        words = f"Write: wonderland generate {shlex.quote(str(run.folder))} --prompt '...'"
-        console.print(escape(words), highlight=False, soft_wrap=True)
-        return
-    console.print(
-        f"Predict: wonderland predict {escape(shlex.quote(str(run.folder)))} NEWDATA -o predictions.csv",
-        highlight=False,
-        soft_wrap=True,
-    )
+    text, command = run.task.next_commands(shlex.quote(str(run.folder)))[0]
+    console.print(escape(f"{text}: {command}"), highlight=False, soft_wrap=True)
 
 
 def predictions(found: Any) -> None:

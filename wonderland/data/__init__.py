@@ -1,28 +1,19 @@
-"""From files to batches: tables, images, text, and the four parts they are cut into."""
+"""From files to batches: readers, splits, batches, augmentation: what kinds of data share."""
 
 from wonderland.data.augment import Augment
 from wonderland.data.batches import Batches
 from wonderland.data.bundled import BUNDLED
 from wonderland.data.columns import Column
-from wonderland.data.dataset import Dataset, Encoder, Finding
-from wonderland.data.encoders import encoder_from_json
-from wonderland.kinds.image.encoder import ImageEncoder
-from wonderland.kinds.image.images import Images
+from wonderland.data.dataset import Dataset, Finding
+from wonderland.data.encoder import Encoder, Field, RowEncoder
+from wonderland.data.examples import Examples, RowExamples
 from wonderland.data.mixing import cutmix, mixup, soft_labels
-from wonderland.kinds.open import open
 from wonderland.data.order import Importance, curriculum, importance_sample
-from wonderland.data.split import Split, split
-from wonderland.kinds.table.table import Table
-from wonderland.kinds.table.encoder import TableEncoder
+from wonderland.data.source import Contents, Glimpse
+from wonderland.data.split import PARTS, Parts, Split, split
 from wonderland.data.text import (
-    Corpus,
-    CorpusEncoder,
     Documents,
     PackedDocuments,
-    Pairs,
-    PairsEncoder,
-    TextEncoder,
-    Texts,
     TokenFile,
     Tokenizer,
     Windows,
@@ -32,35 +23,31 @@ from wonderland.data.text import (
 
 __all__ = [
     "BUNDLED",
+    "PARTS",
     "Augment",
     "Batches",
     "Column",
-    "Corpus",
-    "CorpusEncoder",
+    "Contents",
     "Dataset",
     "Documents",
     "Encoder",
+    "Examples",
+    "Field",
     "Finding",
-    "ImageEncoder",
-    "Images",
+    "Glimpse",
     "Importance",
     "PackedDocuments",
-    "Pairs",
-    "PairsEncoder",
+    "Parts",
+    "RowEncoder",
+    "RowExamples",
     "Split",
-    "Table",
-    "TableEncoder",
-    "TextEncoder",
-    "Texts",
     "TokenFile",
     "Tokenizer",
     "Windows",
     "curriculum",
     "cutmix",
-    "encoder_from_json",
     "importance_sample",
     "mixup",
-    "open",
     "read_documents",
     "soft_labels",
     "split",

@@ -9,11 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wonderland.core import WonderlandError, nearest
+from wonderland.core import Spec, WonderlandError, nearest, part
 
 _MOST = {"shift": 0.5, "rotate": 180.0, "scale": 0.9, "flip": 1.0, "cutout": 0.9}
 
 
+@part
 @dataclass(frozen=True)
 class Augment:
     """Small random changes that keep the class of an image.
@@ -48,6 +49,10 @@ class Augment:
     def for_images(cls, channels: int, height: int, width: int) -> "Augment":
         """A mild default. Photographs may be mirrored; digits, letters and scans (grey) may not."""
         return cls(flip=0.5 if channels == 3 and min(height, width) >= 20 else 0.0)
+
+    def as_spec(self) -> Spec:
+        """As a recipe keeps it."""
+        return Spec("data.Augment", asdict(self))
 
     def to_json(self) -> dict[str, float | int]:
         """As plain JSON."""

@@ -11,10 +11,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from wonderland.core import WonderlandError, mix, permutation, uniform
+from wonderland.core.batch import Batch
 
 
 class Batches:
-    """Shuffled batches of (x, y) from rows in memory, or from a source that reads them when asked.
+    """Shuffled batches with the fields x and y, from rows in memory or from a source that reads them when asked.
 
     The order of epoch e is a permutation seeded by (seed, e); the randomness of an example is seeded by (seed, e, its
     index), whatever its batch mates and whoever loads it. The last incomplete batch of an epoch is left out; which rows
@@ -25,12 +26,12 @@ class Batches:
         y: target of every row.
         size: rows in a batch.
         rows: which rows to use; a list of several index arrays gives each member of an ensemble batches of its own,
-            x (m, b, ...) and y (m, b).
+            x (m, b, ...) and y (m, b), with the examples on axis 1.
         augment: called with a batch and its random numbers, `augment.draws` for each example.
         workers: processes that prepare batches ahead.
 
     >>> batches = Batches(torch.arange(6.0)[:, None], torch.arange(6), size=2, seed=0)
-    >>> batches.per_epoch, batches.batch(0, 0)[0].shape
+    >>> batches.per_epoch, batches.batch(0, 0)["x"].shape
     (3, torch.Size([2, 1]))
     """
 
@@ -66,16 +67,17 @@ class Batches:
         found = np.stack([rows[self._order(epoch, member)[part]] for member, rows in enumerate(self.rows)])
         return found if self.members else found[0]
 
-    def batch(self, epoch: int, position: int) -> tuple[Tensor, Tensor]:
+    def batch(self, epoch: int, position: int) -> Batch:
         """The batch at one place of one epoch."""
         index = self.indices(epoch, position)
         flat = torch.from_numpy(index.reshape(-1))
         x = self.x.index_select(0, flat) if isinstance(self.x, Tensor) else self.x(index.reshape(-1))
         if self.augment is not None:
             x = self.augment(x, uniform(self.seed, epoch, index.reshape(-1), self.augment.draws))
-        return x.unflatten(0, index.shape), self.y.index_select(0, flat).unflatten(0, index.shape)
+        fields = {"x": x.unflatten(0, index.shape), "y": self.y.index_select(0, flat).unflatten(0, index.shape)}
+        return Batch(fields, axis=1 if self.members else 0)
 
-    def stream(self, first: int, stop: int) -> Generator[tuple[Tensor, Tensor], None, None]:
+    def stream(self, first: int, stop: int) -> Generator[Batch, None, None]:
         """Batches of steps `first` to `stop - 1`, each prepared while the one before it is being used."""
         if not self.workers:
             yield from self._ahead(first, stop)
@@ -92,7 +94,7 @@ class Batches:
         )
         yield from loader
 
-    def _ahead(self, first: int, stop: int) -> Generator[tuple[Tensor, Tensor], None, None]:
+    def _ahead(self, first: int, stop: int) -> Generator[Batch, None, None]:
         """Batches from a thread that is one ahead; tensor code lets go of the interpreter, so both really run."""
         with ThreadPoolExecutor(1, "batches") as helper:
             coming = helper.submit(self.batch, *divmod(first, self.per_epoch)) if first < stop else None
@@ -116,7 +118,7 @@ class _ByStep(Dataset):
     def __init__(self, batches: Batches):
         self.batches = batches
 
-    def __getitem__(self, step: int) -> tuple[Tensor, Tensor]:
+    def __getitem__(self, step: int) -> Batch:
         return self.batches.batch(*divmod(step, self.batches.per_epoch))
 
 

@@ -1,4 +1,4 @@
-"""What every kind of data has in common: rows, a target, and what was noticed on the way in."""
+"""What every kind of data has in common: examples, a target, and what was noticed when it was read."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -7,7 +7,6 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from wonderland.core import WonderlandError
 
@@ -79,13 +78,16 @@ def stop_if_strict(findings: Iterable[Finding], strict: bool) -> None:
 
 
 class Dataset(ABC):
-    """Rows with a target, ready to be split, encoded and learned from.
+    """What was opened: examples ready to be split, encoded and learned from.
 
-    `y` holds class codes (int64) or values (float64), one for each row, and is None when the source has no target.
-    `test_rows` marks the rows that came as a test set of their own. `fingerprint` is a SHA-256 over the content, so it does not change with file names, paths or times.
+    `y` holds class codes (int64) or values (float64), one for each row, and is None where there is no such target. `classes`
+    are the names behind the codes. `test_rows` marks the rows that came as a test set of their own; `assigned` (n,) holds the
+    part that a column of the data gives each row to (an index of `wonderland.data.PARTS`, -1 for none). `fingerprint` is a
+    SHA-256 over the content, so it does not change with file names, paths or times. `options` are those it was opened with.
     """
 
     kind: str
+    noun: str = "rows"
     name: str
     task: str | None
     classes: list[str] | None
@@ -93,10 +95,13 @@ class Dataset(ABC):
     findings: list[Finding]
     fingerprint: str
     origin: dict[str, Any]
+    options: Any = None
+    start: Any = None
     group: str | None = None
     groups: np.ndarray | None = None
     times: np.ndarray | None = None
     test_rows: np.ndarray | None = None
+    assigned: np.ndarray | None = None
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -106,19 +111,25 @@ class Dataset(ABC):
         """One record for each line of the overview that is shown to people."""
 
     @abstractmethod
-    def encoder(self, rows: np.ndarray) -> "Encoder":
-        """Preprocessing fitted on these rows only."""
-
-    @abstractmethod
     def example(self, i: int) -> dict[str, Any]:
         """One row, for people to look at."""
+
+    def shown(self, i: int) -> dict[str, Any]:
+        """One row as the report shows it: plain values by name under "row", or an "image" as a data URI."""
+        plain = {str(name): value if value is None or isinstance(value, int | float) else str(value)[:600]
+                 for name, value in self.example(i).items()}  # fmt: skip
+        return {"row": plain}
+
+    def labels(self) -> dict[str, list[Any]]:
+        """Columns that say which row is which, such as paths, to stand before its predictions."""
+        return {}
 
     def headline(self) -> str:
         """The dataset in one line."""
         about = self.task or "no target"
-        if self.task in ("binary", "multiclass") and self.classes:
+        if self.classes:
             about += f", {len(self.classes)} classes"
-        return f"{self.name}: {counted(len(self), 'row', 'rows')}, {about}"
+        return f"{self.name}: {counted(len(self), self.noun.removesuffix('s'), self.noun)}, {about}"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.headline()}>"
@@ -132,25 +143,3 @@ class Dataset(ABC):
         )
         notes = "".join(f"<li>{escape(finding.text)}</li>" for finding in self.findings)
         return f"<p><b>{escape(self.headline())}</b></p><table><tr>{head}</tr>{body}</table><ul>{notes}</ul>"
-
-
-class Encoder(ABC):
-    """Preprocessing that was fitted on training rows, turns rows into tensors, and opens new data the same way.
-
-    `noticed` lists what the last `encode` had to fill in: imputed cells, categories never seen in training.
-    """
-
-    kind: str
-    noticed: list[Finding]
-
-    @abstractmethod
-    def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor: ...
-
-    @abstractmethod
-    def open(self, source: Any, *, need_target: bool = False) -> Dataset: ...
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]: ...
-
-    @abstractmethod
-    def tensors(self) -> dict[str, Tensor]: ...

@@ -1,11 +1,14 @@
 """Four parts that share nothing: train, validation, calibration, test."""
 
 import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from wonderland.core import WonderlandError, mix
 from wonderland.data.dataset import Dataset, counted
@@ -13,8 +16,30 @@ from wonderland.data.dataset import Dataset, counted
 PARTS = ("train", "validation", "calibration", "test")
 
 
+class Parts(ABC):
+    """The parts of a dataset by name. What a part is depends on the kind of data: row numbers, a file of tokens, a time range."""
+
+    train: Any
+    note: str
+    folds: np.ndarray | None
+
+    @property
+    @abstractmethod
+    def parts(self) -> Mapping[str, Any]:
+        """Each part by its name."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 over what is in which part: two splits are the same when this is."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """What a record keeps."""
+
+
 @dataclass(frozen=True)
-class Split:
+class Split(Parts):
     """Row numbers of each part, sorted. With folds, `folds[i]` is the fold of row i, -1 in the test part.
 
     `note` says what could not be honoured, and is empty otherwise.
@@ -70,6 +95,8 @@ def split(
 
     Rows that came as a test set of their own are the test part. With `folds=k` only the test part is cut off; the rest is all `train`, and each of its rows belongs to one of k folds.
     """
+    if dataset.assigned is not None:
+        return _as_assigned(dataset, validation, calibration, seed)
     own = dataset.test_rows
     fractions = _fractions(0.0 if own is not None else test, validation, calibration, folds)
     strata = _strata(dataset)
@@ -108,6 +135,71 @@ def split(
     return Split(*cut, folds=fold, note=note, seed=seed, settings={"fractions": fractions})
 
 
+def read_assigned(cells: pd.Series, column: str) -> np.ndarray:
+    """The part of each row (n,), an index of PARTS, from a column that names it; -1 for an empty cell.
+
+    >>> read_assigned(pd.Series(["train", "Test", None, "valid"]), "part").tolist()
+    [0, 3, -1, 1]
+    """
+    part = np.full(len(cells), -1, np.int64)
+    for row, cell in enumerate(cells):
+        if cell is None or (isinstance(cell, float) and np.isnan(cell)) or cell is pd.NA or not str(cell).strip():
+            continue
+        name = _SPELLINGS.get(str(cell).strip().casefold())
+        if name is None:
+            raise WonderlandError(
+                f"Column {column!r} (given as split) says {str(cell)[:40]!r} in row {row + 1}: it may say "
+                "train, validation, calibration or test, or be empty."
+            )
+        part[row] = PARTS.index(name)
+    if not (part == 0).any():
+        raise WonderlandError(f"Column {column!r} (given as split) gives no row to train.")
+    if not (part == 3).any():
+        raise WonderlandError(f"Column {column!r} (given as split) gives no row to test.")
+    return part
+
+
+_SPELLINGS = {"train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation",
+              "dev": "validation", "calibration": "calibration", "cal": "calibration", "test": "test", "testing": "test"}  # fmt: skip
+
+
+def _as_assigned(dataset: Dataset, validation: float, calibration: float, seed: int) -> Split:
+    """The parts that a column gives; a missing validation part is cut from train, a missing calibration part from validation."""
+    assert dataset.assigned is not None
+    part, strata, note = dataset.assigned.copy(), _strata(dataset), []
+    if not (part == 1).any():
+        share = validation + (0.0 if (part == 2).any() else calibration)
+        _cut_off(part, strata, dataset.groups, 0, 1, share, mix(seed, 3))
+        note.append("The validation part is cut from the training part.")
+    if not (part == 2).any():
+        _cut_off(part, strata, dataset.groups, 1, 2, 0.5, mix(seed, 4))
+        note.append("The calibration part is cut from the validation part.")
+    idle = int((part < 0).sum())
+    if idle:
+        note.append(f"{counted(idle, 'row takes', 'rows take')} no part: the cell that says which is empty.")
+    cut = [np.flatnonzero(part == i).astype(np.int64) for i in range(4)]
+    for name, rows in zip(PARTS, cut, strict=True):
+        if not len(rows):
+            raise WonderlandError(
+                f"The {name} part would have no rows: give more rows, or a column with all four parts."
+            )
+    return Split(*cut, note=" ".join(note), seed=seed, settings={"assigned": True})
+
+
+def _cut_off(
+    part: np.ndarray, strata: np.ndarray, groups: np.ndarray | None, source: int, goal: int, share: float, seed: int
+) -> None:
+    """Give a share of the rows of one part to another, in place."""
+    rows = np.flatnonzero(part == source)
+    if len(rows) < 4:
+        raise WonderlandError(
+            f"{counted(len(rows), 'row is', 'rows are')} too few to cut a part of its own from: add rows."
+        )
+    shares = [1 - share, share, 0.0, 0.0]
+    drawn = _draw(strata[rows], None if groups is None else groups[rows], shares, seed, 1)
+    part[rows[drawn == 1]] = goal
+
+
 def _fractions(test: float, validation: float, calibration: float, folds: int | None) -> dict[str, float]:
     if folds is not None and not 2 <= folds <= 100:
         raise WonderlandError(f"folds is {folds}; it must be between 2 and 100.")
@@ -141,7 +233,7 @@ def _strata(dataset: Dataset) -> np.ndarray:
     rows = len(dataset)
     if dataset.y is None:
         return np.zeros(rows, np.int64)
-    if dataset.task != "regression":
+    if dataset.classes is not None:
         return dataset.y.astype(np.int64)
     bins = int(np.clip(rows // 20, 1, 20))
     ranks = np.empty(rows, np.int64)
@@ -255,7 +347,7 @@ def _by_time(times: np.ndarray, groups: np.ndarray | None, shares: list[float]) 
 
 def _note(dataset: Dataset, part: np.ndarray, shares: list[float], folds: int | None) -> str:
     """What could not be honoured, in a sentence."""
-    if dataset.y is None or dataset.task == "regression" or not dataset.classes:
+    if dataset.y is None or not dataset.classes:
         return ""
     active = [i for i, share in enumerate(shares) if share > 0]
     seen = np.zeros((4, len(dataset.classes)), np.int64)

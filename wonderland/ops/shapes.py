@@ -109,12 +109,17 @@ def counted(op: str, lengths: Any, rows: int, steps: int) -> Tensor | None:
         had = f"{lengths.dtype} {tuple(lengths.shape)}" if isinstance(lengths, Tensor) else type(lengths).__name__
         raise WonderlandError(f"{op} takes lengths as whole numbers of shape ({rows},), not {had}.")
     lengths = lengths.to(torch.int64).contiguous()
-    if not torch.compiler.is_compiling() and not native.is_transformed() and not native.is_recording():
+    if readable(lengths) and not native.is_transformed() and not native.is_recording():
         shortest, longest = int(lengths.min()), int(lengths.max())
         if shortest < 0 or longest > steps:
             wrong = shortest if shortest < 0 else longest
             raise WonderlandError(f"{op} takes lengths from 0 to {steps}, the number of steps, not {wrong}.")
     return lengths
+
+
+def readable(values: Tensor) -> bool:
+    """Whether a tensor's values can be looked at: not while a program is compiled, nor where there are only shapes."""
+    return not torch.compiler.is_compiling() and not values.is_meta and not native.is_shapes_only()
 
 
 def _words(letters: list[str], sizes: dict[str, int]) -> str:

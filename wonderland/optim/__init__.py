@@ -1,4 +1,4 @@
-"""Update rules and schedules."""
+"""Optimizers, update rules, learning rate schedules and weight averages."""
 
 from wonderland.optim import rules
 from wonderland.optim.average import EMA, SWA, follow
@@ -11,6 +11,7 @@ from wonderland.optim.optimizers import (
     AdaGrad,
     Adam,
     AdamW,
+    FusedAdamW,
     HeavyBall,
     Lion,
     Momentum,
@@ -43,6 +44,7 @@ __all__ = [
     "Adadelta",
     "Adam",
     "AdamW",
+    "FusedAdamW",
     "HeavyBall",
     "Lion",
     "Momentum",

@@ -1,22 +1,24 @@
-"""The optimizers under their own names: each a rule with its arguments written out."""
+"""The optimizers by name: each an update rule with its arguments written out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from wonderland.core import WonderlandError
+from wonderland.core import Part, WonderlandError, part
 from wonderland.optim import rules
+from wonderland.optim.limits import check
 from wonderland.optim.optimizer import Optimizer
 
-Betas = tuple[float, float]
+Betas = Sequence[float]  # two numbers; a spec that was saved has a list
 
 
+@part
 class SGD(Optimizer):
     r"""Gradient descent: :math:`x_t = x_{t-1} - \eta (g_t + \lambda x_{t-1})`. Book: Alice 2.3, D2L 12.4.
 
-    With `momentum` it is `Momentum`, with `nesterov` as well `Nesterov`, as torch.optim.SGD has all three in one.
+    With `momentum` it equals `Momentum`, with `nesterov` also set, `Nesterov`, as in torch.optim.SGD.
 
     >>> SGD([torch.nn.Parameter(torch.zeros(2))], lr=-0.1)
     Traceback (most recent call last):
@@ -41,37 +43,41 @@ class SGD(Optimizer):
             super().__init__(params, rule, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Further parameters; momentum has to be asked of the optimizer before a group can differ in it."""
+        """Add parameters; a group may have its own momentum only if the optimizer has one."""
         super().add_param_group(param_group)
         if self.rule is rules.sgd and param_group.get("momentum"):
             raise WonderlandError(
-                "SGD: a group has a momentum and the optimizer none: give momentum to SGD, and 0 to the groups without."
+                "SGD: a group has momentum and the optimizer has none: give momentum to SGD, and momentum=0 to the groups without."
             )
 
 
+@part
 class Momentum(Optimizer):
-    r"""Momentum as PyTorch has it: :math:`v_t = \beta v_{t-1} + g_t`, :math:`x_t = x_{t-1} - \eta_t v_t`. Book: D2L 12.6."""
+    r"""Momentum as in PyTorch: :math:`v_t = \beta v_{t-1} + g_t`, :math:`x_t = x_{t-1} - \eta_t v_t`. Book: D2L 12.6."""
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, momentum: float = 0.9, weight_decay: float = 0.0):
         super().__init__(params, rules.momentum, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
 
+@part
 class HeavyBall(Optimizer):
-    r"""Momentum as Alice has it, the rate inside the sum: :math:`v_t = \lambda v_{t-1} - \eta_t g_t`. Book: Alice 2.3.2."""
+    r"""Momentum as in Alice, with the learning rate inside the sum: :math:`v_t = \lambda v_{t-1} - \eta_t g_t`. Book: Alice 2.3.2."""
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, momentum: float = 0.9, weight_decay: float = 0.0):
         super().__init__(params, rules.heavy_ball, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
 
+@part
 class Nesterov(Optimizer):
-    r"""Momentum that looks ahead: :math:`x_t = x_{t-1} - \eta_t (g_t + \beta v_t)`."""
+    r"""Nesterov momentum: :math:`x_t = x_{t-1} - \eta_t (g_t + \beta v_t)`."""
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, momentum: float = 0.9, weight_decay: float = 0.0):
         super().__init__(params, rules.nesterov, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
 
+@part
 class AdaGrad(Optimizer):
-    r"""A rate by all squared gradients so far: :math:`\eta / (\sqrt{s_t + \epsilon_0} + \epsilon)`. Book: D2L 12.7."""
+    r"""A learning rate divided by the root of all squared gradients so far: :math:`\eta / (\sqrt{s_t + \epsilon_0} + \epsilon)`. Book: D2L 12.7."""
 
     def __init__(
         self,
@@ -88,8 +94,9 @@ class AdaGrad(Optimizer):
         super().__init__(params, rules.adagrad, lr=lr, weight_decay=weight_decay, eps=eps, eps_root=eps_root, **more)
 
 
+@part
 class RMSProp(Optimizer):
-    r"""AdaGrad that forgets: :math:`s_t = \gamma s_{t-1} + (1 - \gamma) g_t^2`, with `alpha` for gamma. Book: D2L 12.8."""
+    r"""AdaGrad with a moving average: :math:`s_t = \gamma s_{t-1} + (1 - \gamma) g_t^2`, with `alpha` for gamma. Book: D2L 12.8."""
 
     def __init__(
         self,
@@ -105,8 +112,9 @@ class RMSProp(Optimizer):
         super().__init__(params, rules.rmsprop, lr=lr, alpha=alpha, weight_decay=weight_decay, **more)
 
 
+@part
 class Adadelta(Optimizer):
-    r"""Steps of the size of past steps: :math:`g'_t = \sqrt{\Delta x_{t-1} + \epsilon} / \sqrt{s_t + \epsilon}\,g_t`. Book: D2L 12.9."""
+    r"""Steps rescaled to the size of past steps: :math:`g'_t = \sqrt{\Delta x_{t-1} + \epsilon} / \sqrt{s_t + \epsilon}\,g_t`. Book: D2L 12.9."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1.0, *, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0
@@ -114,8 +122,9 @@ class Adadelta(Optimizer):
         super().__init__(params, rules.adadelta, lr=lr, rho=rho, eps=eps, weight_decay=weight_decay)
 
 
+@part
 class Adam(Optimizer):
-    r"""Adam, its `weight_decay` an L2 penalty in the gradient: :math:`\hat v_t / (\sqrt{\hat s_t} + \epsilon)`. Book: D2L 12.10."""
+    r"""Adam, with `weight_decay` as L2 penalty in the gradient: :math:`\hat v_t / (\sqrt{\hat s_t} + \epsilon)`. Book: D2L 12.10."""
 
     def __init__(
         self,
@@ -129,8 +138,9 @@ class Adam(Optimizer):
         super().__init__(params, rules.adam, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
 
+@part
 class AdamW(Optimizer):
-    r"""Adam with decay beside the moments, :math:`-\eta \lambda x_{t-1}`. Book: D2L 12.10.
+    r"""Adam with decoupled weight decay, :math:`-\eta \lambda x_{t-1}`. Book: D2L 12.10.
 
     >>> x = torch.nn.Parameter(torch.ones(3))
     >>> optimizer = AdamW([x], lr=0.1)
@@ -152,8 +162,33 @@ class AdamW(Optimizer):
         super().__init__(params, rules.adamw, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
 
+@part
+class FusedAdamW(Part, torch.optim.AdamW):
+    r"""AdamW by the fused kernel of PyTorch: `torch.optim.AdamW(params, fused=True)` under a name that a spec can have.
+
+    >>> from wonderland.optim import groups
+    >>> model = torch.nn.Linear(2, 2)
+    >>> optimizer = FusedAdamW.spec(lr=1e-3, weight_decay=0.1).build(params=groups(model))
+    >>> [group["weight_decay"] for group in optimizer.param_groups]
+    [0.1, 0.0]
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        *,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ):
+        check("FusedAdamW", {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        super().__init__(params, lr, (betas[0], betas[1]), eps, weight_decay, fused=True)
+
+
+@part
 class Yogi(Optimizer):
-    r"""Adam that forgets slowly: :math:`s_t = s_{t-1} + (1 - \beta_2) g_t^2 \operatorname{sign}(g_t^2 - s_{t-1})`. Book: D2L 12.10."""
+    r"""Adam with a second moment that decreases slowly: :math:`s_t = s_{t-1} + (1 - \beta_2) g_t^2 \operatorname{sign}(g_t^2 - s_{t-1})`. Book: D2L 12.10."""
 
     def __init__(
         self,
@@ -169,6 +204,7 @@ class Yogi(Optimizer):
         super().__init__(params, rules.yogi, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, **more)
 
 
+@part
 class Lion(Optimizer):
     r"""The sign of a momentum: :math:`-\eta (\operatorname{sign}(\beta_1 m_{t-1} + (1 - \beta_1) g_t) + \lambda x_{t-1})`."""
 
@@ -178,8 +214,9 @@ class Lion(Optimizer):
         super().__init__(params, rules.lion, lr=lr, betas=betas, weight_decay=weight_decay)
 
 
+@part
 class Muon(Optimizer):
-    r"""Orthogonal steps for the matrices inside a network; give the rest to AdamW.
+    r"""Orthogonalised momentum for the matrices inside a network; use AdamW for the other parameters.
 
     >>> Muon([torch.nn.Parameter(torch.zeros(3))])
     Traceback (most recent call last):
@@ -201,7 +238,7 @@ class Muon(Optimizer):
         super().__init__(params, rules.muon, lr=lr, momentum=momentum, weight_decay=weight_decay, **more)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Further matrices."""
+        """Add matrices."""
         super().add_param_group(param_group)
         for parameter in self.param_groups[-1]["params"]:
             if parameter.ndim != 2 or parameter.is_complex():
@@ -211,8 +248,9 @@ class Muon(Optimizer):
                 )
 
 
+@part
 class ScheduleFree(Optimizer):
-    r"""AdamW whose average stands in for a schedule; measure and save the model inside `averaged()`.
+    r"""AdamW with an average of iterates instead of a schedule; evaluate and save the model inside `averaged()`.
 
     >>> x = torch.nn.Parameter(torch.ones(1))
     >>> optimizer = ScheduleFree([x], lr=0.1)
@@ -241,25 +279,25 @@ class ScheduleFree(Optimizer):
         super().__init__(params, rules.schedule_free, lr=lr, betas=betas, **more)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Further parameters; the first beta must not be 0, since the average is found from it."""
+        """Add parameters; betas[0] must not be 0, since computing the average divides by it."""
         super().add_param_group(param_group)
         if self.param_groups[-1]["betas"][0] == 0:
-            raise WonderlandError("ScheduleFree: betas[0] must be above 0: the average is found by dividing by it.")
+            raise WonderlandError("ScheduleFree: betas[0] must be above 0, since computing the average divides by it.")
 
     @contextmanager
     @torch.no_grad()
     def averaged(self) -> Iterator[None]:
-        """Inside, parameters hold the average x; after, the y that training goes on from, bit for bit."""
-        kept = []
+        """A context in which parameters hold the average x; afterwards they hold the training point y again, bit for bit."""
+        originals = []
         for group in self.param_groups:
             first = group["betas"][0]
             for parameter in group["params"]:
                 if "z" in self.state.get(parameter, {}):
-                    kept.append((parameter, parameter.detach().clone()))
-                    held = torch.view_as_real(parameter) if parameter.is_complex() else parameter
-                    held.lerp_(self.state[parameter]["z"], 1 - 1 / first)
+                    originals.append((parameter, parameter.detach().clone()))
+                    values = torch.view_as_real(parameter) if parameter.is_complex() else parameter
+                    values.lerp_(self.state[parameter]["z"], 1 - 1 / first)
         try:
             yield
         finally:
-            for parameter, before in kept:
+            for parameter, before in originals:
                 parameter.copy_(before)

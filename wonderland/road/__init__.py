@@ -1,6 +1,27 @@
-"""The default road for each kind of data."""
+"""The road from a source to a run: fit, plan, request."""
 
-from wonderland.road.fit import fit
-from wonderland.core.recipe import Recipe
+from typing import TYPE_CHECKING
 
-__all__ = ["Recipe", "fit"]
+from wonderland.core.lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from wonderland.core.recipe import Ensemble, Recipe
+    from wonderland.road.fitting import fit
+    from wonderland.road.plan import Plan
+    from wonderland.road.request import Request
+    from wonderland.road.training import Training
+
+# The shell reads the options of training before torch is loaded.
+__getattr__, __dir__ = lazy_attributes(
+    __name__,
+    {
+        "Ensemble": "wonderland.core.recipe",
+        "Plan": "wonderland.road.plan",
+        "Recipe": "wonderland.core.recipe",
+        "Request": "wonderland.road.request",
+        "Training": "wonderland.road.training",
+        "fit": "wonderland.road.fitting",
+    },
+)
+
+__all__ = ["Ensemble", "Plan", "Recipe", "Request", "Training", "fit"]

@@ -10,10 +10,12 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 import wonderland.models
 import wonderland.nn
-import wonderland.optim  # noqa: F401 - these fill the closed set that a saved model may name
+import wonderland.optim
+import wonderland.train.learner  # noqa: F401 - these fill the closed set that a saved model may name
 from wonderland.core import Spec, WonderlandError, inside, load_tensors, read_header, read_json, save_tensors
+from wonderland.ship.format1 import upgraded
 
-FORMAT = 1
+FORMAT = 2
 DTYPES = {
     torch.float32: "F32", torch.float64: "F64", torch.bfloat16: "BF16", torch.float16: "F16", torch.int64: "I64",
     torch.int32: "I32", torch.uint8: "U8", torch.bool: "BOOL",
@@ -109,6 +111,8 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     if not (folder / "config.json").exists():
         raise WonderlandError(f"{folder} is not a run: it has no config.json.")
     config = read_json(inside(folder, "config.json"))
+    if isinstance(config, dict) and config.get("format") == 1:
+        config = upgraded(config)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise WonderlandError(f"{folder / 'config.json'} is not a run's description of a version this library reads.")
     for name, (kind, fine) in _FORM.items():
@@ -119,11 +123,12 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
 _FORM: dict[str, tuple[type | tuple[type, ...], Callable[[Any], bool]]] = {
     "source": (dict, lambda value: isinstance(value.get("origin"), dict) and isinstance(value.get("fingerprint"), str)
-               and isinstance(value.get("findings"), list)),
+               and isinstance(value.get("findings"), list) and isinstance(value.get("kind"), str)),
     "request": (dict, lambda value: True),
-    "recipe": (dict, lambda value: value.get("folds") is None or (isinstance(value["folds"], int) and 1 < value["folds"] < 1000)),
+    "recipe": (dict, lambda value: True),
     "split": (dict, lambda value: isinstance(value.get("digest"), str)),
     "seed": (int, lambda value: 0 <= value < 2**63),
+    "device": (str, lambda value: value in ("cpu", "cuda", "mps")),
     "threads": (int, lambda value: 1 <= value <= 1024),
     "level": (float, lambda value: 0 < value < 1),
 }  # fmt: skip

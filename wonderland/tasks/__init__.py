@@ -1,20 +1,27 @@
-"""What is learned: loss, metrics, decoding."""
+"""What is learned: loss, measures, calibration, predictions, abilities."""
 
 from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.regression import Regression
+from wonderland.tasks.task import Task, Trust
+from wonderland.tasks.token_trust import TokenTrust
 from wonderland.tasks.translation import Translation
-
-Task = Classification | Regression
+from wonderland.tasks.trust import RowTrust
+from wonderland.tasks.view import Holdout, View
 
 __all__ = [
     "Classification",
+    "Holdout",
     "LanguageModelling",
     "Regression",
+    "RowTrust",
     "Task",
+    "TokenTrust",
     "Translation",
+    "Trust",
+    "View",
     "gradient_noise",
     "label_noise",
     "losses",

@@ -1,20 +1,27 @@
 """Classification: one of several classes, learned from logits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from numpy import ndarray
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
+from wonderland.tasks.rows import LEVELS, RowTask
+from wonderland.tasks.trust import RowTrust, group_predictions, holdout_prediction
+from wonderland.tasks.view import Holdout, View
+from wonderland.trust.calibration import ece, fit_temperature, log_softmax, reliability
+from wonderland.trust.conformal import check_level, misfit
 
 
 @part
-class Classification(Part):
+class Classification(RowTask):
     """One of `classes`, by name. Two classes are two logits: binary is not a special case.
 
     Model outputs are logits (b, c), or (m, b, c) from an ensemble of m members.
@@ -25,26 +32,30 @@ class Classification(Part):
     """
 
     name = "classification"
-    watch = "log_loss"
+    classes: list[str]
+    watch = "brier"  # confidence overfits long before answers do, so it is not the log loss
 
     def __init__(self, classes: Sequence[str], label_smoothing: float = 0.0):
+        if not isinstance(classes, list | tuple) or not all(isinstance(label, str) for label in classes):
+            raise WonderlandError("Classification takes the names of its classes as a list of texts.")
         if len(classes) < 2:
             raise WonderlandError(f"Classification needs at least two classes, not {len(classes)}.")
-        self.classes = [str(label) for label in classes]
+        if len(set(classes)) < len(classes):
+            raise WonderlandError("Classification takes different names of classes; one of them occurs twice.")
+        self.classes = list(classes)  # pyright: ignore[reportIncompatibleVariableOverride]
         self.label_smoothing = label_smoothing
         self.outputs = len(self.classes)
 
     def arguments(self) -> dict[str, Any]:
-        """What it takes to build this task again."""
         return {"classes": self.classes, "label_smoothing": self.label_smoothing}
 
-    def loss(self, model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+    def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
         """Cross-entropy from logits, the mean over examples and members."""
-        x, y = batch
-        logits = model(x)
+        logits, y = model(batch["x"]), batch["y"]
         if logits.dim() == y.dim() + 2:
             y = y.expand(logits.shape[:-1])
-        return F.cross_entropy(logits.flatten(0, -2), y.flatten(), label_smoothing=self.label_smoothing)
+        mean = F.cross_entropy(logits.flatten(0, -2), y.flatten(), label_smoothing=self.label_smoothing)
+        return mean, float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
         """Members (m, b, c) to one prediction (b, c): the log of their mean probability, weighted by shares (m,)."""
@@ -56,6 +67,19 @@ class Classification(Part):
         """Each member's probabilities less the truth: (m, n, c)."""
         return (outputs.double().softmax(-1) - F.one_hot(torch.as_tensor(y), self.outputs)).numpy()
 
+    def scores(self, prediction: ndarray, y: ndarray, temperature: float) -> ndarray:
+        return misfit(prediction / temperature)[np.arange(len(prediction)), y]
+
+    def temperature(self, holdout: Holdout, groups: int, shares: ndarray) -> float:
+        temperature = fit_temperature(holdout_prediction(self, holdout, groups, shares), holdout.y)
+        # One group is measured, but all of them answer: their mean is softer already. On six real sets half the
+        # logarithm of the temperature gave the best log loss.
+        return temperature**0.5 if groups > 1 else temperature
+
+    def known_measures(self, prediction: ndarray, y: ndarray, squared_error: float) -> dict[str, float]:
+        known = self.metrics(prediction, y)
+        return {"brier": squared_error, "loss": known["log_loss"], "accuracy": known["accuracy"]}
+
     def metrics(self, log_probabilities: ndarray, y: ndarray) -> dict[str, Any]:
         """Accuracy, balanced accuracy, log loss and AUROC from log-probabilities (n, c)."""
         predicted = log_probabilities.argmax(1)
@@ -66,6 +90,110 @@ class Classification(Part):
             "auroc": metrics.macro_auroc(y, np.exp(log_probabilities)),
         }
 
+    def log_probabilities(self, outputs: Tensor, trust: RowTrust, *, calibrated: bool = True) -> ndarray:
+        """Members' logits (m, n, c) as one calibrated log-probability for each class (n, c)."""
+        combined = self.combined(outputs, trust)
+        return log_softmax(combined / trust.temperature if calibrated else combined)
+
+    def sets(self, outputs: Tensor, trust: RowTrust, level: float | None = None) -> ndarray:
+        """Which classes are plausible, (n, c)."""
+        groups = group_predictions(self, outputs, trust.groups, trust.shares)
+        candidates = np.stack([misfit(prediction / trust.temperature) for prediction in groups])
+        return trust.scores.sets(candidates, trust.level if level is None else level)
+
+    def evaluate(self, view: View, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
+        return self.evaluate_outputs(view.outputs().cpu(), view.targets(), trust, level)
+
+    def evaluate_outputs(
+        self, outputs: Tensor, y: ndarray, trust: RowTrust, level: float | None = None
+    ) -> dict[str, Any]:
+        """`evaluate` of outputs (m, n, c) that are there already."""
+        level = trust.level if level is None else check_level(level)
+        calibrated = self.log_probabilities(outputs, trust)
+        raw = self.log_probabilities(outputs, trust, calibrated=False)
+        sets = self.sets(outputs, trust, level)
+        sizes = sets.sum(1)
+        common = np.bincount(y, minlength=self.outputs)
+        return {
+            "rows": len(y),
+            "most_frequent": {"class": self.classes[common.argmax()], "share": float(common.max() / len(y))},
+            "metrics": self.metrics(calibrated, y),
+            "ece": {"before": ece(np.exp(raw), y), "after": ece(np.exp(calibrated), y)},
+            "reliability": {
+                "before": [vars(b) for b in reliability(np.exp(raw), y)],
+                "after": [vars(b) for b in reliability(np.exp(calibrated), y)],
+            },
+            "conformal": {
+                "level": level,
+                "coverage": float(sets[np.arange(len(y)), y].mean()),
+                "mean_size": float(sizes.mean()),
+                "empty": int((sizes == 0).sum()),
+                "sizes": {int(size): int((sizes == size).sum()) for size in np.unique(sizes)},
+                "note": trust.scores.note(level),
+            },
+        }
+
+    def predictions(self, view: View, trust: RowTrust, level: float | None = None) -> pd.DataFrame:
+        """The class, its probability, the set of plausible classes, and the probability of each class."""
+        outputs = view.outputs().cpu()
+        level = trust.level if level is None else check_level(level)
+        probabilities = np.exp(self.log_probabilities(outputs, trust))
+        sets = self.sets(outputs, trust, level)
+        best = probabilities.argmax(1)
+        plausible = [[self.classes[code] for code in np.flatnonzero(row)] for row in sets]
+        columns: dict[str, Any] = {
+            "prediction": self.names(best),
+            "probability": probabilities[np.arange(len(best)), best],
+            "set": pd.Series(plausible, dtype=object),
+        }
+        columns |= {f"p({label})": probabilities[:, code] for code, label in enumerate(self.classes)}
+        return pd.DataFrame(columns)
+
     def names(self, codes: ndarray) -> list[str]:
         """Class names for codes."""
         return [self.classes[code] for code in codes]
+
+    def row_scores(self, outputs: Tensor, y: Tensor, trust: RowTrust) -> Tensor:
+        """The log-probability of the true class of each row."""
+        return torch.as_tensor(self.log_probabilities(outputs, trust))[torch.arange(len(y)), y]
+
+    score_name = "log loss"
+
+    def curves(self) -> list[tuple[str, str, bool]]:
+        return [("loss", "loss", True), ("brier", "Brier score", False), ("accuracy", "accuracy", False)]
+
+    def facts(self, view: View, trust: RowTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
+        """Confusion, reliability, sets and the most confident mistakes."""
+        outputs, y, classes = view.outputs().cpu(), view.targets(), self.classes
+        probabilities = np.exp(self.log_probabilities(outputs, trust))
+        predicted, confidence = probabilities.argmax(1), probabilities.max(1)
+        sets = self.sets(outputs, trust)
+        wrong = np.flatnonzero(predicted != y)
+        worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:12]
+        here = np.arange(len(y))
+        conformal = record["conformal"] | {
+            "empty": int((sets.sum(1) == 0).sum()),
+            "levels": [
+                {"level": level, "coverage": float(self.sets(outputs, trust, level)[here, y].mean())}
+                for level in LEVELS
+            ],
+            "per_class": {
+                classes[code]: float(sets[y == code, code].mean()) for code in range(len(classes)) if (y == code).any()
+            },
+        }
+        return {
+            "answers": "two classes" if len(classes) == 2 else f"{len(classes):,} classes",
+            "confusion": metrics.confusion(y, predicted, len(classes)).tolist(),
+            "reliability": record["reliability"] | {
+                "ece_before": record["ece"]["before"],
+                "ece_after": record["ece"]["after"],
+                "temperature": trust.temperature,
+            },
+            "conformal": conformal,
+            "balance": {label: int((dataset.y == code).sum()) for code, label in enumerate(classes)},
+            "mistakes": [
+                {"true": classes[y[i]], "predicted": classes[predicted[i]], "probability": float(confidence[i])}
+                | dataset.shown(int(view.part[i]))
+                for i in worst
+            ],
+        }  # fmt: skip

@@ -1,30 +1,40 @@
 """Language modelling: the next token, from those before it."""
 
-import math
+import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.core.batch import Batch
 from wonderland.models import packed
+from wonderland.tasks.abilities.writing import Writing, text_frame
+from wonderland.tasks.token_trust import TokenTrust, token_measures
+from wonderland.tasks.tokens import MEASURED, TokenTask
+from wonderland.tasks.view import View
+from wonderland.understand.format import number, percent
 
 
 @part
-class LanguageModelling(Part):
+class LanguageModelling(TokenTask):
     r"""Predict each token from those before it.
 
     .. math:: L = -\frac1n \sum_i \log p(w_i \mid w_{<i})
 
-    A batch is (x, y), both (b, t): y is x one place on, -100 where there is nothing to predict. For packed documents x is
-    (b, 2, t): tokens and segments. Book: Alice 8.4; D2L 9.3.
+    The fields of a batch are x and y, both (b, t): y is x one place on, -100 where there is nothing to predict; for packed
+    documents also `segments` (b, t), the number of the document of each token. Book: Alice 8.4; D2L 9.3.
 
-    >>> LanguageModelling(vocab=4).measures(nats=math.log(4) * 10, tokens=10, size=20)["perplexity"]
-    4.0
+    >>> LanguageModelling(vocab=4).arguments()
+    {'vocab': 4}
     """
 
     name = "language"
-    watch = "loss"
+    abilities = {"generate": Writing, "chat": Writing}  # noqa: RUF012
+    writes_with = "stream"
+    measured = MEASURED
+    checked = 10_000
 
     def __init__(self, vocab: int):
         if not isinstance(vocab, int) or vocab < 2:
@@ -32,23 +42,56 @@ class LanguageModelling(Part):
         self.vocab = self.outputs = vocab
 
     def arguments(self) -> dict[str, Any]:
-        """What it takes to build this task again."""
         return {"vocab": self.vocab}
 
-    def logits(self, model: nn.Module, x: Tensor) -> Tensor:
+    def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         """(b, t, vocab), each document of a packed row by itself."""
-        return packed(model, x[:, 0], x[:, 1]) if x.dim() == 3 else model(x)
+        return packed(model, batch["x"], batch["segments"]) if "segments" in batch else model(batch["x"])
 
-    def loss(self, model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+    def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
         """Cross-entropy in nats, the mean over the tokens that are to be predicted."""
-        x, y = batch
-        return F.cross_entropy(self.logits(model, x).flatten(0, 1), y.flatten(), ignore_index=-100)
+        y = batch["y"]
+        mean = F.cross_entropy(self.logits(model, batch).flatten(0, 1), y.flatten(), ignore_index=-100)
+        return mean, float((y != -100).sum())
 
-    def measures(self, nats: float, tokens: int, size: int) -> dict[str, float]:
-        """Loss in nats a token, bits a byte of text, and perplexity, from a sum of nats."""
-        loss = nats / max(1, tokens)
-        return {
-            "loss": loss,
-            "bits_per_byte": nats / max(1, size) / math.log(2),
-            "perplexity": round(math.exp(min(loss, 700.0)), 12),
+    def measure(self, view: View) -> dict[str, float]:
+        nats, count = self.summed(view, self.checked)
+        return token_measures(nats, count, max(1, round(view.examples.bytes_of(view.part, count))))  # pyright: ignore
+
+    def evaluate(self, view: View, trust: TokenTrust, level: float | None = None) -> dict[str, Any]:
+        batches = list(view.batches(most=self.measured))
+        size = view.examples.bytes_measured(view.part, batches, self.measured)  # pyright: ignore
+        return trust.measure(lambda batch: self.logits(view.model, batch), batches, size, level)
+
+    def predictions(self, view: View, trust: TokenTrust, level: float | None = None) -> Any:
+        """One row for each document: how likely the model finds it, and the next tokens that are plausible."""
+        return text_frame(self, view, trust, level)
+
+    def curves(self) -> list[tuple[str, str, bool]]:
+        return [
+            ("loss", "nats a token", False),
+            ("bits_per_byte", "bits a byte", False),
+            ("perplexity", "perplexity", True),
+        ]
+
+    def facts(self, view: View, trust: TokenTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
+        metrics, sets = record["metrics"], record["conformal"]
+        sentence = (
+            f"{number(metrics['loss'])} nats a token on {number(record['rows'])} unseen tokens: "
+            f"{number(metrics['bits_per_byte'])} bits a byte, perplexity {number(metrics['perplexity'])}, the next token right "
+            f"{percent(metrics['accuracy'])} of the time; sets of next tokens cover {percent(sets['coverage'])}, "
+            f"with {sets['mean_size']:.2f} tokens on average."
+        )
+        return self.token_facts(trust, record) | {
+            "answers": "language modelling",
+            "noun": "tokens",
+            "verdict": sentence,
         }
+
+    def next_commands(self, folder: str) -> list[tuple[str, str]]:
+        return [
+            ("Write", f"wonderland generate {folder} --prompt {shlex.quote('Once upon a time')}"),
+            ("Talk", f"wonderland chat {folder}"),
+            ("How likely is a text?", f"wonderland predict {folder} TEXT -o likely.csv"),
+            ("Measure on other text", f"wonderland evaluate {folder} TEXT"),
+        ]

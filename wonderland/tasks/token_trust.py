@@ -10,18 +10,29 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
-from wonderland.tasks.language import LanguageModelling
+from wonderland.core.batch import Batch
+from wonderland.tasks.task import Trust
 from wonderland.trust.calibration import ece, fit_temperature
 from wonderland.trust.conformal import Scores, check_level
 
 NUMBERS = 2_000_000
 KEPT = 10_000
 
-Logits = Callable[[Tensor], Tensor]
+Logits = Callable[[Batch], Tensor]
+
+
+def token_measures(nats: float, tokens: int, size: int) -> dict[str, float]:
+    """Loss in nats a token, bits a byte of text, and perplexity, from a sum of nats."""
+    loss = nats / max(1, tokens)
+    return {
+        "loss": loss,
+        "bits_per_byte": nats / max(1, size) / math.log(2),
+        "perplexity": round(math.exp(min(loss, 700.0)), 12),
+    }
 
 
 @dataclass(frozen=True)
-class TokenTrust:
+class TokenTrust(Trust):
     """A temperature, calibration scores of next tokens, and the level of sets unless asked otherwise.
 
     Neighbouring positions of a text are not independent, so coverage is as asked only on average over texts alike; what
@@ -33,8 +44,8 @@ class TokenTrust:
     level: float
 
     @staticmethod
-    def fit(logits: Logits, validation: Iterable[Any], calibration: Iterable[Any], level: float) -> "TokenTrust":
-        """Temperature from the validation part, scores from the calibration part; both are batches (x, y)."""
+    def fit(logits: Logits, validation: Iterable[Batch], calibration: Iterable[Batch], level: float) -> "TokenTrust":
+        """Temperature from the batches of the validation part, scores from those of the calibration part."""
         check_level(level)
         some, y = sample(logits, validation)
         temperature = fit_temperature(some, y)
@@ -54,7 +65,7 @@ class TokenTrust:
         return float(1 / (1 + math.exp(min(700.0, float(pooled[enough - 1])))))
 
     def measure(
-        self, task: LanguageModelling, logits: Logits, batches: Iterable[Any], size: int, level: float | None = None
+        self, logits: Logits, batches: Iterable[Batch], size: int, level: float | None = None
     ) -> dict[str, Any]:
         """Everything that can be said of a text whose tokens are known; `size` is its number of bytes."""
         level = self.level if level is None else check_level(level)
@@ -81,7 +92,7 @@ class TokenTrust:
         return {
             "rows": count,
             "bytes": size,
-            "metrics": task.measures(nats, count, size) | {"accuracy": float(hits.mean())},
+            "metrics": token_measures(nats, count, size) | {"accuracy": float(hits.mean())},
             "calibrated_loss": after / count,
             "ece": {"before": _gap(np.concatenate(raw), hits), "after": _gap(np.concatenate(mended), hits)},
             "reliability": {"before": _bins(np.concatenate(raw), hits), "after": _bins(np.concatenate(mended), hits)},
@@ -126,21 +137,23 @@ class Look:
     held: Tensor
 
 
-def look(logits: Logits, batches: Iterable[Any], temperature: float = 1.0, least: float = 0.0) -> Iterator[Look]:
+def look(logits: Logits, batches: Iterable[Batch], temperature: float = 1.0, least: float = 0.0) -> Iterator[Look]:
     """Log-probability of the truth, whether the likeliest token is right, and the set of tokens above `least`."""
-    for x, y in batches:
+    for batch in batches:
         with torch.no_grad():
+            y = batch["y"]
             real = y != -100
-            seen = _seen(logits(x)[real], y[real], temperature, least)
+            seen = _seen(logits(batch)[real].cpu(), y[real].cpu(), temperature, least)
         yield seen  # outside, or gradients would stay off for whoever reads
 
 
-def _twice(logits: Logits, batches: Iterable[Any], temperature: float, least: float) -> Iterator[tuple[Look, Look]]:
+def _twice(logits: Logits, batches: Iterable[Batch], temperature: float, least: float) -> Iterator[tuple[Look, Look]]:
     """What is seen without and with a temperature, from one reading."""
-    for x, y in batches:
+    for batch in batches:
         with torch.no_grad():
+            y = batch["y"]
             real = y != -100
-            found, truth = logits(x)[real], y[real]
+            found, truth = logits(batch)[real].cpu(), y[real].cpu()
             both = _seen(found, truth, 1.0, 0.0), _seen(found, truth, temperature, least)
         yield both
 
@@ -153,17 +166,18 @@ def _seen(found: Tensor, truth: Tensor, temperature: float, least: float) -> Loo
     return Look(own, place == truth, best.exp(), (found >= edge).sum(1), own >= edge)
 
 
-def sample(logits: Logits, batches: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+def sample(logits: Logits, batches: Iterable[Batch]) -> tuple[np.ndarray, np.ndarray]:
     """Logits and truth at positions evenly spread, few enough to keep."""
     batches = list(batches)
-    total = sum(int((y != -100).sum()) for _, y in batches)
+    total = sum(int((batch["y"] != -100).sum()) for batch in batches)
     rows: list[np.ndarray] = []
     truth: list[np.ndarray] = []
     at, step = 0, 1
-    for x, y in batches:
+    for batch in batches:
+        y = batch["y"].cpu()
+        real = y != -100
         with torch.no_grad():
-            real = y != -100
-            found = logits(x)[real]
+            found = logits(batch).cpu()[real]
         if not rows:
             step = max(1, total * found.shape[1] // NUMBERS)
         places = torch.arange((-at) % step, len(found), step)

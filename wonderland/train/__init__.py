@@ -6,6 +6,7 @@ from wonderland.train.finder import Found, find_lr
 from wonderland.train.finetune import finetune
 from wonderland.train.folds import Validated, cross_validate, k_fold
 from wonderland.train.guard import NonFinite
+from wonderland.train.learner import GradientDescent, Learner
 from wonderland.train.loop import Outcome, run
 from wonderland.train.signals import Stopped
 from wonderland.train.state import State
@@ -17,6 +18,8 @@ __all__ = [
     "Checkpoints",
     "Flat",
     "Found",
+    "GradientDescent",
+    "Learner",
     "NonFinite",
     "Outcome",
     "Patience",

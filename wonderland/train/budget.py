@@ -21,6 +21,8 @@ def seconds(text: str | float) -> float:
     """
     if isinstance(text, int | float):
         found = float(text)
+    elif not isinstance(text, str):
+        raise WonderlandError(f"{text!r} is not a length of time: write 90s, 5m or 1h.")
     else:
         number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
         unit = text.strip()[len(number) :].strip() or "s"

@@ -60,11 +60,12 @@ def learning(model: Any, method: Any = "full", where: Where = BLOCKS, *, also: W
         train_only(model, "*")
     elif method == "head":
         names = [name for name, _ in model.named_parameters()]
-        if not hasattr(model, "trunk") and not any(name.startswith("head") for name in names):
+        headed = "trunk" in dict(model.named_children())
+        if not headed and not any(name.startswith("head") for name in names):
             raise WonderlandError(
                 f"This {type(model).__name__} has no head of its own, its embedding is: tune it in full, or with an adapter."
             )
-        train_only(model, HEAD if hasattr(model, "trunk") else ("head*",))
+        train_only(model, HEAD if headed else ("head*",))
     else:
         raise WonderlandError(
             f"A model is tuned 'full', by its 'head', or with the spec of an adapter, not {method!r}."
@@ -73,8 +74,8 @@ def learning(model: Any, method: Any = "full", where: Where = BLOCKS, *, also: W
     return model
 
 
-def cross_entropy(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+def cross_entropy(model: nn.Module, batch: Any) -> Tensor:
     """The mean cross-entropy of classes or of tokens; -100 is skipped."""
-    x, y = batch
+    x, y = batch["x"], batch["y"]
     scores = model(x)
     return F.cross_entropy(scores.flatten(0, -2), y.flatten())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from wonderland.core import WonderlandError, lock
 from wonderland.train import guard
@@ -21,6 +21,17 @@ from wonderland.train.signals import Stopped, stop_requests
 from wonderland.train.state import State, random_state, set_random_state
 
 Step = Callable[[State, Any], dict[str, Any]]
+
+
+@runtime_checkable
+class Streamed(Protocol):
+    """Batches that know their epoch and can be started anywhere, such as `wonderland.data.Batches`."""
+
+    per_epoch: int
+
+    def stream(self, first: int, stop: int) -> Generator[Any, None, None]: ...
+
+
 Evaluate = Callable[[State], dict[str, float]]
 
 
@@ -114,7 +125,7 @@ def run(
     records = Records(folder, tensorboard=tensorboard)
     checkpoints = Checkpoints(folder / "checkpoint", least=checkpoint_seconds) if folder else None
     show = watcher(progress) if isinstance(progress, bool) else progress
-    per_epoch = getattr(batches, "per_epoch", None)
+    per_epoch = batches.per_epoch if isinstance(batches, Streamed) else None
     often = evaluate_every or per_epoch or math.ceil(steps / 20)
     seldom = record_every or often
 
@@ -221,7 +232,7 @@ def _farewell(state: State, steps: int, folder: Path | None) -> str:
 
 def stream(batches: Any, first: int, stop: int) -> Generator[Any, None, None]:
     """Batches for steps `first` to `stop - 1`: each is a function of its step alone, which is what makes resume exact."""
-    if hasattr(batches, "stream"):
+    if isinstance(batches, Streamed):
         return batches.stream(first, stop)
     if callable(batches):
         return (batches(number) for number in range(first, stop))

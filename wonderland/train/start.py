@@ -1,5 +1,6 @@
 """A checkpoint on disk as the start of a fit: its tokenizer, its weights, and which of them learn."""
 
+import functools
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -7,15 +8,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from wonderland.checkpoints import load_classifier, load_pretrained
-from wonderland.checkpoints.pretrained import check_folder
-from wonderland.core import Spec, WonderlandError, sha256
+from wonderland import checkpoints
+from wonderland.checkpoints.outline import Outline, check_folder
+from wonderland.core import Spec, WonderlandError, name_of, sha256
+from wonderland.core.recipe import Recipe
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.models import Decoder, EncoderDecoder
 from wonderland.models.adapt import adapters, merge, train_only
 from wonderland.nn import IA3, LoRA
-from wonderland.core.recipe import Recipe
-from wonderland.road.request import Request
+from wonderland.optim import FusedAdamW
 from wonderland.train.finetune import HEAD, learning
 
 ADAPTERS: dict[str, Spec] = {"lora": LoRA.spec(rank=8), "ia3": IA3.spec()}
@@ -34,11 +35,13 @@ class Start:
     tokenizer: Tokenizer
 
     @staticmethod
-    def of(request: Request) -> "Start | None":
-        """The start that a request names; None for weights drawn by chance."""
-        if request.start is None:
+    def of(options: Any) -> "Start | None":
+        """The start that the options of a kind of text name; None for random weights."""
+        if options.start is None:
+            if options.method is not None:
+                raise WonderlandError("method says how a checkpoint is tuned: name the checkpoint with start (--from).")
             return None
-        folder = Path(request.start)
+        folder = Path(options.start).expanduser().absolute()
         check_folder(folder)
         if not (folder / "tokenizer.json").is_file():
             raise WonderlandError(
@@ -46,9 +49,9 @@ class Start:
                 "AutoTokenizer.from_pretrained(...).save_pretrained(folder) of transformers writes it."
             )
         for name in ("tokens", "vocab", "tokenizer"):
-            if getattr(request, name) is not None:
+            if vars(options).get(name) is not None:
                 raise WonderlandError(f"{name} is for a fit without a checkpoint, which has a tokenizer of its own.")
-        return Start(folder, request.method or "full", Tokenizer.load(folder))
+        return Start(folder, options.method or "full", Tokenizer.load(folder))
 
     @property
     def digest(self) -> str:
@@ -73,20 +76,29 @@ class Start:
                 "Bring back the checkpoint, or start a new run in another folder."
             )
 
-    def writer(self) -> Any:
-        """The checkpoint as a language model."""
-        model = load_pretrained(self.folder, dtype=torch.float32)
-        if not isinstance(model, Decoder) or model.origin.head != "words":  # pyright: ignore
+    @functools.cached_property
+    def outline(self) -> Outline:
+        """What the folder says of its model, without its weights."""
+        outline = checkpoints.outline(self.folder)
+        if self.tokenizer.vocab > outline.vocab:
+            raise WonderlandError(
+                f"The tokenizer in {self.folder} has {self.tokenizer.vocab:,} tokens and the model {outline.vocab:,}: "
+                "the two do not belong together."
+            )
+        return outline
+
+    def language_model(self) -> Outline:
+        """The outline of the checkpoint, if it is a language model."""
+        if self.outline.spec.name != name_of(Decoder) or self.outline.head != "lm":
             raise WonderlandError(
                 f"The checkpoint in {self.folder} is no language model that writes on: plain text is learned by "
                 "GPT2LMHeadModel, LlamaForCausalLM, MambaForCausalLM and RwkvForCausalLM."
             )
-        return self.fitting(model)
+        return self.outline
 
-    def translator(self) -> Any:
-        """The checkpoint as a model that reads a text and writes another."""
-        model = load_pretrained(self.folder, dtype=torch.float32)
-        if not isinstance(model, EncoderDecoder) or model.origin.head != "words":  # pyright: ignore
+    def translator(self) -> Outline:
+        """The outline of the checkpoint, if it reads a text and writes another."""
+        if self.outline.spec.name != name_of(EncoderDecoder) or self.outline.head != "lm":
             raise WonderlandError(
                 f"The checkpoint in {self.folder} does not write one text for another: pairs are learned by "
                 "T5ForConditionalGeneration."
@@ -95,35 +107,34 @@ class Start:
             raise WonderlandError(
                 f"The tokenizer in {self.folder} needs a padding token with the id 0, and one that ends texts."
             )
-        return self.fitting(model)
+        return self.outline
 
-    def classifier(self, classes: int) -> Any:
-        """The checkpoint under a head for classes."""
-        return self.fitting(load_classifier(self.folder, classes, pad=self.pad))
+    def classifier(self, classes: int) -> Outline:
+        """The outline of the checkpoint under a head for classes."""
+        return self.outline.classifier(classes, pad=self.pad)
+
+    def load(self) -> Any:
+        """The model of the checkpoint as it is, with what the method trains requiring gradients."""
+        return self.prepared(checkpoints.load_pretrained(self.folder, dtype=torch.float32))
+
+    def load_classifier(self, classes: int) -> Any:
+        """The model of the checkpoint under a head for classes, with what the method trains requiring gradients."""
+        return self.prepared(checkpoints.load_classifier(self.folder, classes, pad=self.pad))
 
     @property
     def pad(self) -> int:
-        """The token that fills rows up: the tokenizer's, or the one that ends texts, which no text holds."""
-        found = self.tokenizer.pad if self.tokenizer.pad is not None else self.tokenizer.end
-        if found is None:
+        """The token that fills rows up: the tokenizer's padding, or the one that ends texts, which no text holds."""
+        pad = self.tokenizer.pad if self.tokenizer.pad is not None else self.tokenizer.end
+        if pad is None:
             raise WonderlandError(
                 f"The tokenizer in {self.folder} has neither a padding token nor one that ends texts: name one as pad_token "
                 "in tokenizer_config.json."
             )
-        return found
+        return pad
 
-    def fitting(self, model: Any) -> Any:
-        """The model, if it has a vector for each of the tokenizer's tokens."""
-        if self.tokenizer.vocab > model.vocab:
-            raise WonderlandError(
-                f"The tokenizer in {self.folder} has {self.tokenizer.vocab:,} tokens and the model {model.vocab:,}: "
-                "the two do not belong together."
-            )
-        return model
-
-    def teach(self, model: nn.Module) -> Any:
-        """The model with what the method teaches learning, and the rest at rest."""
-        headed = hasattr(model, "trunk")
+    def prepared(self, model: nn.Module) -> Any:
+        """The model with what the method trains requiring gradients, and the rest frozen."""
+        headed = "trunk" in dict(model.named_children())
         trunk = model.trunk if headed else model
         if self.method == "bias" and not any(name.endswith("bias") for name, _ in trunk.named_parameters()):  # pyright: ignore
             raise WonderlandError(f"The model in {self.folder} has no biases to learn: take lora, ia3, head or full.")
@@ -134,11 +145,12 @@ class Start:
         return learning(model, ADAPTERS.get(self.method, self.method), also=NEW if headed else ())
 
     def recipe(self, made: Recipe, spec: Spec, *, epoch: int, epochs: int) -> Recipe:
-        """A recipe for going on: the checkpoint's model, gentle rates, few epochs."""
+        """A recipe for tuning: the checkpoint's model, small rates, few epochs."""
         steps = max(30, epoch * epochs)
         return replace(
-            made, model=spec, steps=steps, lr=1e-4 if self.method == "full" else 1e-3, weight_decay=0.01,
-            betas=(0.9, 0.999), warmup=0.1, average=None, clip=1.0, evaluate_every=max(1, min(epoch, steps // 5)), patience=5,
+            made, model=spec, steps=steps, lr=1e-4 if self.method == "full" else 1e-3,
+            optimizer=FusedAdamW.spec(weight_decay=0.01, betas=[0.9, 0.999]), schedule=Spec("optim.warmup_cosine", {"warmup": 0.1}),
+            average=None, clip=1.0, evaluate_every=max(1, min(epoch, steps // 5)), patience=5,
         )  # fmt: skip
 
 

@@ -1,13 +1,21 @@
 """State: everything that training changes, by name, so that it can be saved, copied and put back."""
 
 import random
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """What can be asked for its state and be given it back: modules, optimizers."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
 
 
 class State:
@@ -41,9 +49,7 @@ class State:
 
     def state_dict(self) -> dict[str, Any]:
         """All parts as nested dicts of tensors and plain values."""
-        parts = {
-            name: part.state_dict() if hasattr(part, "state_dict") else part for name, part in self.parts().items()
-        }
+        parts = {name: part.state_dict() if isinstance(part, Stateful) else part for name, part in self.parts().items()}
         return {"step": self.step, "parts": parts}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
@@ -56,7 +62,7 @@ class State:
         self.step = saved["step"]
         for name, value in saved["parts"].items():
             part = self.__dict__[name]
-            if hasattr(part, "load_state_dict"):
+            if isinstance(part, Stateful):
                 part.load_state_dict(value)
             else:
                 self.__dict__[name] = value

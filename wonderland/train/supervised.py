@@ -3,32 +3,36 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
+from wonderland.core.batch import Batch
 from wonderland.optim import follow, groups, warmup_cosine
 from wonderland.optim.schedules import Schedule
 from wonderland.train.guard import NonFinite
 from wonderland.train.state import State
 
-Loss = Callable[[nn.Module, tuple[Tensor, Tensor]], Tensor]
+# What a loss gives: a mean, or a mean and what it counts for (examples, tokens).
+Loss = Callable[[nn.Module, Any], Tensor | tuple[Tensor, float]]
 
 
 @dataclass(frozen=True)
 class Supervised:
-    """One step of learning from examples: `step(state, (x, y))` for a state with `model` and `optimizer`.
+    """One step of learning from examples: `step(state, batch)` for a state with `model` and `optimizer`.
+
+    A batch is a `wonderland.core.Batch` or a pair (x, y); it is moved to the device of the model.
 
     Args:
-        loss: `loss(model, (x, y))`, a scalar mean over the examples.
+        loss: `loss(model, batch)`, a scalar mean, or a pair of the mean and the weight it has among the pieces of a step.
         steps: length of the schedule.
         lr: peak learning rate.
         schedule: factor of the peak for (step, steps).
         clip: largest norm of the gradient; None leaves it alone.
         accumulate: number of pieces a batch is cut into, for less memory and the same gradient.
         precision: "float32", or "bfloat16" for autocast.
-        axis: which axis of x and y counts the examples.
         average: decay of the moving average of the weights, kept in `state.average`; None for none.
     """
 
@@ -39,28 +43,32 @@ class Supervised:
     clip: float | None = 1.0
     accumulate: int = 1
     precision: str = "float32"
-    axis: int = 0
     average: float | None = None
 
     def __post_init__(self):
         if self.precision not in ("float32", "bfloat16"):
             raise WonderlandError(f"Precision is 'float32' or 'bfloat16', not {self.precision!r}.")
 
-    def __call__(self, state: State, batch: tuple[Tensor, Tensor]) -> dict[str, float]:
+    def __call__(self, state: State, batch: Any) -> dict[str, float]:
         """Update the model once."""
-        x, y = batch
-        state.model.train()
+        model = state.model
+        device = device_of(model)
+        pieces = Batch.of(batch).to(device).split(self.accumulate)
+        model.train()
         state.optimizer.zero_grad(set_to_none=True)
-        total, size = 0.0, x.shape[self.axis]
-        for piece_x, piece_y in zip(
-            x.tensor_split(self.accumulate, self.axis), y.tensor_split(self.accumulate, self.axis), strict=True
-        ):
-            if piece_x.shape[self.axis]:
-                share = piece_x.shape[self.axis] / size
-                with torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bfloat16"):
-                    loss = self.loss(state.model, (piece_x, piece_y)) * share
-                loss.backward()
-                total += loss.item()
+        total = weight = 0.0
+        for piece in pieces:
+            with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+                given = self.loss(model, piece)
+                mean, count = given if isinstance(given, tuple) else (given, len(piece))
+                loss = mean if len(pieces) == 1 else mean * count
+            loss.backward()
+            total, weight = total + loss.item(), weight + count
+        if len(pieces) > 1:
+            total /= weight
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad /= weight
         if not math.isfinite(total):
             return {"loss": total}
         lr = self.lr * self.schedule(state.step, self.steps)
@@ -68,14 +76,19 @@ class Supervised:
             group["lr"] = lr * group.get("lr_factor", 1.0)
         scalars = {"loss": total, "lr": lr}
         if self.clip is not None:
-            norm = float(nn.utils.clip_grad_norm_(state.model.parameters(), self.clip))
+            norm = float(nn.utils.clip_grad_norm_(model.parameters(), self.clip))
             if not math.isfinite(norm):
-                raise NonFinite(_bad_gradient(state.model, norm, state.step))
+                raise NonFinite(_bad_gradient(model, norm, state.step))
             scalars["gradient_norm"] = norm
         state.optimizer.step()
         if self.average is not None:
-            follow(state.average, state.model, self.average, state.step)
+            follow(state.average, model, self.average, state.step)
         return scalars
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where the weights of a model are."""
+    return next((tensor.device for tensor in model.parameters()), torch.get_default_device())
 
 
 def adamw(

@@ -13,9 +13,9 @@ def is_known(value: Any) -> bool:
     return real(value) is not None and not isinstance(value, bool)
 
 
-def is_regression(facts: Facts) -> bool:
-    """Whether values were predicted, not classes."""
-    return facts.get("task") == "regression" or (not facts.get("task") and "mae" in scores(facts))
+def predicts_values(facts: Facts) -> bool:
+    """Whether numbers were predicted, not classes."""
+    return bool(facts.get("values", not facts.get("answers") and "mae" in scores(facts)))
 
 
 def scores(facts: Facts) -> Facts:
@@ -33,7 +33,7 @@ def unseen_rows(facts: Facts) -> float | None:
 
 def noun(facts: Facts) -> str:
     """What rows are called."""
-    return str(facts.get("noun") or {"image": "images", "text": "texts"}.get(str(facts.get("kind")), "rows"))
+    return str(facts.get("noun") or "rows")
 
 
 def choices(facts: Facts) -> str:

@@ -5,8 +5,9 @@ without facts is left out. Numbers may be NaN. All text is escaped, lists are cu
 taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
 
     title         str, what was fitted                    source   str, where the data came from
-    kind          "table" | "image" | "text"              task     "binary" | "multiclass" | "regression", or words
-    target        str, name of the target column          noun     str, what a row is ("digits"; else rows or images)
+    kind          str, the kind of data                   answers  str, what is predicted, in words ("10 classes")
+    target        str, name of the target column          noun     str, what examples are called ("rows", "images")
+    values        bool, whether numbers are predicted     long_rows, columns_title: how rows and columns are shown
     when          str, date of the fit                    verdict  str, replaces the sentence made from the facts
     classes       [str] in code order                     rows     int, rows in all
     metrics       {part: {name: value}}, parts train, validation, calibration, test; names accuracy, balanced_accuracy,
@@ -33,8 +34,8 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
     findings      [{"kind", "subject", "count", "text"}]: what was repaired or left out
     split         {part: rows}                            split_note   str
     balance       {class: rows}
-    cost          {"parameters", "trainable", "flops", "activation_bytes", "model_bytes", "peak_bytes", "seconds",
-                  "steps", "epochs", "examples_per_second", "threads", "device", "by_layer": [{"name", "kind",
+    cost          {"parameters", "trainable", "flops", "activation_bytes", "model_bytes", "steps",
+                  "steps_planned", "epochs", "threads", "device", "by_layer": [{"name", "kind",
                   "parameters", "flops", "output"}]} and anything else
     config        the whole recipe, any JSON              commands [str] or [{"text", "command"}], to repeat the run
     versions      {package: version}                      fingerprint  str, of the data
@@ -44,18 +45,20 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
 (True, True)
 """
 
+from collections.abc import Sequence
+
 from wonderland.understand import page
-from wonderland.understand.facts import Facts, is_known, is_regression, level_of, mean_size, scores, unseen
+from wonderland.understand.facts import Facts, is_known, level_of, mean_size, predicts_values, scores, unseen
 from wonderland.understand.format import number, percent
-from wonderland.understand.sections import SECTIONS, header
+from wonderland.understand.sections import SECTIONS, Section, header
 
 __all__ = ["render", "verdict"]
 
 
-def render(facts: Facts) -> str:
+def render(facts: Facts, sections: Sequence[Section] = SECTIONS) -> str:
     """One self-contained HTML page from the facts of a run (schema in the module's docstring)."""
     facts = facts or {}
-    bodies = [(section, section.body(facts)) for section in SECTIONS]
+    bodies = [(section, section.body(facts)) for section in sections]
     made = [(section.anchor, section.link, section.title(facts), body) for section, body in bodies if body]
     return page.frame(facts.get("title") or "A fitted model", header(facts, verdict(facts)), made)
 
@@ -80,7 +83,7 @@ def verdict(facts: Facts) -> str:
     elif is_known(metrics.get("rmse")):
         said.append(f"Root mean squared error {number(metrics['rmse'])} over {unseen(facts)}")
     if is_known(conformal.get("coverage")) and is_known(conformal.get("level")):
-        what = "intervals" if is_regression(facts) else "sets"
+        what = "intervals" if predicts_values(facts) else "sets"
         text = f"{what} at the {level_of(conformal)} level cover {percent(conformal['coverage'])}"
         if is_known(conformal.get("mean_width")):
             text += f" and are {number(conformal['mean_width'])} wide on average"

@@ -31,13 +31,13 @@ def mamba(**options):
 def test_logits_gradients_and_streams_are_equal(options):
     theirs = mamba(**options)
     ours, tokens = from_mamba(theirs), torch.randint(13, (2, 9))
-    expected, found = theirs(tokens).logits, ours(tokens)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    expected, actual = theirs(tokens).logits, ours(tokens)
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
     weight = torch.randn_like(expected)
     (expected * weight).sum().backward()
-    (found * weight).sum().backward()
-    slope = theirs.backbone.layers[1].mixer.in_proj.weight.grad
-    torch.testing.assert_close(ours.stack.blocks[1].mixer.in_proj.weight.grad, slope, rtol=1e-4, atol=2e-4)
+    (actual * weight).sum().backward()
+    gradient = theirs.backbone.layers[1].mixer.in_proj.weight.grad
+    torch.testing.assert_close(ours.stack.blocks[1].mixer.in_proj.weight.grad, gradient, rtol=1e-4, atol=2e-4)
     with torch.no_grad():
         _, state = ours.stream(tokens[:, :4])
         for index in range(4, 9):
@@ -52,5 +52,5 @@ def test_what_cannot_be_converted_is_told():
     with pytest.raises(WonderlandError) as error:
         from_mamba(mamba(hidden_act="gelu"))
     assert str(error.value) == (
-        "config.json says hidden_act = 'gelu', and a Mamba can be loaded with 'silu' or 'swish': nothing else is known here."
+        "config.json says hidden_act = 'gelu', but Mamba can be loaded only with 'silu' or 'swish'."
     )

@@ -5,7 +5,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from wonderland.checkpoints.families.gpt2 import GPT2
-from wonderland.checkpoints.families.memory import from_gpt2, published_weights
+from wonderland.checkpoints.families.in_memory import convert_weights, from_gpt2
 from wonderland.core import WonderlandError
 from wonderland.generation import sample
 
@@ -25,14 +25,14 @@ def test_logits_and_gradients_are_equal(options):
     theirs = gpt2(**options)
     ours = from_gpt2(theirs)
     tokens = torch.randint(31, (2, 9))
-    expected, found = theirs(tokens).logits, ours(tokens)
-    assert torch.allclose(found, expected, atol=1e-5)
+    expected, actual = theirs(tokens).logits, ours(tokens)
+    assert torch.allclose(actual, expected, atol=1e-5)
     weight = torch.randn_like(expected)
     (expected * weight).sum().backward()
-    (found * weight).sum().backward()
-    slopes = published_weights({name: parameter.grad for name, parameter in theirs.named_parameters()}, ours, GPT2)
+    (actual * weight).sum().backward()
+    gradients = convert_weights({name: parameter.grad for name, parameter in theirs.named_parameters()}, ours, GPT2)
     for name, parameter in ours.named_parameters():
-        assert torch.allclose(parameter.grad, slopes[name], rtol=1e-4, atol=2e-4), name
+        assert torch.allclose(parameter.grad, gradients[name], rtol=1e-4, atol=2e-4), name
 
 
 def test_a_block_is_equal_with_its_gradients():
@@ -42,11 +42,11 @@ def test_a_block_is_equal_with_its_gradients():
     x = torch.randn(2, 7, 16, dtype=torch.float64, requires_grad=True)
     expected = block(x)
     expected = expected[0] if isinstance(expected, tuple) else expected
-    found = own(x)
-    assert torch.allclose(found, expected, atol=1e-10)
-    weight = torch.randn_like(found)
-    (slope,) = torch.autograd.grad((expected * weight).sum(), x)
-    assert torch.allclose(torch.autograd.grad((found * weight).sum(), x)[0], slope, atol=1e-10)
+    actual = own(x)
+    assert torch.allclose(actual, expected, atol=1e-10)
+    weight = torch.randn_like(actual)
+    (gradient,) = torch.autograd.grad((expected * weight).sum(), x)
+    assert torch.allclose(torch.autograd.grad((actual * weight).sum(), x)[0], gradient, atol=1e-10)
 
 
 def test_left_padding_gives_the_same_logits():
@@ -89,12 +89,11 @@ def test_scores_that_shrink_with_the_layer():
     [
         (
             {"add_cross_attention": True},
-            "config.json says add_cross_attention = true, and a GPT-2 can be loaded with false: nothing else is known here.",
+            "config.json says add_cross_attention = true, but GPT-2 can be loaded only with false.",
         ),
         (
             {"activation_function": "laplace"},
-            "config.json says activation_function = 'laplace', and a GPT-2 can be loaded with one of the activations there "
-            "are here: gelu, gelu_python, gelu_new, gelu_pytorch_tanh, gelu_fast, gelu_python_tanh, gelu_accurate, "
+            "config.json says activation_function = 'laplace', but GPT-2 can be loaded only with one of these activations: gelu, gelu_python, gelu_new, gelu_pytorch_tanh, gelu_fast, gelu_python_tanh, gelu_accurate, "
             "quick_gelu, relu, relu2, relu6, leaky_relu, silu, swish, hardswish, mish, tanh, sigmoid, linear.",
         ),
     ],

@@ -3,8 +3,8 @@
 from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers, processors
 
-from wonderland.kinds.corpus.encoder import CorpusEncoder
 from wonderland.data.text.tokenizer import Tokenizer
+from wonderland.kinds.corpus.encoder import CorpusEncoder
 
 
 def framing() -> Tokenizer:

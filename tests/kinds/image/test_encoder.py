@@ -8,14 +8,16 @@ import torch
 from PIL import Image
 
 from tests.data.pictures import folder, picture, refused
-from wonderland.data import ImageEncoder, Images
+from wonderland import kinds
+from wonderland.kinds.image.encoder import ImageEncoder
+from wonderland.kinds.image.images import Images
 
 
 def test_the_encoder_is_fitted_on_its_rows_only():
     x = np.zeros((4, 2, 2, 3), np.uint8)
     x[:2, ..., 0] = [[[0]], [[200]]]
     x[2:] = 255
-    encoder = Images.from_arrays(x, [0, 1, 0, 1]).encoder(np.array([0, 1]))
+    encoder = ImageEncoder.fit(Images.from_arrays(x, [0, 1, 0, 1]), np.array([0, 1]))
     assert encoder.mean == pytest.approx([100 / 255, 0, 0])
     assert encoder.std == pytest.approx([100 / 255, 1 / 255, 1 / 255])
     encoded = encoder.encode(Images.from_arrays(x), [1, 3])
@@ -24,7 +26,7 @@ def test_the_encoder_is_fitted_on_its_rows_only():
 
 
 def test_json_round_trip(animals):
-    encoder = Images.from_folder(animals).encoder(np.arange(5))
+    encoder = ImageEncoder.fit(Images.from_folder(animals), np.arange(5))
     again = ImageEncoder.from_json(json.loads(json.dumps(encoder.to_json())), encoder.tensors())
     assert again == encoder
 
@@ -73,7 +75,10 @@ def test_json_round_trip(animals):
 )
 def test_hostile_json(animals, change, sentence):
     refused(
-        sentence, ImageEncoder.from_json, {**Images.from_folder(animals).encoder(np.arange(5)).to_json(), **change}, {}
+        sentence,
+        ImageEncoder.from_json,
+        {**ImageEncoder.fit(Images.from_folder(animals), np.arange(5)).to_json(), **change},
+        {},
     )
 
 
@@ -94,7 +99,7 @@ def test_json_that_lacks_something():
 
 @pytest.fixture
 def encoder(animals):
-    return Images.from_folder(animals, size=8).encoder(np.arange(9))
+    return ImageEncoder.fit(Images.from_folder(animals, size=8), np.arange(9))
 
 
 def test_new_data_in_every_form(encoder, animals, tmp_path):
@@ -119,12 +124,12 @@ def test_new_data_takes_size_and_channels_of_training(encoder):
     other = Images.from_arrays(picture(1, 20, 30, grey=True)[None])
     assert encoder.encode(other).shape == (1, 3, 8, 8)
     assert encoder.noticed[0].text == "1 image of 20 x 30 grey pixels changed to 8 x 8 colour pixels, as in training."
-    grey = Images.from_arrays(np.zeros((2, 8, 8), np.uint8), [0, 1]).encoder(np.arange(2))
+    grey = ImageEncoder.fit(Images.from_arrays(np.zeros((2, 8, 8), np.uint8), [0, 1]), np.arange(2))
     assert grey.encode(Images.from_arrays(picture(1, 9, 9)[None])).shape == (1, 1, 8, 8)
 
 
 def test_new_numbers_are_scaled_as_in_training(encoder):
-    digits = Images.from_arrays(np.array([[[0.0]], [[16.0]]]), [0, 1]).encoder(np.arange(2))
+    digits = ImageEncoder.fit(Images.from_arrays(np.array([[[0.0]], [[16.0]]]), [0, 1]), np.arange(2))
     assert digits.open(np.array([[[8.0]]])).pixels([0]).item() == 128
     assert digits.open(np.array([[[8]]], np.uint8)).pixels([0]).item() == 128
     assert digits.open(np.array([[[200]]], np.uint8)).pixels([0]).item() == 200
@@ -170,7 +175,7 @@ def test_new_data_that_does_not_fit(encoder, animals, tmp_path):
 
 def test_values_to_compare_with():
     x = np.zeros((3, 4, 4), np.uint8)
-    values = Images.from_arrays(x, [0.5, 1.5, 2.0]).encoder(np.arange(3))
+    values = ImageEncoder.fit(Images.from_arrays(x, [0.5, 1.5, 2.0]), np.arange(3))
     assert values.open((x, [1, 2, 3]), need_target=True).y.tolist() == [1.0, 2.0, 3.0]
     sentence = "This model predicts values: the targets to compare with must be finite numbers."
     refused(sentence, values.open, (x, ["a", "b", "c"]))
@@ -184,7 +189,4 @@ def test_a_given_dataset_is_matched_by_name_and_left_as_it_was(encoder):
 
 
 def test_a_table_is_not_an_image(encoder):
-    class Table:
-        kind, name = "table", "iris"
-
-    refused("This model reads images, and iris is not made of images.", encoder.encode, Table())
+    refused("This model reads images, and iris is not made of images.", encoder.encode, kinds.open("iris"))

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 import torch
 
-import wonderland.data as data
+from wonderland import kinds
 from wonderland.core import WonderlandError
-from wonderland.data import TableEncoder
-from wonderland.kinds.table.encoder import squash
+from wonderland.kinds.table.encoder import TableEncoder, squash
 
 R = np.random.default_rng(2)
 N = 80
@@ -31,12 +30,12 @@ FRAME = pd.DataFrame(
 
 @pytest.fixture(scope="module")
 def table():
-    return data.open(FRAME, target="churn")
+    return kinds.open(FRAME, target="churn")
 
 
 @pytest.fixture(scope="module")
 def encoder(table):
-    return table.encoder(np.arange(60))
+    return TableEncoder.fit(table, np.arange(60))
 
 
 def refused(text):
@@ -75,15 +74,15 @@ def test_only_training_rows_are_seen(table):
     changed.loc[60:, "price"] = 1e9
     changed.loc[60:, "city"] = "Elsewhere"
     changed.loc[60:, "note"] = "else"
-    one = table.encoder(np.arange(60))
-    two = data.open(changed, target="churn").encoder(np.arange(60))
+    one = TableEncoder.fit(table, np.arange(60))
+    two = TableEncoder.fit(kinds.open(changed, target="churn"), np.arange(60))
     assert one.to_json() == two.to_json()
     assert all(torch.equal(one.tensors()[key], two.tensors()[key]) for key in ("center", "scale"))
 
 
 def test_numbers():
-    table = data.open({"a": [1.0, 2.0, 3.0, 4.0, 5.0, None] * 4, "b": R.normal(size=24), "y": [0, 1] * 12})
-    encoder = table.encoder(np.arange(24))
+    table = kinds.open({"a": [1.0, 2.0, 3.0, 4.0, 5.0, None] * 4, "b": R.normal(size=24), "y": [0, 1] * 12})
+    encoder = TableEncoder.fit(table, np.arange(24))
     x = encoder.encode(table)
     z = (np.array([1, 2, 3, 4, 5, 3]) - 3) / 2
     np.testing.assert_allclose(x[:6, 0], z / np.sqrt(1 + (z / 3) ** 2), rtol=1e-6)
@@ -92,25 +91,25 @@ def test_numbers():
 
 def test_extreme_numbers_stay_finite():
     wild = np.array([1e308, -1e308, 5e-324, 0, 1, 1e39] * 5)
-    table = data.open({"a": wild, "tiny": wild * 1e-310, "spike": np.eye(30)[0] * 1e300, "y": [0, 1, 1] * 10})
+    table = kinds.open({"a": wild, "tiny": wild * 1e-310, "spike": np.eye(30)[0] * 1e300, "y": [0, 1, 1] * 10})
     for rows in (np.arange(30), np.arange(3), np.array([3, 9])):
-        x = table.encoder(rows).encode(table)
+        x = TableEncoder.fit(table, rows).encode(table)
         assert bool(x.isfinite().all())
         assert float(x.abs().max()) <= 3
     assert squash(np.array([np.finfo(float).max]), np.array([0.0]), np.array([1e-300])).tolist() == [3.0]
 
 
 def test_booleans():
-    table = data.open({"a": ["yes", "no", None] * 10, "b": R.normal(size=30), "y": [0, 1] * 15})
-    x = table.encoder(np.arange(30)).encode(table)
+    table = kinds.open({"a": ["yes", "no", None] * 10, "b": R.normal(size=30), "y": [0, 1] * 15})
+    x = TableEncoder.fit(table, np.arange(30)).encode(table)
     assert x[:3, 0].tolist() == [1, 0, 0.5]
     assert x[:3, 1].tolist() == [0, 0, 1]
 
 
 def test_an_ordering_date_gives_its_cycles_only():
-    table = data.open(FRAME, target="churn", time="since")
-    assert "since days" not in table.encoder(np.arange(60)).numbers
-    assert "since hour sin" in table.encoder(np.arange(60)).numbers
+    table = kinds.open(FRAME, target="churn", time="since")
+    assert "since days" not in TableEncoder.fit(table, np.arange(60)).numbers
+    assert "since hour sin" in TableEncoder.fit(table, np.arange(60)).numbers
 
 
 def test_noticed(table, encoder):
@@ -155,8 +154,8 @@ def test_answers(tmp_path, table, encoder):
 
 def test_number_classes_come_back(tmp_path):
     frame = pd.DataFrame({"x": R.normal(size=30), "y": np.arange(30) % 3})
-    table = data.open(frame)
-    encoder = table.encoder(np.arange(30))
+    table = kinds.open(frame)
+    encoder = TableEncoder.fit(table, np.arange(30))
     for column in (frame.y, frame.y.astype(float), frame.y.astype(str)):
         assert encoder.open(frame.assign(y=column), need_target=True).y.tolist() == table.y.tolist()
     frame.to_csv(tmp_path / "a.csv", index=False)
@@ -168,9 +167,9 @@ def test_number_classes_come_back(tmp_path):
 def test_truth_values_as_classes(tmp_path):
     frame = pd.DataFrame({"x": R.normal(size=30), "y": np.arange(30) % 2 == 1})
     frame.to_csv(tmp_path / "a.csv", index=False)
-    table = data.open(tmp_path / "a.csv")
+    table = kinds.open(tmp_path / "a.csv")
     assert table.classes == ["False", "True"]
-    encoder = table.encoder(np.arange(30))
+    encoder = TableEncoder.fit(table, np.arange(30))
     assert encoder.open(tmp_path / "a.csv", need_target=True).y.tolist() == table.y.tolist()
     assert encoder.open(frame, need_target=True).y.tolist() == table.y.tolist()
 
@@ -180,15 +179,15 @@ def test_codes_with_leading_zeros(tmp_path):
         "zip,v,y\n" + "".join(f"{z},{i},{i % 2}\n" for i, z in enumerate(["007", "A1", "008"] * 12))
     )
     (tmp_path / "b.csv").write_text("zip,v\n007,1\n008,2\n")
-    encoder = data.open(tmp_path / "a.csv", keep="v").encoder(np.arange(36))
+    encoder = TableEncoder.fit(kinds.open(tmp_path / "a.csv", keep="v"), np.arange(36))
     x = encoder.encode(encoder.open(tmp_path / "b.csv"))
     assert x[:, -1].tolist() == [1, 2]
 
 
 def test_regression_answers():
     frame = pd.DataFrame({"x": R.normal(size=30), "y": R.normal(size=30)})
-    table = data.open(frame)
-    encoder = table.encoder(np.arange(30))
+    table = kinds.open(frame)
+    encoder = TableEncoder.fit(table, np.arange(30))
     assert encoder.open(frame, need_target=True).y.tolist() == table.y.tolist()
 
 
@@ -233,7 +232,7 @@ def test_other_faults(table, encoder, tmp_path):
         encoder.open("digits")
     with refused(f"This model was trained on a table; {tmp_path} is a folder."):
         encoder.open(tmp_path)
-    other = data.open(FRAME.assign(price=["much", "little"] * 40), target="churn", keep="price")
+    other = kinds.open(FRAME.assign(price=["much", "little"] * 40), target="churn", keep="price")
     with refused(
         "Column 'price' is category here and was number in training. Open new data with the encoder's own open."
     ):
@@ -307,23 +306,23 @@ def test_class_names_are_read_as_they_are_written(tmp_path):
     lines = "".join(f"{i * 7 % 50}.5,{c}\n" for i, c in enumerate(["007", "A1", "008"] * 12))
     (tmp_path / "a.csv").write_text("x,y\n" + lines)
     (tmp_path / "b.csv").write_text("x,y\n1.5,007\n2.5,008\n")
-    table = data.open(tmp_path / "a.csv")
+    table = kinds.open(tmp_path / "a.csv")
     assert table.classes == ["007", "008", "A1"]
-    assert table.encoder(np.arange(36)).open(tmp_path / "b.csv", need_target=True).y.tolist() == [0, 1]
+    assert TableEncoder.fit(table, np.arange(36)).open(tmp_path / "b.csv", need_target=True).y.tolist() == [0, 1]
     money = pd.DataFrame({"x": R.normal(size=30), "y": ["1,200", "900"] * 15})
-    table = data.open(money)
+    table = kinds.open(money)
     assert table.classes == ["900", "1200"]
-    assert table.encoder(np.arange(30)).open(money[::2], need_target=True).y.tolist() == [1] * 15
+    assert TableEncoder.fit(table, np.arange(30)).open(money[::2], need_target=True).y.tolist() == [1] * 15
 
 
 def test_nothing_varies_in_training():
-    table = data.open({"when": ["2020-01-06"] * 20 + ["2021-02-10"] * 20, "y": [0, 1] * 20}, time="when")
+    table = kinds.open({"when": ["2020-01-06"] * 20 + ["2021-02-10"] * 20, "y": [0, 1] * 20}, time="when")
     with refused("columns has no usable column: none varies within the training part."):
-        table.encoder(np.arange(20))
+        TableEncoder.fit(table, np.arange(20))
 
 
 def test_a_gap_that_training_never_had():
     frame = pd.DataFrame({"c": ["a", "b"] * 15, "x": R.normal(size=30), "y": np.arange(30) // 3 % 2})
-    encoder = data.open(frame).encoder(np.arange(30))
+    encoder = TableEncoder.fit(kinds.open(frame), np.arange(30))
     assert encoder.encode(encoder.open(frame[:2].assign(c=None)))[:, -1].tolist() == [0, 0]
     assert encoder.noticed[0].text == "Column 'c': 2 of 2 cells are missing, which never happened in training."

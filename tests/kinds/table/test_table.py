@@ -4,12 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import wonderland.data as data
 from tests.data.tables import CLASSES, N, R, refused, table, texts
+from wonderland import kinds
+from wonderland.kinds.table.table import Table
 
 
 def test_a_table():
-    found = data.open(table(label=CLASSES))
+    found = kinds.open(table(label=CLASSES))
     assert (found.kind, found.task, found.classes, found.target, len(found)) == (
         "table",
         "binary",
@@ -29,7 +30,7 @@ def test_a_table():
 
 
 def test_html_is_escaped():
-    found = data.open(table(**{"<b>": ["<i>"] * 30 + ["&"] * 30}, y=CLASSES))
+    found = kinds.open(table(**{"<b>": ["<i>"] * 30 + ["&"] * 30}, y=CLASSES))
     assert "<i>" not in found._repr_html_()
     assert "<b>&lt;" not in found._repr_html_()
 
@@ -64,7 +65,7 @@ def test_html_is_escaped():
             {"c": CLASSES, "y": CLASSES},
             {"drop": ["a", "b"]},
             "columns has no usable column besides the target 'y': 'a' is dropped as asked; 'b' is dropped as asked; "
-            "'c' is the target in disguise. The option keep keeps 'c'.",
+            "'c' is a leak of the target. The option keep keeps 'c'.",
         ),
         (
             {"t": ["x", "y"] * 30, "y": CLASSES},
@@ -81,11 +82,11 @@ def test_html_is_escaped():
 )
 def test_faults(columns, options, message):
     with refused(message):
-        data.open(table(**columns), **options)
+        kinds.open(table(**columns), **options)
 
 
 def test_repairs_are_said():
-    found = data.open(
+    found = kinds.open(
         table(
             Id=np.arange(1, N + 1),
             empty=[None] * N,
@@ -125,33 +126,33 @@ def test_strict_stops():
         "Strict mode stops here. Column 'id' looks like an identifier (60 different values) and is left out. "
         "Column 'same' is always 7 and is left out. Clean the data, or leave strict mode."
     ):
-        data.open(table(id=np.arange(60), same=[7] * N, y=CLASSES), strict=True)
-    data.open(table(id=np.arange(60), same=[7] * N, y=CLASSES), strict=True, drop=["id", "same"])
+        kinds.open(table(id=np.arange(60), same=[7] * N, y=CLASSES), strict=True)
+    kinds.open(table(id=np.arange(60), same=[7] * N, y=CLASSES), strict=True, drop=["id", "same"])
 
 
 def test_identifiers_are_kept_when_asked():
-    found = data.open(table(id=np.arange(N), code=[f"u{i}" for i in range(N)], y=CLASSES), keep=["id", "code"])
+    found = kinds.open(table(id=np.arange(N), code=[f"u{i}" for i in range(N)], y=CLASSES), keep=["id", "code"])
     assert [(column.name, column.kind) for column in found.features[2:]] == [("id", "number"), ("code", "text")]
 
 
 def test_repeated_rows_are_counted():
-    found = data.open({"a": [1.5, 2.5, 1.5, None, None] * 5, "y": [0, 1, 0, 1, 1] * 5}, keep="a")
+    found = kinds.open({"a": [1.5, 2.5, 1.5, None, None] * 5, "y": [0, 1, 0, 1, 1] * 5}, keep="a")
     assert texts(found, "duplicates") == ["22 rows repeat an earlier row exactly; they are kept."]
 
 
 def test_groups_and_times():
     days = pd.date_range("2020", periods=N).astype(str)
-    found = data.open(table(who=[f"p{i % 7}" for i in range(N)], day=days, y=CLASSES), group="who", time="day")
+    found = kinds.open(table(who=[f"p{i % 7}" for i in range(N)], day=days, y=CLASSES), group="who", time="day")
     assert len(np.unique(found.groups)) == 7
     assert (np.diff(found.times) == 1).all()
     assert "who" not in [column.name for column in found.features]
     assert "day" in [column.name for column in found.features]
-    steps = data.open(table(step=np.arange(N) * 2, y=CLASSES), time="step")
+    steps = kinds.open(table(step=np.arange(N) * 2, y=CLASSES), time="step")
     assert "step" not in [column.name for column in steps.features]
 
 
 def test_ambiguous_dates_are_said():
-    found = data.open(table(day=["11/12/2020", "01/02/2021", "03/04/2021"] * 20, y=CLASSES))
+    found = kinds.open(table(day=["11/12/2020", "01/02/2021", "03/04/2021"] * 20, y=CLASSES))
     assert texts(found, "date order") == [
         "Column 'day' could have the day or the month first; it is read with the month first (%m/%d/%Y). "
         "Write dates in one format, such as 2024-01-31."
@@ -163,29 +164,29 @@ def test_the_fingerprint_is_of_the_content(tmp_path):
     frame = pd.DataFrame(columns)
     frame.to_csv(tmp_path / "one.csv", index=False)
     frame.to_csv(tmp_path / "two.csv", index=False)
-    one, two, memory = data.open(tmp_path / "one.csv"), data.open(tmp_path / "two.csv"), data.open(frame)
+    one, two, memory = kinds.open(tmp_path / "one.csv"), kinds.open(tmp_path / "two.csv"), kinds.open(frame)
     assert one.fingerprint == two.fingerprint == memory.fingerprint
     assert len(one.fingerprint) == 64
     columns["a"] = columns["a"] + np.eye(N)[0]
-    assert data.open(columns).fingerprint != one.fingerprint
-    assert data.open(frame.rename(columns={"a": "A"})).fingerprint != one.fingerprint
+    assert kinds.open(columns).fingerprint != one.fingerprint
+    assert kinds.open(frame.rename(columns={"a": "A"})).fingerprint != one.fingerprint
 
 
 def test_a_column_of_rare_categories_is_left_out():
     cells = [f"p{i // 3}" for i in range(57)] + ["often"] * 3
-    found = data.open(table(place=cells, y=CLASSES))
+    found = kinds.open(table(place=cells, y=CLASSES))
     assert found.left_out["place"] == "made of rare categories"
     assert texts(found, "rare") == [
         "Column 'place' holds categories with fewer than 4 rows each in 60 of 60 rows, too few to learn from, and is left "
         "out; the option keep keeps it as text."
     ]
-    assert data.open(table(place=cells, y=CLASSES), keep="place").column("place").kind == "text"
+    assert kinds.open(table(place=cells, y=CLASSES), keep="place").column("place").kind == "text"
     some = [f"p{i // 3}" for i in range(54)] + ["often"] * 6
-    assert data.open(table(place=some, y=CLASSES)).column("place").kind == "category"
+    assert kinds.open(table(place=some, y=CLASSES)).column("place").kind == "category"
 
 
 def test_dates_in_several_formats_are_said():
-    found = data.open(table(day=["2024-01-31", "01/31/2024", "02/03/2024"] * 20, y=CLASSES))
+    found = kinds.open(table(day=["2024-01-31", "01/31/2024", "02/03/2024"] * 20, y=CLASSES))
     assert texts(found, "date order") == [
         "Column 'day' holds dates in several formats; where day and month are in doubt, the month is first. Write dates in "
         "one format, such as 2024-01-31."
@@ -193,7 +194,4 @@ def test_dates_in_several_formats_are_said():
 
 
 def test_a_headline_counts_one_row():
-    assert (
-        data.Table("t", [data.open(table(y=CLASSES)).features[0].take(np.arange(1))]).headline()
-        == "t: 1 row, no target"
-    )
+    assert Table("t", [kinds.open(table(y=CLASSES)).features[0].take(np.arange(1))]).headline() == "t: 1 row, no target"

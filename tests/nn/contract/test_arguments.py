@@ -1,13 +1,16 @@
 """What a part is built with: wrong kinds of arguments meet a sentence, whichever part it is."""
 
+import contextlib
+import inspect
 import math
 
 import numpy as np
 import pytest
 import torch
+from jaxtyping import TypeCheckError
 
 from wonderland import models, nn
-from wonderland.core import WonderlandError
+from wonderland.core import Spec, WonderlandError, find, parts
 from wonderland.nn.contract.arguments import check_arguments
 
 
@@ -110,7 +113,7 @@ from wonderland.nn.contract.arguments import check_arguments
         ),
         (
             lambda: models.Decoder(vocab=5, dim=8, position=nn.MLP.spec()),
-            "nn.MLP is no position that can be added to an embedding: take nn.Learned.spec() or nn.Sinusoidal.spec().",
+            "nn.MLP is not a position that can be added to an embedding: give nn.Learned.spec() or nn.Sinusoidal.spec().",
         ),
         (lambda: models.Decoder(vocab=5.0, dim=8), "Decoder needs vocab to be a whole number, not 5.0."),
         (lambda: models.Decoder(vocab=5, dims=8), "Decoder has no argument 'dims'. Did you mean 'dim'?"),
@@ -170,3 +173,46 @@ def test_numbers_of_numpy_are_numbers():
     check_arguments(nn.Mamba, (np.int64(8),), {"state_size": np.int32(3)})
     with pytest.raises(WonderlandError, match=r"Block needs dropout to be a finite number, not np\.float64\(nan\)\."):
         nn.Block(8, nn.Mamba.spec(), dropout=np.float64("nan"))
+
+
+REQUIRED = {
+    "dim": 8, "vocab": 9, "classes": 3, "channels": 1, "height": 8, "width": 8, "numbers": 3, "levels": [4, 2], "outputs": 2,
+    "depth": 1, "groups": 2, "source_vocab": 7, "words": ["cat", "dog"], "members": 2, "inputs": 3,
+    "probabilities": [0.1, 0.2], "sigmas": [0.1, 0.2], "mixer": nn.GRU.spec(), "inner": nn.MLP.spec(),
+    "block": nn.Block.spec(mixer=nn.GRU.spec()), "trunk": models.Encoder.spec(vocab=9, dim=8, depth=1),
+    "model": models.Decoder.spec(vocab=9, dim=8, depth=1),
+}  # fmt: skip
+VALUES = ("x", ["a"], {"a": 1}, -1, 0, 1.5, None, True, (), nn.gelu, nn.MLP.spec())
+BUILT = [name for name in parts() if name.split(".")[0] in ("models", "nn") and inspect.isclass(find(name))]
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_any_literal_for_any_argument_builds_or_meets_a_sentence(name):
+    known = inspect.signature(find(name)).parameters
+    needed = {key: REQUIRED[key] for key, each in known.items() if each.default is each.empty and key in REQUIRED}
+    for key in known:
+        for value in VALUES:
+            # Annotations that are checked under test, and not in use, speak first in some places.
+            with contextlib.suppress(WonderlandError, TypeCheckError):
+                Spec(name, {**needed, key: value}).build()
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (lambda: models.ConvNet(1, 3, 8, 8, dim="x"), "ConvNet needs dim to be a whole number, not 'x'."),
+        (lambda: models.ConvNet(1, 3, 8, 8, mean=["x"]), "ConvNet needs mean to be a list of finite numbers, not ['x']."),
+        (lambda: models.TableNet(3, 4, 2), "TableNet needs levels to be a list of whole numbers, not 4."),
+        (lambda: models.TableNet(3, [4], 2, category_dim=0), "TableNet cannot be built with category_dim=0: it is a whole number from 1."),
+        (lambda: models.TextCNN(9, 3, widths="345"), "TextCNN needs widths to be a list of whole numbers, not '345'."),
+        (lambda: models.FastText([1]), "FastText needs words to be a list of texts, not [1]."),
+        (lambda: models.Encoder(9, position="x"), "Encoder needs position to be a spec, True or False, not 'x'."),
+        (lambda: models.Encoder(9, mixer="x"), "Encoder needs mixer to be a spec or a list of specs, not 'x'."),
+        (lambda: nn.MLP(8, expansion=1e30), f"MLP has at most 16,777,216 hidden units, not {round(8e30):,}: lower hidden or expansion."),
+        (lambda: models.Decoder(9, dmi=8), "Decoder has no argument 'dmi'. Did you mean 'dim'?"),
+    ],
+)  # fmt: skip
+def test_models_say_which_argument_is_of_the_wrong_kind(build, sentence):
+    with pytest.raises(WonderlandError) as caught:
+        build()
+    assert str(caught.value) == sentence

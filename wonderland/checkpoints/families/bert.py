@@ -1,9 +1,9 @@
-"""BERT: an encoder with segments and norms after each step."""
+"""BERT: an encoder with segment embeddings and post-norm blocks. Paper: Devlin et al., 2019."""
 
 from typing import Any
 
-from wonderland.checkpoints.families.family import Family, To, labels_config, trunk_of
-from wonderland.checkpoints.families.options import Options, published
+from wonderland.checkpoints.families.family import Family, Published, WeightsView, labels_config, trunk_of
+from wonderland.checkpoints.families.options import Options, activation_name
 from wonderland.core import Spec, WonderlandError
 from wonderland.models.encoder import Encoder
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier
@@ -13,100 +13,111 @@ from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.positions import Learned
 
 
-def _describe(options: Options, head: str, file: Any) -> Spec:
-    dim, heads = options.whole("hidden_size", 768), options.whole("num_attention_heads", 12)
+def _to_spec(options: Options, head: str, weights: WeightsView) -> Spec:
+    dim, heads = options.integer("hidden_size", 768), options.integer("num_attention_heads", 12)
     if dim % heads:
-        raise options.wrong("num_attention_heads", heads, f"heads that divide hidden_size = {dim}")
-    options.only("position_embedding_type", "absolute", None)
-    # Left over in published files from programs that are no more.
+        raise options.error("num_attention_heads", heads, f"a number of heads that divides hidden_size = {dim}")
+    options.require("position_embedding_type", "absolute", None)
+    # Published files still carry these options of older programs; nothing reads them.
     options.ignore(
         "directionality", *(f"pooler_{name}" for name in ("fc_size", "num_attention_heads", "num_fc_layers"))
     )
     options.ignore("pooler_size_per_head", "pooler_type")
     act, eps = options.activation("hidden_act", "gelu"), options.number("layer_norm_eps", 1e-12)
-    dropout = options.chance("hidden_dropout_prob", 0.1)
-    tie = options.yes("tie_word_embeddings", True)
+    dropout = options.probability("hidden_dropout_prob", 0.1)
+    tie = options.boolean("tie_word_embeddings", True)
     trunk = Encoder.spec(
-        vocab=options.whole("vocab_size", 30522),
+        vocab=options.integer("vocab_size", 30522),
         dim=dim,
         depth=options.depth("num_hidden_layers", 12),
-        mixer=Attention.spec(heads=heads, bias=True, dropout=options.chance("attention_probs_dropout_prob", 0.1)),
-        channel=MLP.spec(hidden=options.whole("intermediate_size", 3072), activation=act, bias=True),
-        position=Learned.spec(length=options.whole("max_position_embeddings", 512)),
-        segments=options.whole("type_vocab_size", 2),
+        mixer=Attention.spec(heads=heads, bias=True, dropout=options.probability("attention_probs_dropout_prob", 0.1)),
+        channel=MLP.spec(hidden=options.integer("intermediate_size", 3072), activation=act, bias=True),
+        position=Learned.spec(length=options.integer("max_position_embeddings", 512)),
+        segments=options.integer("type_vocab_size", 2),
         norm=LayerNorm.spec(eps=eps),
-        pooler=head in ("sequence", "next", "pretraining") or (head == "trunk" and file.has("pooler.dense.weight")),
+        pooler=head in ("sequence", "next_sentence", "pretraining")
+        or (head == "trunk" and weights.has("pooler.dense.weight")),
         dropout=dropout,
     )
-    last = options.get("classifier_dropout", None)
-    last = dropout if last is None else options.chance("classifier_dropout", 0.0)
-    if head in ("words", "pretraining"):
-        tied = file.tied(tie, "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight")
-        if tied and not file.same("cls.predictions.decoder.bias", "cls.predictions.bias"):
-            raise WonderlandError("The file has two different biases of the masked language model's head: which is it?")
-        pairs = head == "pretraining"
-        norm = LayerNorm.spec(eps=eps)
-        return MaskedLM.spec(trunk=trunk, activation=act, norm=norm, tie=tied, sentences=pairs, pad=options.pad)
-    if head in ("sequence", "next"):
-        classes, last = (options.labels, last) if head == "sequence" else (2, 0.0)
-        return SequenceClassifier.spec(trunk=trunk, classes=classes, pool="summary", pad=options.pad, dropout=last)
-    if head == "tags":
-        return TokenClassifier.spec(trunk=trunk, classes=options.labels, pad=options.pad, dropout=last)
+    head_dropout = options.get("classifier_dropout", None)
+    head_dropout = dropout if head_dropout is None else options.probability("classifier_dropout", 0.0)
+    if head in ("lm", "pretraining"):
+        tied = weights.tied(tie, "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight")
+        if tied and not weights.equal("cls.predictions.decoder.bias", "cls.predictions.bias"):
+            raise WonderlandError(
+                "The head of this masked language model has two biases that differ, cls.predictions.bias and "
+                "cls.predictions.decoder.bias, so it is not clear which one it uses."
+            )
+        norm, sentences = LayerNorm.spec(eps=eps), head == "pretraining"
+        return MaskedLM.spec(trunk=trunk, activation=act, norm=norm, tie=tied, sentences=sentences, pad=options.pad)
+    if head in ("sequence", "next_sentence"):
+        classes, head_dropout = (options.classes, head_dropout) if head == "sequence" else (2, 0.0)
+        return SequenceClassifier.spec(
+            trunk=trunk, classes=classes, pool="summary", pad=options.pad, dropout=head_dropout
+        )
+    if head == "tokens":
+        return TokenClassifier.spec(trunk=trunk, classes=options.classes, pad=options.pad, dropout=head_dropout)
     if head == "spans":
-        if options.labels != 2:
-            raise options.wrong("num_labels", options.labels, "two scores a token, where a span begins and ends")
+        if options.classes != 2:
+            raise options.error("num_labels", options.classes, "2: scores for the start and the end of a span")
         return SpanFinder.spec(trunk=trunk, pad=options.pad)
     return trunk
 
 
-def _names(trunk: Any) -> dict[str, To | None]:
+def _trunk_names(trunk: Any) -> dict[str, Published | None]:
     block, theirs = "stack.blocks.#.", "encoder.layer.#."
     return {
-        "embedding.weight": To("embeddings.word_embeddings.weight"),
-        "position.weight": To("embeddings.position_embeddings.weight"),
-        "segment.weight": To("embeddings.token_type_embeddings.weight"),
-        "norm.*": To("embeddings.LayerNorm.*"),
-        "pooler.*": To("pooler.dense.*"),
-        f"{block}norms.0.*": To(f"{theirs}attention.output.LayerNorm.*"),
-        f"{block}norms.1.*": To(f"{theirs}output.LayerNorm.*"),
-        f"{block}mixer.project.*": To([f"{theirs}attention.self.{part}.*" for part in ("query", "key", "value")]),
-        f"{block}mixer.out.*": To(f"{theirs}attention.output.dense.*"),
-        f"{block}channel.inward.*": To(f"{theirs}intermediate.dense.*"),
-        f"{block}channel.outward.*": To(f"{theirs}output.dense.*"),
+        "embedding.weight": Published("embeddings.word_embeddings.weight"),
+        "position.weight": Published("embeddings.position_embeddings.weight"),
+        "segment.weight": Published("embeddings.token_type_embeddings.weight"),
+        "norm.*": Published("embeddings.LayerNorm.*"),
+        "pooler.*": Published("pooler.dense.*"),
+        f"{block}norms.0.*": Published(f"{theirs}attention.output.LayerNorm.*"),
+        f"{block}norms.1.*": Published(f"{theirs}output.LayerNorm.*"),
+        f"{block}mixer.project.*": Published(
+            [f"{theirs}attention.self.{part}.*" for part in ("query", "key", "value")]
+        ),
+        f"{block}mixer.out.*": Published(f"{theirs}attention.output.dense.*"),
+        f"{block}channel.inward.*": Published(f"{theirs}intermediate.dense.*"),
+        f"{block}channel.outward.*": Published(f"{theirs}output.dense.*"),
     }
 
 
-def _head_names(model: Any, head: str) -> dict[str, To]:
-    if head in ("words", "pretraining"):
-        words = "cls.predictions."
-        bias = To(f"{words}bias")
-        if model.head is not None:  # an untied decoder has its bias for itself
-            bias = To(f"{words}decoder.bias", also=(f"{words}bias",))
+def _head_names(model: Any, head: str) -> dict[str, Published]:
+    if head in ("lm", "pretraining"):
+        lm = "cls.predictions."
+        bias = Published(f"{lm}bias")
+        if model.head is not None:  # an untied output layer has a bias of its own
+            bias = Published(f"{lm}decoder.bias", copies=(f"{lm}bias",))
         return {
-            "transform.*": To(f"{words}transform.dense.*"),
-            "norm.*": To(f"{words}transform.LayerNorm.*"),
+            "transform.*": Published(f"{lm}transform.dense.*"),
+            "norm.*": Published(f"{lm}transform.LayerNorm.*"),
             "bias": bias,
-            "head.weight": To(f"{words}decoder.weight"),
-            "pair.*": To("cls.seq_relationship.*"),
+            "head.weight": Published(f"{lm}decoder.weight"),
+            "pair.*": Published("cls.seq_relationship.*"),
         }
-    return {"head.*": To({"next": "cls.seq_relationship.*", "spans": "qa_outputs.*"}.get(head, "classifier.*"))}
+    return {
+        "head.*": Published(
+            {"next_sentence": "cls.seq_relationship.*", "spans": "qa_outputs.*"}.get(head, "classifier.*")
+        )
+    }
 
 
-def _config(model: Any) -> dict[str, Any] | None:
+def _to_config(model: Any) -> dict[str, Any] | None:
     trunk = trunk_of(model)
     if not isinstance(trunk, Encoder) or trunk.segment is None or not isinstance(trunk.position, Learned):
         return None
     block = trunk.stack.blocks[0]
     if not isinstance(block.mixer, Attention) or not isinstance(getattr(block, "channel", None), MLP):
         return None
-    found = {
+    config = {
         "model_type": "bert",
         "vocab_size": trunk.vocab,
         "hidden_size": trunk.dim,
         "num_hidden_layers": len(trunk.stack.blocks),
         "num_attention_heads": block.mixer.heads,
         "intermediate_size": block.channel.inward.out_features,
-        "hidden_act": published(block.channel.activation),
+        "hidden_act": activation_name(block.channel.activation),
         "hidden_dropout_prob": trunk.dropout,
         "attention_probs_dropout_prob": block.mixer.dropout,
         "max_position_embeddings": trunk.position.weight.shape[0],
@@ -116,27 +127,27 @@ def _config(model: Any) -> dict[str, Any] | None:
         "tie_word_embeddings": not isinstance(model, MaskedLM) or model.head is None,
         "pad_token_id": getattr(model, "pad", 0),
     }
-    return found | (labels_config(model) if isinstance(model, SequenceClassifier | TokenClassifier) else {})
+    return config | (labels_config(model) if isinstance(model, SequenceClassifier | TokenClassifier) else {})
 
 
 BERT = Family(
-    kind="bert",
+    model_type="bert",
     title="BERT",
     heads={
-        "BertForMaskedLM": "words",
+        "BertForMaskedLM": "lm",
         "BertForPreTraining": "pretraining",
-        "BertForNextSentencePrediction": "next",
+        "BertForNextSentencePrediction": "next_sentence",
         "BertForSequenceClassification": "sequence",
-        "BertForTokenClassification": "tags",
+        "BertForTokenClassification": "tokens",
         "BertForQuestionAnswering": "spans",
         "BertModel": "trunk",
     },
     prefix="bert.",
-    describe=_describe,
-    names=_names,
+    to_spec=_to_spec,
+    trunk_names=_trunk_names,
     head_names=_head_names,
-    config=_config,
-    # What the first published checkpoints have beside what a head needs: ids, the pooler, the other head, copies.
-    spare=r"(bert\.)?(embeddings\.position_ids|pooler\.dense\.(weight|bias))|cls\.seq_relationship\.(weight|bias)"
+    to_config=_to_config,
+    # The first published checkpoints also hold position ids, the pooler, both heads and copies of the bias.
+    unused=r"(bert\.)?(embeddings\.position_ids|pooler\.dense\.(weight|bias))|cls\.seq_relationship\.(weight|bias)"
     r"|cls\.predictions\.(bias|decoder\.bias)",
 )

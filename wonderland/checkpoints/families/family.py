@@ -1,9 +1,9 @@
-"""What a family is: how its configuration becomes a spec, what its weights are called, and both ways back."""
+"""What a family defines: its configuration to a spec and back, and the published name of each tensor."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -16,53 +16,76 @@ from wonderland.nn.mixers.cross_attention import CrossAttention
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class To:
-    """Where a tensor of ours is in a published file.
+@runtime_checkable
+class WeightsView(Protocol):
+    """What a family may ask about the published weights before it decides on a spec."""
 
-    names: one name, or several whose tensors are laid one under the other in ours; "#" stands for a number, "*" for the
-        last word, weight or bias.
-    turned: a matrix that is kept as (inputs, outputs).
-    lift: axes of length 1 that the published tensor has more.
-    also: names under which the published file repeats it.
+    def has(self, name: str) -> bool:
+        """Whether there is a tensor of this name."""
+        ...
+
+    def tied(self, configured: bool, head: str, embedding: str) -> bool:
+        """Whether the output head shares its weights with the embedding."""
+        ...
+
+    def equal(self, copy: str, original: str) -> bool:
+        """Whether `copy` is absent, or equal to `original`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published form of one of our tensors.
+
+    names: one name, or several whose tensors we stack along the first axis (queries, keys and values). "#" stands for the
+        number of the layer, "*" for the last part of the name: weight or bias.
+    transposed: the published matrix is (inputs, outputs).
+    unit_axes: axes of length 1 that only the published tensor has.
+    copies: other names under which published files repeat the tensor.
     """
 
     names: str | Sequence[str]
-    turned: bool = False
-    lift: Shape = ()
-    also: tuple[str, ...] = ()
+    transposed: bool = False
+    unit_axes: Shape = ()
+    copies: tuple[str, ...] = ()
+
+    def prefixed(self, prefix: str) -> "Published":
+        """The same with a prefix before every name."""
+        names = [prefix + name for name in _listed(self.names)]
+        return replace(self, names=names, copies=tuple(prefix + name for name in self.copies))
 
 
 @dataclass(frozen=True)
-class Piece:
-    """`To` for one tensor, with the numbers filled in."""
+class Conversion:
+    """How one tensor of a model is made from published tensors, and back. `sizes` are the rows that each of them gives."""
 
     names: tuple[str, ...]
     sizes: Shape
-    turned: bool
-    lift: Shape
-    also: tuple[str, ...]
+    transposed: bool
+    unit_axes: Shape
+    copies: tuple[str, ...]
 
-    def shapes(self, own: Shape) -> list[Shape]:
+    def published_shapes(self, shape: Shape) -> list[Shape]:
         """The shapes of the published tensors that make up one of ours."""
-        return [self.published_shape((size, *own[1:]) if len(self.names) > 1 else own) for size in self.sizes]
+        return [self.published_shape((size, *shape[1:]) if len(self.names) > 1 else shape) for size in self.sizes]
 
-    def published_shape(self, own: Shape) -> Shape:
-        found = list(reversed(own)) if self.turned else list(own)
-        for axis in self.lift:
-            found.insert(axis, 1)
-        return tuple(found)
+    def published_shape(self, shape: Shape) -> Shape:
+        """The published shape of one part of our tensor."""
+        axes = list(reversed(shape)) if self.transposed else list(shape)
+        for axis in self.unit_axes:
+            axes.insert(axis, 1)
+        return tuple(axes)
 
-    def to_ours(self, tensor: Tensor, own: Shape) -> Tensor:
-        """A published tensor as (part of) ours."""
-        tensor = tensor.t() if self.turned else tensor
-        return tensor.reshape(own) if self.lift else tensor
+    def from_published(self, tensor: Tensor, shape: Shape) -> Tensor:
+        """A published tensor in the shape of (a part of) ours."""
+        tensor = tensor.t() if self.transposed else tensor
+        return tensor.reshape(shape) if self.unit_axes else tensor
 
-    def to_theirs(self, tensor: Tensor) -> list[Tensor]:
-        """Ours as the published tensors."""
+    def to_published(self, tensor: Tensor) -> list[Tensor]:
+        """Our tensor as the published ones."""
         parts = tensor.split(list(self.sizes)) if len(self.names) > 1 else [tensor]
         return [
-            (part.t() if self.turned else part).reshape(self.published_shape(tuple(part.shape))).contiguous()
+            (part.t() if self.transposed else part).reshape(self.published_shape(tuple(part.shape))).contiguous()
             for part in parts
         ]
 
@@ -71,46 +94,55 @@ class Piece:
 class Family:
     """One family of models of the transformers library.
 
-    kind: its `model_type`. heads: what each architecture has on its trunk, "words" for a language model, "trunk" for
-    nothing. prefix: what the names of the trunk begin with; `prefixes` where a head says otherwise.
-    describe: options, the head, and a look into the file, to the spec of our model.
-    names: where the tensors of a trunk are, and `head_names` those of a head.
-    config: the options of a model of ours, or None if it is plainly of another kind.
-    spare: names that files have and models do not need.
+    model_type: what its config.json says under that name. title: its name in messages.
+    heads: each architecture of transformers and the head that it has: "lm" (scores for tokens), "sequence", "tokens",
+        "spans", "next_sentence", "pretraining" ("lm" and "next_sentence"), "trunk" (no head), "encoder" (T5's encoder).
+    prefix: what the names of the trunk begin with under a head; `prefixes` for the heads where it differs.
+    to_spec: options, head and a view of the weights to the spec of our model.
+    to_config: a model of ours to the options of config.json, or None if it cannot be of this family.
+    trunk_names, head_names: the published form of each tensor of a trunk and of a head; None for computed tensors.
+    unused: a pattern of published tensors that the model does not need.
+    after_load: a last step on a model whose weights are in place.
     """
 
-    kind: str
+    model_type: str
     title: str
     heads: Mapping[str, str]
     prefix: str
-    describe: Callable[[Options, str, Any], Spec]
-    names: Callable[[Any], Mapping[str, To | None]]
-    head_names: Callable[[Any, str], Mapping[str, To]]
-    config: Callable[[Any], dict[str, Any] | None]
-    spare: str = r"(?!)"
+    to_spec: Callable[[Options, str, WeightsView], Spec]
+    trunk_names: Callable[[Any], Mapping[str, Published | None]]
+    head_names: Callable[[Any, str], Mapping[str, Published]]
+    to_config: Callable[[Any], dict[str, Any] | None]
+    unused: str = r"(?!)"
     prefixes: Mapping[str, str] = field(default_factory=dict)
-    finish: Callable[[Any], None] | None = None
+    after_load: Callable[[Any], None] | None = None
 
-    def prefix_of(self, head: str) -> str:
-        """What the names of the trunk begin with under a head."""
+    def trunk_prefix(self, head: str) -> str:
+        """What the published names of the trunk begin with under a head."""
         return "" if head == "trunk" else self.prefixes.get(head, self.prefix)
 
-    def pieces(self, model: nn.Module, head: str) -> dict[str, Piece | None]:
-        """Where each tensor of a model is in a file of this family; None for those that are computed."""
+    def conversions(self, model: nn.Module, head: str) -> dict[str, Conversion | None]:
+        """The conversion of each tensor of a model, by its name in the state dict; None for computed tensors."""
         trunk = trunk_of(model)
-        start, prefix = ("" if trunk is model else "trunk."), self.prefix_of(head)
-        table = {start + ours: _prefixed(to, prefix) for ours, to in self.names(trunk).items()}
-        table |= dict(self.head_names(model, head))
-        rules = [(re.compile(_pattern(ours)), to) for ours, to in table.items()]
-        found: dict[str, Piece | None] = {}
+        ours_prefix, prefix = ("" if trunk is model else "trunk."), self.trunk_prefix(head)
+        table: dict[str, Published | None] = {
+            ours_prefix + ours: None if published is None else published.prefixed(prefix)
+            for ours, published in self.trunk_names(trunk).items()
+        }
+        table |= self.head_names(model, head)
+        patterns = [(re.compile(_pattern(ours)), published) for ours, published in table.items()]
+        conversions: dict[str, Conversion | None] = {}
         for name, value in model.state_dict().items():
-            for rule, to in rules:
-                if match := rule.fullmatch(name):
-                    found[name] = None if to is None else _filled(to, match, model, name, tuple(value.shape))
+            for pattern, published in patterns:
+                if match := pattern.fullmatch(name):
+                    resolved = (
+                        None if published is None else _resolve(published, match, model, name, tuple(value.shape))
+                    )
+                    conversions[name] = resolved
                     break
             else:
-                raise AssertionError(f"{self.title} has no name for {name}")
-        return found
+                raise AssertionError(f"{self.title} has no published name for {name}")
+        return conversions
 
 
 def trunk_of(model: Any) -> Any:
@@ -120,7 +152,7 @@ def trunk_of(model: Any) -> Any:
 
 
 def labels_config(model: Any) -> dict[str, Any]:
-    """The options that say how many classes a head has."""
+    """The options of config.json that give the number of classes of a head."""
     count = model.head.out_features
     return {
         "id2label": {str(i): f"LABEL_{i}" for i in range(count)},
@@ -128,15 +160,12 @@ def labels_config(model: Any) -> dict[str, Any]:
     }
 
 
-def _prefixed(to: To | None, prefix: str) -> To | None:
-    if to is None:
-        return None
-    names = [to.names] if isinstance(to.names, str) else list(to.names)
-    also = tuple(name.removeprefix("/") if name.startswith("/") else prefix + name for name in to.also)
-    return To([prefix + name for name in names], to.turned, to.lift, also)
+def _listed(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _pattern(ours: str) -> str:
+    """A regular expression for our names: "#" is a layer number, "*" the last part."""
     return (
         re.escape(ours)
         .replace(r"\#", r"(?P<number>\d+)")
@@ -145,20 +174,25 @@ def _pattern(ours: str) -> str:
     )
 
 
-def _filled(to: To, match: re.Match[str], model: nn.Module, ours: str, own: Shape) -> Piece:
+def _resolve(published: Published, match: re.Match[str], model: nn.Module, ours: str, shape: Shape) -> Conversion:
+    """Fill layer number and last part into the published names."""
     groups = match.groupdict()
 
     def fill(name: str) -> str:
         return name.replace("#", groups.get("number") or "").replace("*", groups.get("last") or "")
 
-    names = [to.names] if isinstance(to.names, str) else list(to.names)
-    sizes = _parts(model.get_submodule(ours.rsplit(".", 2)[0]), own[0]) if len(names) > 1 else (own[0] if own else 1,)
-    turned = to.turned and len(own) == 2
-    return Piece(tuple(map(fill, names)), sizes, turned, to.lift, tuple(map(fill, to.also)))
+    names = _listed(published.names)
+    if len(names) > 1:
+        sizes = _stacked_rows(model.get_submodule(ours.rsplit(".", 2)[0]), shape[0])
+    else:
+        sizes = (shape[0] if shape else 1,)
+    transposed = published.transposed and len(shape) == 2
+    copies = tuple(map(fill, published.copies))
+    return Conversion(tuple(map(fill, names)), sizes, transposed, published.unit_axes, copies)
 
 
-def _parts(owner: nn.Module, rows: int) -> Shape:
-    """How many rows of a fused matrix belong to each of its parts."""
+def _stacked_rows(owner: nn.Module, rows: int) -> Shape:
+    """How many rows of a stacked matrix belong to each published one."""
     if isinstance(owner, Attention):
         keys, values = owner.kv_heads * owner.key_dim, owner.kv_heads * owner.value_dim
         return owner.heads * owner.key_dim, keys, values

@@ -1,8 +1,8 @@
-"""Mamba: a decoder of selective state spaces."""
+"""Mamba: a decoder of selective state space blocks. Paper: Gu and Dao, 2023."""
 
 from typing import Any
 
-from wonderland.checkpoints.families.family import Family, To
+from wonderland.checkpoints.families.family import Family, Published, WeightsView
 from wonderland.checkpoints.families.options import Options
 from wonderland.core import Spec
 from wonderland.models.decoder import Decoder
@@ -10,54 +10,57 @@ from wonderland.nn.mixers.mamba import Mamba
 from wonderland.nn.norms.norm import RMSNorm
 
 
-def _describe(options: Options, head: str, file: Any) -> Spec:
-    dim, expand = options.whole("hidden_size", 768), options.whole("expand", 2)
-    options.only("intermediate_size", expand * dim, None)
-    options.only("hidden_act", "silu", "swish")
+def _to_spec(options: Options, head: str, weights: WeightsView) -> Spec:
+    dim, expand = options.integer("hidden_size", 768), options.integer("expand", 2)
+    options.require("intermediate_size", expand * dim, None)
+    options.require("hidden_act", "silu", "swish")
     if options.get("time_step_rank", "auto") == "auto":
         rank = -(-dim // 16)
     else:
-        rank = options.whole("time_step_rank", 1)
-    tie = options.yes("tie_word_embeddings", True)
-    # How weights begin, and which of several equal programs computes.
+        rank = options.integer("time_step_rank", 1)
+    tie = options.boolean("tie_word_embeddings", True)
+    # Initial values of weights, and the choice between equivalent implementations.
     options.ignore(
         "time_step_scale", "time_step_min", "time_step_max", "time_step_init_scheme", "time_step_floor",
         "rescale_prenorm_residual", "residual_in_fp32", "use_mambapy", "use_associative_scan", "fused_add_norm", "rms_norm",
         "ssm_cfg", "d_model", "d_inner", "n_layer", "pad_vocab_size_multiple", "layer_types",
     )  # fmt: skip
     for name, value in (("rms_norm", True), ("ssm_cfg", {}), ("d_model", dim), ("d_inner", expand * dim)):
-        options.only(name, value, None)
+        options.require(name, value, None)
     return Decoder.spec(
-        vocab=options.whole("vocab_size", 50280),
+        vocab=options.integer("vocab_size", 50280),
         dim=dim,
         depth=options.depth("num_hidden_layers", 32),
         mixer=Mamba.spec(
-            state_size=options.whole("state_size", 16),
+            state_size=options.integer("state_size", 16),
             expand=expand,
-            width=options.whole("conv_kernel", 4),
+            width=options.integer("conv_kernel", 4),
             rank=rank,
-            bias=options.yes("use_bias", False),
-            conv_bias=options.yes("use_conv_bias", True),
+            bias=options.boolean("use_bias", False),
+            conv_bias=options.boolean("use_conv_bias", True),
         ),
         norm=RMSNorm.spec(eps=options.number("layer_norm_epsilon", 1e-5)),
-        tie=head != "words" or file.tied(tie, "lm_head.weight", "backbone.embeddings.weight"),
+        tie=head != "lm" or weights.tied(tie, "lm_head.weight", "backbone.embeddings.weight"),
     )
 
 
-def _names(trunk: Any) -> dict[str, To | None]:
+def _trunk_names(trunk: Any) -> dict[str, Published | None]:
     block, mixer = "stack.blocks.#.", "layers.#.mixer."
     return {
-        "embedding.weight": To("embeddings.weight"),
-        "stack.norm.weight": To("norm_f.weight"),
-        f"{block}norms.0.weight": To("layers.#.norm.weight"),
-        f"{block}mixer.conv_weight": To(f"{mixer}conv1d.weight", lift=(1,)),
-        f"{block}mixer.conv_bias": To(f"{mixer}conv1d.bias"),
-        **{f"{block}mixer.{name}": To(f"{mixer}{name}") for name in ("A_log", "D")},
-        **{f"{block}mixer.{name}.*": To(f"{mixer}{name}.*") for name in ("in_proj", "x_proj", "dt_proj", "out_proj")},
+        "embedding.weight": Published("embeddings.weight"),
+        "stack.norm.weight": Published("norm_f.weight"),
+        f"{block}norms.0.weight": Published("layers.#.norm.weight"),
+        f"{block}mixer.conv_weight": Published(f"{mixer}conv1d.weight", unit_axes=(1,)),
+        f"{block}mixer.conv_bias": Published(f"{mixer}conv1d.bias"),
+        **{f"{block}mixer.{name}": Published(f"{mixer}{name}") for name in ("A_log", "D")},
+        **{
+            f"{block}mixer.{name}.*": Published(f"{mixer}{name}.*")
+            for name in ("in_proj", "x_proj", "dt_proj", "out_proj")
+        },
     }
 
 
-def _config(model: Any) -> dict[str, Any] | None:
+def _to_config(model: Any) -> dict[str, Any] | None:
     if not isinstance(model, Decoder) or not isinstance(getattr(model.stack.blocks[0], "mixer", None), Mamba):
         return None
     block = model.stack.blocks[0]
@@ -82,12 +85,12 @@ def _config(model: Any) -> dict[str, Any] | None:
 
 
 MAMBA = Family(
-    kind="mamba",
+    model_type="mamba",
     title="Mamba",
-    heads={"MambaForCausalLM": "words", "MambaModel": "trunk"},
+    heads={"MambaForCausalLM": "lm", "MambaModel": "trunk"},
     prefix="backbone.",
-    describe=_describe,
-    names=_names,
-    head_names=lambda model, head: {"head.weight": To("lm_head.weight")},
-    config=_config,
+    to_spec=_to_spec,
+    trunk_names=_trunk_names,
+    head_names=lambda model, head: {"head.weight": Published("lm_head.weight")},
+    to_config=_to_config,
 )

@@ -1,4 +1,4 @@
-"""The options of a published configuration: each is read, or known to change nothing, or refused."""
+"""The options of a config.json: each one is read, known to have no effect, or refused."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +17,8 @@ ACTIVATIONS = {
 }  # fmt: skip
 _PUBLISHED = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())} | {"gelu_tanh": "gelu_new"}
 
-# What changes no number that a model gives: names, ids of tokens, how to train and to generate, how to store.
-HARMLESS = frozenset(
+# Options without effect on the outputs of a model: names, token ids, settings of training, generation and storage.
+NO_EFFECT = frozenset(
     [
         "architectures",
         "model_type",
@@ -93,120 +93,119 @@ HARMLESS = frozenset(
         "use_bfloat16",
     ]
 )
-# What is refused unless it says nothing.
+# Options that are refused unless they are empty, or false.
 EMPTY = ("auto_map", "quantization_config", "pruned_heads", "adapters", "cross_attention_hidden_size")
 FALSE = ("add_cross_attention", "is_decoder", "is_encoder_decoder", "tie_encoder_decoder")
 
 
 class Options:
-    """A configuration as a family reads it. `finish` says which option nobody asked for."""
+    """A configuration that remembers which options were read, so that `check_all_read` can refuse the others."""
 
     def __init__(self, config: Mapping[str, Any], title: str):
         self.config, self.title = config, title
         self.read: set[str] = set()
 
     def get(self, name: str, default: Any) -> Any:
-        """The value of an option, as it is."""
+        """The unchecked value of an option."""
         self.read.add(name)
         return self.config.get(name, default)
 
-    def whole(self, name: str, default: int | None = None, *, least: int = 1, most: int = LARGEST) -> int:
-        """A whole number within bounds; None in the file means the default."""
+    def integer(self, name: str, default: int | None = None, *, least: int = 1, most: int = LARGEST) -> int:
+        """An integer within bounds; null in the file means the default."""
         value = self.get(name, default)
         value = default if value is None else value
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise self.wrong(name, value, f"a whole number from {least} to {most:,}")
+            raise self.error(name, value, f"a whole number from {least} to {most:,}")
         return value
 
     def depth(self, name: str, default: int | None = None) -> int:
         """A number of layers."""
-        return self.whole(name, default, most=DEEPEST)
+        return self.integer(name, default, most=DEEPEST)
 
     def number(self, name: str, default: float | None, *, least: float = 0.0, most: float = 1e12) -> float:
-        """A number within bounds, `least` itself excluded unless it is 0."""
+        """A number from `least` to `most`; null in the file means the default."""
         value = self.get(name, default)
         value = default if value is None else value
         if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-            raise self.wrong(name, value, f"a number from {least:g} to {most:g}")
+            raise self.error(name, value, f"a number from {least:g} to {most:g}")
         return float(value)
 
-    def chance(self, name: str, default: float) -> float:
-        """A probability of dropping."""
+    def probability(self, name: str, default: float) -> float:
+        """A dropout probability."""
         value = self.number(name, default, most=1.0)
         if value >= 1:
-            raise self.wrong(name, value, "a probability below 1")
+            raise self.error(name, value, "a probability below 1")
         return value
 
-    def yes(self, name: str, default: bool) -> bool:
+    def boolean(self, name: str, default: bool) -> bool:
         """True or false."""
         value = self.get(name, default)
         if not isinstance(value, bool):
-            raise self.wrong(name, value, "true or false")
+            raise self.error(name, value, "true or false")
         return value
 
     def activation(self, name: str, default: str) -> str:
-        """Our name of an activation."""
+        """An activation, by our name."""
         value = self.get(name, default)
         if not isinstance(value, str) or value not in ACTIVATIONS:
-            raise self.wrong(name, value, f"one of the activations there are here: {', '.join(ACTIVATIONS)}")
+            raise self.error(name, value, f"one of these activations: {', '.join(ACTIVATIONS)}")
         return ACTIVATIONS[value]
 
-    def only(self, name: str, *allowed: Any) -> None:
-        """An option of which only some values are known here; the first is the default."""
+    def require(self, name: str, *allowed: Any) -> None:
+        """Refuse an option unless it has one of the supported values, the first of which is the default."""
         value = self.get(name, allowed[0])
         if value not in allowed:
-            known = " or ".join(_shown(one) for one in allowed)
-            raise self.wrong(name, value, f"{known}: nothing else is known here")
+            raise self.error(name, value, " or ".join(_as_json(choice) for choice in allowed))
 
     def ignore(self, *names: str) -> None:
-        """Options that change no number that the model gives."""
+        """Mark options that have no effect on the outputs of this family."""
         self.read.update(names)
 
     @property
-    def labels(self) -> int:
-        """How many classes a head has."""
+    def classes(self) -> int:
+        """The number of classes of a head."""
         named = self.config.get("id2label")
         if isinstance(named, Mapping) and named:
             return len(named)
-        return self.whole("num_labels", 2)
+        return self.integer("num_labels", 2)
 
     @property
     def pad(self) -> int | None:
-        """The token that fills rows up, if there is one."""
+        """The padding token, if there is one."""
         value = self.config.get("pad_token_id")
         return value if isinstance(value, int) and 0 <= value < LARGEST else None
 
-    def finish(self) -> None:
-        """Say which option was not read by anybody."""
+    def check_all_read(self) -> None:
+        """Refuse options that the family did not read: without them the model would not be the same."""
         for name in EMPTY:
             if self.config.get(name):
-                raise self.wrong(name, self.config[name], "nothing: it is not known here")
+                raise self.error(name, self.config[name], "no value for it")
         for name in FALSE:
             if name not in self.read and self.config.get(name):
-                raise self.wrong(name, self.config[name], "false: nothing else is known here")
-        known = self.read | HARMLESS | set(EMPTY) | set(FALSE)
+                raise self.error(name, self.config[name], "false")
+        known = self.read | NO_EFFECT | set(EMPTY) | set(FALSE)
         for name, value in self.config.items():
             if name not in known:
                 raise WonderlandError(
-                    f"config.json has the option {name!r} ({_shown(value)}), which this {self.title} does not know: "
-                    "the model would not be the same without it."
+                    f"config.json has the option {name!r} ({_as_json(value)}), which is not supported for {self.title}: "
+                    "without it the model would not be the same."
                 )
 
-    def wrong(self, name: str, value: Any, needed: str) -> WonderlandError:
-        """What to raise about an option."""
+    def error(self, name: str, value: Any, needed: str) -> WonderlandError:
+        """The error for an option whose value is not supported."""
         return WonderlandError(
-            f"config.json says {name} = {_shown(value)}, and a {self.title} can be loaded with {needed}."
+            f"config.json says {name} = {_as_json(value)}, but {self.title} can be loaded only with {needed}."
         )
 
 
-def published(function: str | Activation) -> str | None:
-    """The name that configurations have for an activation of ours; None for those they have none for."""
+def activation_name(function: str | Activation) -> str | None:
+    """The name of an activation in config.json; None if transformers has no such activation."""
     name = function if isinstance(function, str) else getattr(function, "__name__", "")
     return _PUBLISHED.get(name)
 
 
-def _shown(value: Any) -> str:
-    for one, word in ((None, "null"), (True, "true"), (False, "false")):
-        if value is one:
+def _as_json(value: Any) -> str:
+    for constant, word in ((None, "null"), (True, "true"), (False, "false")):
+        if value is constant:
             return word
     return repr(value)[:60]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError, permutation
+from wonderland.data.text.token_file import TokenFile
 from wonderland.data.text.windows import IGNORED
 
 
@@ -72,7 +73,7 @@ class PackedDocuments:
     def __init__(
         self, tokens: Any, documents: np.ndarray | None = None, *, context: int, size: int, seed: int = 0, pad: int = 0
     ):
-        if hasattr(tokens, "tokens"):
+        if isinstance(tokens, TokenFile):
             tokens, documents = tokens.tokens, tokens.documents
         if documents is None:
             raise WonderlandError("Packing needs to know where each document begins.")

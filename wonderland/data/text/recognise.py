@@ -21,7 +21,8 @@ _LABEL = re.compile(r"(?:__label__\S+|-?\d{1,4})\s+\S")
 
 
 def recognise(path: Path) -> str | None:
-    """ "corpus", "labelled" (a label first on each line), "folders" (texts in class folders), or None for the other roads."""
+    """What kind of text a path holds: "plain", "labelled" (a label first on each line), "folders" (texts in class folders); None
+    where it holds no text, or a table."""
     if path.is_dir():
         return _folder(path)
     if not is_text_file(path):
@@ -42,7 +43,7 @@ def recognise(path: Path) -> str | None:
     lines = lines[:-1] if len(data) == SAMPLE else lines
     if is_table(lines):
         return None
-    return "labelled" if is_labelled(lines) else "corpus"
+    return "labelled" if is_labelled(lines) else "plain"
 
 
 def is_table(lines: list[str]) -> bool:
@@ -97,7 +98,7 @@ def _folder(path: Path) -> str | None:
                 classes |= {parts[0]} if parts else {""}
     if not texts or pictures > texts:
         return None
-    return "folders" if len(classes) > 1 and "" not in classes else "corpus"
+    return "folders" if len(classes) > 1 and "" not in classes else "plain"
 
 
 def is_free_text(cells: pd.Series) -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError, mix, uniform
+from wonderland.data.text.token_file import TokenFile
 
 IGNORED = -100
 
@@ -42,7 +43,7 @@ class Windows:
         vocab: int | None = None,
         documents: np.ndarray | None = None,
     ):
-        if hasattr(tokens, "tokens"):
+        if isinstance(tokens, TokenFile):
             vocab = tokens.vocab if vocab is None else vocab
             documents = tokens.documents if documents is None else documents
             tokens = tokens.tokens

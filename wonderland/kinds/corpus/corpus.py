@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from wonderland.core import WonderlandError, permutation
-from wonderland.data.dataset import Dataset, Encoder, Finding, counted, stop_if_strict
-from wonderland.data.split import PARTS
+from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
+from wonderland.data.split import PARTS, Parts
 from wonderland.data.text.kinds import POINTS, code_points
 from wonderland.data.text.sources import Documents, read_documents
 from wonderland.data.text.token_file import TokenFile, write_tokens
@@ -27,6 +27,7 @@ class Corpus(Dataset):
     """
 
     kind = "corpus"
+    noun = "tokens"
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class Corpus(Dataset):
     ):
         self.documents, self.name, self.origin = documents, name, origin
         self.task, self.classes, self.y, self.home = "language", None, None, Path(".")
+        self.tokenizer: Tokenizer | None = None
         self.letters = self.size = self.count = 0
         total, seen = hashlib.sha256(), np.zeros(POINTS, bool)
         begun = False
@@ -72,12 +74,8 @@ class Corpus(Dataset):
     ) -> "Corpus":
         """A corpus from whatever `read_documents` takes."""
         path = Path(source).expanduser()
-        options = {"column": column, "lines": lines, "strict": strict}
-        origin = {
-            "path": str(path.absolute()),
-            "options": {"kind": "corpus"} | {key: value for key, value in options.items() if value},
-        }
-        return cls(read_documents(path, **options), name=path.name, origin=origin, strict=strict, findings=findings)
+        documents = read_documents(path, column=column, lines=lines, strict=strict)
+        return cls(documents, name=path.name, origin={"path": str(path.absolute())}, strict=strict, findings=findings)
 
     @property
     def many(self) -> bool:
@@ -107,9 +105,6 @@ class Corpus(Dataset):
             if number == i:
                 return {"text": text[:500]}
         raise WonderlandError(f"There is no document {i}: {self.name} has {self.count:,}.")
-
-    def encoder(self, rows: np.ndarray) -> Encoder:
-        raise WonderlandError("A corpus has no rows to encode: its tokens come from a tokenizer.")
 
     def shares(self, test: float) -> dict[str, float]:
         """How much of the text each part gets: a share, but no more than is needed to measure well."""
@@ -156,7 +151,7 @@ class Corpus(Dataset):
 
 
 @dataclass(frozen=True)
-class TokenParts:
+class TokenParts(Parts):
     """The four parts of a corpus as token files."""
 
     files: dict[str, TokenFile]
@@ -169,6 +164,13 @@ class TokenParts:
     def parts(self) -> dict[str, TokenFile]:
         """Part by name."""
         return self.files
+
+    folds = None
+
+    @property
+    def train(self) -> TokenFile:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The part to learn from."""
+        return self.files["train"]
 
     @property
     def digest(self) -> str:

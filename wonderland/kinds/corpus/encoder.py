@@ -4,13 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from wonderland.core import WonderlandError
-from wonderland.data.dataset import Encoder, Finding
-from wonderland.data.text.sources import Documents, read_documents
+from wonderland.data.dataset import Dataset, Finding, counted
+from wonderland.data.encoder import Encoder, Field
+from wonderland.data.examples import Examples
+from wonderland.data.text.sources import read_documents
 from wonderland.data.text.tokenizer import Tokenizer, checked_roles
+from wonderland.kinds.corpus.examples import DocumentExamples, TokenExamples
 
 
 class CorpusEncoder(Encoder):
@@ -31,16 +33,43 @@ class CorpusEncoder(Encoder):
             return self.tokenizer.frame[0]
         return [] if self.tokenizer.opening is None else [self.tokenizer.opening]
 
-    def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
-        raise WonderlandError("A language model reads text, not rows.")
+    def examples(self, dataset: Any) -> Examples:
+        if isinstance(dataset, NewDocuments):
+            return DocumentExamples(self, dataset.texts)
+        return TokenExamples(self, self.many)
 
-    def open(self, source: Any, *, need_target: bool = False) -> Any:
+    def open(self, source: Any, *, need_target: bool = False) -> "NewDocuments":
         """New documents: a path, or texts in a list."""
         if isinstance(source, str | Path):
-            return read_documents(source, column=self.column, lines=self.lines)
+            documents = read_documents(source, column=self.column, lines=self.lines)
+            return self._made(documents.path.name, list(documents.documents()), documents.findings, need_target)
         if isinstance(source, list | tuple) and all(isinstance(text, str) for text in source):
-            return _InMemory(list(source))
+            return self._made("texts", list(source), [], need_target)
         raise WonderlandError(f"A language model reads a path or a list of texts, not {type(source).__name__}.")
+
+    def _made(self, name: str, texts: list[str], findings: list[Finding], need_target: bool) -> "NewDocuments":
+        unknown = self.tokenizer.unknown
+        lost = 0 if unknown is None else sum(ids.count(unknown) for ids in self.tokenizer.encode_batch(texts))
+        if lost:
+            text = f"{counted(lost, 'token is', 'tokens are')} not in the vocabulary and count as unknown."
+            findings = [*findings, Finding("unknown", "text", lost, text)]
+        if need_target and not any(len(self.frame) + len(self.tokenizer.encode(text)) > 1 for text in texts):
+            raise WonderlandError("The text has no token to predict: give at least two tokens.")
+        return NewDocuments(name, texts, findings)
+
+    def describe(self) -> str:
+        kind = self.tokenizer.kind
+        return f"Vocabulary: {self.tokenizer.vocab:,} {kind if kind == 'characters' else f'{kind} tokens'}. "
+
+    def batch_words(self, size: int, noun: str) -> str:
+        return f"{size} x {self.context} tokens"
+
+    def schema(self) -> list[Field]:
+        return [Field("text", "text")]
+
+    def arguments(self) -> dict[str, Any]:
+        """For language models: the size of the vocabulary and the context."""
+        return {"vocab": self.tokenizer.vocab, "context": self.context}
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -52,9 +81,6 @@ class CorpusEncoder(Encoder):
             "tokenizer": json.loads(self.tokenizer.to_json()),
             "roles": self.tokenizer.roles,
         }
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {}
 
     @classmethod
     def from_json(cls, value: Any, tensors: dict[str, Tensor] | None = None) -> "CorpusEncoder":
@@ -68,12 +94,21 @@ class CorpusEncoder(Encoder):
         return cls(tokenizer, value["context"], many=value["many"], lines=value["lines"], column=value["column"])
 
 
-class _InMemory(Documents):
-    """Texts that are there already."""
+class NewDocuments(Dataset):
+    """Documents to be measured by a language model."""
 
-    def __init__(self, texts: list[str]):
-        super().__init__(Path("texts"))
-        self._texts = texts
+    kind = "corpus"
+    noun = "tokens"
 
-    def __iter__(self):
-        return ((text, True) for text in self._texts)
+    def __init__(self, name: str, texts: list[str], findings: list[Finding]):
+        self.name, self.texts, self.findings = name, texts, findings
+        self.task, self.classes, self.y, self.origin, self.fingerprint = "language", None, None, {}, ""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def summary(self) -> list[dict[str, Any]]:
+        return [{"what": "documents", "count": len(self.texts)}]
+
+    def example(self, i: int) -> dict[str, Any]:
+        return {"text": self.texts[i][:500]}

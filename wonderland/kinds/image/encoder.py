@@ -13,15 +13,16 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.arrays import is_side, name_of
-from wonderland.data.dataset import TASKS, Encoder, Finding, counted
+from wonderland.data.dataset import TASKS, Dataset, Finding, counted
 from wonderland.data.decode import conform
+from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.folders import Listing, is_table, listed, natural, refuse_flat, scan
+from wonderland.data.pixels import Memory, mean_and_std, picture
 from wonderland.kinds.image.images import Images
-from wonderland.data.pixels import picture
 
 
 @dataclass
-class ImageEncoder(Encoder):
+class ImageEncoder(RowEncoder):
     """What was learned from the training images: their size, and the mean and spread of each channel (of pixels / 255).
 
     The numbers go into the network, which normalises by itself; `encode` gives plain uint8 (n, c, h, w).
@@ -39,12 +40,38 @@ class ImageEncoder(Encoder):
 
     kind = "image"
 
+    @classmethod
+    def fit(cls, dataset: Images, rows: np.ndarray) -> "ImageEncoder":
+        """The size of the images, and the mean and spread of the training pixels."""
+        rows = np.asarray(rows, np.int64)
+        mean, std = mean_and_std(dataset.store.moments(rows), len(rows) * dataset.height * dataset.width)
+        return cls(
+            dataset.channels,
+            dataset.height,
+            dataset.width,
+            mean,
+            std,
+            classes=dataset.classes,
+            task=dataset.task,
+            value_range=dataset.value_range,
+        )
+
+    def in_memory(self, dataset: Any) -> bool:
+        return isinstance(dataset.store, Memory)
+
+    def schema(self) -> list[Field]:
+        return [Field("image", "image", shape=(self.height, self.width, self.channels))]
+
+    def arguments(self) -> dict[str, Any]:
+        """For models of images: channels, height, width, and what normalises pixels."""
+        size = {"channels": self.channels, "height": self.height, "width": self.width}
+        return size | {"mean": self.mean, "std": self.std}
+
     def encode(self, dataset: Any, rows: np.ndarray | Sequence[int] | None = None) -> Tensor:
         """Pixels of these rows (all, when not given) in the size and channels of training."""
-        if getattr(dataset, "kind", None) != "image":
-            raise WonderlandError(
-                f"This model reads images, and {getattr(dataset, 'name', 'the data')} is not made of images."
-            )
+        if not isinstance(dataset, Images):
+            name = dataset.name if isinstance(dataset, Dataset) else "the data"
+            raise WonderlandError(f"This model reads images, and {name} is not made of images.")
         self.noticed = []
         rows = np.arange(len(dataset)) if rows is None else np.asarray(rows, np.int64)
         found = dataset.pixels(rows)
@@ -159,9 +186,6 @@ class ImageEncoder(Encoder):
             "task": self.task,
             "value_range": list(self.value_range),
         }
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {}
 
     @classmethod
     def from_json(cls, value: Any, tensors: dict[str, Tensor] | None = None) -> "ImageEncoder":

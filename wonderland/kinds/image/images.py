@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -16,10 +16,7 @@ from wonderland.data.arrays import LARGEST_SIDE, class_task, fingerprint_of_arra
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.decode import MOST_BYTES
 from wonderland.data.folders import Listing, natural, refuse_flat, scan
-from wonderland.data.pixels import Files, Memory, mean_and_std, read_files
-
-if TYPE_CHECKING:
-    from wonderland.kinds.image.encoder import ImageEncoder
+from wonderland.data.pixels import Files, Memory, read_files
 
 PARTS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval"})
 
@@ -31,12 +28,13 @@ class Images(Dataset):
 
     >>> images = Images.from_arrays(np.zeros((4, 8, 8), np.uint8), ["a", "b", "a", "b"], name="squares")
     >>> images
-    <Images squares: 4 rows, binary, 2 classes>
+    <Images squares: 4 images, binary, 2 classes>
     >>> images.pixels([0, 3]).shape
     (2, 1, 8, 8)
     """
 
     kind = "image"
+    noun = "images"
 
     def __init__(
         self,
@@ -185,21 +183,14 @@ class Images(Dataset):
         """The images of these rows: uint8 (b, c, h, w)."""
         return self.store.pixels(np.asarray(rows, np.int64))
 
-    def encoder(self, rows: np.ndarray) -> "ImageEncoder":
-        from wonderland.kinds.image.encoder import ImageEncoder
+    def labels(self) -> dict[str, list[Any]]:
+        """The path of each image that came from a file."""
+        return {} if self.paths is None else {"path": [str(path) for path in self.paths]}
 
-        rows = np.asarray(rows, np.int64)
-        mean, std = mean_and_std(self.store.moments(rows), len(rows) * self.height * self.width)
-        return ImageEncoder(
-            self.channels,
-            self.height,
-            self.width,
-            mean,
-            std,
-            classes=self.classes,
-            task=self.task,
-            value_range=self.value_range,
-        )
+    def shown(self, i: int) -> dict[str, Any]:
+        """A small picture, and where it came from."""
+        example = self.example(i)
+        return {"image": thumbnail(example["image"]), "path": example.get("path")}
 
     def example(self, i: int) -> dict[str, Any]:
         """One image for people to look at: uint8 (h, w) or (h, w, 3), where it came from, and its class or value."""
@@ -289,3 +280,14 @@ def _resized(shapes: list[tuple[int, int]], height: int, width: int, listing: Li
     were = "was" if changed == 1 else "were"
     text = f"{changed:,} of {len(shapes):,} images {were} cut and resized to {height} x {width} pixels."
     return [Finding("size", str(listing.root), changed, text)]
+
+
+def thumbnail(image: np.ndarray, *, side: int = 96) -> str:
+    """A small PNG as a data URI; tiny images are enlarged pixel by pixel."""
+    picture = Image.fromarray(image)
+    scale = side / max(picture.size)
+    size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+    picture = picture.resize(size, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.BILINEAR)
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,11 +11,9 @@ import pandas as pd
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.columns import Column, read_column
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
-from wonderland.kinds.table.leakage import find_disguises
+from wonderland.data.split import read_assigned
 from wonderland.data.target import choose_target, read_target
-
-if TYPE_CHECKING:
-    from wonderland.kinds.table.encoder import TableEncoder
+from wonderland.kinds.table.leakage import find_leaks
 
 RARE = 4  # a category with fewer rows than this is pooled with the unknown ones
 
@@ -67,6 +65,7 @@ class Table(Dataset):
         time: str | None = None,
         keep: Collection[str] = (),
         drop: Collection[str] = (),
+        split: str | None = None,
         strict: bool = False,
         name: str = "frame",
         origin: dict[str, Any] | None = None,
@@ -80,13 +79,14 @@ class Table(Dataset):
             "target": [target],
             "group": [group],
             "time": [time],
+            "split": [split],
             "keep": keep,
             "drop": drop,
         }.items():
             for column in chosen:
                 if column is not None and column not in names:
                     raise unknown_column(option, column, names)
-        target = choose_target(names, target, {*drop, group, time}, findings)
+        target = choose_target(names, target, {*drop, group, time, split}, findings)
         columns = {column: read_column(column, pd.Series(frame[column])) for column in names}
         fingerprint = fingerprint_of(list(columns.values()))
         y, task, classes, rows = read_target(columns[target], task, findings)
@@ -96,10 +96,11 @@ class Table(Dataset):
             y = y[rows]
             test_rows = None if test_rows is None else test_rows[rows]
         note_duplicates(columns, findings)
+        drop = (*drop, *([] if split is None else [split]))
         reasons = leave_out(columns, target, group, time, keep, drop, findings)
         features = [column for column in columns.values() if column.name not in reasons]
-        hidden = find_disguises(features, y, task, target, keep, findings)
-        reasons |= dict.fromkeys(hidden, "the target in disguise")
+        hidden = find_leaks(features, y, task, target, keep, findings)
+        reasons |= dict.fromkeys(hidden, "a leak of the target")
         features = [column for column in features if column.name not in hidden]
         if not features:
             raise no_usable_column(name, target, reasons, hidden)
@@ -121,6 +122,9 @@ class Table(Dataset):
             time=time,
         )
         table.test_rows, table.group = test_rows, group
+        if split is not None:
+            cells = pd.Series(frame[split]).iloc[rows] if len(rows) < len(frame) else pd.Series(frame[split])
+            table.assigned = read_assigned(cells, split)
         return table
 
     def __len__(self) -> int:
@@ -152,12 +156,6 @@ class Table(Dataset):
         if self.y is not None and self.target is not None:
             row[self.target] = self.classes[self.y[i]] if self.classes else float(self.y[i])
         return row
-
-    def encoder(self, rows: np.ndarray) -> "TableEncoder":
-        """Preprocessing fitted on these rows only."""
-        from wonderland.kinds.table.encoder import TableEncoder
-
-        return TableEncoder.fit(self, rows)
 
 
 def unknown_column(option: str, column: str, names: Collection[str]) -> WonderlandError:

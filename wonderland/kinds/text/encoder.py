@@ -11,17 +11,19 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
-from wonderland.data.dataset import TASKS, Encoder, Finding, counted
+from wonderland.data.dataset import TASKS, Dataset, Finding, counted
+from wonderland.data.encoder import Field, RowEncoder
+from wonderland.data.source import look
 from wonderland.data.target import without_target
 from wonderland.data.text.recognise import recognise
 from wonderland.data.text.sources import is_text_file, read_documents
-from wonderland.kinds.text.texts import Texts, _read_folder
 from wonderland.data.text.tokenizer import Tokenizer, checked_roles, repeatable
+from wonderland.kinds.text.texts import Texts, _read_folder
 
 LONGEST = 400
 
 
-class TextEncoder(Encoder):
+class TextEncoder(RowEncoder):
     """A tokenizer and the length of a row; longer texts are cut, shorter ones filled with the padding token 0."""
 
     kind = "text"
@@ -90,10 +92,9 @@ class TextEncoder(Encoder):
 
     def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
         """Tokens of these rows (all, when not given): int64 (n, length)."""
-        if getattr(dataset, "kind", None) != "text":
-            raise WonderlandError(
-                f"This model reads texts, and {getattr(dataset, 'name', 'the data')} is not made of texts."
-            )
+        if not isinstance(dataset, Texts):
+            name = dataset.name if isinstance(dataset, Dataset) else "the data"
+            raise WonderlandError(f"This model reads texts, and {name} is not made of texts.")
         texts = dataset.texts if rows is None else [dataset.texts[row] for row in rows]
         found = torch.full((len(texts), self.length), self.pad)
         before, after = self.tokenizer.frame if self.framed else ([], [])
@@ -107,7 +108,7 @@ class TextEncoder(Encoder):
             kept = ids[:room] if not self.framed else np.array([*before, *ids[:room], *after], np.int64)
             found[row, : len(kept)] = torch.from_numpy(np.ascontiguousarray(kept))
         self.noticed = []
-        name = getattr(dataset, "name", "texts")
+        name = dataset.name
         if cut:
             text = f"{counted(cut, 'text is', 'texts are')} longer than {room} tokens and cut there."
             self.noticed.append(Finding("cut", name, cut, text))
@@ -132,8 +133,6 @@ class TextEncoder(Encoder):
                 return self._made(path.name, texts, labels if known or need_target else None, need_target, findings)
             if path.exists() and is_text_file(path) and (kind := recognise(path)) is not None:
                 return self._lines(path, kind, need_target)
-        from wonderland.kinds.open import look
-
         found = look(source, as_text=[name for name in (self.target, self.column) if name])
         if found.frame is None:
             raise WonderlandError(f"This model reads texts, and {found.name} is not made of texts.")
@@ -210,8 +209,12 @@ class TextEncoder(Encoder):
             "framed": self.framed,
         }
 
-    def tensors(self) -> dict[str, Tensor]:
-        return {}
+    def schema(self) -> list[Field]:
+        return [Field(self.column, "text")]
+
+    def arguments(self) -> dict[str, Any]:
+        """For models of tokens: the size of the vocabulary, the padding token, and the length of a row."""
+        return {"vocab": self.tokenizer.vocab, "pad": self.pad, "length": self.length}
 
     @classmethod
     def from_json(cls, value: Any, tensors: dict[str, Tensor] | None = None) -> "TextEncoder":

@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,19 +11,18 @@ from wonderland.core import WonderlandError
 from wonderland.data.columns import read_column
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.folders import natural
-from wonderland.kinds.table.table import unknown_column
+from wonderland.data.split import read_assigned
 from wonderland.data.target import TARGET_NAMES, infer_task, read_target
 from wonderland.data.text.recognise import Roles
 from wonderland.data.text.sources import read_documents
-
-if TYPE_CHECKING:
-    from wonderland.kinds.text.encoder import TextEncoder
+from wonderland.kinds.table.table import unknown_column
 
 
 class Texts(Dataset):
     """Texts and the class of each. `column` is where they stood, `target` where the class stood."""
 
     kind = "text"
+    noun = "texts"
 
     def __init__(
         self,
@@ -74,10 +73,9 @@ class Texts(Dataset):
             shown[self.target or "class"] = self.classes[self.y[i]]
         return shown
 
-    def encoder(self, rows: np.ndarray, **asked: Any) -> "TextEncoder":
-        from wonderland.kinds.text.encoder import TextEncoder
-
-        return TextEncoder.fit(self, rows, **asked)
+    def labels(self) -> dict[str, list[Any]]:
+        """The texts."""
+        return {self.column: self.texts}
 
     @classmethod
     def from_frame(
@@ -92,6 +90,7 @@ class Texts(Dataset):
         origin: dict[str, Any] | None = None,
         findings: list[Finding] | None = None,
         test_rows: np.ndarray | None = None,
+        split: str | None = None,
         said: bool = True,
     ) -> "Texts":
         """A text column and a target column of a frame."""
@@ -126,6 +125,10 @@ class Texts(Dataset):
             origin=origin,
         )
         dataset.test_rows = None if test_rows is None else test_rows[rows]
+        if split is not None:
+            if split not in frame.columns:
+                raise unknown_column("split", split, list(frame.columns))
+            dataset.assigned = read_assigned(pd.Series(frame[split]).iloc[rows], split)
         return _checked(dataset, strict)
 
     @classmethod
@@ -142,7 +145,7 @@ class Texts(Dataset):
         frame["label"] = [pair[0].removeprefix("__label__") for pair in pairs]
         text = f"Each line of {path.name} begins with a label: it is read as texts with classes; the kind corpus reads it as plain text."
         findings = [Finding("text", path.name, len(frame), text), *documents.findings]
-        origin: dict[str, Any] = {"path": str(path.absolute()), "options": {"kind": "text"}}
+        origin: dict[str, Any] = {"path": str(path.absolute())}
         marked = None
         if test is not None:
             marked = np.arange(len(pairs)) >= learned
@@ -170,7 +173,7 @@ class Texts(Dataset):
                 classes=classes,
                 y=y,
                 findings=[Finding("text", root.name, len(texts), text), *findings],
-                origin={"path": str(root.absolute()), "options": {"kind": "text"}},
+                origin={"path": str(root.absolute())},
             ),
             strict,
         )

@@ -9,11 +9,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.contract.arguments import Checked, at_least_one
 
 
 @part
-class MemberLinear(Part, nn.Module):
+class MemberLinear(Checked, nn.Module):
     r"""A linear layer for each of m members, as one batched product.
 
     .. math:: y_m = x_m W_m + b_m
@@ -26,6 +27,9 @@ class MemberLinear(Part, nn.Module):
 
     def __init__(self, members: int, inputs: int, outputs: int):
         super().__init__()
+        at_least_one("MemberLinear", members=members, outputs=outputs)
+        if inputs < 0:
+            raise WonderlandError(f"MemberLinear cannot be built with inputs={inputs}: it is a whole number from 0.")
         bound = 1 / math.sqrt(max(1, inputs))
         self.weight = nn.Parameter(torch.empty(members, inputs, outputs).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(members, 1, outputs).uniform_(-bound, bound))
@@ -35,7 +39,7 @@ class MemberLinear(Part, nn.Module):
 
 
 @part
-class MemberDropout(Part, nn.Module):
+class MemberDropout(Checked, nn.Module):
     r"""Dropout with a probability for each member, drawn a byte an element.
 
     .. math:: y = x \cdot \frac{\mathbb{1}[u \ge p_m]}{1 - p_m}, \qquad u \sim \{0, \dots, 255\} / 256
@@ -62,13 +66,13 @@ class MemberDropout(Part, nn.Module):
         if not self.training or not self.active:
             return x
         count = x.numel()
-        draws = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        draws = torch.empty((count + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
         kept = draws.view(torch.uint8)[:count].view(x.shape) >= self.threshold
         return x * kept.to(x.dtype).mul_(self.gain)
 
 
 @part
-class PeriodicNumbers(Part, nn.Module):
+class PeriodicNumbers(Checked, nn.Module):
     r"""Each number as itself and as a few learned mixtures of cosines of it, so that a network can bend sharply in it.
 
     .. math:: e(z) = \bigl(s z,\; W^\top \cos(2 \pi f z + c) + b\bigr)
@@ -85,6 +89,7 @@ class PeriodicNumbers(Part, nn.Module):
 
     def __init__(self, numbers: int, dim: int, sigmas: Sequence[float], *, frequencies: int = 16):
         super().__init__()
+        at_least_one("PeriodicNumbers", members=len(sigmas), numbers=numbers, dim=dim, frequencies=frequencies)
         members = len(sigmas)
         self.members, self.numbers = members, numbers
         width = torch.tensor(list(sigmas), dtype=torch.float32).view(members, 1, 1, 1)
@@ -103,7 +108,7 @@ class PeriodicNumbers(Part, nn.Module):
 
 
 @part
-class MemberEmbeddings(Part, nn.Module):
+class MemberEmbeddings(Checked, nn.Module):
     """A vector for each level of each category, for each member.
 
     Shapes: codes (m, b, q) -> (m, b, q * dim). Code 0 is the unknown level.
@@ -117,6 +122,7 @@ class MemberEmbeddings(Part, nn.Module):
 
     def __init__(self, members: int, levels: Sequence[int], dim: int):
         super().__init__()
+        at_least_one("MemberEmbeddings", members=members, columns=len(levels), levels=min(levels, default=1), dim=dim)
         total = sum(levels)
         first = torch.tensor([0, *accumulate(levels)][: len(levels)])
         self.register_buffer(

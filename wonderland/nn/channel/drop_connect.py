@@ -5,10 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.blocks.heads import check_sequence
 from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
-from wonderland.nn.contract.mixer import hide
+from wonderland.nn.contract.mixer import check_pointwise, check_rows, hide
 
 
 @part
@@ -21,7 +20,7 @@ class DropConnect(Checked, nn.Module):
     In evaluation it is the mean; `moments` gives the variance too. `each=True` draws a mask for each row of the batch,
     which costs as many copies of the weights.
 
-    Shapes: x (b, t, dim) -> (b, t, outputs); 0 where the mask hides. Book: Alice 9.3.1. Paper: Wan et al., 2013.
+    Shapes: x (..., dim) -> (..., outputs), rows along the first axis; with (b, t, dim), 0 where the mask hides. Book: Alice 9.3.1. Paper: Wan et al., 2013.
 
     >>> DropConnect(4, 2, dropout=0.5)(torch.zeros(3, 5, 4)).shape
     torch.Size([3, 5, 2])
@@ -47,14 +46,16 @@ class DropConnect(Checked, nn.Module):
         return (laws.causality, laws.strict_causality, *rows, *alike, *always)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        check_sequence(x, self.dim, mask, "DropConnect")
+        check_pointwise(x, self.dim, mask, "DropConnect", self.weight)
+        check_rows(mask, "DropConnect")
         x = hide(x, mask)
         if not self.training or not self.dropout:
             return hide(F.linear(x, self.weight, self.bias), mask)
-        copies = len(x) if self.each else 1
+        copies = len(x) if self.each and x.dim() > 1 else 1
         kept = torch.rand(copies, *self.weight.shape, device=x.device, dtype=x.dtype) >= self.dropout
         weight = self.weight * kept.to(x.dtype).div_(1 - self.dropout)
-        y = x @ weight.transpose(1, 2)
+        rows = x.reshape(len(x) if x.dim() > 1 else 1, -1, self.dim)
+        y = (rows @ weight.transpose(1, 2)).view(*x.shape[:-1], self.outputs)
         return hide(y if self.bias is None else y + self.bias, mask)
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:

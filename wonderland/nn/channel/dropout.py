@@ -31,38 +31,41 @@ def drop(x: Tensor, dropout: float | int, *, shared: tuple[int, ...] = ()) -> Te
 
 @part
 class Dropout(Pointwise):
-    r"""Each feature of each token dropped by itself, in training only.
+    r"""Each feature of each row dropped by itself, in training only.
 
     .. math:: y = m \odot x / (1 - p)
 
-    Shapes: x (b, t, dim) -> (b, t, dim). Book: Alice 9.3.1; D2L 5.6. Paper: Srivastava et al., 2014.
+    Shapes: x (..., dim) -> (..., dim). Book: Alice 9.3.1; D2L 5.6. Paper: Srivastava et al., 2014.
 
     >>> Dropout(4, dropout=0.5).eval()(torch.ones(1, 1, 4))
     tensor([[[1., 1., 1., 1.]]])
     """
-
-    shared: tuple[int, ...] = ()
 
     def __init__(self, dim: int, *, dropout: float | int = 0.1):
         super().__init__()
         self.dim, self.dropout = dim, chance(dropout, type(self).__name__)
 
     def apply_to(self, x: Tensor) -> Tensor:
-        return drop(x, self.dropout, shared=self.shared) if self.training else x
+        return drop(x, self.dropout, shared=self.shared(x)) if self.training else x
+
+    def shared(self, x: Tensor) -> tuple[int, ...]:
+        """The axes along which one draw holds."""
+        return ()
 
 
 @part
 class ChannelDropout(Dropout):
-    r"""A feature dropped at all positions of a sequence at once, in training only.
+    r"""A feature dropped at all positions of a sequence, or all places of an image, at once, in training only.
 
     .. math:: y_{t c} = m_c\, x_{t c} / (1 - p)
 
     Neighbours tell much about each other, so that a feature left out at one position alone is not missed.
-    Shapes: x (b, t, dim) -> (b, t, dim). Book: Alice 9.3.1 (spatial dropout). Paper: Tompson et al., 2015.
+    Shapes: x (b, ..., dim) -> (b, ..., dim), with a draw for each row. Book: Alice 9.3.1 (spatial dropout). Paper: Tompson et al., 2015.
 
     >>> y = ChannelDropout(4, dropout=0.5)(torch.ones(1, 6, 4))
     >>> bool((y == y[:, :1]).all())
     True
     """
 
-    shared = (1,)
+    def shared(self, x: Tensor) -> tuple[int, ...]:
+        return tuple(range(1, x.dim() - 1))

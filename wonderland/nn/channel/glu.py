@@ -18,7 +18,7 @@ class GLU(Pointwise):
     The `gate` function g names the family: "sigmoid" is the GLU, "silu" SwiGLU (LLaMA), "gelu" GEGLU, "relu" ReGLU,
     "identity" the bilinear unit. The default width, 8/3 of `dim`, gives as many parameters as an MLP of expansion 4.
     With `project=False` there is no output matrix and the gated units are the output, as the book writes it.
-    Both input matrices are one product, the gate's rows first. Shapes: x (b, t, dim) -> (b, t, dim); no state.
+    Both input matrices are one product, the gate's rows first. Shapes: x (..., dim) -> (..., dim); no state.
     Book: Alice 5.4 and 11.3. Papers: Dauphin et al., 2017; Shazeer, 2020.
 
     >>> import torch

@@ -22,7 +22,7 @@ class KAN(Pointwise):
 
     The `grid` intervals cover [-span, span]; there are grid + degree splines B_k, which fade to 0 outside, where the
     SiLU goes on. With `hidden` there are two such layers, through that many units. All curves of a layer are one matrix
-    product. Shapes: x (b, t, dim) -> (b, t, dim); no state. Book: Alice 5.4. Paper: Liu et al., 2024.
+    product. Shapes: x (..., dim) -> (..., dim); no state. Book: Alice 5.4. Paper: Liu et al., 2024.
 
     >>> KAN(dim=4, grid=3)(torch.zeros(2, 5, 4)).shape
     torch.Size([2, 5, 4])

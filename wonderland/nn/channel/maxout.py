@@ -15,7 +15,7 @@ class Maxout(Pointwise):
 
     With `pieces=1` it is a linear layer; with one of two lines fixed at 0 it is a ReLU. `hidden` units, if given, are
     followed by an output matrix back to `dim`; without it there are `dim` units and nothing after them.
-    Shapes: x (b, t, dim) -> (b, t, dim); no state. Book: Alice 5.4. Paper: Goodfellow et al., 2013.
+    Shapes: x (..., dim) -> (..., dim); no state. Book: Alice 5.4. Paper: Goodfellow et al., 2013.
 
     >>> import torch
     >>> Maxout(dim=8, pieces=3)(torch.zeros(2, 5, 8)).shape

@@ -8,6 +8,8 @@ from wonderland.nn.channel.activations import Activation
 from wonderland.nn.channel.activations import activation as resolve
 from wonderland.nn.contract.mixer import Pointwise
 
+WIDEST = 1 << 24  # as much as a size in a spec may be
+
 
 @part
 class MLP(Pointwise):
@@ -16,7 +18,7 @@ class MLP(Pointwise):
     .. math:: y = W_2\, \phi(W_1 x)
 
     The hidden layer has `hidden` units, `expansion` times `dim` unless said otherwise. Biases are left out by default, as
-    in most transformers of today. Shapes: x (b, t, dim) -> (b, t, dim); no state.
+    in most transformers of today. Shapes: x (..., dim) -> (..., dim); no state.
     Book: Alice 10.3.1; D2L 11.7. Paper: Vaswani et al., 2017.
 
     >>> import torch
@@ -51,6 +53,8 @@ class MLP(Pointwise):
 def width_of(hidden: int | None, default: float | int, name: str) -> int:
     """The number of hidden units: the one asked for, or the default rounded; at least one."""
     width = round(default) if hidden is None else hidden
+    if width > WIDEST:
+        raise WonderlandError(f"{name} has at most {WIDEST:,} hidden units, not {width:,}: lower hidden or expansion.")
     if width < 1:
         raise WonderlandError(f"{name} needs at least one hidden unit, not {width}: raise hidden or expansion.")
     return width

@@ -1,12 +1,14 @@
 """MONet: products of linear maps in the place of activation functions."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.channel.mlp import width_of
 from wonderland.nn.contract.left_context import last_context, prepend_context
-from wonderland.nn.contract.mixer import Mixer, hide
+from wonderland.nn.contract.mixer import Mixer, check_pointwise, hide
 from wonderland.nn.contract.state import Layout, Slot, State
 
 
@@ -20,7 +22,7 @@ class MONet(Mixer):
     bias. With `shift=True`, as in every second block of the paper, the first half of the features comes from the token
     before (zeros before the first), which makes the layer a causal token mixer.
 
-    Shapes: x (b, t, dim) -> (b, t, dim); state: () without shift, else the last token (b, 1, dim) and the count.
+    Shapes: x (..., dim) -> (..., dim) without shift, else (b, t, dim) -> (b, t, dim); state: () without shift, else the last token (b, 1, dim) and the count.
     Book: Alice 11.3. Paper: Cheng et al., 2024.
 
     >>> MONet(dim=8)(torch.zeros(2, 5, 8)).shape
@@ -44,6 +46,12 @@ class MONet(Mixer):
 
         alike = () if self.shift else (laws.permutation_equivariance,)
         return (*super().laws(), laws.strict_causality, laws.shift_equivariance, laws.locality, *alike)
+
+    def check(self, x: Any, mask: Any) -> None:
+        if self.shift:
+            super().check(x, mask)
+        else:
+            check_pointwise(x, self.dim, mask, "MONet", self.inward.weight)
 
     def layout(self) -> Layout:
         return (Slot((1, self.dim)),)

@@ -2,9 +2,10 @@
 
 import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
-from typing import Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_origin
 
 from torch import nn
 
@@ -12,15 +13,18 @@ from wonderland.core import Part, Spec, WonderlandError, nearest
 from wonderland.nn.channel.activations import Activation, activation
 
 NUMBERS = (float, float | int, float | None, float | int | None)
+ITEMS: Any = {int: "whole numbers", float: "finite numbers", float | int: "finite numbers", str: "texts", Spec: "specs"}
 FUNCTIONS: Any = (str | Activation, str | Activation | None)  # pyright: ignore[reportOperatorIssue]
 
 
 class Checked(Part):
     """A part whose constructor says in a sentence which argument is of the wrong kind, or unknown."""
 
-    def __new__(cls, *args: Any, **named: Any):
-        check_arguments(cls, args, named)
-        return super().__new__(cls)
+    if not TYPE_CHECKING:  # a type checker reads the constructor's signature from __init__ alone
+
+        def __new__(cls, *args: Any, **named: Any):
+            check_arguments(cls, args, named)
+            return super().__new__(cls)
 
 
 def check_arguments(cls: type, args: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -70,8 +74,18 @@ def at_least_one(name: str, **sizes: int | None) -> None:
 
 def _other_kind(annotation: Any, value: Any) -> str:
     """What an argument should have been, or "" where it is right."""
+    choices = [each for each in getattr(annotation, "__args__", ()) if each is not type(None)]
     if value is None and type(None) in getattr(annotation, "__args__", ()):
         return ""
+    if get_origin(annotation) in (Union, UnionType) and len(choices) == 1:
+        return _other_kind(choices[0], value)
+    if get_origin(annotation) in (list, Sequence) and choices[0] in ITEMS:
+        fine = isinstance(value, list | tuple) and not any(_other_kind(choices[0], item) for item in value)
+        return "" if fine else f"a list of {ITEMS[choices[0]]}"
+    if len(choices) > 1 and set(choices) <= {Spec, bool, list[Spec]}:
+        fine = any(not _other_kind(choice, value) for choice in choices)
+        lists = " or a list of specs" if list[Spec] in choices else ""
+        return "" if fine else f"a spec{lists}{', True or False' if bool in choices else ''}"
     if annotation in (int, int | None):
         return "" if isinstance(value, Integral) and not isinstance(value, bool) else "a whole number"
     if annotation in NUMBERS:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
 from wonderland.nn.contract.arguments import Checked
-from wonderland.nn.contract.mixer import check_features, check_mask, hide
+from wonderland.nn.contract.mixer import Missing, check_features, check_mask, hide
 from wonderland.nn.contract.state import Layout, State, misfit, other_device, other_type
 
 
@@ -24,8 +24,8 @@ class CrossMixer(Checked, nn.Module):
 
     causal: bool = True
     receptive_field: tuple[int | None, int | None] = (0, 0)
-    dim: int
-    context_dim: int
+    dim: int = Missing()  # pyright: ignore[reportAssignmentType]
+    context_dim: int = Missing()  # pyright: ignore[reportAssignmentType]
 
     def laws(self) -> tuple[Callable[..., Any], ...]:
         """What this instance promises of x, the context held fixed; the suite checks it."""

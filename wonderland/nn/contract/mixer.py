@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,20 @@ from wonderland.nn.contract.state import (
 )
 
 
+class Missing:
+    """An attribute that a constructor forgot to set; where it was set, nobody comes here."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            raise AttributeError(self.name)
+        raise WonderlandError(
+            f"{owner.__name__} has no {self.name}: its __init__ sets it, as in self.{self.name} = {self.name}."
+        )
+
+
 class Mixer(Checked, nn.Module):
     """A module that mixes tokens and keeps their number: (b, t, dim) -> (b, t, dim).
 
@@ -44,15 +58,17 @@ class Mixer(Checked, nn.Module):
     causal: bool = True
     # Whether `mix` multiplies tokens that an output must not see by 0 instead of leaving them out, as attention kernels do.
     weighs_unseen: bool = False
-    dim: int
+    dim: int = Missing()  # pyright: ignore[reportAssignmentType]
 
-    def __new__(cls, *args: Any, **named: Any):
-        dim = named.get("dim", args[0] if args else 1)
-        if not isinstance(dim, Integral) or isinstance(dim, bool) or dim < 1:
-            raise WonderlandError(
-                f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {described(dim)}."
-            )
-        return super().__new__(cls, *args, **named)
+    if not TYPE_CHECKING:  # a type checker reads the constructor's signature from __init__ alone
+
+        def __new__(cls, *args: Any, **named: Any):
+            dim = named.get("dim", args[0] if args else 1)
+            if not isinstance(dim, Integral) or isinstance(dim, bool) or dim < 1:
+                raise WonderlandError(
+                    f"{cls.__name__} needs a dim, the width of its tokens, of at least 1, not {described(dim)}."
+                )
+            return super().__new__(cls, *args, **named)
 
     def laws(self) -> tuple[Callable[..., Any], ...]:
         """What this instance promises; the suite checks it."""
@@ -90,7 +106,8 @@ class Mixer(Checked, nn.Module):
         if (stepped := fast_path.step(self, x, state, mask)) is not None:
             return stepped
         own, seen = (None, None) if state is None else (state[:-1], state[-1])
-        y, own = self.mix_finite(x, mask, seen, lambda x: self.mix(x, own, seen, mask))
+        case = (own is None, mask is None, x.shape[0])
+        y, own = self.mix_finite(x, mask, seen, lambda x: check_mixed(self, self.mix(x, own, seen, mask), x, case))
         return y, (*own, signed(_count(x, seen, mask), self.signature())) if self.causal else ()
 
     def mix_finite(
@@ -177,7 +194,10 @@ class Mixer(Checked, nn.Module):
 
 
 class Pointwise(Mixer):
-    """A mixer that looks at each position alone: it mixes channels, and its state is ()."""
+    """A mixer that looks at each position alone: it mixes channels, and its state is ().
+
+    It takes features with any number of axes, (..., dim) -> (..., dim); a mask goes with (b, t, dim) only.
+    """
 
     receptive_field = (0, 0)
 
@@ -190,6 +210,9 @@ class Pointwise(Mixer):
     def state_layout(self) -> Layout:
         return ()
 
+    def check(self, x: Any, mask: Any) -> None:
+        check_pointwise(x, self.dim, mask, type(self).__name__, next(self.parameters(), None))
+
     def apply_to(self, x: Tensor) -> Tensor:
         """The equation at each position."""
         raise NotImplementedError
@@ -199,7 +222,10 @@ class Pointwise(Mixer):
         return self.apply_to(x)
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        return hide(self.apply_to(hide(x, mask)), mask), ()
+        y = self.apply_to(hide(x, mask))
+        if y.shape != x.shape:
+            raise WonderlandError(wrong_outputs(f"{type(self).__name__}.apply_to", y, x))
+        return hide(y, mask), ()
 
 
 def hide(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -225,6 +251,24 @@ def check_features(x: Any, dim: int, name: str, like: Tensor | None = None) -> N
         raise WonderlandError(
             f"{name} takes a tensor (batch, time, {dim}) with at least one row and one position, not one {given}."
         )
+    check_numbers(x, name, like)
+
+
+def check_pointwise(x: Any, dim: int, mask: Any, name: str, like: Tensor | None = None) -> None:
+    """Say what is wrong with features (..., dim), or with a mask, which goes with (batch, time, dim) only."""
+    if not isinstance(x, Tensor) or x.dim() < 1 or x.shape[-1] != dim or 0 in x.shape:
+        given = f"of shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"of type {type(x).__name__}"
+        raise WonderlandError(f"{name} takes a tensor (..., {dim}) with at least one row, not one {given}.")
+    check_numbers(x, name, like)
+    if mask is not None and x.dim() != 3:
+        raise WonderlandError(
+            f"{name} takes a mask with tokens (batch, time, {dim}) only, and this input has shape {tuple(x.shape)}."
+        )
+    check_mask(mask, x, name)
+
+
+def check_numbers(x: Tensor, name: str, like: Tensor | None = None) -> None:
+    """Say what is wrong with the type, layout or device of features."""
     if not x.is_floating_point():
         raise WonderlandError(f"{name} takes floating point features, not {x.dtype}: embed tokens first.")
     if x.layout is not torch.strided:
@@ -277,6 +321,35 @@ def check_booleans(mask: Any, x: Tensor, name: str) -> None:
         raise WonderlandError(
             f"{name} got its input on {x.device} and a mask on {mask.device}: move one of them with .to()."
         )
+
+
+def check_mixed(mixer: Mixer, mixed: Any, x: Tensor, case: tuple[bool, bool, int]) -> tuple[Tensor, State]:
+    """What `mix` returned, which must be outputs of the shape of its input, and a state as `layout` describes it.
+
+    The state is looked at once for each `case` of a call: with a state or without, with a mask or without, and so many rows.
+    """
+    if torch.compiler.is_compiling():
+        return mixed
+    name = f"{type(mixer).__name__}.mix"
+    if not isinstance(mixed, tuple) or len(mixed) != 2:
+        given = f"a tuple of {len(mixed)}" if isinstance(mixed, tuple) else f"a {type(mixed).__name__}"
+        raise WonderlandError(f"{name} returns its outputs and its state, as in `return y, (h,)`, not {given}.")
+    y, state = mixed
+    if not isinstance(y, Tensor) or y.shape != x.shape:
+        raise WonderlandError(wrong_outputs(name, y, x))
+    checked = mixer.__dict__.setdefault("_checked_cases", set())
+    if case not in checked:
+        layout = mixer.layout() if mixer.causal else ()
+        if not fits(state, layout, x.shape[0]) and (wrong := misfit(state, layout, x.shape[0], subject="its state")):
+            raise WonderlandError(f"{name} returns a state that its layout does not describe: {wrong}.")
+        checked.add(case)
+    return y, state
+
+
+def wrong_outputs(name: str, y: Any, x: Tensor) -> str:
+    """The sentence for outputs that are not of the shape of the input."""
+    given = f"of shape {tuple(y.shape)}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
+    return f"{name} returns outputs of the shape of its input, {tuple(x.shape)}, not {given}."
 
 
 def check_batch(batch: Any, name: str) -> None:

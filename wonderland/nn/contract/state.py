@@ -209,9 +209,9 @@ def other_device(state: Any, device: torch.device) -> torch.device | None:
     return None
 
 
-def misfit(state: Any, layout: Any, batch: int, where: str = "") -> str:
+def misfit(state: Any, layout: Any, batch: int, where: str = "", *, subject: str = "it") -> str:
     """What is wrong with a state, in words; "" if nothing is."""
-    spot = f"entry {where.lstrip('.')}" if where else "it"
+    spot = f"entry {where.lstrip('.')}" if where else subject
     if isinstance(layout, Slot):
         if not isinstance(state, Tensor):
             return f"{spot} is a {type(state).__name__} where a tensor belongs"

@@ -11,6 +11,7 @@ from wonderland.core import WonderlandError, nearest, part
 from wonderland.nn.contract.mixer import Mixer, lengths
 from wonderland.nn.contract.state import Layout, Slot, State
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
+from wonderland.ops.shapes import readable
 from wonderland.ops.wkv import EMPTY, empty, wkv
 
 FORMS = ("simple", "local", "full")
@@ -109,7 +110,7 @@ class AFT(Mixer):
         self.check_length(k)
         entries, places = remember(state, torch.cat([k, v], 2), seen, mask, None)
         queries, keys = standing(entries, places, k.shape[1], seen, None)
-        if seen is not None and not torch.compiler.is_compiling() and int(queries.max()) >= self.length:
+        if seen is not None and readable(queries) and int(queries.max()) >= self.length:
             raise WonderlandError(
                 f"This AFT knows positions up to {self.length} and the stream has come to {int(queries.max()) + 1}: "
                 "build it with a larger length."

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wonderland.core import Spec, WonderlandError, find, part
+from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.contract.mixer import Mixer, hide, positions
 from wonderland.nn.contract.state import Layout, State
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
@@ -342,7 +342,7 @@ def head_sizes(
 
 
 def _is_position(spec: Spec) -> bool:
-    kind = find(spec.name)
+    kind = spec.part
     return isinstance(kind, type) and issubclass(kind, Position)
 
 

@@ -27,7 +27,7 @@ class MemoryAttention(Pointwise):
     - `activation`: a function of the scores, or its name, in place of the softmax. With `project=False, scale=1.0` the layer is then the
       MLP :math:`V^\top \phi(K x_i)`: an MLP is a memory whose attention was never normalised.
 
-    Shapes: x (b, t, dim) -> (b, t, dim); the state is empty.
+    Shapes: x (..., dim) -> (..., dim); the state is empty.
     Book: Alice 11.1. Paper: Sukhbaatar et al., 2019; Geva et al., 2021.
 
     >>> MemoryAttention(16, slots=32)(torch.randn(1, 5, 16)).shape
@@ -62,7 +62,7 @@ class MemoryAttention(Pointwise):
     def apply_to(self, x: Tensor) -> Tensor:
         return self._weights(x) @ self.values
 
-    def weights(self, x: Tensor) -> Float[Tensor, "b t slots"]:
+    def weights(self, x: Tensor) -> Float[Tensor, "... slots"]:
         """How much each token takes from each slot."""
         self.check(x, None)
         return self._weights(x)

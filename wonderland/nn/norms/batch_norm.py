@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.nn.contract.mixer import Pointwise, hide
 from wonderland.nn.contract.state import State
+from wonderland.nn.norms.axis import check_around, check_axis
 from wonderland.nn.norms.norm import Norm
 
 
@@ -25,7 +26,11 @@ class BatchNorm(Norm):
     lambda (the variance by its unbiased estimate). In evaluation the running ones are used: an affine map of each token
     alone. `precise_statistics` puts those of a whole data set in their place. A batch mate matters in training.
 
-    Shapes: x (b, t, dim) -> (b, t, dim). Book: Alice 9.3.2; D2L 8.5. Paper: Ioffe and Szegedy, 2015.
+    `axis` says where the features are: "last" as in (..., dim), or "first", after the batch, as in (b, dim, ...) for images.
+    A mask (b, t) goes with (b, t, dim), or (b, dim, t).
+
+    Shapes: x (..., dim) -> (..., dim), or (b, dim, ...) -> (b, dim, ...). Book: Alice 9.3.2; D2L 8.5.
+    Paper: Ioffe and Szegedy, 2015.
 
     >>> norm = BatchNorm(1)
     >>> norm(torch.tensor([[[1.0], [3.0]]])).flatten().detach().round(decimals=2)
@@ -37,8 +42,10 @@ class BatchNorm(Norm):
     mean: Tensor
     variance: Tensor
 
-    def __init__(self, dim: int, *, rate: float | int = 0.1, eps: float | int = 1e-5):
+    def __init__(self, dim: int, *, rate: float | int = 0.1, eps: float | int = 1e-5, axis: str = "last"):
         super().__init__(dim, eps=eps)
+        self.axis = check_axis(axis, "BatchNorm")
+        self.causal = axis == "last"  # channels first, positions come last: nothing streams along them
         if not 0 < rate <= 1:
             raise WonderlandError(f"BatchNorm takes a rate above 0 and up to 1, not {rate}.")
         self.rate = float(rate)
@@ -48,13 +55,35 @@ class BatchNorm(Norm):
         self.seen: Callable[[Tensor], None] | None = None
 
     def laws(self) -> Any:
-        return Pointwise.laws(self)
+        from wonderland import laws
+
+        # The law about masks has the tokens on the second axis.
+        return tuple(law for law in Pointwise.laws(self) if self.axis == "last" or law is not laws.padding_invariance)
+
+    def check(self, x: Any, mask: Any) -> None:
+        check_around(x, self.dim, mask, "BatchNorm", self.axis, self.weight)
+
+    def whole(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        if self.axis == "last" or x.dim() < 3:
+            return super().whole(x, mask)
+        if mask is not None:
+            return super().whole(x.transpose(1, 2), mask).transpose(1, 2)
+        if not self.training:
+            wide = (-1, *[1] * (x.dim() - 2))
+            scale = torch.rsqrt(self.variance + self.eps) * self.weight
+            return (x - self.mean.view(wide)) * scale.view(wide) + self.bias.view(wide)
+        if self.seen is not None or x.dtype != self.mean.dtype:
+            return self._by_batch(y := x.movedim(1, -1), y.reshape(-1, self.dim)).movedim(-1, 1)
+        self._check_count(x.numel() // self.dim)
+        return F.batch_norm(x, self.mean, self.variance, self.weight, self.bias, True, self.rate, self.eps)
 
     def proceed(self, x: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         return hide(self.among(hide(x, mask), mask), mask), ()
 
     def among(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        return self._by_batch(x, x[mask]) if self.training and mask is not None else self.apply_to(x)
+        if not self.training or mask is None or x.is_meta:  # on the meta device nothing says which tokens are real
+            return self.apply_to(x)
+        return self._by_batch(x, x[mask])
 
     def apply_to(self, x: Tensor) -> Tensor:
         if self.training:
@@ -65,8 +94,7 @@ class BatchNorm(Norm):
         return (x - mean) * (torch.rsqrt(variance + self.eps) * self.weight) + self.bias
 
     def _by_batch(self, x: Tensor, rows: Tensor) -> Tensor:
-        if len(rows) < 2:
-            raise WonderlandError("BatchNorm takes at least two tokens to train on: the variance of one says nothing.")
+        self._check_count(len(rows))
         if self.seen is not None:
             self.seen(rows.detach())
         if rows.numel() == x.numel() and rows.dtype == self.mean.dtype:
@@ -80,6 +108,11 @@ class BatchNorm(Norm):
             unbiased = variance.detach() * (len(rows) / (len(rows) - 1))
             self.variance.lerp_(unbiased.to(self.variance.dtype), self.rate)
         return self._affine(x, mean, variance)
+
+    @staticmethod
+    def _check_count(count: int) -> None:
+        if count < 2:
+            raise WonderlandError("BatchNorm takes at least two tokens to train on: the variance of one says nothing.")
 
 
 def precise_statistics(model: nn.Module, batches: Iterable[Any]) -> int:

@@ -35,8 +35,8 @@ class LayerNorm(Norm):
 
     .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \odot \gamma + \beta
 
-    Shapes: x (b, t, dim) -> (b, t, dim).
-    Book: Alice 9.2; D2L 11.7. Paper: Ba et al., 2016.
+    Shapes: x (..., dim) -> (..., dim).
+    Book: Alice 9.3.2; D2L 11.7. Paper: Ba et al., 2016.
 
     >>> LayerNorm(4)(torch.tensor([[[1.0, 2.0, 3.0, 4.0]]])).round(decimals=2)
     tensor([[[-1.3400, -0.4500,  0.4500,  1.3400]]], grad_fn=<RoundBackward1>)
@@ -56,7 +56,7 @@ class RMSNorm(Norm):
 
     .. math:: y = \frac{x}{\sqrt{\frac{1}{d} \sum_i x_i^2 + \epsilon}} \odot \gamma
 
-    Shapes: x (b, t, dim) -> (b, t, dim). Paper: Zhang and Sennrich, 2019.
+    Shapes: x (..., dim) -> (..., dim). Paper: Zhang and Sennrich, 2019.
 
     >>> RMSNorm(2)(torch.tensor([[[3.0, 4.0]]])).detach()
     tensor([[[0.8485, 1.1314]]])

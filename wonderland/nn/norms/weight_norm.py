@@ -15,7 +15,7 @@ class WeightNormLinear(Pointwise):
     .. math:: y_i = \frac{g_i}{\lVert v_i \rVert}\, v_i^\top x + b_i, \qquad \nabla_{v_i} L \perp v_i
 
     The length of v changes nothing in the answer, so that a large one slows its own learning down. It starts as a plain
-    linear layer. Shapes: x (b, t, dim) -> (b, t, dim). Paper: Salimans and Kingma, 2016.
+    linear layer. Shapes: x (..., dim) -> (..., dim). Paper: Salimans and Kingma, 2016.
 
     >>> WeightNormLinear(4)(torch.zeros(2, 3, 4)).shape
     torch.Size([2, 3, 4])

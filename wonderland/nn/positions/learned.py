@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.positions.position import Position
+from wonderland.ops.shapes import readable
 
 
 @part
@@ -43,11 +44,11 @@ class Learned(Position):
 
 def within(positions: Any, length: int, name: str) -> None:
     """Say so when a position lies beyond a table."""
-    if torch.compiler.is_compiling():
-        return
     if not isinstance(positions, Tensor) or positions.dtype not in (torch.int64, torch.int32):
         had = positions.dtype if isinstance(positions, Tensor) else f"a {type(positions).__name__}"
         raise WonderlandError(f"{name} takes positions as whole numbers (batch, time), not {had}.")
+    if not readable(positions):
+        return
     first, last = int(positions.min()), int(positions.max())
     if first < 0:
         raise WonderlandError(f"{name} was asked for position {first}: positions count from 0.")

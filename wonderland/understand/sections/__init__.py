@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wonderland.understand.facts import Facts, is_regression
+from wonderland.understand.facts import Facts, predicts_values
 from wonderland.understand.sections.data import data
 from wonderland.understand.sections.errors import errors
 from wonderland.understand.sections.importance import importance
 from wonderland.understand.sections.learning import learning
 from wonderland.understand.sections.mistakes import mistakes
 from wonderland.understand.sections.record import cost, recipe, repeat
-from wonderland.understand.sections.summary import glance, header
+from wonderland.understand.sections.summary import header, overview
 from wonderland.understand.sections.trust import calibration, conformal
 from wonderland.understand.sections.writing import attention, neighbours, samples
 
@@ -19,20 +19,20 @@ __all__ = ["SECTIONS", "Section", "header"]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: its anchor, its name in the navigation, its heading (of a regression), and what it says."""
+    """A part of the page: its anchor, its name in the navigation, its heading (another where numbers are predicted), and what it says."""
 
     anchor: str
     link: str
     heading: str
     body: Callable[[Facts], str]
-    of_regression: str = ""
+    of_values: str = ""
 
     def title(self, facts: Facts) -> str:
-        return self.of_regression if self.of_regression and is_regression(facts) else self.heading
+        return self.of_values if self.of_values and predicts_values(facts) else self.heading
 
 
 SECTIONS = (
-    Section("glance", "Summary", "At a glance", glance),
+    Section("glance", "Summary", "At a glance", overview),
     Section("learning", "Learning", "How it learned", learning),
     Section("samples", "Samples", "What it writes", samples),
     Section("errors", "Errors", "What is taken for what", errors, "Predicted against true"),

@@ -28,7 +28,7 @@ def data(facts: Facts) -> str:
     if columns:
         keys = list(dict.fromkeys(str(key) for column in columns for key in column))[:10]
         rows = [[column.get(key) for key in keys] for column in columns]
-        head = "Columns" if facts.get("kind") != "text" else "The texts"
+        head = str(facts.get("columns_title") or "Columns")
         body += f"<h3>{head}</h3>" + page.table(keys, rows, head)
     return body
 

@@ -1,13 +1,13 @@
 """What is taken for what, and how far predictions are from the truth."""
 
 from wonderland.understand import charts, page
-from wonderland.understand.facts import Facts, is_regression
+from wonderland.understand.facts import Facts, predicts_values
 from wonderland.understand.format import escape, number, percent, real
 
 
 def errors(facts: Facts) -> str:
     """The confusion matrix, or predictions and residuals."""
-    return _regression_errors(facts) if is_regression(facts) else _confusion(facts)
+    return _value_errors(facts) if predicts_values(facts) else _confusion(facts)
 
 
 def _confusion(facts: Facts) -> str:
@@ -38,7 +38,7 @@ def _confusion(facts: Facts) -> str:
     return said + figure + pairs if len(matrix) > 10 else page.pair(figure, said + pairs)
 
 
-def _regression_errors(facts: Facts) -> str:
+def _value_errors(facts: Facts) -> str:
     examples = list((facts.get("conformal") or {}).get("examples") or facts.get("predictions") or ())
     pairs = [(real(e.get("true")), real(e.get("predicted"))) for e in examples]
     pairs = [(t, p) for t, p in pairs if t is not None and p is not None]

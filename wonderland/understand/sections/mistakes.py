@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from wonderland.understand import page
-from wonderland.understand.facts import Facts, is_known, is_regression
+from wonderland.understand.facts import Facts, is_known, predicts_values
 from wonderland.understand.format import MISSING, escape, number, percent, real
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}")
@@ -18,7 +18,7 @@ def mistakes(facts: Facts) -> str:
         return ""
     pictured = [m for m in found if _picture(m)]
     lead = "Where the model was surest and wrong. Look here first for wrong labels, odd inputs and missing information."
-    if is_regression(facts):
+    if predicts_values(facts):
         lead = "The predictions furthest from the truth. Look here first for wrong labels and missing information."
     if pictured:
         return page.p(lead) + f'<div class="gallery">{"".join(_thumbnail(m) for m in pictured)}</div>'
@@ -49,7 +49,7 @@ def _mistake_table(facts: Facts, found: Sequence[Facts]) -> str:
     weight = {str(item.get("name")): real(item.get("value")) or 0.0 for item in ranked}
     keys = sorted(keys, key=lambda key: -weight.get(key, -1e300))
     shown, left = keys[:12], len(keys) - 12
-    if is_regression(facts):
+    if predicts_values(facts):
         head = ["true", "predicted", "error"]
         rows = [[m.get("true"), m.get("predicted"), _difference(m)] for m in found]
         if any(is_known(m.get("low")) and is_known(m.get("high")) for m in found):
@@ -61,7 +61,7 @@ def _mistake_table(facts: Facts, found: Sequence[Facts]) -> str:
         rows = [
             [_name(m.get("true")), _name(m.get("predicted")), page.Number(percent(m.get("probability")))] for m in found
         ]
-    long = facts.get("kind") == "text"
+    long = bool(facts.get("long_rows"))
     rows = [
         row + [_cell((m.get("row") or {}).get(key), long) for key in shown] for row, m in zip(rows, found, strict=True)
     ]

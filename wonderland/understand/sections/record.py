@@ -6,7 +6,7 @@ from typing import Any
 
 from wonderland.understand import page
 from wonderland.understand.facts import Facts
-from wonderland.understand.format import compact, duration, escape, number, size
+from wonderland.understand.format import compact, escape, number, size
 
 _TEXT = 60_000
 _COSTS: dict[str, tuple[str, Callable[[Any], str]]] = {
@@ -15,11 +15,9 @@ _COSTS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "model_bytes": ("Size of the model file", size),
     "flops": ("FLOPs for one example, forward", compact),
     "activation_bytes": ("Memory kept for one example in training", size),
-    "peak_bytes": ("Peak memory of the process", size),
-    "seconds": ("Training time", duration),
-    "steps": ("Steps", number),
+    "steps": ("Steps done", number),
+    "steps_planned": ("Steps planned", number),
     "epochs": ("Epochs", number),
-    "examples_per_second": ("Throughput, examples a second", number),
     "threads": ("Threads", number),
     "device": ("Device", escape),
 }

@@ -27,11 +27,8 @@ _METRICS = {
 
 def header(facts: Facts, sentence: str) -> str:
     """The title, the verdict, and where the data came from."""
-    kinds = {"binary": "two classes", "multiclass": "classes", "regression": "regression"}
-    task = kinds.get(str(facts.get("task")), "")
-    if facts.get("task") == "multiclass" and facts.get("classes"):
-        task = f"{number(len(facts['classes']))} classes"
-    eyebrow = " · ".join(escape(text) for text in ("Wonderland report", facts.get("kind"), task) if text)
+    answers = facts.get("answers")
+    eyebrow = " · ".join(escape(text) for text in ("Wonderland report", facts.get("kind"), answers) if text)
     meta = [
         ("Data", page.code(facts["source"]) if facts.get("source") else ""),
         ("Target", page.code(facts["target"]) if facts.get("target") else ""),
@@ -45,7 +42,7 @@ def header(facts: Facts, sentence: str) -> str:
     )
 
 
-def glance(facts: Facts) -> str:
+def overview(facts: Facts) -> str:
     """The main numbers as tiles, and all metrics by part."""
     metrics, conformal, cost = scores(facts), facts.get("conformal") or {}, facts.get("cost") or {}
     tiles = [(metric_name(n), _metric(n, metrics[n]), _metric_note(facts, n)) for n in _ordered(metrics)[:6]]

@@ -5,7 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from wonderland.understand import charts, page
-from wonderland.understand.facts import Facts, choices, is_known, is_regression, level_of, mean_size, noun, unseen_rows
+from wonderland.understand.facts import (
+    Facts,
+    choices,
+    is_known,
+    level_of,
+    mean_size,
+    noun,
+    predicts_values,
+    unseen_rows,
+)
 from wonderland.understand.format import escape, number, percent, real
 
 
@@ -56,11 +65,11 @@ def conformal(facts: Facts) -> str:
     found = facts.get("conformal") or {}
     if not (is_known(found.get("coverage")) or found.get("sizes") or found.get("levels")):
         return ""
-    regression = is_regression(facts)
-    what = "interval" if regression else f"set of {choices(facts)}"
+    values = predicts_values(facts)
+    what = "interval" if values else f"set of {choices(facts)}"
     said = []
     if is_known(found.get("level")):
-        article = "an" if regression else "a"
+        article = "an" if values else "a"
         text = f"Each prediction comes with {article} {what} made to hold the truth {level_of(found)} of the time."
         said.append(page.p(text))
     said.append(

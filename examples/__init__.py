@@ -1,0 +1,1 @@
+"""The labs of the books: scripts that state target numbers, print what they measure, and fail below them."""

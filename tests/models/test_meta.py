@@ -1,0 +1,90 @@
+"""Every model builds and runs on the meta device: nothing reads a value, and nothing is created on a fixed device."""
+
+import inspect
+
+import pytest
+import torch
+
+from wonderland import models, nn
+
+TRUNK = models.Encoder.spec(vocab=9, dim=8, depth=1, position=nn.Learned.spec(length=16))
+SMALL = {"vocab": 9, "dim": 8, "depth": 1}
+TOKENS = ((2, 5), torch.int64)
+BUILD = {
+    "BiRNN": (lambda: models.BiRNN(9, 3, dim=4, state_size=4), [TOKENS]),
+    "ConvNet": (lambda: models.ConvNet(1, 3, 8, 8, dim=8, depth=2), [((2, 1, 8, 8), torch.float32)]),
+    "Decoder": (lambda: models.Decoder(**SMALL), [TOKENS]),
+    "DecomposableAttention": (lambda: models.DecomposableAttention(9, dim=4, hidden=4), [TOKENS, TOKENS]),
+    "Encoder": (lambda: models.Encoder(**SMALL, segments=2, separator=3), [TOKENS]),
+    "EncoderDecoder": (lambda: models.EncoderDecoder(**SMALL), [TOKENS, TOKENS]),
+    "FastText": (lambda: models.FastText(["cat", "dog"], 4, buckets=10), [((2, 3), torch.int64)]),
+    "GloVe": (lambda: models.GloVe(9, 4), [((5,), torch.int64), ((5,), torch.int64)]),
+    "MaskedLM": (lambda: models.MaskedLM(TRUNK), [TOKENS]),
+    "NeuralNgram": (lambda: models.NeuralNgram(9, dim=4, hidden=4), [TOKENS]),
+    "Ngram": (lambda: models.Ngram(9, 2, entries=[3, 4]), [TOKENS]),
+    "PrefixTuned": (lambda: models.PrefixTuned(models.Decoder.spec(**SMALL), 3), [TOKENS]),
+    "PromptTuned": (lambda: models.PromptTuned(models.Decoder.spec(**SMALL), 3), [TOKENS]),
+    "RNNLM": (lambda: models.RNNLM(9, 4), [TOKENS]),
+    "Seq2Seq": (lambda: models.Seq2Seq(9, 7, dim=4, state_size=4, attention=True), [TOKENS, TOKENS]),
+    "SequenceClassifier": (lambda: models.SequenceClassifier(TRUNK, 3), [TOKENS]),
+    "SpanFinder": (lambda: models.SpanFinder(TRUNK), [TOKENS]),
+    "TableNet": (
+        lambda: models.TableNet(3, [4, 2], 2, sigmas=[0.1, 0.7], dropout=[0.0, 0.2], dim=8),
+        [((5, 5), torch.float32)],
+    ),
+    "TextCNN": (lambda: models.TextCNN(9, 3, dim=4, channels=4), [TOKENS]),
+    "TokenClassifier": (lambda: models.TokenClassifier(TRUNK, 3), [TOKENS]),
+    "Tree": (lambda: models.Tree(9, 2, dim=4, hidden=4), [TOKENS]),
+    "Word2Vec": (lambda: models.Word2Vec(9, 4), [((2, 3), torch.int64)]),
+}
+
+
+def on_meta(name):
+    with torch.device("meta"):
+        return BUILD[name][0]()
+
+
+def inputs(name):
+    return [torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in BUILD[name][1]]
+
+
+def test_every_model_is_tried():
+    assert {name for name, value in vars(models).items() if inspect.isclass(value)} == set(BUILD)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", sorted(BUILD))
+def test_a_model_runs_on_the_meta_device(name, training):
+    model = on_meta(name).train(training)
+    if name in ("Word2Vec", "FastText"):  # these have no forward: rows of words are read, and words scored
+        words = inputs(name)[0]
+        y = model.scores(model.read(words), words)
+    else:
+        y = model(*inputs(name))
+    assert y.is_meta
+    if y.requires_grad:
+        y.sum().backward()
+        assert all(value.grad is None or value.grad.is_meta for value in model.parameters())
+
+
+@pytest.mark.parametrize("name", sorted(name for name in BUILD if name not in ("Word2Vec", "FastText")))
+def test_a_model_takes_a_mask_on_the_meta_device(name):
+    model, given = on_meta(name), inputs(name)
+    accepted = inspect.signature(model.forward).parameters
+    masks = {
+        key: torch.ones(tensor.shape, dtype=torch.bool, device="meta")
+        for key, tensor in zip(("mask", "source_mask", "second_mask"), (given[-1], given[0], given[-1]), strict=True)
+        if key in accepted
+    }
+    assert model(*given, **masks).is_meta
+
+
+@pytest.mark.parametrize("name", ["Decoder", "RNNLM", "NeuralNgram", "Ngram", "Tree"])
+def test_a_model_streams_on_the_meta_device(name):
+    model, (tokens,) = on_meta(name).eval(), inputs(name)
+    with torch.no_grad():
+        y, state = model.stream(tokens[:, :3])
+        y, state = model.stream(tokens[:, 3:4], state)
+        y, state = model.stream(tokens[:, 4:], state)
+    assert y.is_meta
+    assert y.shape[1] == 1

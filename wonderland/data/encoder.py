@@ -1,0 +1,95 @@
+"""Encoder: preprocessing that was fitted on training examples, and opens new data the same way."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from wonderland.core.tensors import digest
+from wonderland.data.dataset import Dataset, Finding
+from wonderland.data.examples import Examples, RowExamples
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of an input, for forms, servers and generated test rows.
+
+    `kind` is "number", "category", "boolean", "date", "text", "image", "sound", "series" or "tokens"; `levels` are the known
+    categories, `low` and `high` the range seen in training, `shape` that of an array (None: any length).
+    """
+
+    name: str
+    kind: str
+    unit: str = ""
+    levels: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    shape: tuple[int | None, ...] = ()
+
+
+class Encoder(ABC):
+    """Turns a dataset into examples for a model, and opens new data the way the training data was opened.
+
+    `kind` is the name of the kind of data that reads it back; `noticed` lists what the last encoding had to fill in.
+    """
+
+    kind: str
+    noticed: list[Finding]
+
+    @abstractmethod
+    def examples(self, dataset: Any) -> Examples:
+        """The encoded examples of a dataset."""
+
+    @abstractmethod
+    def open(self, source: Any, *, need_target: bool = False) -> Dataset:
+        """New data, opened as the training data was; with `need_target` the answers as well."""
+
+    @abstractmethod
+    def schema(self) -> list[Field]:
+        """The fields of one input."""
+
+    def module(self) -> nn.Module | str:
+        """The preprocessing as a torch module, or a sentence that says why there is none."""
+        return "The preprocessing of this kind of data is not written as a torch module."
+
+    def arguments(self) -> dict[str, Any]:
+        """What it knows of the arguments of models by their usual names, such as vocab, channels or features."""
+        return {}
+
+    def describe(self) -> str:
+        """What was learned from the training examples, in a sentence with a space behind it; empty where that says nothing."""
+        return ""
+
+    def batch_words(self, size: int, noun: str) -> str:
+        """A batch of so many examples in words."""
+        return f"{size} {noun}"
+
+    def digest(self) -> str:
+        """One number for all that was fitted."""
+        return digest(self.tensors(), self.to_json())
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """All but the tensors, for preprocess.json."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The arrays, for preprocess.safetensors."""
+        return {}
+
+
+class RowEncoder(Encoder):
+    """An encoder of rows: `encode` turns some of them into one tensor, rows first."""
+
+    @abstractmethod
+    def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
+        """These rows (all by default) as a tensor."""
+
+    def in_memory(self, dataset: Any) -> bool:
+        """Whether all rows are encoded at once; otherwise each batch is, when it is asked for."""
+        return True
+
+    def examples(self, dataset: Any) -> Examples:
+        x = self.encode(dataset) if self.in_memory(dataset) else lambda rows: self.encode(dataset, rows)
+        return RowExamples(x, dataset.y, len(dataset))

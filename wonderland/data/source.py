@@ -1,0 +1,224 @@
+"""A bounded look at a source, made once: what it is, and its contents when they are asked for."""
+
+import functools
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from wonderland.core import WonderlandError
+from wonderland.data.bundled import BUNDLED, load_bundled
+from wonderland.data.dataset import Dataset, Finding, counted
+from wonderland.data.read import check_names, read_file, unknown_file
+from wonderland.data.text.recognise import Roles, recognise
+
+
+@dataclass
+class Contents:
+    """What a source holds: a frame, or images with labels, or a folder; `target` is the column that is known to be learned."""
+
+    name: str
+    origin: dict[str, Any]
+    frame: pd.DataFrame | None = None
+    images: tuple[np.ndarray, Any] | None = None
+    folder: Path | None = None
+    target: str | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+
+class Glimpse:
+    """What kinds of data look at before one of them opens a source. Nothing is read twice, and nothing before it is needed.
+
+    `path` is the file or folder, None for data in memory and bundled sets; `suffix` its ending in small letters.
+    """
+
+    SAMPLE = 1 << 16
+
+    def __init__(self, source: Any):
+        self.source = source
+        self.path: Path | None = None
+        if isinstance(source, str | Path):
+            path = Path(source).expanduser()
+            try:
+                self.path = path if path.exists() else None
+            except (OSError, ValueError):
+                self.path = None
+        self.suffix = "" if self.path is None else self.path.suffix.lower()
+        self._roles: dict[Any, Roles] = {}
+
+    @property
+    def name(self) -> str:
+        """What the source is called."""
+        return (
+            self.path.name
+            if self.path is not None
+            else str(self.source)[:80]
+            if isinstance(self.source, str | Path)
+            else self.contents.name
+        )
+
+    @functools.cached_property
+    def samples(self) -> tuple[bytes, bytes, bytes]:
+        """Bytes from the start, the middle and the end of a file; empty for anything else."""
+        if self.path is None or not self.path.is_file():
+            return b"", b"", b""
+        size = self.path.stat().st_size
+        with self.path.open("rb") as file:
+            start = file.read(self.SAMPLE)
+            file.seek(max(0, size // 2 - self.SAMPLE // 2))
+            middle = file.read(self.SAMPLE)
+            file.seek(max(0, size - self.SAMPLE))
+            return start, middle, file.read(self.SAMPLE)
+
+    @functools.cached_property
+    def plain_text(self) -> str | None:
+        """How a path holds text: "plain", "labelled" (lines) or "folders" (of classes); None for tables and all else."""
+        return None if self.path is None else recognise(self.path)
+
+    @functools.cached_property
+    def contents(self) -> Contents:
+        """The contents, read once."""
+        return look(self.source)
+
+    @functools.cached_property
+    def frame(self) -> pd.DataFrame | None:
+        """The rows of a table; None where the source holds none, or cannot be read as one (`contents` says why)."""
+        if self.path is not None and self.path.is_dir():
+            return None
+        try:
+            return self.contents.frame
+        except WonderlandError:
+            return None
+
+    @functools.cached_property
+    def images(self) -> tuple[np.ndarray, Any] | None:
+        """Arrays of pixels and their labels, for data in memory and bundled sets; None for anything else."""
+        try:
+            return None if self.path is not None else self.contents.images
+        except WonderlandError:
+            return None
+
+    def roles(self, drop: Collection[str] = (), keep: Collection[str | None] = ()) -> Roles:
+        """Which columns of the table are text, which say something else about their rows, and which say nothing."""
+        key = (frozenset(drop), frozenset(keep))
+        if key not in self._roles:
+            assert self.frame is not None
+            self._roles[key] = Roles.of(self.frame, drop, keep)
+        return self._roles[key]
+
+
+def look(source: Any, as_text: Collection[str] = ()) -> Contents:
+    """Find out what a source is and read it, without deciding what its columns mean."""
+    if isinstance(source, str | Path):
+        return _named(source, as_text)
+    if isinstance(source, Dataset):
+        raise WonderlandError("This is already an open dataset. Give the source it was opened from.")
+    if isinstance(source, pd.DataFrame):
+        return _framed(source, "frame")
+    if hasattr(source, "collect") and hasattr(source, "collect_schema"):
+        source = source.collect()
+    if type(source).__module__.split(".")[0] == "polars" and hasattr(source, "get_columns"):
+        return _framed(pd.DataFrame({column.name: _polars(column) for column in source.get_columns()}), "frame")
+    if isinstance(source, Mapping):
+        return _framed(_from_dict(source), "columns")
+    if isinstance(source, tuple) and len(source) == 2:
+        return _from_arrays(*source)
+    if isinstance(source, np.ndarray) or hasattr(source, "__array__"):
+        return _from_arrays(source, None)
+    raise WonderlandError(
+        f"A source of type {type(source).__name__} is not known. Give a path, a frame, a dict of columns, "
+        "arrays (X, y), or a bundled name."
+    )
+
+
+def _named(source: str | Path, as_text: Collection[str]) -> Contents:
+    path = Path(source).expanduser()
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):
+        exists = False
+    if exists:
+        origin: dict[str, Any] = {"path": str(path.absolute())}
+        if path.is_dir():
+            return Contents(path.resolve().name, origin, folder=path)
+        frame, findings = read_file(path, as_text)
+        if len(frame) == 0:
+            raise WonderlandError(f"{path} has no rows. Add rows, or give another file.")
+        return Contents(path.name, origin, frame=frame, findings=findings)
+    if str(source) not in BUNDLED:
+        raise unknown_file(path, BUNDLED)
+    name = str(source)
+    found = load_bundled(name)
+    if isinstance(found, tuple):
+        return Contents(name, {"bundled": name}, images=found)
+    return Contents(name, {"bundled": name}, frame=found, target=BUNDLED[name].target)
+
+
+def _framed(frame: pd.DataFrame, what: str) -> Contents:
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise WonderlandError("The frame has more than one level of column names. Flatten them first.")
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
+    check_names(list(frame.columns), f"The {what}")
+    if len(frame) == 0:
+        raise WonderlandError(f"The {what} has no rows." if what == "frame" else "The columns have no rows.")
+    return Contents(what, {"memory": what}, frame=frame)
+
+
+def _from_dict(source: Mapping[Any, Any]) -> pd.DataFrame:
+    columns = {str(name): cells if isinstance(cells, pd.Series) else pd.Series(cells) for name, cells in source.items()}
+    sizes = {name: len(cells) for name, cells in columns.items()}
+    for name, size in sizes.items():
+        first = next(iter(sizes))
+        if size != sizes[first]:
+            raise WonderlandError(
+                f"Column {name!r} has {counted(size, 'row', 'rows')}, but column {first!r} has {sizes[first]}."
+            )
+    return pd.DataFrame({name: cells.reset_index(drop=True) for name, cells in columns.items()})
+
+
+def _from_arrays(x: Any, y: Any) -> Contents:
+    """Arrays (X, y): a table when X has two axes, images when it has three or four and holds bytes."""
+    if isinstance(x, pd.DataFrame) or (hasattr(x, "get_columns") and type(x).__module__.startswith("polars")):
+        frame = look(x).frame
+        assert frame is not None
+    else:
+        try:
+            x = np.asarray(x)
+        except ValueError as error:
+            raise WonderlandError("The rows of X have different lengths. Give a list of rows of one length.") from error
+        if x.ndim in (3, 4):
+            return Contents("arrays", {"memory": "arrays"}, images=(x, y))
+        if x.ndim not in (1, 2):
+            raise WonderlandError(
+                f"X has {x.ndim} axes. Give (rows, columns) for a table or (n, h, w[, c]) for images."
+            )
+        x = x[:, None] if x.ndim == 1 else x
+        frame = pd.DataFrame(x, columns=[f"c{i}" for i in range(x.shape[1])])
+        frame = frame.infer_objects() if x.dtype == object else frame
+    if y is None:
+        return _framed(frame, "arrays")
+    name = str(getattr(y, "name", None) or "target")
+    cells = pd.Series(np.asarray(y).reshape(-1) if not isinstance(y, pd.Series) else y.array)
+    if len(cells) != len(frame):
+        raise WonderlandError(f"X has {counted(len(frame), 'row', 'rows')} and y has {len(cells)}.")
+    if name in frame.columns:
+        raise WonderlandError(f"X has a column named {name!r}, the name of y. Rename one of them.")
+    found = _framed(frame.assign(**{name: cells.to_numpy()}), "arrays")
+    found.target = name
+    return found
+
+
+def _polars(column: Any) -> Any:
+    """A polars column as an array, without pyarrow."""
+    if "List" in str(column.dtype) or "Struct" in str(column.dtype):
+        raise WonderlandError(
+            f"Column {column.name!r} holds nested values (lists or objects). Unpack it into plain columns."
+        )
+    if "Categorical" in str(column.dtype) or "Enum" in str(column.dtype):
+        return pd.Categorical(column.to_list())
+    if str(column.dtype) == "Boolean":
+        return pd.array(column.to_list(), dtype="boolean")
+    return column.to_numpy()

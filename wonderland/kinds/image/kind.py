@@ -1,0 +1,98 @@
+"""Images: a residual network as large as the data can teach, with inputs that are shifted, rotated and scaled at random."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wonderland.core import Spec, WonderlandError
+from wonderland.core.recipe import Recipe
+from wonderland.data.augment import Augment
+from wonderland.data.folders import refuse_tables, scan
+from wonderland.data.source import Glimpse
+from wonderland.kinds.image.encoder import ImageEncoder
+from wonderland.kinds.image.images import Images
+from wonderland.kinds.image.options import Options as ImageOptions
+from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.models import ConvNet
+from wonderland.optim import FusedAdamW
+from wonderland.train.learner import GradientDescent
+from wonderland.understand import saliency
+
+
+class ImageKind(Kind):
+    """Pictures in class folders, or as arrays."""
+
+    name = "image"
+    Options = ImageOptions
+    models = ("models.ConvNet",)
+    typical = {"channels": 3, "classes": 10, "height": 32, "width": 32}  # noqa: RUF012
+
+    def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
+        if glimpse.plain_text is not None:
+            return None
+        if glimpse.path is not None and glimpse.path.is_dir():
+            listing = scan(glimpse.path)
+            return (
+                Claim(0.8, "it is a folder of pictures")
+                if listing.files or listing.loose
+                else Claim(0.1, "it is a folder")
+            )
+        return None if glimpse.images is None else Claim(0.8, "it holds arrays of pixels")
+
+    def open(self, glimpse: Glimpse, options: ImageOptions, test: Glimpse | None = None) -> Images:
+        self.refuse_test(test, "images are split by themselves")
+        contents = glimpse.contents
+        if contents.folder is not None:
+            refuse_tables(scan(contents.folder))
+            return Images.from_folder(contents.folder, size=options.size, task=options.task, strict=options.strict)
+        if contents.images is None:
+            raise WonderlandError(
+                f"{contents.name} holds no images: give a folder of class folders, or arrays of pixels."
+            )
+        if options.size is not None:
+            raise WonderlandError("Images from arrays keep their size: resize the arrays instead.")
+        images = Images.from_arrays(*contents.images, name=contents.name, task=options.task, strict=options.strict)
+        images.origin = contents.origin
+        return images
+
+    def encoder(self, dataset: Images, parts: Any) -> ImageEncoder:
+        return ImageEncoder.fit(dataset, parts.train)
+
+    def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> ImageEncoder:
+        return ImageEncoder.from_json(saved, tensors)
+
+    def recipe(self, dataset: Images, parts: Any, encoder: ImageEncoder, task: Any) -> Recipe:
+        """Defaults for images of this size and number: each is seen at least six times, 48,000 examples in all."""
+        rows = len(parts.train)
+        size = (encoder.channels, encoder.height, encoder.width)
+        batch = next(batch for least, batch in ((4000, 128), (600, 64), (200, 32), (0, 16)) if rows >= least)
+        epoch = max(1, rows // batch)
+        epochs = max(6, min(200, round(48_000 / rows)))
+        smoothed = {"label_smoothing": 0.05} if task.classes is not None else {}
+        return Recipe(
+            model=ConvNet.spec(**ConvNet.for_data(rows, *size, task.outputs), mean=encoder.mean, std=encoder.std),
+            task=task_spec(task, **smoothed),
+            learner=GradientDescent.spec(),
+            optimizer=FusedAdamW.spec(weight_decay=0.05, betas=[0.9, 0.99]),
+            schedule=Spec("optim.warmup_cosine", {"warmup": 0.1}),
+            steps=epoch * epochs,
+            batch_size=batch,
+            lr=4e-3,
+            evaluate_every=max(epoch, epoch * epochs // 40),
+            augment=Augment.for_images(*size).as_spec(),
+            workers=dataset.options.workers or 0,
+        )
+
+    def facts(self, run: Any, plan: Any) -> dict[str, Any]:
+        """Pixels by how much they move the answer."""
+        if run.classes is None:
+            return {"noun": "images"}
+        batch = plan.examples.take(plan.parts.test[:256])
+        weights = saliency(run.model, batch["x"], torch.as_tensor(batch["y"]))
+        values = {"height": weights.shape[0], "width": weights.shape[1], "values": weights.tolist()}
+        return {"noun": "images", "importance": values}
+
+
+KIND = ImageKind()

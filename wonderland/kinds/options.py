@@ -1,0 +1,48 @@
+"""Options that kinds of data share. Plain dataclasses: the shell reads them before torch is loaded."""
+
+from dataclasses import dataclass
+
+from wonderland.core.options import option
+
+TOKENS = ("characters", "words", "bpe", "wordpiece", "unigram")
+METHODS = ("full", "head", "lora", "ia3", "bias")
+
+
+@dataclass(frozen=True)
+class KindOptions:
+    """Options that every kind has; a kind adds its own in a subclass. Flags, checks and tables of docs derive from the fields."""
+
+    strict: bool = option(False, help="stop at faults in the data instead of repairing them")
+
+
+@dataclass(frozen=True)
+class RowOptions(KindOptions):
+    """Options of kinds that have rows with a target column."""
+
+    target: str | None = option(help="the column to learn (default: inferred)", metavar="COLUMN")
+    split: str | None = option(
+        help="a column that says train, validation, calibration or test for each row; rows with an empty cell take no part",
+        metavar="COLUMN",
+    )
+
+
+@dataclass(frozen=True)
+class TokenOptions(KindOptions):
+    """Options of kinds of text: how it becomes tokens, and a checkpoint to begin with."""
+
+    column: str | None = option(help="the column or field that holds the text", metavar="COLUMN")
+    tokens: str | None = option(help="kind of tokens (default: by size)", choices=TOKENS)
+    vocab: int | None = option(help="how many tokens at most", least=2)
+    context: int | None = option(help="how many tokens are read at a time", metavar="TOKENS", least=1)
+    start: str | None = option(
+        help="begin with the checkpoint in this folder of the transformers library", metavar="CHECKPOINT", flag="--from"
+    )
+    method: str | None = option(
+        help="what of a checkpoint learns (default full): everything, its head, or an adapter that is merged at the end",
+        choices=METHODS,
+    )
+
+    def cut(self) -> dict[str, str | int]:
+        """What was asked of the tokens: their kind, their number, and how many of them are read."""
+        asked = {"tokens": self.tokens, "vocab": self.vocab, "context": self.context}
+        return {name: value for name, value in asked.items() if value is not None}

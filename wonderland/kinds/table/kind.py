@@ -1,0 +1,167 @@
+"""Tables: an ensemble of small networks, from nearly linear to very flexible, weighted by what they get right."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from wonderland.core import Spec, WonderlandError, nearest
+from wonderland.core.recipe import Ensemble, Recipe
+from wonderland.data.dataset import Dataset
+from wonderland.data.folders import refuse_tables, scan
+from wonderland.data.source import Contents, Glimpse
+from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.kinds.table.encoder import TableEncoder
+from wonderland.kinds.table.options import Options as TableOptions
+from wonderland.kinds.table.table import Table
+from wonderland.models import TableNet
+from wonderland.optim import FusedAdamW
+from wonderland.tasks.view import outputs
+from wonderland.train.learner import GradientDescent
+from wonderland.understand import permutation_importance
+
+FOLDS = 5
+FEW = 5000
+SIGMAS = (0.1, 0.5, 3.0)
+COPIES = 3
+
+
+class TableKind(Kind):
+    """Rows and columns: CSV, TSV, Parquet, JSON lines, frames, arrays."""
+
+    name = "table"
+    Options = TableOptions
+    models = ("models.TableNet",)
+    typical = {"numbers": 20, "levels": [10] * 5, "outputs": 2, "sigmas": list(SIGMAS) * 5, "dropout": [0.1] * 15}  # noqa: RUF012
+
+    def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
+        if glimpse.plain_text is not None:
+            return None
+        if glimpse.path is not None and glimpse.path.is_dir():  # opening it says that one of its tables is to be named
+            listing = scan(glimpse.path)
+            tables = listing.tables and not (listing.files or listing.loose)
+            return Claim(0.2, "it is a folder with tables") if tables else None
+        return None if glimpse.frame is None else Claim(0.5, "it has rows and columns")
+
+    def open(self, glimpse: Glimpse, options: TableOptions, test: Glimpse | None = None) -> Table:
+        contents = glimpse.contents
+        if contents.folder is not None:
+            refuse_tables(scan(contents.folder))
+        if contents.frame is None:
+            raise WonderlandError(f"{contents.name} is not a table: it has no columns.")
+        test_rows = None if test is None else join_test(contents, test.contents)
+        named = options.target is not None or contents.target in options.drop
+        return Table.from_frame(
+            contents.frame,
+            target=options.target if named else contents.target,
+            task=options.task,
+            group=options.group,
+            time=options.time,
+            keep=options.keep,
+            drop=options.drop,
+            split=options.split,
+            strict=options.strict,
+            name=contents.name,
+            origin=contents.origin,
+            findings=contents.findings,
+            test_rows=test_rows,
+        )
+
+    def folds(self, dataset: Dataset) -> int | None:
+        """A small table is learned in folds, so that no row is spent on calibration alone; the future is never folded."""
+        return FOLDS if len(dataset) < FEW and dataset.times is None else None
+
+    def encoder(self, dataset: Table, parts: Any) -> TableEncoder:
+        return TableEncoder.fit(dataset, parts.train)
+
+    def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> TableEncoder:
+        return TableEncoder.from_json(saved, tensors)
+
+    def recipe(self, dataset: Table, parts: Any, encoder: TableEncoder, task: Any) -> Recipe:
+        """Defaults for a table of this size. The numbers come from races against other methods: bench/tables.py."""
+        rows = len(parts.train)
+        few = parts.folds is not None
+        members = len(SIGMAS) * (FOLDS if few else COPIES)
+        numbers = len(encoder.numbers)
+        if few:
+            batch = 64 if rows < 2000 else 128
+            epoch = max(1, (rows - rows // FOLDS) // batch)
+            steps = int(min(1500, max(800, 40 * rows / 64)))
+        else:
+            batch = 256
+            epoch = max(1, rows // batch)
+            steps = epoch * int(min(24, max(8, 400_000 / rows)))
+        # Dropout biases the size of a number more than it helps to find it.
+        dropout = 0.1 if task.classes is not None else 0.0
+        return Recipe(
+            model=TableNet.spec(
+                numbers=numbers,
+                levels=[count for _, count in encoder.categories],
+                outputs=task.outputs,
+                sigmas=list(SIGMAS) * (members // len(SIGMAS)),
+                dropout=[dropout] * members,
+                dim=64 if rows < 1000 else 128,
+                depth=3,
+                number_dim=min(16, max(4, 128 // max(1, numbers))),
+            ),
+            task=task_spec(task),
+            learner=GradientDescent.spec(),
+            steps=steps,
+            batch_size=batch,
+            lr=1e-2 * min(1.0, math.sqrt(rows / 4000)) if few else 1e-2,
+            optimizer=FusedAdamW.spec(weight_decay=0.01, betas=[0.9, 0.95]),
+            schedule=Spec("optim.warmup_cosine", {"warmup": 0.05}),
+            average=0.99,
+            clip=None,
+            evaluate_every=steps // 40 if few else epoch,
+            patience=12 if few else None,
+            ensemble=Ensemble(members, FOLDS if few else None, len(SIGMAS)),
+        )
+
+    def facts(self, run: Any, plan: Any) -> dict[str, Any]:
+        """Columns by how much the answers suffer when they are shuffled."""
+        rows, task, trust = plan.parts.test, run.task, run.trust
+        column_of = plan.encoder.column_of
+        names = list(dict.fromkeys(column_of))
+        columns = [[i for i, column in enumerate(column_of) if column == name] for name in names]
+        batch = plan.examples.take(rows)
+
+        def score(x: Tensor, y: Tensor) -> Tensor:
+            return task.row_scores(outputs(run.model, x), y, trust)
+
+        drops = permutation_importance(score, batch["x"], columns, torch.as_tensor(batch["y"]), limit_rows=1000)
+        measured = [
+            {"name": name, "value": drop.value, "spread": drop.spread} for name, drop in zip(names, drops, strict=True)
+        ]
+        return {"importance": sorted(measured, key=lambda row: -row["value"]), "importance_score": task.score_name}
+
+    def space(self, recipe: Recipe) -> dict[str, Any]:
+        return super().space(recipe) | {
+            "model.dim": ("choice", [32, 64, 128, 256]),
+            "model.depth": ("integer", 1, 5),
+            "optimizer.weight_decay": ("log", 1e-4, 0.3),
+        }
+
+
+def join_test(contents: Contents, test: Contents) -> np.ndarray:
+    """Add the rows of a test set to those of a source; gives the mask of the added rows."""
+    if contents.frame is None or test.frame is None:
+        raise WonderlandError("The test set is not a table, but the data to learn from is.")
+    missing = [name for name in contents.frame.columns if name not in test.frame.columns]
+    if missing:
+        raise WonderlandError(
+            f"The test set has no column {missing[0]!r}, which the data to learn from has."
+            f"{nearest(missing[0], test.frame.columns)}"
+        )
+    rows = len(contents.frame)
+    columns = list(contents.frame.columns)
+    contents.frame = pd.concat([contents.frame, test.frame.loc[:, columns]], ignore_index=True)
+    contents.origin["test"] = test.origin
+    return np.arange(len(contents.frame)) >= rows
+
+
+KIND = TableKind()

@@ -1,0 +1,21 @@
+"""Options of tables."""
+
+from dataclasses import dataclass
+
+from wonderland.core.options import option
+from wonderland.kinds.options import RowOptions
+
+
+@dataclass(frozen=True)
+class Options(RowOptions):
+    """Rows of numbers, categories, dates and short texts."""
+
+    task: str | None = option(
+        help="what is learned (default: inferred)", choices=("binary", "multiclass", "classification", "regression")
+    )
+    group: str | None = option(help="rows that share its value stay in one part of the split", metavar="COLUMN")
+    time: str | None = option(help="learn from the past, test on the future", metavar="COLUMN")
+    keep: tuple[str, ...] = option(
+        (), help="keep a column that looks like the target; may be repeated", metavar="COLUMN"
+    )
+    drop: tuple[str, ...] = option((), help="leave a column out; may be repeated", metavar="COLUMN")

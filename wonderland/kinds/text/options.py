@@ -1,0 +1,19 @@
+"""Options of texts with classes."""
+
+from dataclasses import dataclass
+
+from wonderland.core.options import option
+from wonderland.kinds.options import RowOptions, TokenOptions
+
+
+@dataclass(frozen=True)
+class Options(TokenOptions, RowOptions):
+    """Texts with a class each."""
+
+    task: str | None = option(
+        help="what is learned (default: inferred)", choices=("binary", "multiclass", "classification")
+    )
+    keep: tuple[str, ...] = option(
+        (), help="a column that says something although it looks like a number of rows", metavar="COLUMN"
+    )
+    drop: tuple[str, ...] = option((), help="leave a column out; may be repeated", metavar="COLUMN")

@@ -1,0 +1,35 @@
+"""The models that can be named for a fit, with what they are and how large they come."""
+
+import inspect
+from typing import Any
+
+import torch
+
+import wonderland.models  # noqa: F401 - fills the closed set that names are looked up in
+from wonderland.core import Spec, find
+from wonderland.kinds import KINDS
+
+
+def catalogue(kind: str | None = None) -> list[dict[str, Any]]:
+    """One row for each model and kind of data: its name, the kind, its parameters for typical data, and the first line of
+    its docstring.
+    """
+    owners = [owner for name, owner in KINDS.items() if kind in (None, name)]
+    return [
+        {
+            "model": name.removeprefix("models."),
+            "kind": owner.name,
+            "parameters": parameters(name, owner.typical),
+            "what it is": (find(name).__doc__ or "").strip().splitlines()[0],
+        }
+        for owner in owners
+        for name in owner.models
+    ]
+
+
+def parameters(name: str, typical: Any) -> int:
+    """How many parameters a model has with the arguments that typical data decide."""
+    taken = inspect.signature(find(name)).parameters
+    with torch.device("meta"):
+        model = Spec(name, {key: value for key, value in typical.items() if key in taken}).build()
+    return sum(parameter.numel() for parameter in model.parameters())

@@ -1,0 +1,109 @@
+"""Parts that the user names for a fit: model, optimizer and schedule, written as calls and filled in from the data."""
+
+import inspect
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+import wonderland.models
+import wonderland.optim  # noqa: F401 - these fill the closed set that a name is looked up in
+from wonderland.core import Spec, WonderlandError, parse_spec
+from wonderland.core.memory import available_bytes
+from wonderland.core.recipe import Recipe
+from wonderland.road.training import Training
+
+
+def asked_model(text: str) -> Spec:
+    """The model that a text names, not yet filled in."""
+    try:
+        spec = parse_spec(text, folders=("models", "kinds"))
+    except WonderlandError as error:
+        raise WonderlandError(f"{error} See: wonderland models") from None
+    thing = spec.part
+    if not isinstance(thing, type) or not issubclass(thing, nn.Module):
+        raise WonderlandError(f"{spec.name} is not a model.")
+    return spec
+
+
+def filled(asked: Spec, default: Spec, encoder: Any, task: Any, name: str) -> Spec:
+    """A model with the arguments that the data decide, and for the kind's own model those of its recipe."""
+    known = task.model_arguments() | encoder.arguments()
+    for argument, value in asked.arguments.items():
+        if argument in known and value != known[argument]:
+            raise WonderlandError(
+                f"{asked.name} is given {argument}={value!r}, and {name} has {known[argument]!r}: leave {argument} out."
+            )
+    if asked.name == default.name:
+        return Spec(asked.name, {**default.arguments, **asked.arguments})
+    taken = inspect.signature(asked.part).parameters
+    arguments = {key: value for key, value in known.items() if key in taken} | dict(asked.arguments)
+    missing = [
+        key
+        for key, parameter in taken.items()
+        if parameter.default is inspect.Parameter.empty
+        and parameter.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        and key not in arguments
+    ]
+    if missing:
+        raise WonderlandError(f"{asked.name} needs {missing[0]}, which {name} does not decide: give it in the call.")
+    return Spec(asked.name, arguments)
+
+
+def check_memory(model: Spec) -> None:
+    """Refuse a model that cannot be trained in the memory there is, before any of it is taken."""
+    try:
+        with torch.device("meta"):
+            built = model.build()
+    except WonderlandError:
+        raise
+    except (TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, LookupError, MemoryError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise WonderlandError(f"{model.name} cannot be built with these arguments: {first}") from error
+    # Weights, gradients and two moments of the optimizer.
+    needed = 4 * sum(parameter.numel() * parameter.element_size() for parameter in built.parameters())
+    if needed > available_bytes():
+        raise WonderlandError(
+            f"{model.name} has {sum(p.numel() for p in built.parameters()):,} parameters: training it takes about "
+            f"{needed / 2**30:.1f} GiB, and {available_bytes() / 2**30:.1f} GiB are free. Choose a smaller model."
+        )
+
+
+def asked_optimizer(recipe: Recipe, training: Training) -> Recipe:
+    """The recipe with the optimizer that was named, and the rate and weight decay that were asked for."""
+    if training.optimizer is not None:
+        spec = parse_spec(training.optimizer, folders=("optim",))
+        thing = spec.part
+        if not (isinstance(thing, type) and issubclass(thing, torch.optim.Optimizer)):
+            raise WonderlandError(f"{spec.name} is no optimizer.")
+        arguments = dict(spec.arguments)
+        usual = inspect.signature(thing).parameters["lr"].default
+        same_scale = spec.name.endswith(("Adam", "AdamW"))  # whose rates are those of the recipe
+        lr = arguments.pop("lr", recipe.lr if same_scale else usual)
+        if isinstance(lr, bool) or not isinstance(lr, int | float) or not 0 < lr < float("inf"):
+            raise WonderlandError(f"lr must be more than 0, not {lr!r}.")
+        recipe = replace(recipe, optimizer=Spec(spec.name, arguments), lr=float(lr))
+    if training.weight_decay is not None:
+        optimizer = recipe.optimizer
+        recipe = replace(
+            recipe, optimizer=Spec(optimizer.name, {**optimizer.arguments, "weight_decay": training.weight_decay})
+        )
+    return recipe
+
+
+def asked_schedule(recipe: Recipe, training: Training) -> Recipe:
+    """The recipe with the schedule that was named."""
+    if training.schedule is None:
+        return recipe
+    spec = parse_spec(training.schedule, folders=("optim",))
+    if isinstance(spec.part, type):
+        raise WonderlandError(f"{spec.name} is no schedule.")
+    try:
+        factor = float(spec.build()(0, 10))
+    except WonderlandError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        raise WonderlandError(f"{spec.name} is no schedule.") from error
+    assert factor == factor
+    return replace(recipe, schedule=spec)

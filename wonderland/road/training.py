@@ -1,0 +1,63 @@
+"""Training options: what can be asked of a fit whatever the kind of data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from wonderland.core import WonderlandError
+from wonderland.core.options import check, option
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+@dataclass(frozen=True)
+class Training:
+    """Options of a fit; None leaves a choice to the recipe of the kind of data."""
+
+    model: str | None = option(
+        help='the model, by name or as a call: "Decoder(dim=128, mixer=Mamba())"; wonderland models lists them',
+        metavar="MODEL",
+    )
+    optimizer: str | None = option(help='the optimizer as a call, such as "Lion(lr=1e-4)"', metavar="OPTIMIZER")
+    schedule: str | None = option(help='the schedule as a call, such as "cosine()"', metavar="SCHEDULE")
+    epochs: float | None = option(help="passes over the training rows", above=0)
+    steps: int | None = option(help="updates of the weights", least=1)
+    budget: float | None = option(help="time for training, such as 90s or 5m", metavar="TIME")
+    lr: float | str | None = option(help="peak learning rate, or auto to find one", above=0, words="a number or auto")
+    weight_decay: float | None = option(help="how strongly weights are drawn to zero", least=0)
+    batch_size: int | None = option(help="examples in a step", least=1)
+    clip: float | None = option(help="largest norm of the gradient", above=0)
+    accumulate: int | None = option(help="pieces a batch is cut into, to save memory", least=1)
+    precision: str | None = option(help="numbers for computing (default float32)", choices=("float32", "bfloat16"))
+    patience: int | None = option(help="evaluations without progress before stopping", least=1)
+    threads: int | None = option(help="threads for computing", least=1, most=1024)
+    device: str = option("auto", help="where to compute (default auto: a GPU if there is one)", choices=DEVICES)
+    test: float | str = option(
+        0.2, help="share of the examples kept for the test (default 0.2), or a file of test rows",
+        words="a share of the rows, or a test set",
+    )  # fmt: skip
+    level: float = option(0.9, help="how often sets and intervals hold the truth (default 0.9)")
+    seed: int = option(0, help="the same seed gives the same run (default 0)", least=0, most=2**63 - 1)
+
+    def __post_init__(self):
+        check(self)
+        if not 0 < self.level < 1:
+            raise WonderlandError(
+                f"The level of sets and intervals is a share between 0 and 1, such as 0.9, not {self.level}."
+            )
+        if isinstance(self.lr, str) and self.lr != "auto":
+            raise WonderlandError(f"lr must be a number or auto, not {self.lr!r}.")
+        if sum(value is not None for value in (self.epochs, self.steps, self.budget)) > 1:
+            raise WonderlandError("Choose one of epochs, steps and budget: each of them sets the length of training.")
+        if not isinstance(self.test, str) and not 0 < self.test < 1:
+            raise WonderlandError(f"The test part is a share between 0 and 1, such as 0.2, not {self.test}.")
+
+    @property
+    def test_share(self) -> float:
+        """The share of examples to keep for the test; 0 where there is a test set of its own."""
+        return 0.0 if isinstance(self.test, str) else self.test
+
+    def numbers(self) -> dict[str, Any]:
+        """What replaces numbers of the recipe."""
+        names = ("batch_size", "clip", "accumulate", "precision", "patience")
+        rate = {} if isinstance(self.lr, str) else {"lr": self.lr}
+        return {name: vars(self)[name] for name in names} | rate

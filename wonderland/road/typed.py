@@ -1,0 +1,43 @@
+"""The options of `fit` for type checkers, written from the classes that own them by tests/house/test_typed.py."""
+
+from pathlib import Path
+from typing import Any, TypedDict
+
+
+class FitOptions(TypedDict, total=False):
+    """Options of training and of every kind of data."""
+
+    kind: str | None
+    optimizer: str | Any | None
+    schedule: str | Any | None
+    epochs: float | None
+    steps: int | None
+    budget: float | str | None
+    lr: float | str | None
+    weight_decay: float | None
+    batch_size: int | None
+    clip: float | None
+    accumulate: int | None
+    precision: str | None
+    patience: int | None
+    threads: int | None
+    device: str | None
+    level: float | None
+    seed: int | None
+    strict: bool | None
+    split: str | None
+    task: str | None
+    group: str | None
+    time: str | None
+    keep: str | list[str] | tuple[str, ...] | None
+    drop: str | list[str] | tuple[str, ...] | None
+    size: int | None
+    workers: int | None
+    column: str | None
+    tokens: str | None
+    vocab: int | None
+    context: int | None
+    start: str | Path | None
+    method: str | None
+    lines: bool | None
+    tokenizer: str | Path | None

@@ -1,0 +1,1 @@
+"""Abilities of runs beyond predict and evaluate, one file for each."""

@@ -1,0 +1,76 @@
+"""Translating: what a model of pairs writes for a text."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from wonderland.core import WonderlandError
+from wonderland.generation import beam_search, generate
+
+
+class Translating:
+    """A model that reads a text and writes another: `run.ability("generate")`, called with the text."""
+
+    temperature = None  # the most likely token each time, unless a temperature is given
+    echoes = False
+
+    def __init__(self, run: Any):
+        self.model: nn.Module = run.model
+        self.encoder = run.encoder
+
+    def __call__(self, text: str, **options: Any) -> str:
+        """What the model writes for a text. Options are those of generation: temperature (0 unless given), top_k, seed ...;
+        or beams, to search for the most likely text with that many.
+        """
+        if not isinstance(text, str):
+            raise WonderlandError(f"A text is translated, not {type(text).__name__}.")
+        return translated(self.model, self.encoder, [text], **options)[0]
+
+    def write(self, prompt: str, count: int | None = None, **options: Any) -> Iterator[str]:
+        """The translation as an iterator of one text."""
+        yield self(prompt, **options)
+
+    def generate(self, prompt: str, count: int | None = None, **options: Any) -> str:
+        """The translation."""
+        return self(prompt, **options)
+
+    def check(self, options: dict[str, Any], prompt: str) -> None:
+        """Refuse options of the shell that do not go with this ability."""
+        for name in ("count", "stop", "matches", "schema"):
+            if options.get(name) is not None:
+                raise WonderlandError(f"--{name} is for language models, and this run is a translator.")
+        if not prompt.strip():
+            raise WonderlandError("There is no text to translate: give it with --prompt.")
+
+    def fitted(self, prompt: str, count: int | None) -> tuple[str, str]:
+        """All of a prompt is read."""
+        return prompt, ""
+
+    def unknown(self, text: str) -> int:
+        """Unknown words are not counted."""
+        return 0
+
+
+def translated(model: nn.Module, encoder: Any, texts: list[str], *, rows: int = 64, **options: Any) -> list[str]:
+    """What a model writes for texts, always the likeliest token unless asked otherwise."""
+    beams = options.pop("beams", None)
+    if beams is not None and options:
+        raise WonderlandError(f"{next(iter(options))} is for drawing tokens; beams search for the likeliest text.")
+    options = {"temperature": 0.0} | options
+    tokenizer, found = encoder.tokenizer, []
+    model.eval()
+    for first in range(0, len(texts), rows):
+        some = texts[first : first + rows]
+        x = encoder.encode_sources(some)
+        x = x[:, : max(1, int((x != 0).sum(1).max()))]
+        with torch.no_grad():
+            state = model.prepare(x, x != 0)  # pyright: ignore
+        prompts, count, stop = [[encoder.begin]] * len(some), max(1, 2 * encoder.write), [tokenizer.end]
+        if beams is None:
+            tokens = generate(model, prompts, count, state=state, stop=stop, **options).tokens
+        else:
+            tokens = [one.tokens[0] for one in beam_search(model, prompts, count, beams=beams, state=state, stop=stop)]
+        found += [tokenizer.decode(ids) for ids in tokens]
+    return found

@@ -1,0 +1,81 @@
+"""What classification and regression share: one answer for each row, from one model or from the members of an ensemble."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from numpy import ndarray
+from torch import Tensor, nn
+
+from wonderland.core.batch import Batch
+from wonderland.tasks.task import Task
+from wonderland.tasks.trust import RowTrust, holdout_prediction, variant_weights
+from wonderland.tasks.view import Holdout, View
+from wonderland.tasks.view import outputs as model_outputs
+from wonderland.trust.conformal import Scores, check_level
+from wonderland.trust.weights import spread
+
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)
+
+
+class RowTask(Task):
+    """One answer for each row. A model gives (b, outputs), or (m, b, outputs) for an ensemble of m members."""
+
+    @abstractmethod
+    def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
+        """Members (m, b, c) to one prediction (b, c), weighted by shares (m,)."""
+
+    @abstractmethod
+    def errors(self, outputs: Tensor, y: ndarray) -> ndarray:
+        """The error of each member for each row: (m, n, c)."""
+
+    @abstractmethod
+    def scores(self, prediction: ndarray, y: ndarray, temperature: float) -> ndarray:
+        """The conformal score of the true answer of each row (n,)."""
+
+    def temperature(self, holdout: Holdout, groups: int, shares: ndarray) -> float:
+        """What outputs are divided by before they are probabilities; 1 where they are none."""
+        return 1.0
+
+    @abstractmethod
+    def known_measures(self, prediction: ndarray, y: ndarray, squared_error: float) -> dict[str, float]:
+        """Measures that people know, and the one that is watched."""
+
+    def measure(self, view: View) -> dict[str, float]:
+        holdout = view.out_of_fold()
+        shares = variant_weights(self, holdout, 1, view.variants)
+        prediction = holdout_prediction(self, holdout, 1, shares)
+        errors = self.errors(torch.as_tensor(prediction)[None], holdout.y)
+        return self.known_measures(prediction, holdout.y, float(np.mean(np.square(errors).sum(-1))))
+
+    def calibrate(self, validation: View, calibration: View, level: float) -> RowTrust:
+        check_level(level)
+        groups, first = validation.groups, validation.holdout()
+        shares = variant_weights(self, first, groups, validation.variants)
+        temperature = self.temperature(first, groups, shares)
+        second = first if calibration is validation else calibration.holdout()
+        scores = self.scores(holdout_prediction(self, second, groups, shares), second.y, temperature)
+        return RowTrust(temperature, Scores.of(scores, second.fold, groups), level, shares)
+
+    def trust(self, saved: Any) -> RowTrust:
+        return RowTrust.from_json(saved)
+
+    def combined(self, outputs: Tensor, trust: RowTrust) -> ndarray:
+        """Outputs of members as one prediction (n, c), weighted as trust says."""
+        return self.combine(outputs, spread(trust.shares, len(outputs))).numpy()
+
+    def check_model(self, model: nn.Module, batch: Batch) -> str | None:
+        shape = tuple(model_outputs(model, batch["x"]).shape[1:])
+        if shape != (len(batch), self.outputs):
+            return f"gives {shape} for two rows, where this task needs ({len(batch)}, {self.outputs})"
+        return None
+
+    def check_run(self, model: nn.Module, encoder: Any, trust: RowTrust, folds: int) -> str | None:
+        members = getattr(model, "members", 1)
+        variants = len(trust.shares)
+        if trust.groups != folds or members % folds or (members // folds) % variants or not trust.scores.count:
+            return "trust.json does not fit the run's members: it is damaged."
+        if self.classes != encoder.classes:
+            return "preprocess.json has other classes than config.json: the two do not belong together."
+        return None
