@@ -15,7 +15,7 @@ from wonderland.fast.compiled_step import MOST_ROWS, CompiledStep, allowed, comp
 from wonderland.fast.decode_program import ACTIVATIONS
 from wonderland.fast.step_rules import alone
 from wonderland.generation.compiled import step as model_step
-from wonderland.laws.compiles import _compiling
+from wonderland.laws.compiles import _compiler_settings
 from wonderland.models import Decoder
 from wonderland.nn import (
     GLU,
@@ -485,6 +485,6 @@ def test_a_stream_compiles_also_after_a_step_by_a_program():
     mixer, x = Attention(8, heads=2), torch.randn(2, 5, 8)
     with torch.no_grad():
         state = begun(mixer, x)
-        with _compiling():
+        with _compiler_settings():
             y, _ = torch.compile(mixer.stream, backend="eager", fullgraph=True)(x[:, -1:], state)
         torch.testing.assert_close(y, mixer(x)[:, -1:])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from wonderland.laws.compiles import _compiling
+from wonderland.laws.compiles import _compiler_settings
 from wonderland.ops.online_softmax import attention, finish, merge, partial, reference
 
 
@@ -138,7 +138,7 @@ def test_it_compiles_in_one_piece():
     def run(q, k, v):
         return attention(q, k, v, causal=True, chunk=4)
 
-    with _compiling():
+    with _compiler_settings():
         y = torch.compile(run, fullgraph=True, backend="aot_eager")(*leaves)
     plain = attention(*leaves, causal=True, chunk=4)
     assert torch.allclose(y, plain)

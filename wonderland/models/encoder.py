@@ -129,7 +129,9 @@ class Encoder(Checked, nn.Module):
         if back is not None:
             segments = None if segments is None else align_left(segments, original)[0]
             positions = None if positions is None else align_left(positions.expand_as(tokens), original)[0]
-        h = call_with_hooks(self.stack, self.embed(tokens, mask, segments, positions), lambda h: self.stack.whole(h, mask))
+        h = call_with_hooks(
+            self.stack, self.embed(tokens, mask, segments, positions), lambda h: self.stack.whole(h, mask)
+        )
         return h if back is None else restore_order(h, back)
 
     features = forward

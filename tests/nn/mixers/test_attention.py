@@ -403,12 +403,12 @@ def test_dropout_acts_in_training_only():
 
 
 def test_a_step_compiles_in_one_piece():
-    from wonderland.laws.compiles import _compiling
+    from wonderland.laws.compiles import _compiler_settings
 
     mixer = Attention(8, heads=2, position=Rotary.spec())
     x = torch.randn(2, 5, 8)
     _, state = mixer.stream(x[:, :4])
-    with _compiling():
+    with _compiler_settings():
         y, _ = torch.compile(mixer.proceed, fullgraph=True, backend="aot_eager")(x[:, 4:], state, None)
     assert torch.allclose(y, mixer(x)[:, 4:], atol=1e-6)
 
