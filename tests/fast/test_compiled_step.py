@@ -195,7 +195,7 @@ def test_a_model_refuses_a_state_of_other_numbers():
         _, state = model.stream(tokens)
         message = (
             "The state of this Decoder holds torch.float32 and its weights torch.float64: "
-            "go on in the type that the state was made in."
+            "continue in the type that the state was made in."
         )
         with pytest.raises(WonderlandError, match=re.escape(message)):
             model.double().stream(tokens, state)
