@@ -13,7 +13,7 @@ from wonderland.core import WonderlandError, open_plain
 from wonderland.data.columns import read_column
 from wonderland.data.dataset import Finding
 from wonderland.data.decode import SUFFIXES as PICTURES
-from wonderland.data.read import DELIMITERS, _is_number
+from wonderland.data.read import DELIMITERS, is_number
 from wonderland.data.text.sources import TEXTS, is_text_file
 
 SAMPLE = 1 << 17
@@ -55,7 +55,7 @@ def is_table(lines: list[str]) -> bool:
     if len(lines) < 2:
         return False
     words = [line.split() for line in lines]
-    if all(len(line) == len(words[-1]) and all(map(_is_number, line)) for line in words[1:]):
+    if all(len(line) == len(words[-1]) and all(map(is_number, line)) for line in words[1:]):
         return True
     if sum(line.rstrip().endswith((".", "!", "?", "。", "！", "？", ",", "，")) for line in lines) > 0.5 * len(lines):
         return any(line.count("\t") for line in lines) and all(

@@ -16,7 +16,7 @@ from wonderland.core.batch import Batch
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.encoder import Encoder, Field
 from wonderland.data.examples import RowExamples
-from wonderland.data.source import look
+from wonderland.data.source import read_source
 from wonderland.data.text.sources import is_text_file, read_documents
 from wonderland.data.text.tokenizer import Tokenizer, checked_roles, repeatable
 from wonderland.kinds.pairs.pairs import Pairs, with_first_row
@@ -136,7 +136,7 @@ class PairsEncoder(Encoder):
                 documents = read_documents(path, lines=True)
                 texts = [line.split("\t")[0] for line in documents.documents()]
                 return self._made(path.name, texts, None, need_target, documents.findings)
-        found = look(source, as_text=self.columns)
+        found = read_source(source, as_text=self.columns)
         if found.frame is None:
             raise WonderlandError(f"This model reads texts, and {found.name} is not made of texts.")
         frame = with_first_row(found.frame)

@@ -40,14 +40,14 @@ class ColumnEncoding:
     @classmethod
     def fit(cls, column: Column, ordering: bool = False) -> "ColumnEncoding":
         """The encoding for a column of training cells; a date that orders the rows gives its cycles only."""
-        present = column.values[~column.absent]
+        present = column.values[~column.is_missing]
         flagged = column.missing > 0
         if column.kind == "category":
             return cls(column.name, "category", levels=_frequent(column))
         if column.kind == "text":
             return cls(column.name, "text", flagged=flagged)
         if column.kind == "boolean":
-            return cls(column.name, "boolean", 0.5, flagged, pair=column.pair)
+            return cls(column.name, "boolean", 0.5, flagged, pair=column.boolean_words)
         fill = float(np.median(np.clip(present, -LARGEST, LARGEST))) if len(present) else 0.0
         if column.kind == "number":
             return cls(column.name, "number", fill, flagged)
@@ -79,16 +79,19 @@ class ColumnEncoding:
         if self.kind == "text":
             block = list(_texts(column).T)
         else:
-            filled = np.where(column.absent, self.fill, column.values)
+            filled = np.where(column.is_missing, self.fill, column.values)
             block = [filled] if self.kind != "date" or "days" in self.parts else []
         if self.kind == "date":
             phases = _phases(column.values)
             for part in self.parts:
                 if part != "days":
                     turn = phases[part] * (2 * np.pi / CYCLES[part])
-                    block += [np.where(column.absent, 0, np.sin(turn)), np.where(column.absent, 0, np.cos(turn))]
+                    block += [
+                        np.where(column.is_missing, 0, np.sin(turn)),
+                        np.where(column.is_missing, 0, np.cos(turn)),
+                    ]
         if self.flagged:
-            block.append(column.absent.astype(np.float64))
+            block.append(column.is_missing.astype(np.float64))
         return np.stack(block, 1) if block else np.empty((len(column), 0))
 
     def codes(self, column: Column) -> np.ndarray:
@@ -105,7 +108,7 @@ class ColumnEncoding:
 
     def like(self) -> Column:
         """An empty column of this encoding's kind, to read new cells by."""
-        return Column(self.name, self.kind, np.empty(0), format=self.format, pair=self.pair)
+        return Column(self.name, self.kind, np.empty(0), format=self.format, boolean_words=self.pair)
 
     def to_json(self) -> dict[str, Any]:
         default = asdict(ColumnEncoding(self.name, self.kind))
@@ -116,7 +119,7 @@ class ColumnEncoding:
 def _frequent(column: Column) -> tuple[str | None, ...]:
     """The levels that get a code: the most frequent ones, in order of the alphabet; None at the end when cells are missing."""
     assert column.levels is not None
-    counts = np.bincount(column.values[~column.absent], minlength=len(column.levels))
+    counts = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))
     often = sorted((-int(counts[code]), str(column.levels[code])) for code in np.flatnonzero(counts >= RARE))
     names = sorted(name for _, name in often[:MAX_LEVELS])
     return (*names, None) if column.missing else tuple(names)

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
-from wonderland.data.cells import as_levels, plain
+from wonderland.data.cells import to_levels, to_supported_type
 from wonderland.data.columns import Column, read_as, read_column
 from wonderland.data.dataset import TASKS, Finding
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.read import MAX_COLUMNS
-from wonderland.data.source import look
-from wonderland.data.target import MAX_CLASSES, class_codes, without_target
+from wonderland.data.source import read_source
+from wonderland.data.target import MAX_CLASSES, class_codes, missing_target
 from wonderland.kinds.table.column_encoding import LARGEST, ColumnEncoding, are_texts, is_text, read_encoding, require
 from wonderland.kinds.table.table import Table, check_finite, unread
 
@@ -86,7 +86,7 @@ class TableEncoder(RowEncoder):
         columns = [column.take(rows) for column in table.features]
         encodings = [ColumnEncoding.fit(column, column.name == table.time) for column in columns]
         raw = [
-            encoding.values(column)[~column.absent if encoding.kind == "number" else slice(None)]
+            encoding.values(column)[~column.is_missing if encoding.kind == "number" else slice(None)]
             for encoding, column in zip(encodings, columns, strict=True)
             if encoding.kind != "category"
         ]
@@ -142,13 +142,13 @@ class TableEncoder(RowEncoder):
                 )
                 self.noticed.append(Finding("filled", encoding.name, column.missing, text))
             return
-        unknown = int(((codes == 0) & ~column.absent).sum())
+        unknown = int(((codes == 0) & ~column.is_missing).sum())
         if unknown:
             text = (
                 f"Column {encoding.name!r}: {unknown:,} of {len(column):,} cells hold a category that is rare or new."
             )
             self.noticed.append(Finding("unseen", encoding.name, unknown, text))
-        lost = int(((codes == 0) & column.absent).sum())
+        lost = int(((codes == 0) & column.is_missing).sum())
         if lost:
             text = f"Column {encoding.name!r}: {lost:,} of {len(column):,} cells are missing, which never happened in training."
             self.noticed.append(Finding("filled", encoding.name, lost, text))
@@ -156,7 +156,7 @@ class TableEncoder(RowEncoder):
     def open(self, source: Any, *, need_target: bool = False) -> Table:
         """Open new data the way the training data was opened; with `need_target`, the answers as well."""
         words = {encoding.name for encoding in self.encodings if encoding.kind in ("category", "text")}
-        found = look(source, as_text=words | ({self.target} if self.classes and self.target else set()))
+        found = read_source(source, as_text=words | ({self.target} if self.classes and self.target else set()))
         if found.frame is None:
             what = f"{found.folder} is a folder" if found.folder else f"{found.name} holds images"
             raise WonderlandError(f"This model was trained on a table; {what}.")
@@ -226,19 +226,19 @@ class TableEncoder(RowEncoder):
                     f"The target {self.target!r} holds class {first!r} ({rows}), which the model does not know: {listed}."
                 )
             y = np.array([*found, -1], np.int64)[codes]
-        rows = np.flatnonzero(~column.absent)
+        rows = np.flatnonzero(~column.is_missing)
         if len(rows) == 0:
             raise WonderlandError(
                 f"The target {self.target!r} has no values in {name}. Fill it in, to have something to compare with."
             )
         if len(rows) < len(y):
             gone = len(y) - len(rows)
-            findings.append(without_target(self.target, gone, len(y)))
+            findings.append(missing_target(self.target, gone, len(y)))
         return y[rows], rows
 
     def _class_names(self, cells: Any) -> tuple[Column, np.ndarray, list[str]]:
         """Cells as codes into class names: as they are written, or else as the target column was read in training."""
-        codes, levels = as_levels(plain(str(self.target), cells))
+        codes, levels = to_levels(to_supported_type(str(self.target), cells))
         names = [str(level) for level in levels]
         if set(names) <= set(self.classes or ()):
             return Column(str(self.target), "category", codes, levels), codes, names

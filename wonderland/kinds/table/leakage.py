@@ -59,7 +59,7 @@ def determines_class(column: Column, y: np.ndarray) -> str:
 def determines_value(column: Column, y: np.ndarray) -> str:
     """Says how when ranks agree (Spearman at least 0.9999), or when few values explain the target entirely."""
     if column.levels is None and column.distinct > 2:
-        here = ~column.absent
+        here = ~column.is_missing
         if here.sum() >= max(SMALLEST, 0.9 * len(y)) and _spearman(column.values[here], y[here]) >= 0.9999:
             return "it puts the rows in the same order"
     if not _has_few_values(column):

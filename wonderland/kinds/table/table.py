@@ -181,7 +181,7 @@ def fingerprint_of(columns: list[Column]) -> str:
     total = hashlib.sha256()
     for column in columns:
         total.update(f"{len(column.name)}:{column.name}:{column.kind}:{len(column)};".encode())
-        values = column.values if column.levels is not None else np.where(column.absent, np.nan, column.values)
+        values = column.values if column.levels is not None else np.where(column.is_missing, np.nan, column.values)
         total.update(np.ascontiguousarray(values).tobytes())
         if column.levels is not None:
             total.update("\0".join(column.levels).encode("utf-8", "surrogatepass"))
@@ -225,7 +225,7 @@ def leave_out(
             findings.append(Finding("empty", name, len(column), f"Column {name!r} has no values and is left out."))
         elif column.kind == "constant" or (column.distinct == 1 and column.missing == 0):
             reasons[name] = "constant"
-            value = _short(column.cell(int(np.argmin(column.absent))))
+            value = _short(column.cell(int(np.argmin(column.is_missing))))
             findings.append(
                 Finding("constant", name, len(column), f"Column {name!r} is always {value} and is left out.")
             )
@@ -251,7 +251,7 @@ def rows_of_rare_categories(column: Column) -> int:
     """How many rows hold a category that would count as unknown, being rare."""
     if column.kind != "category" or column.levels is None:
         return 0
-    seen = np.bincount(column.values[~column.absent], minlength=len(column.levels))
+    seen = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))
     return int(seen[seen < RARE].sum())
 
 
@@ -261,7 +261,7 @@ def note_duplicates(columns: dict[str, Column], findings: list[Finding]) -> None
         return
     mixed = np.zeros(len(next(iter(columns.values()))), np.uint64)
     for column in columns.values():
-        bits = np.where(column.absent, np.nan, column.values.astype(np.float64) + 0.0).view(np.uint64)
+        bits = np.where(column.is_missing, np.nan, column.values.astype(np.float64) + 0.0).view(np.uint64)
         mixed = (mixed ^ bits) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
     count = int(pd.Series(mixed).duplicated().sum())
@@ -283,7 +283,7 @@ def note_repairs(features: list[Column], findings: list[Finding]) -> None:
             findings.append(Finding("date order", name, rows, f"Column {name!r} {column.note}."))
         if column.kind == "category":
             assert column.levels is not None
-            seen = np.bincount(column.values[~column.absent], minlength=len(column.levels))
+            seen = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))
             rare = int(((seen > 0) & (seen < RARE)).sum())
             if rare:
                 those = "it counts" if rare == 1 else "they count"
@@ -295,7 +295,7 @@ def note_repairs(features: list[Column], findings: list[Finding]) -> None:
 def unread(column: Column, verb: str) -> Finding:
     """What is said of cells that do not hold what the column holds."""
     cells = counted(column.unread, "cell says something else", "cells say something else")
-    shown = f" (for instance {_short(column.stray)!r})" if column.stray else ""
+    shown = f" (for instance {_short(column.unread_example)!r})" if column.unread_example else ""
     those = "counts" if column.unread == 1 else "count"
     text = f"Column {column.name!r} {verb} {column.kind}s; {cells}{shown} and {those} as missing."
     return Finding("unread", column.name, column.unread, text)
@@ -311,7 +311,7 @@ def read_times(column: Column) -> np.ndarray:
     if column.levels is not None:
         raise WonderlandError(f"The time column {column.name!r} holds neither dates nor numbers (it is {column.kind}).")
     if column.missing:
-        row = int(np.flatnonzero(column.absent)[0]) + 1
+        row = int(np.flatnonzero(column.is_missing)[0]) + 1
         raise WonderlandError(
             f"The time column {column.name!r} has no time in {column.missing:,} of {len(column):,} rows (first in row {row})."
         )

@@ -13,8 +13,8 @@ from torch import Tensor
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import TASKS, Dataset, Finding, counted
 from wonderland.data.encoder import Field, RowEncoder
-from wonderland.data.source import look
-from wonderland.data.target import without_target
+from wonderland.data.source import read_source
+from wonderland.data.target import missing_target
 from wonderland.data.text.recognise import recognise
 from wonderland.data.text.sources import is_text_file, read_documents
 from wonderland.data.text.tokenizer import Tokenizer, checked_roles, repeatable
@@ -133,7 +133,7 @@ class TextEncoder(RowEncoder):
                 return self._made(path.name, texts, labels if known or need_target else None, need_target, findings)
             if path.exists() and is_text_file(path) and (kind := recognise(path)) is not None:
                 return self._lines(path, kind, need_target)
-        found = look(source, as_text=[name for name in (self.target, self.column) if name])
+        found = read_source(source, as_text=[name for name in (self.target, self.column) if name])
         if found.frame is None:
             raise WonderlandError(f"This model reads texts, and {found.name} is not made of texts.")
         return self._framed(found.frame, found.name, need_target, found.findings)
@@ -157,7 +157,7 @@ class TextEncoder(RowEncoder):
         if need_target and self.target is not None and self.target in frame.columns:
             there = pd.Series(frame[self.target]).notna()
             if not there.all():
-                findings = [*findings, without_target(self.target, int((~there).sum()), len(frame))]
+                findings = [*findings, missing_target(self.target, int((~there).sum()), len(frame))]
             if not there.any():
                 raise WonderlandError(f"{name} has no classes to compare with: its column {self.target!r} is empty.")
             frame = frame.loc[there.to_numpy()]
