@@ -42,7 +42,9 @@ def test_tasks_are_overridden():
 
 def test_a_class_with_a_single_row():
     found = kinds.open(table(y=["c", *CLASSES[1:]]))
-    assert texts(found, "single row") == ["Class 'c' has a single row: it can be in the training or the test part, not both."]
+    assert texts(found, "single row") == [
+        "Class 'c' has a single row: it can be in the training or the test part, not both."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from wonderland.core import WonderlandError
 from wonderland.data.bundled import BUNDLED, load_bundled
 from wonderland.data.dataset import Dataset, Finding, counted
 from wonderland.data.read import check_names, read_file, unknown_file
-from wonderland.data.text.recognise import Roles, recognise
+from wonderland.data.text.recognise import ColumnRoles, recognise
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Glimpse:
             except (OSError, ValueError):
                 self.path = None
         self.suffix = "" if self.path is None else self.path.suffix.lower()
-        self._roles: dict[Any, Roles] = {}
+        self._roles: dict[Any, ColumnRoles] = {}
 
     @property
     def name(self) -> str:
@@ -101,12 +101,12 @@ class Glimpse:
         except WonderlandError:
             return None
 
-    def roles(self, drop: Collection[str] = (), keep: Collection[str | None] = ()) -> Roles:
+    def roles(self, drop: Collection[str] = (), keep: Collection[str | None] = ()) -> ColumnRoles:
         """Which columns of the table are free text, which are other features, and which carry no information."""
         key = (frozenset(drop), frozenset(keep))
         if key not in self._roles:
             assert self.frame is not None
-            self._roles[key] = Roles.of(self.frame, drop, keep)
+            self._roles[key] = ColumnRoles.of(self.frame, drop, keep)
         return self._roles[key]
 
 

@@ -29,9 +29,8 @@ from wonderland.core import (
 )
 from wonderland.data.source import Glimpse
 from wonderland.kinds import KINDS
-from wonderland.kinds.choose import checked as checked_options
 from wonderland.kinds.choose import choose as choose_kind
-from wonderland.kinds.choose import opened
+from wonderland.kinds.choose import make_options, open_as
 from wonderland.road.facts import facts
 from wonderland.road.plan import Plan, choose, config_of, measured, probe, rebuild, threads_for
 from wonderland.road.request import Request
@@ -39,7 +38,7 @@ from wonderland.road.typed import FitOptions
 from wonderland.ship import Run, load_model, read_config, save_model
 from wonderland.ship.run import checked as checked_run
 from wonderland.train import run as train
-from wonderland.train.start import plain
+from wonderland.train.start import merge_adapters
 from wonderland.train.state import random_state, set_random_state
 from wonderland.understand import render
 
@@ -106,7 +105,7 @@ def fit(
         glimpse, second = Glimpse(source), Glimpse(test) if _is_source(test) else None
         hints = dict(request.options) | ({} if second is None else {"test": test})
         kind = choose_kind(glimpse, named, hints, KINDS)
-        dataset = opened(kind, glimpse, checked_options(kind, request.options, glimpse.name, KINDS), second)
+        dataset = open_as(kind, glimpse, make_options(kind, request.options, glimpse.name, KINDS), second)
         begun = (folder / "config.json").exists() and (resume is not None or not overwrite)
         kind.remember(dataset, folder, read_config(folder) if begun else None)
         plan, config = _settle(folder, kind, dataset, request, own, overwrite and resume is None)
@@ -233,7 +232,7 @@ class Stages:
             tensorboard=tensorboard,
             identity=self.inputs["config.json"],
         )
-        model = plain(learner.model(outcome.state)).cpu()
+        model = merge_adapters(learner.model(outcome.state)).cpu()
         save_model(self.folder, model, {"inputs": self.inputs, "step": outcome.best_step or recipe.steps})
 
     def preprocessing(self) -> None:

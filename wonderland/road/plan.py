@@ -188,7 +188,7 @@ def measured(plan: Plan, request: Request) -> None:
         every = plan.recipe.evaluate_every
         steps = steps_within(training.budget, plan.learner().step, fresh(plan), batches, plan.evaluate, every)
         plan.recipe = plan.recipe.changed(steps=steps)
-    plan.recipe = plan.kind.settled(plan.recipe)
+    plan.recipe = plan.kind.adjust_to_steps(plan.recipe)
 
 
 def fresh(plan: Plan) -> State:
@@ -265,8 +265,8 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
     """The plan that a config describes, from the same data."""
     if dataset.fingerprint != config["source"]["fingerprint"]:
         raise WonderlandError(
-            f"The data of {folder} changed since the run began, so it cannot go on as it was. "
-            "Bring back the data, or start a new run in another folder."
+            f"The data of {folder} changed since the run began, so the run cannot be resumed. "
+            "Restore the data, or start a new run in another folder."
         )
     kind = KINDS.get(config["source"]["kind"])
     if kind is None or kind.name != dataset.kind:

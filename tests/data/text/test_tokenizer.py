@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wonderland.core import WonderlandError
 from wonderland.data import Tokenizer
-from wonderland.data.text import kinds
+from wonderland.data.text import vocabulary
 
 TEXT = [
     "The quick brown fox jumps over the lazy dog.\n\nIt did so twice, they say; it was seen.",
@@ -136,7 +136,7 @@ def bert(tmp_path):
 def test_a_foreign_folder(tmp_path):
     tokenizer = Tokenizer.load(bert(tmp_path))
     assert tokenizer.encode("The cats sat.") == [5, 6, 7, 8, 9]
-    assert tokenizer.encode("The cats sat.", framed=True) == [2, 5, 6, 7, 8, 9, 3]
+    assert tokenizer.encode("The cats sat.", add_special_tokens=True) == [2, 5, 6, 7, 8, 9, 3]
     found = (tokenizer.pad, tokenizer.unknown, tokenizer.begin, tokenizer.mask, tokenizer.separator)
     assert found == (0, 1, 2, 4, 3)
     assert tokenizer.pieces()[5:8] == [b" the", b" cat", b"s"]
@@ -218,7 +218,7 @@ def test_what_train_refuses():
     says("There are no tokens of kind 'byte'. Known are characters, words, bpe, wordpiece, unigram.", "a", kind="byte")
     says("A vocabulary of kind 'bpe' has from 260 to 1,048,576 tokens (256 bytes and the special tokens), not 100.", "a",
          vocab=100)  # fmt: skip
-    says("Tokens of kind 'words' need '<unk>' among the special tokens, for what they never saw.", "a", kind="words",
+    says("Tokens of kind 'words' need '<unk>' among the special tokens, for words that are not in the vocabulary.", "a", kind="words",
          specials=[])  # fmt: skip
     says("Special tokens are different names, none of them empty.", "a", specials=["<s>", "<s>"])
     says("A tokenizer is trained on texts, and 3 is of type int.", [3])
@@ -262,5 +262,5 @@ def test_without_the_package(monkeypatch):
 
 
 def test_code_points():
-    assert kinds.code_points("a🙂").tolist() == [97, 0x1F642]
-    assert kinds.code_points("").dtype == np.int64
+    assert vocabulary.code_points("a🙂").tolist() == [97, 0x1F642]
+    assert vocabulary.code_points("").dtype == np.int64

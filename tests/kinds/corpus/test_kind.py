@@ -285,7 +285,7 @@ def test_words_are_held_to_what_is_shown(tmp_path):
 def test_more_tokens_a_step_than_there_are_to_learn_from(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme(40))
     with pytest.raises(WonderlandError, match=r"^batch_size 5000 asks for 160,000 tokens a step, and the training part of a.txt has [\d,]+: "
-                       r"at most \d+ goes with a context of 32.$"):  # fmt: skip
+                       r"at most \d+ fits a context of 32.$"):  # fmt: skip
         wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", context=32, batch_size=5000)
 
 

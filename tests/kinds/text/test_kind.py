@@ -26,7 +26,7 @@ def test_a_table_of_texts_is_learned_and_trusted():
     run = topics()
     assert run.metrics["accuracy"] > 0.9
     assert run.classes == ["animals", "food", "weather"]
-    assert any("holds free text and 'label' the answers" in text for text in run.findings)
+    assert any("holds free text and 'label' the classes" in text for text in run.findings)
     table = wonderland.load(run.folder).predict(["the fox was here", "bread and soup", ""])
     assert table["prediction"].tolist()[:2] == ["animals", "food"]
     assert table.columns.tolist()[:4] == ["text", "prediction", "probability", "set"]
@@ -108,7 +108,7 @@ def test_texts_are_cut_as_was_asked(tmp_path):
     (tmp_path / "a.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for label, text in labelled(120)))
     run = wonderland.fit(tmp_path / "a.csv", out=tmp_path / "run", steps=2, tokens="bpe", vocab=270, context=5)
     assert (run.encoder.tokenizer.kind, run.encoder.tokenizer.vocab, run.encoder.length) == ("bpe", 270, 5)
-    refuses("Tokens of kind 'unigram' are learned a little differently each time, which rows of texts cannot be: "
+    refuses("Tokens of kind 'unigram' are learned a little differently each time, so a run could not be repeated: "
             "take characters, words or bpe.", lambda: wonderland.fit(tmp_path / "a.csv", out=tmp_path / "other", tokens="unigram"))  # fmt: skip
     refuses("vocab is an option of text, corpus and pairs, and iris is read as table: leave it out, or name another kind "
             "with kind (--kind).", lambda: wonderland.fit("iris", out=tmp_path / "other", vocab=300))  # fmt: skip
