@@ -71,8 +71,8 @@ def test_data_that_changed_is_noticed(tmp_path):
     with pytest.raises(WonderlandError) as caught:
         wonderland.fit(resume=tmp_path / "run")
     assert str(caught.value) == (
-        f"The data of {tmp_path / 'run'} changed since the run began, so it cannot go on as it was. "
-        "Bring back the data, or start a new run in another folder."
+        f"The data of {tmp_path / 'run'} changed since the run began, so the run cannot be resumed. "
+        "Restore the data, or start a new run in another folder."
     )
 
 
@@ -257,7 +257,7 @@ def test_a_config_that_was_changed_is_not_continued(tmp_path):
     config = json.loads(path.read_text())
     config["recipe"]["steps"] = 6
     path.write_text(json.dumps(config))
-    with pytest.raises(WonderlandError, match="depends on was changed since it began"):
+    with pytest.raises(WonderlandError, match="were changed since it began"):
         wonderland.fit(resume=tmp_path)
 
 

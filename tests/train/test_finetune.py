@@ -51,7 +51,7 @@ def test_only_the_head_learns():
         ),
         (
             "head",
-            "This Decoder has no head of its own, its embedding is: tune it in full, or with an adapter.",
+            "This Decoder has no separate head, it shares the embedding: tune it in full, or with an adapter.",
         ),
     ],
 )

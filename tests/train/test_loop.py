@@ -185,11 +185,11 @@ def test_asked_to_stop_it_saves_and_says_so(tmp_path):
     seeded()
     with pytest.raises(Stopped) as caught:
         run(asked, toys.state(), toys.batches(), steps=20, folder=tmp_path / "s", evaluate=toys.evaluate)
-    assert str(caught.value) == f"Stopped after step 5 of 20; all of it is saved in {tmp_path / 's'}."
+    assert str(caught.value) == f"Stopped after step 5 of 20; everything is saved in {tmp_path / 's'}."
     assert caught.value.signum == signal.SIGTERM
     again = run(toys.step, toys.state(), toys.batches(), steps=20, folder=tmp_path / "s", evaluate=toys.evaluate)
     assert same(whole.state, again.state)
-    with pytest.raises(Stopped, match="nothing was kept, since there is no folder"):
+    with pytest.raises(Stopped, match="nothing was saved, since there is no folder"):
         run(asked, toys.state(), toys.batches(), steps=20)
 
 
@@ -246,12 +246,12 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
     with pytest.raises(WonderlandError) as caught:
         run(toys.step, toys.state(), toys.batches(), steps=2, folder=tmp_path, identity="b")
     assert str(caught.value) == (
-        f"What the training in {tmp_path / 'checkpoint'} depends on was changed since it began. Start again with --overwrite."
+        f"The options or the data of the training in {tmp_path / 'checkpoint'} were changed since it began. Start again with --overwrite."
     )
     other = toys.state()
     other.model = nn.Linear(4, 2)
     with pytest.raises(WonderlandError) as caught:
         run(toys.step, other, toys.batches(), steps=2, folder=tmp_path, identity="a")
     assert str(caught.value) == (
-        f"The checkpoint in {tmp_path / 'checkpoint'} is not one of this training. Start again with --overwrite."
+        f"The checkpoint in {tmp_path / 'checkpoint'} is not from this training. Start again with --overwrite."
     )

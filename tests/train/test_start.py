@@ -136,10 +136,10 @@ def test_pairs_are_learned_by_t5_and_go_back(tmp_path):
     said = []
     how = {"start": start, "method": "ia3", "steps": 6, "talk": lambda _, plan, __: said.append(plan.describe())}
     run = wonderland.fit(place() / "pairs.csv", out=tmp_path / "run", **how)
-    assert said[0].endswith("peak rate 0.001. From t5: ia3 learns, and is merged.")
+    assert said[0].endswith("peak rate 0.001. From t5: ia3 is trained, and merged.")
     assert (run.encoder.begin, run.encoder.tokenizer.end) == (0, 1)
     theirs, text = there(run, start, tmp_path / "out"), "two dog and one cat"
-    ids = torch.tensor([run.encoder.tokenizer.encode(text, framed=True)])
+    ids = torch.tensor([run.encoder.tokenizer.encode(text, add_special_tokens=True)])
     options = {"do_sample": False, "max_new_tokens": 2 * run.encoder.write}
     written = theirs.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, 1:].tolist()
     written = written[: written.index(1)] if 1 in written else written
@@ -166,8 +166,8 @@ def test_it_goes_on_exactly_after_a_cut(tmp_path):
     wonderland.fit(place() / "topics.csv", **run)
     (tmp_path / "d" / "model.safetensors").unlink()
     (changed / "tokenizer_config.json").write_text("{}")
-    refuses(f"The checkpoint in {changed} changed since the run began, so it cannot go on as it was. "
-            "Bring back the checkpoint, or start a new run in another folder.",
+    refuses(f"The checkpoint in {changed} changed since the run began, so the run cannot be resumed. "
+            "Restore the checkpoint, or start a new run in another folder.",
             lambda: wonderland.fit(place() / "topics.csv", **run))  # fmt: skip
 
 
@@ -210,10 +210,10 @@ def test_what_is_refused(tmp_path):
             lambda: wonderland.fit("iris", start=bert))  # fmt: skip
     refuses("A checkpoint brings its own model: start does not go with your own module.",
             lambda: wonderland.fit(csv, start=bert, model=torch.nn.Linear(1, 1)))  # fmt: skip
-    refuses(f"The checkpoint in {bert} is no language model that writes on: plain text is learned by GPT2LMHeadModel, "
-            "LlamaForCausalLM, MambaForCausalLM and RwkvForCausalLM.",
+    refuses(f"The checkpoint in {bert} is not a causal language model: plain text needs GPT2LMHeadModel, "
+            "LlamaForCausalLM, MambaForCausalLM or RwkvForCausalLM.",
             lambda: wonderland.fit(text, start=bert))  # fmt: skip
-    refuses(f"The checkpoint in {gpt2} does not write one text for another: pairs are learned by "
+    refuses(f"The checkpoint in {gpt2} is not an encoder-decoder that generates text: pairs need "
             "T5ForConditionalGeneration.", lambda: wonderland.fit(place() / "pairs.csv", start=gpt2))  # fmt: skip
     refuses("The checkpoint has 48 positions: the context cannot be 64.",
             lambda: wonderland.fit(text, start=gpt2, context=64))  # fmt: skip

@@ -52,7 +52,7 @@ def test_folds_hold_every_row_out_once():
         (lambda: k_fold(3, 4), "k_fold takes from 2 folds to one for each of the 3 rows, not 4."),
         (
             lambda: cross_validate(lambda a, b: float("nan"), k_fold(4, 2)),
-            "cross_validate got the score nan from fold 0: a mean of it says nothing.",
+            "cross_validate got the score nan from fold 0: there is no mean of it.",
         ),
     ],
 )

@@ -53,7 +53,7 @@ def test_too_few_rows_keep_everything_and_say_so():
     assert np.isinf(low).all()
     assert np.isinf(high).all()
     assert scores.note(0.9) == (
-        "2 calibration rows are too few for a level of 0.9: at least 9 are needed, so every answer is kept."
+        "2 calibration rows are too few for a level of 0.9: at least 9 are needed, so every candidate is kept."
     )
     assert scores.note(0.5) == ""
     assert Scores.of(np.arange(9.0), np.zeros(9, int)).note(0.9) == ""
