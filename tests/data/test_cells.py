@@ -13,7 +13,7 @@ def test_labels_agree_between_files_frames_and_arrays():
     assert label(b"x") == "x"
 
 
-def test_untidy_texts_are_found_wherever_they_stand():
+def test_texts_that_need_a_label_are_found_at_any_position():
     cells = ["a", "", "NA", "n/a", " b", "b", "2.0", "2", "true", "c ", "a\nNA\nb", "x.00"]
     codes, levels = to_levels(pd.Series(cells, dtype=object))
     assert levels.tolist() == ["a", "b", "2", "True", "c", "a\nNA\nb", "x.00"]

@@ -42,7 +42,7 @@ def test_the_style_that_reads_more_wins():
     )
 
 
-def test_brackets_of_bookkeepers_are_a_minus():
+def test_brackets_are_a_minus():
     texts = ["(1,234.50)", "$(20)", "(5)", "(-5)", "(x)", "(5", "3"]
     expected = [-1234.5, -20, -5, np.nan, np.nan, np.nan, 3]
     np.testing.assert_array_equal(parse_numbers(np.array(texts, dtype=object)), expected)

@@ -104,12 +104,12 @@ def test_a_class_with_a_single_row():
         ),
     ],
 )
-def test_faults(columns, options, message):
+def test_errors_to_the_word(columns, options, message):
     with refused(message):
         kinds.open(table(**columns), **options)
 
 
-def test_the_other_task_is_offered():
+def test_the_finding_offers_the_other_task():
     assert texts(kinds.open(table(y=np.arange(N) % 3)), "task") == [
         "The target 'y' holds 3 classes: the task is multiclass. If that is wrong, choose regression (option task)."
     ]

@@ -55,7 +55,7 @@ def test_only_the_head_learns():
         ),
     ],
 )
-def test_what_cannot_be_is_told(method, words):
+def test_errors_to_the_word(method, words):
     with pytest.raises(WonderlandError) as error:
         finetune(Decoder(**SMALL), [BATCH], method=method)
     assert str(error.value) == words

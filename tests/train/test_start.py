@@ -74,7 +74,7 @@ def there(run, checkpoint, folder):
 
 
 @pytest.mark.parametrize("method", ["lora", pytest.param("full", marks=pytest.mark.slow)])
-def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path, capsys, monkeypatch):
+def test_a_language_model_starts_from_gpt2_and_is_exported(method, tmp_path, capsys, monkeypatch):
     start = place() / "gpt2"
     run = wonderland.fit(place() / "rhyme.txt", start=start, method=method, steps=4, lr=3e-3, out=tmp_path / "run")
     assert (run.model.vocab, run.encoder.tokenizer.vocab, run.encoder.context) == (310, 300, 48)
@@ -107,7 +107,7 @@ def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path, capsys, m
 
 
 @pytest.mark.parametrize("method", ["head", pytest.param("lora", marks=pytest.mark.slow)])
-def test_classes_are_learned_by_bert_and_go_back(method, tmp_path):
+def test_a_classifier_starts_from_bert_and_is_exported(method, tmp_path):
     start = place() / "bert"
     words = ["fit", str(place() / "topics.csv"), "--from", str(start), "--method", method, "--steps", "8", "--quiet"]
     assert main([*words, "--out", str(tmp_path / "run")]) == 0
@@ -131,10 +131,10 @@ def test_classes_are_learned_by_bert_and_go_back(method, tmp_path):
     assert rest == (method == "head")
 
 
-def test_pairs_are_learned_by_t5_and_go_back(tmp_path):
+def test_a_translator_starts_from_t5_and_is_exported(tmp_path):
     start = place() / "t5"
     said = []
-    how = {"start": start, "method": "ia3", "steps": 6, "talk": lambda _, plan, __: said.append(plan.describe())}
+    how = {"start": start, "method": "ia3", "steps": 6, "on_start": lambda _, plan, __: said.append(plan.describe())}
     run = wonderland.fit(place() / "pairs.csv", out=tmp_path / "run", **how)
     assert said[0].endswith("peak rate 0.001. From t5: ia3 is trained, and merged.")
     assert (run.encoder.begin, run.encoder.tokenizer.end) == (0, 1)
@@ -147,7 +147,7 @@ def test_pairs_are_learned_by_t5_and_go_back(tmp_path):
 
 
 @pytest.mark.slow
-def test_it_goes_on_exactly_after_a_cut(tmp_path):
+def test_resume_is_exact(tmp_path):
     whole = wonderland.fit(place() / "topics.csv", start=place() / "bert", method="lora", steps=8, out=tmp_path / "a")
 
     def cut(dataset, plan, finished):
@@ -156,7 +156,7 @@ def test_it_goes_on_exactly_after_a_cut(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         wonderland.fit(
-            place() / "topics.csv", start=place() / "bert", method="lora", steps=8, out=tmp_path / "b", talk=cut
+            place() / "topics.csv", start=place() / "bert", method="lora", steps=8, out=tmp_path / "b", on_start=cut
         )
     found = wonderland.fit(resume=tmp_path / "c").model.state_dict()
     assert all(torch.equal(value, found[name]) for name, value in whole.model.state_dict().items())
@@ -187,7 +187,7 @@ def test_a_classifier_keeps_its_head_and_any_family_gets_one(tmp_path):
     assert found.pad == 19
 
 
-def test_what_is_refused(tmp_path):
+def test_errors_to_the_word(tmp_path):
     csv, text, gpt2, bert = (place() / name for name in ("topics.csv", "rhyme.txt", "gpt2", "bert"))
     refuses(f"There is no checkpoint in {tmp_path / 'none'}: the folder does not exist.",
             lambda: wonderland.fit(csv, start=tmp_path / "none"))  # fmt: skip
@@ -227,7 +227,7 @@ def test_what_is_refused(tmp_path):
             lambda: wonderland.fit(text, start=other))  # fmt: skip
 
 
-def test_biases_are_asked_of_models_that_have_some(tmp_path):
+def test_method_bias_needs_a_model_with_biases(tmp_path):
     refuses(
         f"The model in {place() / 't5'} has no biases to learn: take lora, ia3, head or full.",
         lambda: wonderland.fit(

@@ -79,7 +79,7 @@ def test_misfit_is_minus_the_logit():
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, float("nan")])
-def test_levels_that_are_none(level):
+def test_wrong_levels_are_refused(level):
     with pytest.raises(WonderlandError) as caught:
         check_level(level)
     assert str(caught.value) == f"The level of sets and intervals is a share between 0 and 1, such as 0.9, not {level}."

@@ -43,7 +43,7 @@ def test_every_token_but_the_first_is_a_target_once():
                 assert follows[int(token)] == int(target)
 
 
-def test_batches_depend_on_their_place_alone():
+def test_a_batch_depends_on_epoch_and_position_only():
     make = lambda: PackedDocuments(np.arange(200), np.arange(0, 201, 5), context=20, size=3, seed=2)  # noqa: E731
     one, two = make(), make()
     whole = list(one.stream(0, 20))
@@ -55,7 +55,7 @@ def test_long_documents_are_cut_with_one_token_in_common():
     assert spans(np.array([0, 1, 3, 10]), 3).tolist() == [[1, 3], [3, 6], [5, 8], [7, 10]]
 
 
-def test_what_is_refused():
+def test_errors_to_the_word():
     def says(text, call):
         with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
             call()

@@ -84,7 +84,7 @@ def test_a_few_broken_bytes_are_counted(tmp_path, monkeypatch):
     )
 
 
-def test_what_is_refused(tmp_path):
+def test_errors_to_the_word(tmp_path):
     latin = tmp_path / "latin.txt"
     latin.write_bytes("été à la forêt ".encode("latin-1") * 20)
     refuses(

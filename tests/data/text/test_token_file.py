@@ -50,7 +50,7 @@ def test_a_large_vocabulary_takes_32_bits(tmp_path, monkeypatch):
     assert write_tokens(pieces("hare"), tokenizer, tmp_path / "t").tokens.dtype == np.uint32
 
 
-def test_a_file_in_blocks_is_the_text_at_once(tmp_path, monkeypatch):
+def test_tokenizing_in_blocks_equals_tokenizing_the_whole_text(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_text(TEXT)
     tokenizer = Tokenizer.train(TEXT, kind="bpe", vocab=300)
@@ -76,7 +76,7 @@ def test_nothing_is_left_of_a_failed_write(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_damage_is_seen(tmp_path):
+def test_damaged_files_are_refused(tmp_path):
     tokenizer = Tokenizer.train(TEXT, kind="characters")
     path = tmp_path / "t"
     write_tokens(pieces("hare"), tokenizer, path)

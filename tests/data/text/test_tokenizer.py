@@ -69,7 +69,7 @@ def test_streaming_writes_what_decoding_gives(made, kind):
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @settings(max_examples=40, deadline=None)
 @given(text=st.text(max_size=60))
-def test_bytes_lose_nothing(made, kind, text):
+def test_byte_level_tokens_decode_exactly(made, kind, text):
     tokenizer = made[kind]
     if any(0xD800 <= ord(letter) <= 0xDFFF for letter in text):
         return
@@ -133,7 +133,7 @@ def bert(tmp_path):
     return tmp_path / "bert"
 
 
-def test_a_foreign_folder(tmp_path):
+def test_a_folder_of_transformers(tmp_path):
     tokenizer = Tokenizer.load(bert(tmp_path))
     assert tokenizer.encode("The cats sat.") == [5, 6, 7, 8, 9]
     assert tokenizer.encode("The cats sat.", add_special_tokens=True) == [2, 5, 6, 7, 8, 9, 3]
@@ -142,7 +142,7 @@ def test_a_foreign_folder(tmp_path):
     assert tokenizer.pieces()[5:8] == [b" the", b" cat", b"s"]
 
 
-def test_foreign_settings_do_not_cut_or_fill(made):
+def test_saved_truncation_and_padding_are_ignored(made):
     saved = json.loads(made["bpe"].to_json())
     saved["truncation"] = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
     saved["padding"] = {"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
@@ -208,7 +208,7 @@ def test_files_that_cannot_be_read(tmp_path):
         Tokenizer.load(tmp_path)
 
 
-def test_what_train_refuses():
+def test_errors_of_train():
     def says(text, *args, **named):
         with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
             Tokenizer.train(*args, **named)
@@ -226,7 +226,7 @@ def test_what_train_refuses():
          kind="characters")  # fmt: skip
 
 
-def test_what_encoding_and_decoding_refuse(made):
+def test_errors_of_encode_and_decode(made):
     def says(text, call):
         with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
             call()
