@@ -62,7 +62,7 @@ def test_a_healthy_model(folder, capsys):
     assert "Not examined" not in out
 
 
-def test_a_sick_layer_and_the_numbers_of_all(folder, capsys):
+def test_a_finding_and_the_table_of_layers(folder, capsys):
     code, out, _ = said(capsys, "nets.py:tower", "--layers")
     assert code == 1
     lines = out.splitlines()
@@ -73,7 +73,7 @@ def test_a_sick_layer_and_the_numbers_of_all(folder, capsys):
     assert len(lines) == 6 + 17
 
 
-def test_a_loss_and_an_optimizer_of_ones_own(folder, capsys):
+def test_a_users_own_loss_and_optimizer(folder, capsys):
     code, out, _ = said(capsys, "nets.py:summed")
     assert code == 1
     assert "1. loss summed over the batch" in out
@@ -98,7 +98,7 @@ def test_a_loss_and_an_optimizer_of_ones_own(folder, capsys):
         (["nets.py:well", "--optimizer", "adm"], "There is no optimizer 'adm'. Did you mean 'adam' or 'adamw'? Known are adam, adamw, sgd. See: wonderland doctor --help"),
     ],
 )  # fmt: skip
-def test_wrong_words_get_one_sentence_and_code_2(folder, capsys, words, message):
+def test_errors_to_the_word_with_exit_code_2(folder, capsys, words, message):
     code, _, err = said(capsys, *words)
     assert code == 2
     assert err == f"wonderland: {message}\n"

@@ -77,7 +77,7 @@ def test_a_language_model_predicts_and_evaluates():
     refuses("A prompt is text, not int.", lambda: run.ability("generate")(3))
 
 
-def test_unknown_characters_are_told():
+def test_unknown_characters_give_a_finding():
     run = language()
     run.predict(["漢字"])
     assert [finding.text for finding in run.noticed] == ["2 tokens are not in the vocabulary and count as unknown."]
@@ -127,7 +127,7 @@ def test_every_token_is_predicted_once(tmp_path):
     assert sorted(targets.tolist()) == sorted(int(t) for i, t in enumerate(many.tokens) if i not in starts)
 
 
-def test_what_is_refused(tmp_path):
+def test_errors_to_the_word(tmp_path):
     def fit(text, **named):
         (tmp_path / "a.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
         return wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", **named)
@@ -171,7 +171,7 @@ class Embedded(torch.nn.Module):
         return self.out(self.embedding(x))
 
 
-def test_a_model_of_ones_own_can_write(tmp_path):
+def test_a_users_own_model_can_generate(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme())
     vocab = len(set(rhyme())) + 1
     refuses(
@@ -206,7 +206,7 @@ def test_the_same_seed_gives_the_same_bits_and_resume_is_exact(tmp_path):
         plan.evaluate = evaluate
 
     with pytest.raises(KeyboardInterrupt):
-        wonderland.fit(path, out=tmp_path / "cut", talk=stop_at, **options)
+        wonderland.fit(path, out=tmp_path / "cut", on_start=stop_at, **options)
     assert not (tmp_path / "cut" / "model.safetensors").exists()
     wonderland.fit(resume=tmp_path / "cut")
     for name in ("config.json", "preprocess.json", "model.safetensors", "metrics.jsonl", "trust.json"):
@@ -282,10 +282,10 @@ def test_words_are_held_to_what_is_shown(tmp_path):
     refuses("There is no text to measure: the source is empty.", lambda: run.predict(tmp_path / "empty.txt"))
 
 
-def test_more_tokens_a_step_than_there_are_to_learn_from(tmp_path):
+def test_a_batch_larger_than_the_text_is_refused(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme(40))
     with pytest.raises(WonderlandError, match=r"^batch_size 5000 asks for 160,000 tokens a step, and the training part of a.txt has [\d,]+: "
-                       r"at most \d+ goes with a context of 32.$"):  # fmt: skip
+                       r"at most \d+ fits a context of 32.$"):  # fmt: skip
         wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", context=32, batch_size=5000)
 
 
@@ -324,7 +324,7 @@ def test_batches_may_be_larger_than_the_rows_of_packed_documents(tmp_path):
     assert run.config["recipe"]["batch_size"] < 200
 
 
-def test_a_tokenizer_of_ones_own(tmp_path):
+def test_a_users_own_tokenizer(tmp_path):
     text, folder = tmp_path / "a.txt", tmp_path / "tokens"
     text.write_text(rhyme(60))
     assert cli.main(["tokenize", str(text), "--vocab", "280", "--out", str(folder), "--quiet"]) == 0
