@@ -254,7 +254,7 @@ def test_damaged_runs_are_refused(tmp_path):
 
 def test_the_report_shows_samples_neighbours_and_attention():
     page = (language().folder / "report.html").read_text()
-    for heading in ("What it writes", "What it takes for alike", "Where it looks", "Bits a byte", "Perplexity"):
+    for heading in ("Generated samples", "Nearest neighbours", "Attention weights", "Bits per byte", "Perplexity"):
         assert heading in page, heading
     assert "<script" not in page
     # One text goes on from unseen words by chance and one by likelihood, and one comes from nothing.

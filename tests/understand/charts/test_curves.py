@@ -1,4 +1,4 @@
-"""Curves bridge what was not measured, and look alike in every chart."""
+"""Curves skip missing measurements, and have the same styles in every chart."""
 
 from tests.understand.charts.drawn import NAN, SVG, parse, texts
 from wonderland.understand import charts
