@@ -87,7 +87,7 @@ def value_and_slope(loss, x, target, **how):
     return value.detach(), slope
 
 
-def said(call) -> str:
+def error_message(call) -> str:
     with pytest.raises(WonderlandError) as error:
         call()
     return str(error.value)
@@ -272,19 +272,19 @@ def test_equal_costs_choose_the_likeliest_and_no_answer_costs_less(seed, classes
 
 
 def test_silent_broadcasting_is_refused():
-    assert said(lambda: losses.squared(torch.zeros(3, 1), torch.zeros(3))) == (
-        "squared got a prediction of shape (3, 1) and a target of shape (3,): give both one shape, for nothing is "
+    assert error_message(lambda: losses.squared(torch.zeros(3, 1), torch.zeros(3))) == (
+        "squared got a prediction of shape (3, 1) and a target of shape (3,): give both the same shape; nothing is "
         "broadcast. prediction.squeeze(-1) has the target's."
     )
-    assert said(lambda: losses.absolute(torch.zeros(3), torch.zeros(3, 1))) == (
-        "absolute got a prediction of shape (3,) and a target of shape (3, 1): give both one shape, for nothing is "
+    assert error_message(lambda: losses.absolute(torch.zeros(3), torch.zeros(3, 1))) == (
+        "absolute got a prediction of shape (3,) and a target of shape (3, 1): give both the same shape; nothing is "
         "broadcast. target.squeeze(-1) has the prediction's."
     )
-    assert said(lambda: losses.huber(torch.zeros(3), torch.zeros(()))) == (
-        "huber got a prediction of shape (3,) and a target of shape (): give both one shape, for nothing is broadcast."
+    assert error_message(lambda: losses.huber(torch.zeros(3), torch.zeros(()))) == (
+        "huber got a prediction of shape (3,) and a target of shape (): give both the same shape; nothing is broadcast."
     )
-    assert said(lambda: losses.gaussian_nll(torch.zeros(3), torch.zeros(3), log_variance=torch.zeros(1))) == (
-        "gaussian_nll got a log_variance of shape (1,) and a prediction of shape (3,): give one for each, for nothing is "
+    assert error_message(lambda: losses.gaussian_nll(torch.zeros(3), torch.zeros(3), log_variance=torch.zeros(1))) == (
+        "gaussian_nll got a log_variance of shape (1,) and a prediction of shape (3,): give both the same shape; nothing is "
         "broadcast."
     )
 
@@ -294,18 +294,17 @@ def test_silent_broadcasting_is_refused():
     [
         (
             lambda: losses.cross_entropy(X, torch.tensor([0, 1, 2, 3])),
-            "cross_entropy got the label 3 in its target, and the prediction has classes 0 to 2: correct it, or hide it "
-            "with mask.",
+            "cross_entropy got the label 3 in its target, and the prediction has classes 0 to 2: correct it, or mask "
+            "it.",
         ),
         (
             lambda: losses.focal(X, torch.tensor([0, 1, -100, 2])),
-            "focal got the label -100 in its target, and the prediction has classes 0 to 2: correct it, or hide it with "
-            "mask.",
+            "focal got the label -100 in its target, and the prediction has classes 0 to 2: correct it, or mask it.",
         ),
         (
             lambda: losses.cross_entropy(X.softmax(-1), LABELS),
-            "cross_entropy got a prediction whose every row sums to 1: these are probabilities, and logits belong here. "
-            "Leave the softmax out of the model, or give the logarithm of its output.",
+            "cross_entropy got a prediction whose every row sums to 1: these are probabilities, not logits. "
+            "Remove the softmax from the model, or give the logarithm of its output.",
         ),
         (
             lambda: losses.cross_entropy(X, torch.zeros(4, 3)),
@@ -318,23 +317,23 @@ def test_silent_broadcasting_is_refused():
         (
             lambda: losses.cross_entropy(X, torch.zeros(4)),
             "cross_entropy got a prediction of shape (4, 3) and a target of probabilities of shape (4,): logits (..., c), "
-            "classes last, meet labels (...) or probabilities (..., c).",
+            "classes last, go with labels (...) or probabilities (..., c).",
         ),
         (
             lambda: losses.cross_entropy(X, LABELS, mask=torch.ones(4, 3, dtype=torch.bool)),
-            "cross_entropy got a mask of shape (4, 3) for elements of shape (4,): it hides whole predictions, not classes.",
+            "cross_entropy got a mask of shape (4, 3) for elements of shape (4,): it masks whole predictions, not classes.",
         ),
         (
             lambda: losses.cross_entropy(X, LABELS > 0),
-            "cross_entropy takes a target of labels 0, 1, 2 ... in whole numbers, not torch.bool.",
+            "cross_entropy takes a target of labels 0, 1, 2 ... as integers, not torch.bool.",
         ),
         (
             lambda: losses.focal(X, SOFT),
-            "focal takes a target of labels, not of probabilities: it weighs by that of the true class.",
+            "focal takes a target of labels, not of probabilities: its weight depends on the probability of the true class.",
         ),
         (
             lambda: losses.squared(X, torch.where(Y[1, 2] == Y, torch.nan, Y)),
-            "squared got a target that is nan at (1, 2): leave such elements out, or hide them with mask.",
+            "squared got a target that is nan at (1, 2): remove such elements, or mask them.",
         ),
         (
             lambda: losses.binary_cross_entropy(X, Y.clamp(min=0)),
@@ -342,7 +341,7 @@ def test_silent_broadcasting_is_refused():
         ),
         (
             lambda: losses.hinge(X, BITS),
-            "hinge takes a target of -1 and +1, not 0: 2 * y - 1 makes them of 0 and 1.",
+            "hinge takes a target of -1 and +1, not 0: for 0 and 1 use 2 * y - 1.",
         ),
         (
             lambda: losses.poisson_nll(X, torch.full(POINTS, 0.5)),
@@ -372,8 +371,8 @@ def test_silent_broadcasting_is_refused():
         ),
         (
             lambda: losses.squared(X, Y, mask=torch.ones(3, dtype=torch.bool)),
-            "squared got a mask of shape (3,) for elements of shape (4, 3): a mask is laid out over all of their axes, or "
-            "over the first of them.",
+            "squared got a mask of shape (3,) for elements of shape (4, 3): a mask has all of their axes, or "
+            "the leading ones.",
         ),
         (
             lambda: losses.squared(X, Y, mask=torch.ones(4)),
@@ -381,11 +380,11 @@ def test_silent_broadcasting_is_refused():
         ),
         (
             lambda: losses.squared(X, Y, mask=torch.zeros(4, dtype=torch.bool)),
-            "squared got a mask that hides every element, which leaves no mean: leave such batches out.",
+            "squared got a mask that hides every element, so there is no mean: skip such batches.",
         ),
         (
             lambda: losses.squared(X, Y, weight=torch.zeros(4)),
-            "squared got a weight that is 0 for every element it is shown, which leaves no mean: leave such batches out.",
+            "squared got a weight that is 0 for every unmasked element, so there is no mean: skip such batches.",
         ),
         (
             lambda: losses.squared(X, Y, weight=torch.tensor([1.0, -2.0, 1.0, 1.0])),
@@ -398,7 +397,7 @@ def test_silent_broadcasting_is_refused():
         ),
         (
             lambda: losses.squared(X[:0], Y[:0]),
-            "squared got an empty prediction, which has no mean: leave empty batches out.",
+            "squared got an empty prediction, which has no mean: skip empty batches.",
         ),
         (
             lambda: losses.decide(X, torch.eye(3)),
@@ -406,13 +405,13 @@ def test_silent_broadcasting_is_refused():
         ),
         (
             lambda: losses.decide(SOFT, torch.eye(2)),
-            "expected_costs takes costs with a row for each answer and a column for each of the 3 classes, not of shape "
+            "expected_costs takes costs with a row for each action and a column for each of the 3 classes, not of shape "
             "(2, 2).",
         ),
     ],
 )
-def test_wrong_use_meets_a_sentence(call, sentence):
-    assert said(call) == sentence
+def test_error_messages(call, sentence):
+    assert error_message(call) == sentence
 
 
 def test_logits_that_are_not_probabilities_pass():

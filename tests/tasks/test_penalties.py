@@ -47,11 +47,11 @@ def test_a_model_gives_what_weight_decay_would_touch_and_zero_strength_adds_noth
         (lambda: l1(W, float("nan")), "l1 takes a strength of at least 0, not nan."),
         (
             lambda: group_sparsity([], 1),
-            "group_sparsity takes as its weights a tensor of numbers, several of them, or a model that has some.",
+            "group_sparsity takes a float tensor, several of them, or a model with such weights.",
         ),
         (
             lambda: product_l1(W, W[:2], 1),
-            "product_l1 got an a of shape (4,) and a b of shape (2,): give both one shape.",
+            "product_l1 got an a of shape (4,) and a b of shape (2,): give both the same shape.",
         ),
         (
             lambda: label_noise(torch.tensor([3]), classes=3, rate=0.1),

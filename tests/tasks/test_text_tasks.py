@@ -54,6 +54,6 @@ def test_what_is_refused():
     ):
         LanguageModelling(1)
     with pytest.raises(
-        WonderlandError, match=r"^Translation needs at least four tokens and one to read, not 9 and 0\.$"
+        WonderlandError, match=r"^Translation needs vocab of at least 4 and read of at least 1, not 9 and 0\.$"
     ):
         Translation(9, 0)

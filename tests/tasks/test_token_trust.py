@@ -10,7 +10,7 @@ import torch
 from wonderland.core import WonderlandError
 from wonderland.core.batch import Batch
 from wonderland.tasks import TokenTrust, token_trust
-from wonderland.tasks.token_trust import look, misfit_of, sample
+from wonderland.tasks.token_trust import log_odds_against, sample, score_batches
 from wonderland.trust import Scores
 from wonderland.trust.conformal import misfit
 
@@ -33,7 +33,7 @@ def test_the_temperature_is_found_and_coverage_is_as_asked():
     assert found["conformal"]["coverage"] == pytest.approx(0.8, abs=0.03)
     assert found["ece"]["after"] < found["ece"]["before"]
     assert found["rows"] == sum(int((y != -100).sum()) for _, y in batches[30:])
-    nats = -sum(float(one.log_probability.sum()) for one in look(logits, batches[30:]))
+    nats = -sum(float(one.log_probability.sum()) for one in score_batches(logits, batches[30:]))
     assert found["metrics"]["loss"] == pytest.approx(nats / found["rows"], rel=1e-6)
     assert found["metrics"]["bits_per_byte"] == pytest.approx(nats / 1000 / math.log(2), rel=1e-6)
     assert sum(found["conformal"]["sizes"].values()) == found["rows"]
@@ -58,7 +58,7 @@ def test_too_few_scores_keep_everything():
 def test_misfit_from_a_log_probability():
     logits = torch.randn(50, 6, dtype=torch.float64)
     truth = misfit(logits.numpy())
-    assert np.allclose(misfit_of(logits.log_softmax(-1)).numpy(), truth, atol=1e-9)
+    assert np.allclose(log_odds_against(logits.log_softmax(-1)).numpy(), truth, atol=1e-9)
 
 
 def test_samples_are_spread_and_bounded(monkeypatch):
@@ -66,7 +66,7 @@ def test_samples_are_spread_and_bounded(monkeypatch):
     rows, _ = sample(logits, batches)
     total = sum(int((y != -100).sum()) for _, y in batches)
     assert rows.shape == (total, 7)
-    monkeypatch.setattr(token_trust, "NUMBERS", 700)
+    monkeypatch.setattr(token_trust, "MAX_LOGITS", 700)
     few, _ = sample(logits, batches)
     assert 90 <= len(few) <= 120
     assert (few[1] == rows[total * 7 // 700]).all()
@@ -74,7 +74,7 @@ def test_samples_are_spread_and_bounded(monkeypatch):
 
 def test_gradients_stay_on():
     logits, batches = world()
-    list(zip(look(logits, batches), look(logits, batches, 2.0, 0.1), strict=True))
+    list(zip(score_batches(logits, batches), score_batches(logits, batches, 2.0, 0.1), strict=True))
     assert torch.is_grad_enabled()
 
 

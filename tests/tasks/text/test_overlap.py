@@ -52,7 +52,7 @@ def test_bleu_of_a_corpus(corpus, smoothing, lowercase, longest):
     assert abs(ours.score - theirs.score) < 1e-9
     assert max(abs(a - b) for a, b in zip(ours.precisions, theirs.precisions, strict=True)) < 1e-9
     assert (ours.length, ours.reference_length) == (theirs.sys_len, theirs.ref_len)
-    assert abs(ours.brevity - theirs.bp) < 1e-12
+    assert abs(ours.brevity_penalty - theirs.bp) < 1e-12
 
 
 @CASES
@@ -61,9 +61,9 @@ def test_bleu_of_a_corpus(corpus, smoothing, lowercase, longest):
     st.lists(TEXTS, min_size=1, max_size=3),
     st.sampled_from([("13a", "13a"), ("char", "characters"), ("none", "spaces")]),
 )
-def test_bleu_of_a_sentence(one, references, cuts):
-    theirs = sacrebleu.sentence_bleu(one, references, tokenize=cuts[0])
-    assert abs(text.sentence_bleu(one, references, cut=cuts[1]).score - theirs.score) < 1e-9
+def test_bleu_of_a_sentence(sentence, references, tokenizations):
+    theirs = sacrebleu.sentence_bleu(sentence, references, tokenize=tokenizations[0])
+    assert abs(text.sentence_bleu(sentence, references, tokenize=tokenizations[1]).score - theirs.score) < 1e-9
 
 
 @CASES
