@@ -80,7 +80,7 @@ def _reduced(values, reduction):
     return {"mean": values.mean, "sum": values.sum, "none": lambda: values}[reduction]()
 
 
-def value_and_slope(loss, x, target, **how):
+def value_and_gradient(loss, x, target, **how):
     x = x.clone().requires_grad_()
     value = loss(x, target, **how)
     (slope,) = torch.autograd.grad(value.sum(), x)
@@ -97,17 +97,17 @@ def error_message(call) -> str:
 @pytest.mark.parametrize("name", OURS_AND_TORCHS)
 def test_values_and_gradients_are_torchs(name, reduction):
     ours, torchs, target = OURS_AND_TORCHS[name]
-    for found, expected in zip(
-        value_and_slope(ours, X, target, reduction=reduction),
-        value_and_slope(torchs, X, target, reduction=reduction),
+    for actual, expected in zip(
+        value_and_gradient(ours, X, target, reduction=reduction),
+        value_and_gradient(torchs, X, target, reduction=reduction),
         strict=True,
     ):
-        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_poisson_is_torchs_up_to_its_constant():
-    ours, slope = value_and_slope(losses.poisson_nll, X, COUNTS, reduction="none")
-    torchs, expected = value_and_slope(F.poisson_nll_loss, X, COUNTS, reduction="none")
+    ours, slope = value_and_gradient(losses.poisson_nll, X, COUNTS, reduction="none")
+    torchs, expected = value_and_gradient(F.poisson_nll_loss, X, COUNTS, reduction="none")
     torch.testing.assert_close(ours - torchs, torch.lgamma(COUNTS + 1), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(slope, expected, rtol=1e-12, atol=1e-12)
 
@@ -125,21 +125,21 @@ def test_classes_are_the_last_axis_of_sequences():
 
 
 def test_binary_gradient_at_zero_is_that_of_the_sigmoid():
-    _, slope = value_and_slope(losses.binary_cross_entropy, torch.zeros(1, dtype=torch.float64), torch.zeros(1))
+    _, slope = value_and_gradient(losses.binary_cross_entropy, torch.zeros(1, dtype=torch.float64), torch.zeros(1))
     assert slope.item() == 0.5
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_hidden_is_not_read(name):
     loss, target = ALL[name]
-    value, slope = value_and_slope(loss, X[ROWS], target[ROWS])
-    x, spoilt = X.clone(), target.clone()
+    value, slope = value_and_gradient(loss, X[ROWS], target[ROWS])
+    x, nan_filled = X.clone(), target.clone()
     x[~ROWS] = torch.nan
-    spoilt[~ROWS] = -100 if not target.is_floating_point() else torch.nan
-    found, found_slope = value_and_slope(loss, x, spoilt, mask=ROWS)
-    torch.testing.assert_close(found, value, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(found_slope[ROWS], slope, rtol=1e-12, atol=1e-12)
-    assert found_slope[~ROWS].count_nonzero() == 0
+    nan_filled[~ROWS] = -100 if not target.is_floating_point() else torch.nan
+    masked_value, masked_gradient = value_and_gradient(loss, x, nan_filled, mask=ROWS)
+    torch.testing.assert_close(masked_value, value, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(masked_gradient[ROWS], slope, rtol=1e-12, atol=1e-12)
+    assert masked_gradient[~ROWS].count_nonzero() == 0
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "contrastive"])
@@ -204,9 +204,9 @@ def test_hinge_is_never_below_the_errors():
 
 
 def test_the_gradient_of_cross_entropy_is_probability_less_truth():
-    _, slope = value_and_slope(losses.cross_entropy, X, SOFT, reduction="sum")
+    _, slope = value_and_gradient(losses.cross_entropy, X, SOFT, reduction="sum")
     torch.testing.assert_close(slope, X.softmax(-1) - SOFT)
-    _, slope = value_and_slope(losses.cross_entropy, X, SOFT, reduction="sum", smoothing=0.3)
+    _, slope = value_and_gradient(losses.cross_entropy, X, SOFT, reduction="sum", smoothing=0.3)
     torch.testing.assert_close(slope, X.softmax(-1) - (0.7 * SOFT + 0.1))
 
 
@@ -219,9 +219,9 @@ def test_two_logits_are_one():
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 2.0, 5])
 def test_focal_is_its_equation_and_stays_finite(gamma):
     p = X.softmax(-1)[torch.arange(4), LABELS]
-    found = losses.focal(X, LABELS, gamma=gamma, reduction="none")
-    torch.testing.assert_close(found, -((1 - p) ** gamma) * p.log())
-    value, slope = value_and_slope(
+    actual = losses.focal(X, LABELS, gamma=gamma, reduction="none")
+    torch.testing.assert_close(actual, -((1 - p) ** gamma) * p.log())
+    value, slope = value_and_gradient(
         lambda x, t: losses.focal(x, t, gamma=gamma), torch.tensor([[800.0, 0.0], [0.0, 800.0]]), torch.tensor([0, 0])
     )
     assert value.isfinite()
@@ -239,8 +239,8 @@ def test_a_learned_variance_ends_at_the_mean_square():
 def test_contrast_of_unrelated_views_is_at_least_log_n_less_what_they_share():
     n = 64
     a, b = torch.randn(2, n, 32, dtype=torch.float64)
-    found = losses.contrastive(a, b, temperature=1.0)
-    assert abs(found.item() - math.log(n)) < 0.1
+    actual = losses.contrastive(a, b, temperature=1.0)
+    assert abs(actual.item() - math.log(n)) < 0.1
     torch.testing.assert_close(
         losses.contrastive(a, b), F.cross_entropy(F.normalize(a) @ F.normalize(b).T / 0.1, torch.arange(n))
     )
@@ -266,9 +266,9 @@ def test_equal_costs_choose_the_likeliest_and_no_answer_costs_less(seed, classes
     p = torch.randn(5, classes, generator=random, dtype=torch.float64).softmax(-1)
     assert torch.equal(losses.decide(p, 1 - torch.eye(classes)), p.argmax(-1))
     costs = torch.rand(classes, classes, generator=random, dtype=torch.float64)
-    found = losses.expected_costs(p, costs)
-    torch.testing.assert_close(found, torch.einsum("ij,nj->ni", costs, p))
-    assert torch.equal(found.min(-1).values, found.gather(-1, losses.decide(p, costs)[:, None])[:, 0])
+    actual = losses.expected_costs(p, costs)
+    torch.testing.assert_close(actual, torch.einsum("ij,nj->ni", costs, p))
+    assert torch.equal(actual.min(-1).values, actual.gather(-1, losses.decide(p, costs)[:, None])[:, 0])
 
 
 def test_silent_broadcasting_is_refused():

@@ -71,8 +71,8 @@ def test_wrong_use_meets_a_sentence(call, sentence):
 
 
 def test_label_noise_has_its_rate_and_prefers_no_class():
-    found = label_noise(torch.full((60_000,), 2), classes=4, rate=0.3).bincount(minlength=4) / 60_000
-    torch.testing.assert_close(found, torch.tensor([0.1, 0.1, 0.7, 0.1]), atol=0.01, rtol=0)
+    shares = label_noise(torch.full((60_000,), 2), classes=4, rate=0.3).bincount(minlength=4) / 60_000
+    torch.testing.assert_close(shares, torch.tensor([0.1, 0.1, 0.7, 0.1]), atol=0.01, rtol=0)
 
 
 def test_gradient_noise_has_its_deviation():

@@ -18,9 +18,9 @@ def test_language_modelling_leaves_out_what_has_no_target():
     model, task = Decoder(vocab=11, dim=16, depth=1), LanguageModelling(11)
     x, y = torch.randint(0, 11, (3, 9)), torch.randint(0, 11, (3, 9))
     y[1, 4:] = -100
-    own = F.cross_entropy(model(x).flatten(0, 1)[y.flatten() >= 0], y[y >= 0])
+    expected = F.cross_entropy(model(x).flatten(0, 1)[y.flatten() >= 0], y[y >= 0])
     loss, weight = task.loss(model, Batch({"x": x, "y": y}))
-    assert torch.allclose(loss, own)
+    assert torch.allclose(loss, expected)
     assert weight == 27 - 5
     segments = torch.tensor([[1, 1, 1, 1, 2, 2, 2, 0, 0]] * 3)
     y[segments == 0] = -100
@@ -28,8 +28,8 @@ def test_language_modelling_leaves_out_what_has_no_target():
     loss, weight = task.loss(model, Batch({"x": x, "y": y, "segments": segments}))
     assert torch.allclose(loss, apart)
     assert weight == 7 + 4 + 7
-    found = token_measures(nats=20 * math.log(2), tokens=10, size=5)
-    assert found == pytest.approx({"loss": 2 * math.log(2), "bits_per_byte": 4.0, "perplexity": 4.0})
+    measures = token_measures(nats=20 * math.log(2), tokens=10, size=5)
+    assert measures == pytest.approx({"loss": 2 * math.log(2), "bits_per_byte": 4.0, "perplexity": 4.0})
     assert LanguageModelling.spec(**task.arguments()).build().vocab == 11
 
 

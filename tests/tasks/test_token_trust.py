@@ -29,25 +29,25 @@ def test_the_temperature_is_found_and_coverage_is_as_asked():
     logits, batches = world(rows=400)
     trust = TokenTrust.fit(logits, batches[:15], batches[15:30], 0.8)
     assert trust.temperature == pytest.approx(2.0, rel=0.06)
-    found = trust.measure(logits, batches[30:], size=1000)
-    assert found["conformal"]["coverage"] == pytest.approx(0.8, abs=0.03)
-    assert found["ece"]["after"] < found["ece"]["before"]
-    assert found["rows"] == sum(int((y != -100).sum()) for _, y in batches[30:])
-    nats = -sum(float(one.log_probability.sum()) for one in score_batches(logits, batches[30:]))
-    assert found["metrics"]["loss"] == pytest.approx(nats / found["rows"], rel=1e-6)
-    assert found["metrics"]["bits_per_byte"] == pytest.approx(nats / 1000 / math.log(2), rel=1e-6)
-    assert sum(found["conformal"]["sizes"].values()) == found["rows"]
+    record = trust.measure(logits, batches[30:], size=1000)
+    assert record["conformal"]["coverage"] == pytest.approx(0.8, abs=0.03)
+    assert record["ece"]["after"] < record["ece"]["before"]
+    assert record["rows"] == sum(int((y != -100).sum()) for _, y in batches[30:])
+    nats = -sum(float(batch.log_probability.sum()) for batch in score_batches(logits, batches[30:]))
+    assert record["metrics"]["loss"] == pytest.approx(nats / record["rows"], rel=1e-6)
+    assert record["metrics"]["bits_per_byte"] == pytest.approx(nats / 1000 / math.log(2), rel=1e-6)
+    assert sum(record["conformal"]["sizes"].values()) == record["rows"]
 
 
 def test_sets_are_those_of_the_p_values():
     """A token is in the set exactly when its p-value is above 1 - level."""
     logits, batches = world()
     trust = TokenTrust.fit(logits, batches, batches, 0.9)
-    some = logits(batches[0]).reshape(-1, 7).double().numpy() / trust.temperature
+    scaled = logits(batches[0]).reshape(-1, 7).double().numpy() / trust.temperature
     for level in (0.5, 0.9, 0.99):
-        by_scores = trust.scores.sets(misfit(some)[None], level)
-        chances = np.exp(some) / np.exp(some).sum(1, keepdims=True)
-        assert (by_scores == (chances >= trust.threshold(level) * (1 - 1e-9))).mean() > 0.999
+        by_scores = trust.scores.sets(misfit(scaled)[None], level)
+        probabilities = np.exp(scaled) / np.exp(scaled).sum(1, keepdims=True)
+        assert (by_scores == (probabilities >= trust.threshold(level) * (1 - 1e-9))).mean() > 0.999
 
 
 def test_too_few_scores_keep_everything():

@@ -154,7 +154,7 @@ SECTIONS = {
     "data": ["split", "balance", "findings", "columns"],
     "cost": ["cost"],
     "recipe": ["config"],
-    "reproduce": ["commands", "versions", "fingerprint"],
+    "repeat": ["commands", "versions", "fingerprint"],
 }
 
 

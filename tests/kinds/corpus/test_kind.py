@@ -175,7 +175,7 @@ def test_a_model_of_ones_own_can_write(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme())
     vocab = len(set(rhyme())) + 1
     refuses(
-        f"Your module Embedded cannot write: it needs an attribute vocab, {vocab} here, and a method stream. It is given int64 "
+        f"Your module Embedded cannot generate: it needs an attribute vocab, {vocab} here, and a method stream. It is given int64 "
         "of shape (rows, 128).",
         lambda: wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", steps=2, model=Embedded(vocab)),
     )

@@ -18,7 +18,7 @@ TEXTS = st.one_of(
 
 
 @pytest.mark.parametrize(
-    ("one", "references", "exact", "f1"),
+    ("answer", "references", "exact", "f1"),
     [
         ("Denver Broncos", ["Denver Broncos", "The Broncos"], 1, 1),
         ("the Denver Broncos!", ["denver   broncos"], 1, 1),
@@ -31,17 +31,17 @@ TEXTS = st.one_of(
         ("in 1998", ["1998", "the year 1998 itself"], 0, 2 / 3),
     ],
 )
-def test_answers_are_squads(one, references, exact, f1):
-    assert text.exact_match(one, references) == exact
-    assert text.span_f1(one, references) == pytest.approx(f1, abs=1e-12)
+def test_scores_equal_those_of_squad(answer, references, exact, f1):
+    assert text.exact_match(answer, references) == exact
+    assert text.span_f1(answer, references) == pytest.approx(f1, abs=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
 @given(TEXTS, TEXTS)
-def test_answers_agree_both_ways(one, other):
-    assert text.span_f1(one, other) == pytest.approx(text.span_f1(other, one))
-    assert text.exact_match(one, other) <= text.span_f1(one, other) <= 1
-    assert text.normalize_answer(text.normalize_answer(one)) == text.normalize_answer(one)
+def test_f1_is_symmetric(first, second):
+    assert text.span_f1(first, second) == pytest.approx(text.span_f1(second, first))
+    assert text.exact_match(first, second) <= text.span_f1(first, second) <= 1
+    assert text.normalize_answer(text.normalize_answer(first)) == text.normalize_answer(first)
 
 
 @settings(max_examples=40, deadline=None)
@@ -137,7 +137,7 @@ def test_likelihood():
         (lambda: metrics.d2l_bleu([], ["a"]), "d2l_bleu got an empty reference."),
     ],
 )
-def test_errors_speak(call, sentence):
+def test_error_messages(call, sentence):
     with pytest.raises(WonderlandError) as caught:
         call()
     assert str(caught.value) == sentence

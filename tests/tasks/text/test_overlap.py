@@ -77,11 +77,11 @@ def test_chrf(corpus, words, lowercase, beta):
 
 @CASES
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
-def test_rouge(one, references):
+def test_rouge(summary, references):
     names = {"1": "rouge1", "2": "rouge2", "L": "rougeL"}
-    theirs = RougeScorer(list(names.values())).score_multi(references, one)
-    for kind, found in text.rouge(one, references).items():
-        assert max(abs(a - b) for a, b in zip(found, theirs[names[kind]], strict=True)) < 1e-12
+    theirs = RougeScorer(list(names.values())).score_multi(references, summary)
+    for kind, scores in text.rouge(summary, references).items():
+        assert max(abs(a - b) for a, b in zip(scores, theirs[names[kind]], strict=True)) < 1e-12
 
 
 def test_rouge_of_a_long_thread():

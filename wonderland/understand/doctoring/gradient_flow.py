@@ -92,14 +92,14 @@ def frozen_layers(trace: StepTrace) -> Iterator[Finding]:
     frozen = [op for op in trace.layers if op.weights and not op.weights & trace.trainable]
     trained = [op for op in trace.layers if op.weights & trace.trainable]
     fixed = {name for name in trace.parameters if name not in trace.trainable and name not in trace.loss_parameters}
-    places = {trace.module_of(sorted(op.weights)[0]): op for op in reversed(frozen)}
+    frozen_modules = {trace.module_of(sorted(op.weights)[0]): op for op in reversed(frozen)}
     trained_modules = {trace.module_of(sorted(op.weights & trace.trainable)[0]) for op in trained}
     groups: dict[str, list[TracedOp]] = {}
-    for op in reversed(places.values()):
+    for op in reversed(frozen_modules.values()):
         if op.source is None or id(op.source) not in trace.differentiable or _has_adapter(op, trained):
             continue
         after = any(other.index > op.index and other.depth > op.depth for other in trained)
-        if len(places) < len(trained_modules) if after else 4 * len(places) <= len(trained_modules):
+        if len(frozen_modules) < len(trained_modules) if after else 4 * len(frozen_modules) <= len(trained_modules):
             groups.setdefault(_highest(trace, sorted(op.weights)[0], fixed, set(trace.parameters)), []).append(op)
     for path, ops in groups.items():
         names = sorted(name for name in fixed if name.startswith(f"{path}.") or trace.module_of(name) == path)

@@ -8,7 +8,7 @@ from wonderland.understand.doctoring.trace import StepTrace, TracedOp, is_finite
 
 MIN_GRADIENT = 1e-3  # of the first layer, relative to the largest layer
 MIN_SPREAD = 1e-3  # of the examples at the input of a layer, relative to the first layer
-MAX_SIZE = 30.0  # RMS of the input of a layer, relative to the batch
+MAX_RMS = 30.0  # RMS of the input of a layer, relative to the batch
 MAX_SATURATED = 0.5  # share of saturated outputs
 
 
@@ -25,17 +25,17 @@ def propagation(trace: StepTrace) -> Iterator[Finding]:
 
 def _exploding(trace: StepTrace, layers: list[TracedOp]) -> Iterator[Finding]:
     sizes = [rms(tensor) for tensor in trace.batch.values() if tensor.is_floating_point()]
-    batch_size = max([1.0, *sizes])
-    input_sizes = [(rms(op.source.now) if op.source else 0.0, op) for op in layers]
-    output_size = (
+    batch_rms = max([1.0, *sizes])
+    layer_inputs = [(rms(op.source.now) if op.source else 0.0, op) for op in layers]
+    output_rms = (
         rms(trace.output_value.now)
         if trace.output_value is not None and trace.output_value.smooth and trace.targets is not None
         else 0.0
     )
     if trace.targets is not None and getattr(trace.targets, "is_floating_point", lambda: False)():
-        output_size /= max(1.0, rms(trace.targets))
-    largest = max([output_size, *(size for size, _ in input_sizes)]) / batch_size
-    if largest <= MAX_SIZE:
+        output_rms /= max(1.0, rms(trace.targets))
+    largest = max([output_rms, *(size for size, _ in layer_inputs)]) / batch_rms
+    if largest <= MAX_RMS:
         return
     worst = _extreme(layers, 1)
     gain = worst.gain or 0.0
@@ -55,24 +55,25 @@ def _vanishing(trace: StepTrace, layers: list[TracedOp]) -> Iterator[Finding]:
     for op in layers:
         if op.source is not None and input_spread > 0:
             spreads[op.weights] = max(spreads.get(op.weights, 0.0), spread(op.source.now, _axis(op)) / input_spread)
-    smallest = min((spread for spread in spreads.values() if spread > 0), default=1.0)
+    smallest = min((value for value in spreads.values() if value > 0), default=1.0)
     relative_gradient = 1.0 if relative_gradient is None else relative_gradient
     if relative_gradient >= MIN_GRADIENT and smallest >= MIN_SPREAD:
         return
-    losses = {op.index: -log(op.gradient_gain) for op in (*trace.layers, *trace.activations) if op.gradient_gain}
-    in_activations = sum(max(0.0, losses.get(op.index, 0.0)) for op in trace.activations)
-    in_weights = sum(max(0.0, losses.get(op.index, 0.0)) for op in trace.layers)
+    # Attenuation is -log of the gradient gain: how much of the gradient an operator takes away.
+    attenuation = {op.index: -log(op.gradient_gain) for op in (*trace.layers, *trace.activations) if op.gradient_gain}
+    in_activations = sum(max(0.0, attenuation.get(op.index, 0.0)) for op in trace.activations)
+    in_weights = sum(max(0.0, attenuation.get(op.index, 0.0)) for op in trace.layers)
     if in_activations > in_weights and trace.activations:
-        worst = max(losses.get(op.index, 0.0) for op in trace.activations)
-        site = next(op for op in trace.activations if losses.get(op.index, 0.0) > 0.5 * worst)
+        worst = max(attenuation.get(op.index, 0.0) for op in trace.activations)
+        first_cause = next(op for op in trace.activations if attenuation.get(op.index, 0.0) > 0.5 * worst)
         passed = exp(-worst)
-        causes = [op for op in trace.activations if losses.get(op.index, 0.0) > 0.5 * worst]
+        causes = [op for op in trace.activations if attenuation.get(op.index, 0.0) > 0.5 * worst]
         yield trace.finding(
-            "vanishing gradients", site.step, min(relative_gradient, smallest),
+            "vanishing gradients", first_cause.step, min(relative_gradient, smallest),
             (f"The first layer's gradient is {relative_gradient:.2g} of the largest layer's. " if relative_gradient < MIN_GRADIENT
              else f"The spread of examples falls to {smallest:.2g} of that at the input. ") +
-            f"{len(causes)} calls of {site.name} each let about {passed:.2g} of the gradient through.",
-            "Use ReLU or GELU instead of " + site.name + ", or add residual connections, or a norm before each.",
+            f"{len(causes)} calls of {first_cause.name} each let about {passed:.2g} of the gradient through.",
+            "Use ReLU or GELU instead of " + first_cause.name + ", or add residual connections, or a norm before each.",
         )  # fmt: skip
         return
     worst = _extreme([op for op in layers if op.index <= last.index], -1)

@@ -49,5 +49,5 @@ SECTIONS = (
     Section("data", "Data", "Data", data),
     Section("cost", "Cost", "Cost", cost),
     Section("recipe", "Recipe", "Recipe", recipe),
-    Section("reproduce", "Reproduce", "How to reproduce this run", reproduce),
+    Section("repeat", "Reproduce", "How to reproduce this run", reproduce),
 )
