@@ -61,7 +61,7 @@ def test_generate_writes_what_matches_and_searches(capsys, tmp_path):
     assert "A text is held to one of --matches and --schema." in capsys.readouterr().err
     assert main(["generate", folder, "--beams", "2", "--top-k", "3"]) == 2
     assert "top_k is an option of sampling, and beams=... is beam search: give one of them." in capsys.readouterr().err
-    with pytest.raises(WonderlandError, match="held to one of matches, schema and constraint"):
+    with pytest.raises(WonderlandError, match="Give only one of matches, schema and constraint"):
         write("The ", matches="a", schema={})
 
 

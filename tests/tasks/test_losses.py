@@ -1,4 +1,4 @@
-"""Losses equal torch's where torch has them, in values and gradients, and refuse what would silently be wrong."""
+"""Losses equal torch's where torch has them, in values and gradients, and wrong use raises."""
 
 import math
 
@@ -105,7 +105,7 @@ def test_values_and_gradients_are_torchs(name, reduction):
         torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_poisson_is_torchs_up_to_its_constant():
+def test_poisson_nll_equals_torch_up_to_a_constant():
     ours, slope = value_and_gradient(losses.poisson_nll, X, COUNTS, reduction="none")
     torchs, expected = value_and_gradient(F.poisson_nll_loss, X, COUNTS, reduction="none")
     torch.testing.assert_close(ours - torchs, torch.lgamma(COUNTS + 1), rtol=1e-12, atol=1e-12)
@@ -180,7 +180,7 @@ def test_losses_compile(name):
 
 @given(level=st.floats(0.05, 0.95), seed=st.integers(0, 1000))
 @settings(max_examples=20, deadline=None)
-def test_quantile_is_least_at_the_quantile(level, seed):
+def test_quantile_loss_is_minimal_at_the_quantile(level, seed):
     sample = torch.randn(101, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     best = torch.quantile(sample, level, interpolation="nearest")
 
@@ -210,7 +210,7 @@ def test_the_gradient_of_cross_entropy_is_probability_less_truth():
     torch.testing.assert_close(slope, X.softmax(-1) - (0.7 * SOFT + 0.1))
 
 
-def test_two_logits_are_one():
+def test_two_logits_equal_one_binary_logit():
     pair = torch.stack([torch.zeros(4, dtype=torch.float64), X[:, 0]], -1)
     labels = BITS[:, 0]
     torch.testing.assert_close(losses.cross_entropy(pair, labels.long()), losses.binary_cross_entropy(X[:, 0], labels))
@@ -228,7 +228,7 @@ def test_focal_is_its_equation_and_stays_finite(gamma):
     assert bool(slope.isfinite().all())
 
 
-def test_a_learned_variance_ends_at_the_mean_square():
+def test_a_learned_variance_converges_to_the_mean_square():
     error = torch.randn(2000, dtype=torch.float64) * 3
     s = error.square().mean().log().requires_grad_()
     loss = losses.gaussian_nll(torch.zeros_like(error), error, log_variance=s.expand(2000))
@@ -236,7 +236,7 @@ def test_a_learned_variance_ends_at_the_mean_square():
     assert abs(slope.item()) < 1e-12
 
 
-def test_contrast_of_unrelated_views_is_at_least_log_n_less_what_they_share():
+def test_contrastive_loss_of_independent_views_is_about_log_n():
     n = 64
     a, b = torch.randn(2, n, 32, dtype=torch.float64)
     actual = losses.contrastive(a, b, temperature=1.0)
@@ -246,14 +246,14 @@ def test_contrast_of_unrelated_views_is_at_least_log_n_less_what_they_share():
     )
 
 
-def test_symmetric_contrast_does_not_mind_who_asks():
+def test_symmetric_contrastive_loss_is_symmetric():
     torch.testing.assert_close(
         losses.contrastive(X, Y, symmetric=True), (losses.contrastive(X, Y) + losses.contrastive(Y, X)) / 2
     )
     assert losses.contrastive(torch.eye(4), torch.eye(4), temperature=1).isfinite()
 
 
-def test_decisions_are_the_books():
+def test_decisions_equal_the_book():
     costs = [[0.0, 10.0], [1.0, 0.0]]
     p1 = torch.tensor([0.0, 1 / 11 - 1e-4, 1 / 11 + 1e-4, 1.0], dtype=torch.float64)
     assert losses.decide(torch.stack([1 - p1, p1], -1), costs).tolist() == [0, 0, 1, 1]
@@ -261,7 +261,7 @@ def test_decisions_are_the_books():
 
 @given(seed=st.integers(0, 10**6), classes=st.integers(2, 6))
 @settings(max_examples=50, deadline=None)
-def test_equal_costs_choose_the_likeliest_and_no_answer_costs_less(seed, classes):
+def test_equal_costs_choose_the_most_likely_class_and_decisions_minimise_cost(seed, classes):
     random = torch.Generator().manual_seed(seed)
     p = torch.randn(5, classes, generator=random, dtype=torch.float64).softmax(-1)
     assert torch.equal(losses.decide(p, 1 - torch.eye(classes)), p.argmax(-1))

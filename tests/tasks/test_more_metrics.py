@@ -1,4 +1,4 @@
-"""Metrics beside scikit-learn's, and the numbers of the books."""
+"""Metrics against scikit-learn, and numbers of the books."""
 
 import numpy as np
 import pytest
@@ -71,13 +71,13 @@ def test_d2l_bleu_is_d2ls():
         ),
     ],
 )
-def test_wrong_use_meets_a_sentence(call, sentence):
+def test_error_messages(call, sentence):
     with pytest.raises(WonderlandError) as error:
         call()
     assert str(error.value) == sentence
 
 
-def test_lists_are_taken_and_nothing_cannot_be_measured():
+def test_lists_are_accepted_and_empty_input_is_refused():
     assert metrics.confusion([0, 1, 1], [0, 1, 0], 2).tolist() == [[1, 0], [1, 1]]
     assert metrics.balanced_accuracy([0, 0, 1], [0, 1, 1]) == 0.75
     assert metrics.top_k_error([1], [[0.1, 0.9]], k=1) == 0

@@ -18,7 +18,7 @@ class Fixed(nn.Module):
         return self.out
 
 
-def test_cross_entropy_of_one_and_of_many():
+def test_cross_entropy_of_a_model_and_of_an_ensemble():
     task, y = Classification(["a", "b", "c"]), torch.tensor([0, 2])
     logits = torch.randn(4, 2, 3)
     each = torch.stack([F.cross_entropy(member, y) for member in logits])
@@ -37,14 +37,14 @@ def test_cross_entropy_of_one_and_of_many():
     )
 
 
-def test_members_vote_by_mean_probability():
+def test_members_are_combined_by_mean_probability():
     task = Classification(["a", "b"])
     logits = torch.randn(5, 7, 2)
     probabilities = task.combine(logits).exp()
     torch.testing.assert_close(probabilities, logits.double().softmax(-1).mean(0))
 
 
-def test_squared_error_of_one_and_of_many_and_scales():
+def test_squared_error_of_a_model_and_of_an_ensemble():
     task = Regression(mean=10.0, scale=2.0, low=4.0, high=16.0)
     out, y = torch.randn(3, 5, 1), torch.randn(5)
     each = torch.stack([F.mse_loss(member[:, 0], y) for member in out])

@@ -13,7 +13,7 @@ from wonderland.tasks import LanguageModelling, Translation
 from wonderland.tasks.token_trust import token_measures
 
 
-def test_language_modelling_leaves_out_what_has_no_target():
+def test_language_modelling_ignores_positions_without_target():
     torch.manual_seed(0)
     model, task = Decoder(vocab=11, dim=16, depth=1), LanguageModelling(11)
     x, y = torch.randint(0, 11, (3, 9)), torch.randint(0, 11, (3, 9))
@@ -48,7 +48,7 @@ def test_translation_hides_padding():
     assert weight == 6
 
 
-def test_what_is_refused():
+def test_refused_arguments():
     with pytest.raises(
         WonderlandError, match=r"^Language modelling needs a vocabulary of at least two tokens, not 1\.$"
     ):

@@ -25,7 +25,7 @@ def world(rows: int = 40, t: int = 25, vocab: int = 7, seed: int = 0, heat: floa
     return (lambda batch: table[batch["x"]]), Batch({"x": x, "y": truth}).split(-(-rows // 8))
 
 
-def test_the_temperature_is_found_and_coverage_is_as_asked():
+def test_the_temperature_is_recovered_and_coverage_equals_the_level():
     logits, batches = world(rows=400)
     trust = TokenTrust.fit(logits, batches[:15], batches[15:30], 0.8)
     assert trust.temperature == pytest.approx(2.0, rel=0.06)
@@ -39,7 +39,7 @@ def test_the_temperature_is_found_and_coverage_is_as_asked():
     assert sum(record["conformal"]["sizes"].values()) == record["rows"]
 
 
-def test_sets_are_those_of_the_p_values():
+def test_sets_equal_those_of_conformal_p_values():
     """A token is in the set exactly when its p-value is above 1 - level."""
     logits, batches = world()
     trust = TokenTrust.fit(logits, batches, batches, 0.9)
@@ -55,7 +55,7 @@ def test_too_few_scores_keep_everything():
     assert trust.threshold() == 0.0
 
 
-def test_misfit_from_a_log_probability():
+def test_log_odds_from_a_log_probability():
     logits = torch.randn(50, 6, dtype=torch.float64)
     truth = misfit(logits.numpy())
     assert np.allclose(log_odds_against(logits.log_softmax(-1)).numpy(), truth, atol=1e-9)

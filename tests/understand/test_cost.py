@@ -1,4 +1,4 @@
-"""The cost of a model, against numbers worked out by hand, and the promise to leave the model alone."""
+"""The cost of a model against hand-computed numbers, and no side effects on the model."""
 
 import json
 

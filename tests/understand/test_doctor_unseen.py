@@ -146,7 +146,7 @@ OPTIMIZERS = [
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", HEALTHY)
-def test_nothing_is_said_of_healthy_models(name, seed):
+def test_healthy_models_have_no_findings(name, seed):
     torch.manual_seed(seed)
     model, batch, loss = HEALTHY[name]()
     diagnosis = doctor(model, batch, loss, optimizer=OPTIMIZERS[seed](model.parameters()))
@@ -325,7 +325,7 @@ def test_problems_are_reported_in_other_models(name, seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_critic_that_teaches_the_generator_lacks_a_detach(seed):
+def test_a_critic_step_without_detach_of_the_generator(seed):
     torch.manual_seed(seed)
     model = Players()
     diagnosis = doctor(model, torch.randn(16, 20), judged, optimizer=torch.optim.Adam(model.critic.parameters(), 1e-3))
@@ -345,7 +345,7 @@ RATES = {
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", RATES)
-def test_a_rate_a_hundred_times_too_large_is_told_and_the_right_one_is_not(name, seed):
+def test_a_learning_rate_a_hundred_times_too_large(name, seed):
     torch.manual_seed(seed)
     make, rule, rate = RATES[name]
     model, batch, loss = make()

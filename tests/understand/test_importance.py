@@ -36,7 +36,7 @@ def test_features_of_one_column_move_together():
     assert seen == [True] * 4 + [False] * 3
 
 
-def test_the_same_seed_gives_the_same_answer_and_touches_nothing():
+def test_the_same_seed_gives_the_same_result_without_side_effects():
     x, y = table()
     before, random = x.clone(), torch.get_rng_state()
     first = permutation_importance(loss_score, x, [[1], [3]], y, seed=4)
@@ -92,7 +92,7 @@ class Patch(nn.Module):
         return self.drop(torch.stack([offset - patch, offset + patch], 1))
 
 
-def test_saliency_lights_the_pixels_that_matter():
+def test_saliency_is_high_at_informative_pixels():
     x = torch.rand(40, 3, 8, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     model, random = Patch().double(), torch.get_rng_state()
     found = saliency(model, x, torch.arange(40) % 2, batch=7)

@@ -1,4 +1,4 @@
-"""Answers as SQuAD counts them, word vectors, and likelihood."""
+"""Question answering as in SQuAD, word vectors, and likelihood."""
 
 import math
 
@@ -46,7 +46,7 @@ def test_f1_is_symmetric(first, second):
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(-9, 9)), min_size=2, max_size=12))
-def test_spearman_is_scipys(rows):
+def test_spearman_equals_scipy(rows):
     a, b = (np.array(column, float) for column in zip(*rows, strict=True))
     if len(set(a)) > 1 and len(set(b)) > 1:
         assert abs(text.spearman(a, b) - spearmanr(a, b).statistic) < 1e-12
