@@ -60,8 +60,8 @@ def test_generate_writes_what_matches_and_searches(capsys, tmp_path):
     assert main(["generate", folder, "--schema", str(tmp_path / "schema.json"), "--matches", "a"]) == 2
     assert "Choose one of --matches and --schema." in capsys.readouterr().err
     assert main(["generate", folder, "--beams", "2", "--top-k", "3"]) == 2
-    assert "top_k is for drawing tokens; beams search for the likeliest text." in capsys.readouterr().err
-    with pytest.raises(WonderlandError, match="held to one of matches, schema and constraint"):
+    assert "top_k is an option of sampling, and beams=... is beam search: give one of them." in capsys.readouterr().err
+    with pytest.raises(WonderlandError, match="Give only one of matches, schema and constraint"):
         write("The ", matches="a", schema={})
 
 
@@ -86,7 +86,7 @@ def test_a_translator_translates(capsys):
         ([], "There is no text to translate: give it with --prompt."),
         (
             ["--prompt", "a", "--beams", "2", "--seed", "1"],
-            "seed is for drawing tokens; beams search for the likeliest",
+            "seed is an option of sampling, and beams=... is beam search",
         ),
     ):
         assert main(["generate", folder, *words]) == 2

@@ -191,11 +191,11 @@ GIVEN = "It is given float32 of shape (rows, 4)."
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (nn.Linear(4, 9), f"Your module Linear gives (2, 9) for two rows, where this task needs (2, 3). {GIVEN}"),
+        (nn.Linear(4, 9), f"Your module Linear returns (2, 9) for two rows, where this task needs (2, 3). {GIVEN}"),
         (nn.Identity(), "Your module Identity has nothing to learn: it has no trainable parameters."),
         (
             nn.LSTM(4, 3),
-            f"Your module LSTM fails on a batch (A model must give a tensor of shape (rows, outputs).). {GIVEN}",
+            f"Your module LSTM fails on a batch (A model must return a tensor of shape (rows, outputs).). {GIVEN}",
         ),
         ("boosting", "'boosting' is not a part of Wonderland, so it is not built. See: wonderland models"),
         (

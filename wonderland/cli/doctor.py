@@ -1,4 +1,4 @@
-"""doctor: run one training step of a model of yours, and show which layer has a problem and what to change."""
+"""doctor: run one training step of a model of yours, and report problems with their layer and remedy."""
 
 import argparse
 from typing import Any

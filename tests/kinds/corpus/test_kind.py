@@ -175,7 +175,7 @@ def test_a_users_own_model_can_generate(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme())
     vocab = len(set(rhyme())) + 1
     refuses(
-        f"Your module Embedded cannot write: it needs an attribute vocab, {vocab} here, and a method stream. It is given int64 "
+        f"Your module Embedded cannot generate: it needs an attribute vocab, {vocab} here, and a method stream. It is given int64 "
         "of shape (rows, 128).",
         lambda: wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", steps=2, model=Embedded(vocab)),
     )
@@ -254,7 +254,7 @@ def test_damaged_runs_are_refused(tmp_path):
 
 def test_the_report_shows_samples_neighbours_and_attention():
     page = (language().folder / "report.html").read_text()
-    for heading in ("What it writes", "What it takes for alike", "Where it looks", "Bits a byte", "Perplexity"):
+    for heading in ("Generated samples", "Nearest neighbours", "Attention weights", "Bits per byte", "Perplexity"):
         assert heading in page, heading
     assert "<script" not in page
     # One text goes on from unseen words by chance and one by likelihood, and one comes from nothing.

@@ -53,7 +53,7 @@ def test_a_translator_learns_writes_and_loads(tmp_path):
     assert found["pairs"] == 20
     assert 0 <= found["metrics"]["bleu"] <= 100
     refuses("texts has no column 'target' to compare with.", lambda: again.evaluate(["one dog"]))
-    refuses("A text is translated, not int.", lambda: run.ability("generate")(3))
+    refuses("Translating takes a text, not a int.", lambda: run.ability("generate")(3))
     page = (run.folder / "report.html").read_text()
     assert "BLEU" in page
     assert "<script" not in page

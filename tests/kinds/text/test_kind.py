@@ -241,5 +241,5 @@ def test_the_report_escapes_texts(tmp_path):
     page = (run.folder / "report.html").read_text()
     assert "<script" not in page
     assert "&lt;script&gt;" in page
-    for heading in ("What is taken for what", "Most confident mistakes", "What it looks at", "What it takes for alike"):
+    for heading in ("Confusion matrix", "Most confident mistakes", "Importance", "Nearest neighbours"):
         assert heading in page, heading
