@@ -62,7 +62,10 @@ def test_errors_to_the_word():
 
     says("Document 1 has 9 tokens, and a row holds 1 to 8.", lambda: pack([3, 9], 8))
     says("A row has at least one token, not 0.", lambda: pack([1], 0))
-    says("Packing needs to know where each document begins: give documents.", lambda: PackedDocuments(np.arange(4), context=4, size=1))
+    says(
+        "Packing needs to know where each document begins: give documents.",
+        lambda: PackedDocuments(np.arange(4), context=4, size=1),
+    )
     says("Packing needs two tokens a row and one row, not context=1, size=1.",
          lambda: PackedDocuments(np.arange(4), np.array([0, 4]), context=1, size=1))  # fmt: skip
     says("No document has two tokens, so there is nothing to predict: give longer texts.",
