@@ -18,7 +18,7 @@ from wonderland.kinds.corpus.corpus import Corpus
 from wonderland.kinds.corpus.encoder import CorpusEncoder
 from wonderland.kinds.corpus.examples import TokenExamples
 from wonderland.models import Decoder
-from wonderland.road.facts import again
+from wonderland.road.facts import refit_command
 
 
 def refuses(text, call):
@@ -293,7 +293,7 @@ def test_the_command_that_fits_again_asks_for_what_was_measured(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme(40))
     run = wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", context=16, budget=0.5, weight_decay=0.0, threads=1)
     steps = run.config["recipe"]["steps"]
-    assert again(run) == [
+    assert refit_command(run) == [
         {
             "text": "Fit it again, to the same bits on the same machine",
             "command": f"wonderland fit {tmp_path / 'a.txt'} --context 16 --steps {steps} --weight-decay 0.0 --threads 1 --out NEWFOLDER",
@@ -311,7 +311,7 @@ def test_a_checkpoint_is_named_as_the_shell_names_it():
         "source": {"kind": "corpus", "origin": {"path": "a.txt"}}, "recipe": config["recipe"] | {"lr": 0.25}, "threads": 2,
         "request": {"kind": None, "options": {"start": "/x/gpt2", "method": "lora", "lines": True}, "training": {"lr": "auto"}},
     })  # fmt: skip
-    (found,) = again(run)
+    (found,) = refit_command(run)
     assert (
         found["command"]
         == "wonderland fit a.txt --from /x/gpt2 --method lora --lines --lr 0.25 --threads 2 --out NEWFOLDER"
@@ -332,7 +332,7 @@ def test_a_users_own_tokenizer(tmp_path):
     made = Tokenizer.load(folder)
     assert run.encoder.tokenizer.digest == made.digest
     assert run.ability("generate")("a", 5)
-    assert f"--tokenizer {folder} " in again(run)[0]["command"]
+    assert f"--tokenizer {folder} " in refit_command(run)[0]["command"]
     with_file = wonderland.fit(text, tokenizer=folder / "tokenizer.json", out=tmp_path / "other", steps=3)
     assert with_file.config["split"]["digest"] == run.config["split"]["digest"]
     refuses(
