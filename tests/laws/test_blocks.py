@@ -64,7 +64,7 @@ def test_a_block_compiles(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", COMPILED, ids=named)
 def test_a_block_compiles_at_length(case):
-    # Some kernels take many tokens only, and have to stand back for compilers there.
+    # Some kernels take many tokens only, and must not be used under a compiler there.
     assert_kept(judged(case, "compiles", (64,)))
 
 
