@@ -1,0 +1,165 @@
+// Products of a sparse matrix, given by rows, with a dense one; its gradient; and the softmax over each row's entries.
+// Every row of an output is written by one thread, so that results do not depend on the number of threads.
+#include <algorithm>
+#include <cmath>
+
+namespace {
+
+constexpr long TILE = 64, AHEAD = 6;
+
+// y[i, h, :] = sum over entries e of row i of w[place[e], h] * x[column[e], h, :]; w and place may be null.
+template <class T>
+void product(const long *start, const long *column, const long *place, const T *w, const T *x, T *y, long rows,
+             long heads, long wide, int threads) {
+  const long d = heads * wide;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 128)
+  for (long i = 0; i < rows; i++) {
+    const long begin = start[i], end = start[i + 1];
+    for (long h = 0; h < heads; h++)
+      for (long c = 0; c < wide; c += TILE) {
+        const long n = std::min(TILE, wide - c), at = h * wide + c;
+        T sum[TILE] = {};
+        if (n == TILE) {
+          for (long e = begin; e < end; e++) {
+            if (e + AHEAD < end) {
+              const char *next = (const char *)(x + column[e + AHEAD] * d + at);
+              for (long b = 0; b < (long)(TILE * sizeof(T)); b += 64) __builtin_prefetch(next + b);
+            }
+            const T f = w ? w[(place ? place[e] : e) * heads + h] : T(1);
+            const T *from = x + column[e] * d + at;
+#pragma omp simd
+            for (long k = 0; k < TILE; k++) sum[k] += f * from[k];
+          }
+        } else {
+          for (long e = begin; e < end; e++) {
+            const T f = w ? w[(place ? place[e] : e) * heads + h] : T(1);
+            const T *from = x + column[e] * d + at;
+#pragma omp simd
+            for (long k = 0; k < n; k++) sum[k] += f * from[k];
+          }
+        }
+        T *to = y + i * d + at;
+        for (long k = 0; k < n; k++) to[k] = sum[k];
+      }
+  }
+}
+
+// dw[e, h] = <dy[i, h, :], x[column[e], h, :]> for each entry e of row i.
+template <class T>
+void entries(const long *start, const long *column, const T *dy, const T *x, T *dw, long rows, long heads, long wide,
+             int threads) {
+  const long d = heads * wide;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 128)
+  for (long i = 0; i < rows; i++)
+    for (long e = start[i]; e < start[i + 1]; e++) {
+      const T *b = x + column[e] * d;
+      if (e + 3 < start[i + 1]) {
+        const char *next = (const char *)(x + column[e + 3] * d);
+        for (long k = 0; k < (long)(d * sizeof(T)) && k < 512; k += 64) __builtin_prefetch(next + k);
+      }
+      for (long h = 0; h < heads; h++) {
+        const T *a = dy + i * d + h * wide, *c = b + h * wide;
+        T sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (long k = 0; k < wide; k++) sum += a[k] * c[k];
+        dw[e * heads + h] = sum;
+      }
+    }
+}
+
+// Softmax over the entries of each row, for each head alone: p = exp(s - max) / sum.
+template <class T> void softmax(const long *start, const T *s, T *p, long rows, long heads, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
+  for (long i = 0; i < rows; i++)
+    for (long h = 0; h < heads; h++) {
+      T top = -INFINITY, sum = 0;
+      for (long e = start[i]; e < start[i + 1]; e++) top = std::max(top, s[e * heads + h]);
+      if (top == -INFINITY) top = 0;
+      for (long e = start[i]; e < start[i + 1]; e++) sum += p[e * heads + h] = std::exp(s[e * heads + h] - top);
+      const T f = sum > 0 ? 1 / sum : 0;
+      for (long e = start[i]; e < start[i + 1]; e++) p[e * heads + h] *= f;
+    }
+}
+
+template <class T>
+void softmax_grad(const long *start, const T *p, const T *dp, T *ds, long rows, long heads, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
+  for (long i = 0; i < rows; i++)
+    for (long h = 0; h < heads; h++) {
+      T sum = 0;
+      for (long e = start[i]; e < start[i + 1]; e++) sum += p[e * heads + h] * dp[e * heads + h];
+      for (long e = start[i]; e < start[i + 1]; e++) ds[e * heads + h] = p[e * heads + h] * (dp[e * heads + h] - sum);
+    }
+}
+
+// Attention of GAT: s = leaky(a[column] + b[row]), p = softmax over the entries of each row.
+template <class T>
+void scores(const long *start, const long *column, const T *a, const T *b, T *p, double slope, long rows, long heads,
+            int threads) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
+  for (long i = 0; i < rows; i++) {
+    const long begin = start[i], end = start[i + 1];
+    for (long e = begin; e < end; e++)
+      for (long h = 0; h < heads; h++) {
+        const T s = a[column[e] * heads + h] + b[i * heads + h];
+        p[e * heads + h] = s > 0 ? s : s * (T)slope;
+      }
+    for (long h = 0; h < heads; h++) {
+      T top = -INFINITY, sum = 0;
+      for (long e = begin; e < end; e++) top = std::max(top, p[e * heads + h]);
+      if (top == -INFINITY) top = 0;
+      for (long e = begin; e < end; e++) sum += p[e * heads + h] = std::exp(p[e * heads + h] - top);
+      const T f = sum > 0 ? 1 / sum : 0;
+      for (long e = begin; e < end; e++) p[e * heads + h] *= f;
+    }
+  }
+}
+
+// Gradients of the scores: ds for each entry (in place of dp), and db summed over each row.
+template <class T>
+void scores_grad(const long *start, const long *column, const T *a, const T *b, const T *p, T *dp, T *db, double slope,
+                 long rows, long heads, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
+  for (long i = 0; i < rows; i++)
+    for (long h = 0; h < heads; h++) {
+      T sum = 0, total = 0;
+      for (long e = start[i]; e < start[i + 1]; e++) sum += p[e * heads + h] * dp[e * heads + h];
+      for (long e = start[i]; e < start[i + 1]; e++) {
+        T g = p[e * heads + h] * (dp[e * heads + h] - sum);
+        if (!(a[column[e] * heads + h] + b[i * heads + h] > 0)) g *= (T)slope;
+        dp[e * heads + h] = g;
+        total += g;
+      }
+      db[i * heads + h] = total;
+    }
+}
+
+} // namespace
+
+#define ENTRIES(T, name)                                                                                               \
+  extern "C" void product_##name(const long *start, const long *column, const long *place, const T *w, const T *x,     \
+                                 T *y, long rows, long heads, long wide, long threads) {                               \
+    product<T>(start, column, place, w, x, y, rows, heads, wide, (int)threads);                                        \
+  }                                                                                                                    \
+  extern "C" void entries_##name(const long *start, const long *column, const T *dy, const T *x, T *dw, long rows,     \
+                                 long heads, long wide, long threads) {                                                \
+    entries<T>(start, column, dy, x, dw, rows, heads, wide, (int)threads);                                             \
+  }                                                                                                                    \
+  extern "C" void softmax_##name(const long *start, const T *s, T *p, long rows, long heads, long threads) {           \
+    softmax<T>(start, s, p, rows, heads, (int)threads);                                                                \
+  }                                                                                                                    \
+  extern "C" void softmax_grad_##name(const long *start, const T *p, const T *dp, T *ds, long rows, long heads,        \
+                                      long threads) {                                                                  \
+    softmax_grad<T>(start, p, dp, ds, rows, heads, (int)threads);                                                      \
+  }                                                                                                                    \
+  extern "C" void scores_##name(const long *start, const long *column, const T *a, const T *b, T *p, double slope,     \
+                                long rows, long heads, long threads) {                                                 \
+    scores<T>(start, column, a, b, p, slope, rows, heads, (int)threads);                                               \
+  }                                                                                                                    \
+  extern "C" void scores_grad_##name(const long *start, const long *column, const T *a, const T *b, const T *p, T *dp, \
+                                     T *db, double slope, long rows, long heads, long threads) {                       \
+    scores_grad<T>(start, column, a, b, p, dp, db, slope, rows, heads, (int)threads);                                  \
+  }
+
+ENTRIES(float, f32)
+ENTRIES(double, f64)
