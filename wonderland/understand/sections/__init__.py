@@ -9,6 +9,7 @@ from wonderland.understand.sections.errors import errors
 from wonderland.understand.sections.importance import importance
 from wonderland.understand.sections.learning import learning
 from wonderland.understand.sections.mistakes import mistakes
+from wonderland.understand.sections.network import network
 from wonderland.understand.sections.record import cost, recipe, repeat
 from wonderland.understand.sections.summary import header, overview
 from wonderland.understand.sections.trust import calibration, conformal
@@ -42,6 +43,7 @@ SECTIONS = (
     Section("importance", "Importance", "What it looks at", importance),
     Section("neighbours", "Neighbours", "What it takes for alike", neighbours),
     Section("attention", "Attention", "Where it looks", attention),
+    Section("network", "Graph", "The graph", network),
     Section("data", "Data", "The data", data),
     Section("cost", "Cost", "What it costs", cost),
     Section("recipe", "Recipe", "The full recipe", recipe),
