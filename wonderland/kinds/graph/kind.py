@@ -1,6 +1,7 @@
 """Graphs: several small networks side by side, weighted by what they reach on held-out examples."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,40 @@ from wonderland.models.graph_net import GraphNet, LinkNet, NodeNet, WholeGraphNe
 from wonderland.optim import Adam
 from wonderland.train.learner import GradientDescent
 
+PAIR_FEATURES = 5
 LARGE = 300_000  # edges, from where fewer networks learn
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Networks and numbers of a recipe; `decay` is what each network sees."""
+
+    nets: list[Spec]
+    variants: int
+    steps: int
+    batch: int
+    lr: float
+    decay: float
+    every: int
+
+
+def alike(dataset: Graphs, parts: Any) -> bool:
+    """Whether neighbours are alike: among training nodes, edges join equal classes more often than chance would.
+
+    With fewer than ten such edges it is taken for granted. Numbers are compared by the correlation over edges.
+    """
+    y = dataset.y[parts.train]
+    place = np.full(len(dataset.ids), -1, np.int64)
+    place[dataset.rows[parts.train]] = np.arange(len(y))
+    source, target = place[dataset.graph.edges.numpy()]
+    kept = (source >= 0) & (target >= 0) & (source != target)
+    if kept.sum() < 20:  # both directions
+        return True
+    a, b = y[source[kept]], y[target[kept]]
+    if dataset.classes is None:
+        return bool(a.std() > 0 and np.corrcoef(a, b)[0, 1] > 0.3)
+    chance = float((np.bincount(y) / len(y) @ np.bincount(y)) / len(y))
+    return float((a == b).mean()) > chance + 0.3 * (1 - chance)
 
 
 class GraphKind(Kind):
@@ -51,45 +85,48 @@ class GraphKind(Kind):
         return GraphEncoder.from_json(saved, tensors)
 
     def recipe(self, dataset: Graphs, parts: Any, encoder: GraphEncoder, task: Any) -> Recipe:
-        rows = len(parts.train)
-        nets, steps, batch, lr, decay, every = getattr(self, f"_{dataset.of}")(dataset, encoder, rows)
+        choose = {"nodes": self._nodes, "links": self._links, "graphs": self._graphs}[dataset.of]
+        choice = choose(dataset, encoder, parts)
+        count = len(choice.nets)
         return Recipe(
-            model=GraphNet.spec(features=encoder.features, outputs=task.outputs, nets=nets),
+            model=GraphNet.spec(features=encoder.features, outputs=task.outputs, nets=choice.nets),
             task=task_spec(task),
             learner=GradientDescent.spec(),
             # The loss is the mean over networks, so that each sees its decay as many times stronger.
-            optimizer=Adam.spec(weight_decay=decay / len(nets), betas=[0.9, 0.999]),
+            optimizer=Adam.spec(weight_decay=choice.decay / count, betas=[0.9, 0.999]),
             schedule=Spec("optim.constant", {}),
-            steps=steps,
-            batch_size=batch,
-            lr=lr,
+            steps=choice.steps,
+            batch_size=choice.batch,
+            lr=choice.lr,
             clip=None,
-            evaluate_every=every,
+            evaluate_every=choice.every,
             patience=30,
-            ensemble=Ensemble(members=len(nets), variants=len(nets)),
+            ensemble=Ensemble(members=count, variants=choice.variants),
         )
 
-    def _nodes(self, dataset: Graphs, encoder: GraphEncoder, rows: int) -> tuple[list[Spec], int, int, float, float, int]:
-        few, large = rows <= 2000, dataset.graph.edges.shape[1] > LARGE
-        dim, dropout, edge = (64, 0.6, encoder.edges.width) if few else (128, 0.4, encoder.edges.width)
-        nets = [
-            NodeNet.spec(layer="appnp", dim=dim, dropout=dropout),
-            NodeNet.spec(layer="sage", dim=dim, dropout=dropout, residual=not few),
-            NodeNet.spec(layer="mlp", dim=dim, dropout=dropout),
-        ]
-        if not large:
-            heads = {"layer": "gat", "heads": 8, "dropout": dropout, "attention_dropout": dropout, "edge_dim": edge}
-            nets += [NodeNet.spec(layer="gcn", dim=dim, dropout=dropout), NodeNet.spec(dim=64, **heads)]
-        return nets, 400 if not large else 200, rows, 0.01, 1e-3 if few else 1e-5, 5
+    def _nodes(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
+        rows, large = len(parts.train), dataset.graph.edges.shape[1] > LARGE
+        few = rows <= 2000
+        dim, drop, edge = (64, 0.6, encoder.edges.width) if few else (128, 0.4, encoder.edges.width)
+        shape = {"dim": dim, "dropout": drop}
+        propagated, plain = NodeNet.spec(layer="appnp", **shape), NodeNet.spec(layer="gcn", **shape)
+        attention = NodeNet.spec(layer="gat", dim=64, heads=8, dropout=drop, attention_dropout=drop, edge_dim=edge)
+        # Neighbours that are alike are averaged over; where they are not, a node is kept apart from them, and the weights of the
+        # networks are found on held-out nodes.
+        if alike(dataset, parts):
+            nets = [propagated, plain, *([] if large else [attention])]
+        else:
+            apart = NodeNet.spec(layer="sage", residual=True, **shape)
+            nets = [apart, NodeNet.spec(layer="mlp", **shape), plain, *([] if large else [attention])]
+        return Choice(nets, 1 if alike(dataset, parts) else len(nets), 200 if large else 400, rows, 0.01, 1e-3 if few else 1e-5, 5)
 
-    def _links(self, dataset: Graphs, encoder: GraphEncoder, rows: int) -> tuple[list[Spec], int, int, float, float, int]:
-        shared = {"directed": dataset.directed, "pair_dim": 5}
+    def _links(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
+        shared = {"directed": dataset.directed, "pair_dim": PAIR_FEATURES}
         nets = [LinkNet.spec(layer="gcn", dim=64, **shared), LinkNet.spec(layer="sage", dim=64, **shared)]
-        batch = max(16, min(4096, rows // 4))
-        return nets, 300, batch, 0.005, 1e-5, 5
+        return Choice(nets, 2, 300, max(16, min(4096, len(parts.train) // 4)), 0.005, 1e-5, 5)
 
-    def _graphs(self, dataset: Graphs, encoder: GraphEncoder, rows: int) -> tuple[list[Spec], int, int, float, float, int]:
-        edge = encoder.edges.width
+    def _graphs(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
+        edge, rows = encoder.edges.width, len(parts.train)
         nets = [
             WholeGraphNet.spec(layer="gin", dim=32, depth=4, edge_dim=edge, readout=["sum"]),
             WholeGraphNet.spec(layer="gin", dim=32, depth=3, edge_dim=edge, readout=["mean", "max"], virtual=True, residual=True),
@@ -97,7 +134,7 @@ class GraphKind(Kind):
         ]
         batch = next(size for least, size in ((4000, 128), (600, 64), (0, 32)) if rows >= least)
         epoch = max(1, rows // batch)
-        return nets, min(epoch * 120, 6000), batch, 0.01, 1e-5, max(2, epoch)
+        return Choice(nets, 3, min(epoch * 120, 6000), batch, 0.01, 1e-5, max(2, epoch))
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """The graph drawn, its degrees, baselines, and how alike nodes become from layer to layer."""
