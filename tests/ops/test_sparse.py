@@ -21,7 +21,7 @@ def way(request, monkeypatch):
 
 
 @pytest.mark.parametrize("heads", [(), (3,)])
-@pytest.mark.parametrize("width", [1, 7, 64, 70])
+@pytest.mark.parametrize("width", [1, 7, 8, 16, 32, 64, 70])
 def test_products(way, heads, width):
     torch.manual_seed(0)
     pattern = pattern_of()

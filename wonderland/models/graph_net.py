@@ -14,7 +14,7 @@ from wonderland.core.pattern import SparseRows
 from wonderland.nn.graph.attention import GAT, GATv2
 from wonderland.nn.graph.convolution import GraphConvolution
 from wonderland.nn.graph.isomorphism import GIN, GINE
-from wonderland.nn.graph.layer import drop_features, project
+from wonderland.nn.graph.layer import drop_features, lean, project
 from wonderland.nn.graph.propagation import PersonalisedPropagation
 from wonderland.nn.graph.readout import Readout
 from wonderland.nn.graph.sage import GraphSAGE
@@ -117,6 +117,7 @@ class NodeNet(Part, nn.Module):
         if isinstance(x, GraphInput):
             made = self(x.x, x.graph, x.edge)
             return made if x.rows is None else made[x.rows]
+        x = lean(x)
         for k, layer in enumerate(self.layers):
             x = drop_features(x, self.dropout, self.training)
             made = layer(x, graph, edge) if edge is not None and isinstance(layer, TAKES_EDGES) else layer(x, graph)

@@ -96,5 +96,9 @@ class _Additive(torch.autograd.Function):
             pattern.start, pattern.column, source.contiguous(), target.contiguous(), share, dscore, dtarget, ctx.slope,
             pattern.rows, share.shape[1], torch.get_num_threads(),
         )  # fmt: skip
-        dsource = torch.zeros_like(source).index_add_(0, pattern.column, dscore)
+        flipped, place = pattern.transposed
+        dsource = source.new_empty(source.shape)
+        native.function("sparse", "gather", share.dtype)(
+            flipped.start, place, dscore, dsource, flipped.rows, share.shape[1], torch.get_num_threads()
+        )
         return None, dsource, dtarget, None

@@ -7,7 +7,7 @@ from wonderland.core.graph import Graph
 from wonderland.core.random_graphs import erdos_renyi, path
 from wonderland.nn import graph as g
 from wonderland.nn.graph import SparseRows
-from wonderland.nn.graph.layer import check
+from wonderland.nn.graph.layer import check, lean
 
 D, OUT, E = 4, 4, 2
 LAYERS = {
@@ -324,3 +324,15 @@ def test_faults_are_named(make, words):
     with pytest.raises(WonderlandError) as error:
         make(torch.randn(4, 3))
     assert str(error.value) == words
+
+
+def test_features_that_are_mostly_zero_become_sparse_once():
+    x = torch.zeros(30, 200)
+    x[torch.arange(30), torch.arange(30)] = 1.0
+    first = lean(x)
+    assert isinstance(first, SparseRows)
+    assert lean(x) is first
+    x[0] = 1.0
+    torch.testing.assert_close(lean(x).dense(), x)
+    full = torch.randn(30, 200)
+    assert lean(full) is full

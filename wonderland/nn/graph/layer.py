@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from wonderland.core import Part, WonderlandError
 from wonderland.core.graph import Graph
@@ -47,6 +49,25 @@ def project(linear: nn.Linear, x: Tensor | SparseRows) -> Tensor:
 def drop_features(x: Any, p: float, training: bool) -> Any:
     """Dropout on dense or sparse rows."""
     return x.drop(p, training) if isinstance(x, SparseRows) else F.dropout(x, p, training)
+
+
+_LEAN: Any = WeakTensorKeyDictionary()  # of a tensor: its version, and its sparse form if it is mostly 0
+MOSTLY_ZERO = 0.05
+WIDE = 128
+
+
+def lean(x: Any) -> Any:
+    """Features that are mostly 0 as sparse rows; found once for a tensor that is used again and does not learn."""
+    plain = type(x) is Tensor and x.dim() == 2 and x.shape[1] >= WIDE and not x.requires_grad and x.is_floating_point()
+    if not plain or torch.compiler.is_compiling() or not x.is_cpu or x.is_inference():
+        return x
+    known = _LEAN.get(x)
+    if known is None or known[0] != x._version:
+        with torch.inference_mode(False), torch.no_grad():
+            few = int(torch.count_nonzero(x)) <= MOSTLY_ZERO * x.numel()
+            known = (x._version, SparseRows.of(x) if few else None)
+        _LEAN[x] = known
+    return x if known[1] is None else known[1]
 
 
 def glorot(*weights: Tensor) -> None:

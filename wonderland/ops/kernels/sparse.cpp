@@ -44,6 +44,69 @@ void product(const long *start, const long *column, const long *place, const T *
   }
 }
 
+// The same for several narrow heads: an entry's row is read once for all of them. WIDE is a head's width, d at most 512.
+template <class T, int WIDE>
+void narrow(const long *start, const long *column, const long *place, const T *w, const T *x, T *y, long rows,
+            long heads, int threads) {
+  const long d = heads * WIDE;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 128)
+  for (long i = 0; i < rows; i++) {
+    const long begin = start[i], end = start[i + 1];
+    alignas(64) T sum[512];
+    std::fill(sum, sum + d, T(0));
+    for (long e = begin; e < end; e++) {
+      if (e + 4 < end) {
+        const char *next = (const char *)(x + column[e + 4] * d);
+        for (long b = 0; b < (long)(d * sizeof(T)); b += 64) __builtin_prefetch(next + b);
+      }
+      const T *f = w + (place ? place[e] : e) * heads, *from = x + column[e] * d;
+      for (long h = 0; h < heads; h++) {
+        const T share = f[h];
+#pragma omp simd
+        for (int k = 0; k < WIDE; k++) sum[h * WIDE + k] += share * from[h * WIDE + k];
+      }
+    }
+    std::copy(sum, sum + d, y + i * d);
+  }
+}
+
+template <class T, int WIDE>
+void narrow_entries(const long *start, const long *column, const T *dy, const T *x, T *dw, long rows, long heads,
+                    int threads) {
+  const long d = heads * WIDE;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 128)
+  for (long i = 0; i < rows; i++) {
+    const T *a = dy + i * d;
+    for (long e = start[i]; e < start[i + 1]; e++) {
+      if (e + 4 < start[i + 1]) {
+        const char *next = (const char *)(x + column[e + 4] * d);
+        for (long b = 0; b < (long)(d * sizeof(T)); b += 64) __builtin_prefetch(next + b);
+      }
+      const T *c = x + column[e] * d;
+      for (long h = 0; h < heads; h++) {
+        T sum = 0;
+        for (int k = 0; k < WIDE; k++) sum += a[h * WIDE + k] * c[h * WIDE + k];
+        dw[e * heads + h] = sum;
+      }
+    }
+  }
+}
+
+// out[i, :] = sum over entries e of row i of v[place[e], :].
+template <class T>
+void gather(const long *start, const long *place, const T *v, T *out, long rows, long wide, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
+  for (long i = 0; i < rows; i++) {
+    T *to = out + i * wide;
+    for (long k = 0; k < wide; k++) to[k] = 0;
+    for (long e = start[i]; e < start[i + 1]; e++) {
+      const T *from = v + place[e] * wide;
+      if (e + 6 < start[i + 1]) __builtin_prefetch(v + place[e + 6] * wide);
+      for (long k = 0; k < wide; k++) to[k] += from[k];
+    }
+  }
+}
+
 // dw[e, h] = <dy[i, h, :], x[column[e], h, :]> for each entry e of row i.
 template <class T>
 void entries(const long *start, const long *column, const T *dy, const T *x, T *dw, long rows, long heads, long wide,
@@ -139,11 +202,22 @@ void scores_grad(const long *start, const long *column, const T *a, const T *b, 
 #define ENTRIES(T, name)                                                                                               \
   extern "C" void product_##name(const long *start, const long *column, const long *place, const T *w, const T *x,     \
                                  T *y, long rows, long heads, long wide, long threads) {                               \
-    product<T>(start, column, place, w, x, y, rows, heads, wide, (int)threads);                                        \
+    const bool few = w && heads > 1 && heads * wide <= 512;                                                            \
+    if (few && wide == 8) narrow<T, 8>(start, column, place, w, x, y, rows, heads, (int)threads);                      \
+    else if (few && wide == 16) narrow<T, 16>(start, column, place, w, x, y, rows, heads, (int)threads);               \
+    else if (few && wide == 32) narrow<T, 32>(start, column, place, w, x, y, rows, heads, (int)threads);               \
+    else product<T>(start, column, place, w, x, y, rows, heads, wide, (int)threads);                                   \
+  }                                                                                                                    \
+  extern "C" void gather_##name(const long *start, const long *place, const T *v, T *out, long rows, long wide,        \
+                                long threads) {                                                                        \
+    gather<T>(start, place, v, out, rows, wide, (int)threads);                                                         \
   }                                                                                                                    \
   extern "C" void entries_##name(const long *start, const long *column, const T *dy, const T *x, T *dw, long rows,     \
                                  long heads, long wide, long threads) {                                                \
-    entries<T>(start, column, dy, x, dw, rows, heads, wide, (int)threads);                                             \
+    if (wide == 8) narrow_entries<T, 8>(start, column, dy, x, dw, rows, heads, (int)threads);                          \
+    else if (wide == 16) narrow_entries<T, 16>(start, column, dy, x, dw, rows, heads, (int)threads);                   \
+    else if (wide == 32) narrow_entries<T, 32>(start, column, dy, x, dw, rows, heads, (int)threads);                   \
+    else entries<T>(start, column, dy, x, dw, rows, heads, wide, (int)threads);                                        \
   }                                                                                                                    \
   extern "C" void softmax_##name(const long *start, const T *s, T *p, long rows, long heads, long threads) {           \
     softmax<T>(start, s, p, rows, heads, (int)threads);                                                                \
