@@ -10,6 +10,8 @@ from wonderland.core.pattern import Pattern
 from wonderland.ops import native
 from wonderland.ops.segment import segment_softmax, segment_sum
 
+MOST_HEADS = 64  # as in the kernel
+
 
 def row_softmax(pattern: Pattern, score: Tensor) -> Tensor:
     r"""The softmax over each row, for each head: :math:`p_{e h} = e^{s_{e h}} / \sum_{f \in \mathrm{row}(e)} e^{s_{f h}}`.
@@ -61,7 +63,7 @@ def additive_attention(pattern: Pattern, source: Tensor, target: Tensor, slope: 
     >>> additive_attention(pattern, torch.zeros(2, 1), torch.ones(2, 1)).flatten()
     tensor([0.5000, 0.5000, 1.0000])
     """
-    if native.usable(source, target):
+    if source.shape[1] <= MOST_HEADS and native.usable(source, target):
         return _Additive.apply(pattern, source, target, slope)  # pyright: ignore[reportReturnType]
     return reference(pattern, source, target, slope)
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lanes.h"
+
 namespace {
 
 constexpr long TILE = 64, AHEAD = 6;
@@ -155,26 +157,44 @@ void softmax_grad(const long *start, const T *p, const T *dp, T *ds, long rows, 
     }
 }
 
-// Attention of GAT: s = leaky(a[column] + b[row]), p = softmax over the entries of each row.
+constexpr long MOST_HEADS = 64;
+
+// Attention of GAT: s = leaky(a[column] + b[row]), p = softmax over the entries of each row. Heads lie side by side, so that
+// they are the inner loop; at most 64 of them.
 template <class T>
 void scores(const long *start, const long *column, const T *a, const T *b, T *p, double slope, long rows, long heads,
             int threads) {
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
   for (long i = 0; i < rows; i++) {
     const long begin = start[i], end = start[i + 1];
-    for (long e = begin; e < end; e++)
+    T top[MOST_HEADS], sum[MOST_HEADS];
+    for (long h = 0; h < heads; h++) top[h] = -INFINITY, sum[h] = 0;
+    for (long e = begin; e < end; e++) {
+      const T *from = a + column[e] * heads;
+      T *to = p + e * heads;
+      if (e + 8 < end) __builtin_prefetch(a + column[e + 8] * heads);
+#pragma omp simd
       for (long h = 0; h < heads; h++) {
-        const T s = a[column[e] * heads + h] + b[i * heads + h];
-        p[e * heads + h] = s > 0 ? s : s * (T)slope;
+        const T s = from[h] + b[i * heads + h];
+        const T v = s > 0 ? s : s * (T)slope;
+        to[h] = v;
+        top[h] = v > top[h] ? v : top[h];
       }
-    for (long h = 0; h < heads; h++) {
-      T top = -INFINITY, sum = 0;
-      for (long e = begin; e < end; e++) top = std::max(top, p[e * heads + h]);
-      if (top == -INFINITY) top = 0;
-      for (long e = begin; e < end; e++) sum += p[e * heads + h] = std::exp(p[e * heads + h] - top);
-      const T f = sum > 0 ? 1 / sum : 0;
-      for (long e = begin; e < end; e++) p[e * heads + h] *= f;
     }
+    for (long e = begin; e < end; e++) {
+      T *to = p + e * heads;
+      constexpr int W = Lanes<T>::count;
+      for (long h = 0; h < heads; h += W) {
+        const int m = (int)std::min<long>(W, heads - h);
+        const V<T> gap = get(to + h, m) - get(top + h, m);
+        put(to + h, vexp(gap), m);
+      }
+      for (long h = 0; h < heads; h++) sum[h] += to[h];
+    }
+    for (long h = 0; h < heads; h++) sum[h] = sum[h] > 0 ? 1 / sum[h] : 0;
+    for (long e = begin; e < end; e++)
+#pragma omp simd
+      for (long h = 0; h < heads; h++) p[e * heads + h] *= sum[h];
   }
 }
 
@@ -183,18 +203,26 @@ template <class T>
 void scores_grad(const long *start, const long *column, const T *a, const T *b, const T *p, T *dp, T *db, double slope,
                  long rows, long heads, int threads) {
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
-  for (long i = 0; i < rows; i++)
-    for (long h = 0; h < heads; h++) {
-      T sum = 0, total = 0;
-      for (long e = start[i]; e < start[i + 1]; e++) sum += p[e * heads + h] * dp[e * heads + h];
-      for (long e = start[i]; e < start[i + 1]; e++) {
-        T g = p[e * heads + h] * (dp[e * heads + h] - sum);
-        if (!(a[column[e] * heads + h] + b[i * heads + h] > 0)) g *= (T)slope;
-        dp[e * heads + h] = g;
-        total += g;
+  for (long i = 0; i < rows; i++) {
+    const long begin = start[i], end = start[i + 1];
+    T sum[MOST_HEADS], total[MOST_HEADS];
+    for (long h = 0; h < heads; h++) sum[h] = total[h] = 0;
+    for (long e = begin; e < end; e++)
+#pragma omp simd
+      for (long h = 0; h < heads; h++) sum[h] += p[e * heads + h] * dp[e * heads + h];
+    for (long e = begin; e < end; e++) {
+      const T *from = a + column[e] * heads;
+      if (e + 8 < end) __builtin_prefetch(a + column[e + 8] * heads);
+#pragma omp simd
+      for (long h = 0; h < heads; h++) {
+        const T g = p[e * heads + h] * (dp[e * heads + h] - sum[h]);
+        const T v = from[h] + b[i * heads + h] > 0 ? g : g * (T)slope;
+        dp[e * heads + h] = v;
+        total[h] += v;
       }
-      db[i * heads + h] = total;
     }
+    for (long h = 0; h < heads; h++) db[i * heads + h] = total[h];
+  }
 }
 
 } // namespace
