@@ -10,9 +10,11 @@ from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
 from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
+from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
+from wonderland.models.node2vec import Node2Vec, random_walks
 from wonderland.models.packed import packed
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
@@ -33,9 +35,14 @@ __all__ = [
     "EncoderDecoder",
     "FastText",
     "GloVe",
+    "GraphNet",
+    "GraphStack",
+    "LinkNet",
     "MaskedLM",
     "NeuralNgram",
     "Ngram",
+    "Node2Vec",
+    "NodeNet",
     "PrefixTuned",
     "PromptTuned",
     "Seq2Seq",
@@ -45,6 +52,7 @@ __all__ = [
     "TextCNN",
     "TokenClassifier",
     "Tree",
+    "WholeGraphNet",
     "Word2Vec",
     "adapt",
     "adapted",
@@ -57,6 +65,7 @@ __all__ = [
     "load_adapter",
     "merge",
     "packed",
+    "random_walks",
     "save_adapter",
     "take_spans",
     "train_only",

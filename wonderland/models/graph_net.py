@@ -109,9 +109,7 @@ class NodeNet(Part, nn.Module):
         )
         self.skips = nn.ModuleList(nn.Linear(wide[k], wide[k + 1]) for k in range(depth)) if residual else None
         self.activation = F.elu if layer in ("gat", "gatv2") else F.relu
-        self.propagate = (
-            PersonalisedPropagation(steps, alpha, dropout=attention_dropout) if layer == "appnp" else None
-        )
+        self.propagate = PersonalisedPropagation(steps, alpha, dropout=attention_dropout) if layer == "appnp" else None
 
     def forward(self, x: Any, graph: Any = None, edge: Tensor | None = None) -> Tensor:
         if isinstance(x, GraphInput):
@@ -252,7 +250,10 @@ class LinkNet(Part, nn.Module):
         self.directed, self.pair_dim = directed, pair_dim
         self.stack = GraphStack(features, dim, layer=layer, depth=depth, dropout=dropout)
         self.head = nn.Sequential(
-            nn.Linear((3 if directed else 2) * dim + pair_dim, dim), nn.ReLU(), nn.Dropout(dropout), nn.Linear(dim, outputs)
+            nn.Linear((3 if directed else 2) * dim + pair_dim, dim),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(dim, outputs),
         )
 
     def forward(self, x: Any, graph: Any = None, pairs: Any = None, pair: Tensor | None = None) -> Tensor:

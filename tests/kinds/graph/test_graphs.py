@@ -80,7 +80,13 @@ def test_edges_alone_are_links(tmp_path):
 
 
 def test_classes_of_edges():
-    edges = pd.DataFrame({"u": list("abcdefgh") * 3, "v": list("bcdefgha") + list("cdefghab") + list("defghabc"), "label": list("pq") * 12})
+    edges = pd.DataFrame(
+        {
+            "u": list("abcdefgh") * 3,
+            "v": list("bcdefgha") + list("cdefghab") + list("defghabc"),
+            "label": list("pq") * 12,
+        }
+    )
     data = opened(Tables(None, edges))
     assert (data.of, data.target, data.classes, len(data)) == ("links", "label", ["p", "q"], 24)
 
@@ -98,7 +104,12 @@ def test_direction_and_weights():
 
 
 def test_ids_may_be_numbers_or_words_in_any_column():
-    data = opened(Tables(pd.DataFrame({"node": [10, 20, 30], "y": [1.5, 2.5, 3.5]}), pd.DataFrame({"x": [10.0, 20.0], "z": [20.0, 30.0]})))
+    data = opened(
+        Tables(
+            pd.DataFrame({"node": [10, 20, 30], "y": [1.5, 2.5, 3.5]}),
+            pd.DataFrame({"x": [10.0, 20.0], "z": [20.0, 30.0]}),
+        )
+    )
     assert data.ids == ["10", "20", "30"]
     assert data.task == "regression"
     assert data.graph.edges.shape[1] == 4
@@ -144,7 +155,10 @@ def test_graphs_of_torch_geometric():
     assert one.assigned.tolist() == [0, 1, 3] * 4
     assert one.features.shape == (12, 3)
     assert one.pairs.shape[1] == 2
-    many = [data_of(x=torch.randn(3, 2), edge_index=edges, y=torch.tensor([i % 2]), edge_attr=torch.randn(4, 1)) for i in range(10)]
+    many = [
+        data_of(x=torch.randn(3, 2), edge_index=edges, y=torch.tensor([i % 2]), edge_attr=torch.randn(4, 1))
+        for i in range(10)
+    ]
     several = opened(many)
     assert (several.of, several.classes, several.graph.graphs) == ("graphs", ["0", "1"], 10)
 
@@ -157,7 +171,9 @@ def test_what_is_left_out_is_said():
     said = [finding.text for finding in opened(frames(edges=edges)).findings]
     assert "1 edge names a node that graph does not have, such as 'zz', and is left out." in said
     assert "1 edge repeats another one and counts once." in said
-    assert words_of(lambda: opened(frames(edges=edges), strict=True)).startswith("Strict mode stops here. 1 edge names a node")
+    assert words_of(lambda: opened(frames(edges=edges), strict=True)).startswith(
+        "Strict mode stops here. 1 edge names a node"
+    )
 
 
 def test_nodes_without_a_target_are_predicted_only(tmp_path):
@@ -167,7 +183,9 @@ def test_nodes_without_a_target_are_predicted_only(tmp_path):
     nodes.to_csv(folder / "nodes.csv", index=False)
     data = opened(folder)
     assert len(data) == 60
-    assert "20 of 80 nodes have no 'label': they are not learned from, only predicted." in [f.text for f in data.findings]
+    assert "20 of 80 nodes have no 'label': they are not learned from, only predicted." in [
+        f.text for f in data.findings
+    ]
     assert len(fitted(folder, tmp_path / "run").predict()) == 80
 
 
@@ -178,7 +196,9 @@ def test_missing_cells_are_filled_and_said(tmp_path):
     nodes.to_csv(folder / "nodes.csv", index=False)
     run = fitted(node_folder(tmp_path / "whole"), tmp_path / "run")
     run.predict(folder)
-    assert [finding.text for finding in run.noticed if finding.repair] == ["3 cells of the nodes had no value and were filled in."]
+    assert [finding.text for finding in run.noticed if finding.repair] == [
+        "3 cells of the nodes had no value and were filled in."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -199,8 +219,14 @@ def test_tables_that_cannot_be(changes, words):
 
 
 def test_other_faults(tmp_path):
-    assert words_of(lambda: opened(frames(), target="labels")) == "The nodes of graph have no column 'labels'. Did you mean 'label'?"
-    assert words_of(lambda: opened(frames(), of="graphs")) == "graph has no graphs.csv, which says what is known of each graph."
+    assert (
+        words_of(lambda: opened(frames(), target="labels"))
+        == "The nodes of graph have no column 'labels'. Did you mean 'label'?"
+    )
+    assert (
+        words_of(lambda: opened(frames(), of="graphs"))
+        == "graph has no graphs.csv, which says what is known of each graph."
+    )
     assert words_of(lambda: opened(frames(), split="parts")).startswith("There is no column 'parts' to split by.")
     nodes = pd.DataFrame({"id": list("ab"), "graph": ["g", "h"]})
     assert words_of(lambda: opened(frames(nodes=nodes, graphs=pd.DataFrame({"id": ["g"], "label": ["x"]})))) == (
@@ -208,15 +234,26 @@ def test_other_faults(tmp_path):
     )
     graphs = pd.DataFrame({"id": ["g", "h"], "label": ["x", "y"]})
     edge = pd.DataFrame({"source": ["a"], "target": ["b"]})
-    assert words_of(lambda: opened(frames(nodes=nodes, graphs=graphs, edges=edge))) == "An edge joins 'a' and 'b', which are nodes of two graphs."
+    assert (
+        words_of(lambda: opened(frames(nodes=nodes, graphs=graphs, edges=edge)))
+        == "An edge joins 'a' and 'b', which are nodes of two graphs."
+    )
     (tmp_path / "lonely.edgelist").write_text("a b\nc\n")
-    assert words_of(lambda: opened(tmp_path / "lonely.edgelist")) == f"{tmp_path / 'lonely.edgelist'}: line 2 names one node, where an edge has two."
+    assert (
+        words_of(lambda: opened(tmp_path / "lonely.edgelist"))
+        == f"{tmp_path / 'lonely.edgelist'}: line 2 names one node, where an edge has two."
+    )
     (tmp_path / "wide.edgelist").write_text("a b x y\n")
-    assert "line 1 has 4 cells. A list of edges has two ids in each line" in words_of(lambda: opened(tmp_path / "wide.edgelist"))
+    assert "line 1 has 4 cells. A list of edges has two ids in each line" in words_of(
+        lambda: opened(tmp_path / "wide.edgelist")
+    )
     (tmp_path / "bad.gml").write_text("graph [ node [")
     assert words_of(lambda: opened(tmp_path / "bad.gml")).startswith(f"{tmp_path / 'bad.gml'} cannot be read as gml: ")
     (tmp_path / "bomb.graphml").write_text('<!DOCTYPE x [<!ENTITY a "b">]><graphml/>')
-    assert words_of(lambda: opened(tmp_path / "bomb.graphml")) == f"{tmp_path / 'bomb.graphml'} declares entities of its own, so it is not read."
+    assert (
+        words_of(lambda: opened(tmp_path / "bomb.graphml"))
+        == f"{tmp_path / 'bomb.graphml'} declares entities of its own, so it is not read."
+    )
 
 
 def test_a_graph_without_edges(tmp_path):
@@ -249,7 +286,9 @@ def test_new_nodes_are_joined_to_the_stored_graph(tmp_path):
     assert table["node"].tolist() == ["new"]
     # The same as if the node had been in the graph from the start.
     nodes, edges = pd.read_csv(folder / "nodes.csv"), pd.read_csv(folder / "edges.csv")
-    whole = Tables(pd.concat([nodes, pd.read_csv(new / "nodes.csv")]), pd.concat([edges, pd.read_csv(new / "edges.csv")]))
+    whole = Tables(
+        pd.concat([nodes, pd.read_csv(new / "nodes.csv")]), pd.concat([edges, pd.read_csv(new / "edges.csv")])
+    )
     everyone = run.predict(whole)
     assert float(everyone["probability"].iloc[-1]) == pytest.approx(float(table["probability"].iloc[0]), abs=1e-5)
 
@@ -261,13 +300,19 @@ def test_pairs_of_stored_nodes(tmp_path):
     table = run.predict(asked)
     assert table[["source", "target"]].to_numpy().tolist() == [["0", "1"], ["0", "40"]]
     asked.write_text("0 nobody\n")
-    assert words_of(lambda: run.predict(asked)) == "The graph of this run has no node 'nobody': a pair is asked of nodes that were there."
+    assert (
+        words_of(lambda: run.predict(asked))
+        == "The graph of this run has no node 'nobody': a pair is asked of nodes that were there."
+    )
 
 
 def test_new_graphs(tmp_path):
     run = fitted(graph_folder(tmp_path / "molecules"), tmp_path / "run")
     assert len(run.predict(graph_folder(tmp_path / "more", seed=3, count=7))) == 7
-    assert words_of(run.predict) == "This run keeps no graph, so there is nothing to predict without new data: name a folder or a file."
+    assert (
+        words_of(run.predict)
+        == "This run keeps no graph, so there is nothing to predict without new data: name a folder or a file."
+    )
 
 
 def test_what_a_model_does_not_know(tmp_path):

@@ -32,7 +32,18 @@ def node_baselines(examples: Any, parts: Any, classes: int | None) -> list[dict[
     if graph.nodes <= LARGEST:
         x = examples.features
         made.append(_learned("linear model of the node's columns", x, rows, y, train, test, classes, 0))
-        made.append(_learned("linear model of its neighbours (adjacency)", beside_adjacency(x, graph), rows, y, train, test, classes, 0))
+        made.append(
+            _learned(
+                "linear model of its neighbours (adjacency)",
+                beside_adjacency(x, graph),
+                rows,
+                y,
+                train,
+                test,
+                classes,
+                0,
+            )
+        )
         made.append(_learned("MLP of the node's columns", x, rows, y, train, test, classes, 64))
     return made
 
@@ -62,8 +73,10 @@ def link_baselines(examples: Any, parts: Any) -> list[dict[str, Any]]:
         scores = examples.pair.numpy()
         for k, name in enumerate(names):
             cuts = np.unique(np.quantile(scores[train, k], np.linspace(0, 1, 51)))
-            best = max(cuts, key=lambda cut: float(((scores[train, k] > cut) == y[train]).mean()))  # noqa: B023
-            made.append({"name": name, "measure": "accuracy", "value": float(((scores[test, k] > best) == y[test]).mean())})
+            best = max(cuts, key=lambda cut: float(((scores[train, k] > cut) == y[train]).mean()))
+            made.append(
+                {"name": name, "measure": "accuracy", "value": float(((scores[test, k] > best) == y[test]).mean())}
+            )
     return made
 
 
@@ -117,10 +130,14 @@ def _learned(
         return ((torch.rand(a, b, generator=generator) * 2 - 1) * (6 / (a + b)) ** 0.5).requires_grad_()
 
     outputs = classes or 1
-    weights = [matrix(wide, hidden), matrix(hidden, outputs)] if hidden else [torch.zeros(wide, outputs, requires_grad=True)]
+    weights = (
+        [matrix(wide, hidden), matrix(hidden, outputs)] if hidden else [torch.zeros(wide, outputs, requires_grad=True)]
+    )
     biases = [torch.zeros(weight.shape[1], requires_grad=True) for weight in weights]
     times: Callable[[Tensor], Tensor] = (
-        (lambda weight: sparse_product(x.pattern, x.value, weight)) if isinstance(x, SparseRows) else (lambda weight: x @ weight)
+        (lambda weight: sparse_product(x.pattern, x.value, weight))
+        if isinstance(x, SparseRows)
+        else (lambda weight: x @ weight)
     )
     mean, scale = (0.0, 1.0) if classes is not None else (float(y[train].mean()), float(y[train].std()) or 1.0)
 
@@ -133,7 +150,11 @@ def _learned(
         for _ in range(STEPS):
             optimizer.zero_grad()
             out = answers()[train]
-            loss = F.cross_entropy(out, y[train]) if classes else F.mse_loss(out[:, 0], ((y[train] - mean) / scale).float())
+            loss = (
+                F.cross_entropy(out, y[train])
+                if classes
+                else F.mse_loss(out[:, 0], ((y[train] - mean) / scale).float())
+            )
             loss.backward()
             optimizer.step()
     with torch.no_grad():

@@ -102,12 +102,16 @@ class GraphEncoder(Encoder):
 
     def node_features(self, dataset: Graphs, graph: Graph) -> Tensor | SparseRows:
         """The features of all nodes (n, features)."""
-        x: Tensor | SparseRows = self.nodes.encode(dataset.node_frame if self.nodes.names else None, graph.nodes, "nodes")
+        x: Tensor | SparseRows = self.nodes.encode(
+            dataset.node_frame if self.nodes.names else None, graph.nodes, "nodes"
+        )
         if self.array:
             given = dataset.features
             if given is None or given.shape[1] != self.array:
                 raise WonderlandError(f"This model was trained with {self.array} features of each node.")
-            x = beside(x, sparse_counts(np.nan_to_num(given)) if self.array_counts else torch.from_numpy(np.nan_to_num(given)))
+            x = beside(
+                x, sparse_counts(np.nan_to_num(given)) if self.array_counts else torch.from_numpy(np.nan_to_num(given))
+            )
         if self.identity:
             known = {node: i for i, node in enumerate(self.stored_ids())} if self.stored else None
             place = np.array([(i if known is None else known.get(node, -1)) for i, node in enumerate(dataset.ids)])
@@ -147,7 +151,11 @@ class GraphEncoder(Encoder):
         graph = dataset.graph.keep(torch.from_numpy(np.flatnonzero(message)))
         x, edge = self.node_features(dataset, graph), self.edge_features(dataset, message)
         text = "\0".join(dataset.ids).encode()
-        kept = {"ids": torch.frombuffer(bytearray(text), dtype=torch.uint8), "edges": graph.edges, "rows": torch.from_numpy(dataset.rows)}
+        kept = {
+            "ids": torch.frombuffer(bytearray(text), dtype=torch.uint8),
+            "edges": graph.edges,
+            "rows": torch.from_numpy(dataset.rows),
+        }
         if isinstance(x, SparseRows):
             kept |= {"x.start": x.pattern.start, "x.column": x.pattern.column, "x.value": x.value}
         else:
@@ -209,7 +217,9 @@ class GraphEncoder(Encoder):
         there = frame is not None and self.target in frame if self.target else self.of == "links"
         if need_target and not there:
             raise WonderlandError(f"{tables.name} has no column {self.target!r} to compare with.")
-        dataset = Graphs(tables, options if there else Options(directed=self.directed), of=self.of, need_target=need_target and there)
+        dataset = Graphs(
+            tables, options if there else Options(directed=self.directed), of=self.of, need_target=need_target and there
+        )
         dataset.assigned = None
         if not need_target and self.of != "links":
             return self._all_rows(dataset)
@@ -222,9 +232,14 @@ class GraphEncoder(Encoder):
         """Of a graph that was not learned from, every fifth pair is asked about, and is no message."""
         dataset.rows, dataset.y = dataset.rows[::5], None if dataset.y is None else dataset.y[::5]
         n, (source, target) = len(dataset.ids), dataset.graph.edges.numpy()
-        asked = np.concatenate([dataset.rows[:, 0] * n + dataset.rows[:, 1], dataset.rows[:, 1] * n + dataset.rows[:, 0]])
+        asked = np.concatenate(
+            [dataset.rows[:, 0] * n + dataset.rows[:, 1], dataset.rows[:, 1] * n + dataset.rows[:, 0]]
+        )
         keep = ~np.isin(source * n + target, asked)
-        dataset.graph, dataset.edge_row = dataset.graph.keep(torch.from_numpy(np.flatnonzero(keep))), dataset.edge_row[keep]
+        dataset.graph, dataset.edge_row = (
+            dataset.graph.keep(torch.from_numpy(np.flatnonzero(keep))),
+            dataset.edge_row[keep],
+        )
 
     def _all_rows(self, dataset: Graphs) -> Graphs:
         """Every node or graph, known or not."""
@@ -263,10 +278,14 @@ class GraphEncoder(Encoder):
         known = {node: i for i, node in enumerate(old)}
         fresh = [node for node in ids if node not in known]
         if not fresh:
-            raise WonderlandError("The new nodes are all in the stored graph already: leave the data out to predict for it.")
+            raise WonderlandError(
+                "The new nodes are all in the stored graph already: leave the data out to predict for it."
+            )
         keep = tables.nodes["id"].isin(fresh).to_numpy()
         nodes = tables.nodes[keep].reset_index(drop=True)
-        small = Tables(nodes, tables.edges.iloc[:0], features=None if tables.features is None else tables.features[keep])
+        small = Tables(
+            nodes, tables.edges.iloc[:0], features=None if tables.features is None else tables.features[keep]
+        )
         dataset = self._own(small, need_target)
         dataset.findings = []
         x_new = self.node_features(dataset, dataset.graph)
@@ -281,7 +300,10 @@ class GraphEncoder(Encoder):
         both = new if self.directed else torch.cat([new, new.flip(0)[:, new[0] != new[1]]], 1)
         weight = None if graph.weight is None else torch.cat([graph.weight, graph.weight.new_ones(both.shape[1])])
         whole = Graph(torch.cat([graph.edges, both], 1), len(old) + len(dataset.ids), weight=weight)
-        rows = (x.dense() if isinstance(x, SparseRows) else x), (x_new.dense() if isinstance(x_new, SparseRows) else x_new)
+        rows = (
+            (x.dense() if isinstance(x, SparseRows) else x),
+            (x_new.dense() if isinstance(x_new, SparseRows) else x_new),
+        )
         edges = None
         if edge is not None:
             edges = torch.cat([edge, edge.new_zeros(both.shape[1], edge.shape[1])])
@@ -297,7 +319,9 @@ class GraphEncoder(Encoder):
         for ends, cells in ((source, tables.edges["source"]), (target, tables.edges["target"])):
             if ends.isna().any():
                 node = cells[ends.isna()].iloc[0]
-                raise WonderlandError(f"The graph of this run has no node {node!r}: a pair is asked of nodes that were there.")
+                raise WonderlandError(
+                    f"The graph of this run has no node {node!r}: a pair is asked of nodes that were there."
+                )
         made.rows = np.stack([source.to_numpy(np.int64), target.to_numpy(np.int64)], 1)
         made.name = tables.name
         return made
@@ -308,7 +332,9 @@ class GraphEncoder(Encoder):
         if self.of == "links":
             return [Field("source", "text"), Field("target", "text")]
         columns = [
-            Field(name, "number") if about["kind"] == "number" else Field(name, "category", levels=tuple(about["levels"]))
+            Field(name, "number")
+            if about["kind"] == "number"
+            else Field(name, "category", levels=tuple(about["levels"]))
             for name, about in zip(self.nodes.names, self.nodes.about, strict=True)
         ]
         return [Field("id", "text"), *columns]
@@ -338,7 +364,9 @@ class GraphEncoder(Encoder):
             "of": lambda v: v in ("nodes", "links", "graphs"),
             "target": lambda v: v is None or isinstance(v, str),
             "split": lambda v: v is None or isinstance(v, str),
-            "classes": lambda v: v is None or (isinstance(v, list) and 2 <= len(v) <= 100_000 and all(isinstance(c, str) for c in v)),
+            "classes": lambda v: (
+                v is None or (isinstance(v, list) and 2 <= len(v) <= 100_000 and all(isinstance(c, str) for c in v))
+            ),
             "task": lambda v: v in TASKS,
             "directed": lambda v: isinstance(v, bool),
             "array": lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <= v <= 1_000_000,
@@ -362,15 +390,19 @@ class GraphEncoder(Encoder):
                 made.stored_ids()
                 graph, x, _ = made._messages()
                 rows = tensors["rows"]
-                fine = x.shape == (graph.nodes, made.features) and (not len(rows) or (0 <= int(rows.min()) and int(rows.max()) < graph.nodes))
+                fine = x.shape == (graph.nodes, made.features) and (
+                    not len(rows) or (int(rows.min()) >= 0 and int(rows.max()) < graph.nodes)
+                )
                 if isinstance(x, SparseRows) and len(x.pattern):
                     start, column = x.pattern.start, x.pattern.column
                     fine &= int(start[0]) == 0 and int(start[-1]) == len(column) and bool((start.diff() >= 0).all())
-                    fine &= 0 <= int(column.min()) and int(column.max()) < made.features
+                    fine &= int(column.min()) >= 0 and int(column.max()) < made.features
                 if not fine:
                     raise ValueError
             except (KeyError, ValueError, TypeError, IndexError, RuntimeError, UnicodeDecodeError) as error:
-                raise WonderlandError("The stored graph does not fit the preprocessing: one of them is damaged.") from error
+                raise WonderlandError(
+                    "The stored graph does not fit the preprocessing: one of them is damaged."
+                ) from error
         elif made.of != "graphs" and made.identity:
             raise WonderlandError("The graph of this run is missing: preprocess.safetensors is damaged.")
         return made
@@ -392,6 +424,7 @@ def messages(dataset: Graphs, parts: Any) -> np.ndarray:
         return np.ones(edges.shape[1], bool)
     held = np.concatenate([parts.parts[name] for name in ("validation", "calibration", "test")])
     pairs, n = dataset.rows[held], len(dataset.ids)
-    hidden = np.concatenate([pairs[:, 0] * n + pairs[:, 1], *([] if dataset.directed else [pairs[:, 1] * n + pairs[:, 0]])])
+    hidden = np.concatenate(
+        [pairs[:, 0] * n + pairs[:, 1], *([] if dataset.directed else [pairs[:, 1] * n + pairs[:, 0]])]
+    )
     return ~np.isin(edges[0] * n + edges[1], hidden)
-

@@ -73,7 +73,9 @@ class GraphExamples(RowExamples):
         keep = ~torch.isin(source * n + target, asked)
         edge = None if self.edge is None else self.edge[keep]
         assert self.pair is not None
-        return GraphInput(self.graph.keep(keep), self.features, edge, torch.as_tensor(pairs), self.pair[torch.as_tensor(rows)])
+        return GraphInput(
+            self.graph.keep(keep), self.features, edge, torch.as_tensor(pairs), self.pair[torch.as_tensor(rows)]
+        )
 
     def shuffled(
         self,
@@ -104,7 +106,9 @@ class GraphBatches:
 
     def __init__(self, examples: GraphExamples, rows: np.ndarray, size: int, seed: int):
         if not len(rows) or size < 1:
-            raise WonderlandError(f"Batches of {size} from {len(rows)} examples cannot be made: there must be at least one of each.")
+            raise WonderlandError(
+                f"Batches of {size} from {len(rows)} examples cannot be made: there must be at least one of each."
+            )
         self.examples, self.rows, self.seed = examples, rows, seed
         self.size = min(size, len(rows))
         self.per_epoch = len(rows) // self.size

@@ -36,7 +36,9 @@ class Columns:
         """Learn from some rows of a frame."""
         noticed: list[Finding] = []
         if _is_counts(frame):
-            return Columns([str(name) for name in frame], [{"kind": "number", "mean": 0.0, "scale": 1.0}] * frame.shape[1], True)
+            return Columns(
+                [str(name) for name in frame], [{"kind": "number", "mean": 0.0, "scale": 1.0}] * frame.shape[1], True
+            )
         names, about = [], []
         for name in frame:
             column = read_column(str(name), frame[name])
@@ -113,11 +115,19 @@ class Columns:
         """Back from `to_json`; content that cannot be right is refused."""
         try:
             names, about, counts = value["names"], value["about"], value["counts"]
-            fine = isinstance(names, list) and isinstance(about, list) and len(names) == len(about) and isinstance(counts, bool)
+            fine = (
+                isinstance(names, list)
+                and isinstance(about, list)
+                and len(names) == len(about)
+                and isinstance(counts, bool)
+            )
             fine = fine and all(isinstance(name, str) for name in names) and len(names) <= 100_000
             for each in about if fine else ():
                 if each["kind"] == "number":
-                    fine &= all(isinstance(each[key], int | float) and not isinstance(each[key], bool) for key in ("mean", "scale"))
+                    fine &= all(
+                        isinstance(each[key], int | float) and not isinstance(each[key], bool)
+                        for key in ("mean", "scale")
+                    )
                     fine &= 0 < abs(each["scale"]) < 1e300 and abs(each["mean"]) < 1e300
                 else:
                     fine &= each["kind"] == "category" and all(isinstance(level, str) for level in each["levels"])
@@ -125,7 +135,9 @@ class Columns:
             if not fine:
                 raise ValueError
         except (KeyError, TypeError, ValueError) as error:
-            raise WonderlandError("preprocess.json does not say what columns a graph has: it is damaged or not ours.") from error
+            raise WonderlandError(
+                "preprocess.json does not say what columns a graph has: it is damaged or not ours."
+            ) from error
         return Columns(names, about, counts)
 
 

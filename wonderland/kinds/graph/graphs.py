@@ -66,14 +66,18 @@ class Graphs(Dataset):
             if options.target not in columns:
                 if not need:
                     return None
-                raise WonderlandError(f"The {self.of} of {self.name} have no column {options.target!r}.{nearest(options.target, columns)}")
+                raise WonderlandError(
+                    f"The {self.of} of {self.name} have no column {options.target!r}.{nearest(options.target, columns)}"
+                )
             return options.target
         assert frame is not None or self.of != "graphs"
         chosen = None if frame is None else _named_target(frame, edges=self.of == "links")
         if chosen is None and self.of != "links":
             if not need:
                 return None
-            raise WonderlandError(f"The {self.of} of {self.name} have no column to learn: name one with target (--target).")
+            raise WonderlandError(
+                f"The {self.of} of {self.name} have no column to learn: name one with target (--target)."
+            )
         if self.of == "links" and chosen is None:
             text = "No column is to be learned, so links are: which pairs of nodes are joined by an edge."
             self.findings.append(Finding("target", "links", 1, text))
@@ -163,14 +167,18 @@ class Graphs(Dataset):
             graphs=len(self.graph_ids) if self.member is not None else None,
         )
         if not len(kept):
-            self.findings.append(Finding("extra", "edges", 0, f"{self.name} has no edges: each node is judged by itself."))
+            self.findings.append(
+                Finding("extra", "edges", 0, f"{self.name} has no edges: each node is judged by itself.")
+            )
 
     def _weight(self, table: pd.DataFrame, rows: np.ndarray) -> np.ndarray | None:
         if "weight" not in table or not pd.api.types.is_numeric_dtype(table["weight"].dtype):
             return None
         weight = table["weight"].to_numpy(np.float64, na_value=np.nan)[rows]
         if not np.isfinite(weight).all():
-            raise WonderlandError(f"A weight of an edge of {self.name} is missing or infinite: fill it in, or drop the column.")
+            raise WonderlandError(
+                f"A weight of an edge of {self.name} is missing or infinite: fill it in, or drop the column."
+            )
         return weight if (weight >= 0).all() else None
 
     # Examples
@@ -248,7 +256,9 @@ class Graphs(Dataset):
                         taken.add(b * nodes + a)
                     chosen.append((a, b))
         if len(chosen) < wanted // 2:
-            raise WonderlandError(f"Nearly all pairs of nodes of {self.name} are joined, so there is nothing to tell apart.")
+            raise WonderlandError(
+                f"Nearly all pairs of nodes of {self.name} are joined, so there is nothing to tell apart."
+            )
         negative = np.array(chosen, np.int64)
         self.rows = np.concatenate([positive.T, negative])
         self.y = np.repeat(np.array([1, 0]), [positive.shape[1], len(negative)])
@@ -321,7 +331,11 @@ class Graphs(Dataset):
         else:
             node = int(self.rows[i])
             near = self.graph.edges[0][self.graph.edges[1] == node]
-            shown = {"node": self.ids[node], "neighbours": len(near), "some of them": ", ".join(self.ids[j] for j in near[:6].tolist())}
+            shown = {
+                "node": self.ids[node],
+                "neighbours": len(near),
+                "some of them": ", ".join(self.ids[j] for j in near[:6].tolist()),
+            }
             row = self.node_frame.iloc[node]
             if self.node_frame.shape[1] <= 12:
                 shown |= {str(name): row[name] for name in self.node_frame}

@@ -118,7 +118,9 @@ class GraphKind(Kind):
         else:
             apart = NodeNet.spec(layer="sage", residual=True, **shape)
             nets = [apart, NodeNet.spec(layer="mlp", **shape), plain, *([] if large else [attention])]
-        return Choice(nets, 1 if alike(dataset, parts) else len(nets), 200 if large else 400, rows, 0.01, 1e-3 if few else 1e-5, 5)
+        return Choice(
+            nets, 1 if alike(dataset, parts) else len(nets), 200 if large else 400, rows, 0.01, 1e-3 if few else 1e-5, 5
+        )
 
     def _links(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
         shared = {"directed": dataset.directed, "pair_dim": PAIR_FEATURES}
@@ -129,7 +131,9 @@ class GraphKind(Kind):
         edge, rows = encoder.edges.width, len(parts.train)
         nets = [
             WholeGraphNet.spec(layer="gin", dim=32, depth=4, edge_dim=edge, readout=["sum"]),
-            WholeGraphNet.spec(layer="gin", dim=32, depth=3, edge_dim=edge, readout=["mean", "max"], virtual=True, residual=True),
+            WholeGraphNet.spec(
+                layer="gin", dim=32, depth=3, edge_dim=edge, readout=["mean", "max"], virtual=True, residual=True
+            ),
             WholeGraphNet.spec(layer="mlp", dim=32, depth=1, readout=["sum", "mean"]),
         ]
         batch = next(size for least, size in ((4000, 128), (600, 64), (0, 32)) if rows >= least)
@@ -147,7 +151,12 @@ class GraphKind(Kind):
         degree = torch.bincount(examples.graph.edges[1], minlength=examples.graph.nodes).numpy()
         measure = "accuracy" if count is not None else "rmse"
         model = {"name": "this model", "measure": measure, "value": run.metrics[measure]}
-        told = {"noun": dataset.noun, "columns_title": "The graph in numbers", "baselines": [model, *beside], "degrees": degrees(degree)}
+        told = {
+            "noun": dataset.noun,
+            "columns_title": "The graph in numbers",
+            "baselines": [model, *beside],
+            "degrees": degrees(degree),
+        }
         if dataset.of != "graphs":
             told["drawing"] = drawing(run, plan)
         return told

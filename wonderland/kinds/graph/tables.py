@@ -193,7 +193,9 @@ def _from_networkx(graph: Any, name: str, origin: dict[str, Any]) -> Tables:
         edges = pd.DataFrame({"source": [], "target": []}, dtype=object)
     if not len(nodes):
         raise WonderlandError(f"{name} has no nodes.")
-    flat = nodes.drop(columns=[column for column in nodes if column in ("label",) and nodes[column].astype(str).equals(nodes["id"])])
+    flat = nodes.drop(
+        columns=[column for column in nodes if column in ("label",) and nodes[column].astype(str).equals(nodes["id"])]
+    )
     made = Tables(flat, edges, None, name, origin, directed=bool(graph.is_directed()))
     about = {key: value for key, value in graph.graph.items() if isinstance(value, str | int | float)}
     made.about = about  # type: ignore[attr-defined]  # of a list of graphs, the row of each
@@ -244,7 +246,10 @@ def _from_pyg(data: Any, number: int | None = None) -> Tables:
     y = getattr(data, "y", None)
     if number is None and y is not None and len(y) == count:
         nodes["target"] = y.reshape(count, -1)[:, 0].numpy()
-        masks = [(name, getattr(data, f"{key}_mask", None)) for name, key in (("train", "train"), ("validation", "val"), ("test", "test"))]
+        masks = [
+            (name, getattr(data, f"{key}_mask", None))
+            for name, key in (("train", "train"), ("validation", "val"), ("test", "test"))
+        ]
         if all(mask is not None and mask.dim() == 1 for _, mask in masks):
             part = np.full(count, "", dtype=object)
             for name, mask in masks:

@@ -30,7 +30,9 @@ def network(facts: Mapping[str, Any], title: str = "The graph") -> str:
             words += f": {legend[code]}"
         missed = i < len(wrong) and wrong[i]
         ring = f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="7.5"/>' if missed else ""
-        parts.append(f"<g>{ring}{svg.dot(x, y, _class(code), 4.2)}{svg.hint(words + (' (mistaken)' if missed else ''))}</g>")
+        parts.append(
+            f"<g>{ring}{svg.dot(x, y, _class(code), 4.2)}{svg.hint(words + (' (mistaken)' if missed else ''))}</g>"
+        )
     bottom, left = SIDE * 0.72 + 6, 12.0
     for code, name in enumerate(legend[:COLOURS]):
         label = svg.fit(name, 150)
@@ -51,4 +53,3 @@ def _style() -> str:
     hues = (212, 24, 160, 268, 340, 48, 190, 100)
     dots = "".join(f"svg.wl .n{i}{{fill:hsl({hue} 62% 46%)}}" for i, hue in enumerate(hues))
     return dots + "svg.wl .nx{fill:var(--muted)}svg.wl .ring{fill:none;stroke:var(--ink);stroke-width:1.6}"
-

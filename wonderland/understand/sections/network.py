@@ -29,7 +29,9 @@ def _drawing(facts: Facts) -> str:
     if not given.get("places"):
         return ""
     shown, every = len(given["places"]), given.get("all") or 0
-    words = f"{number(shown)} of {number(every)} nodes, around the one with the most neighbours. " if shown < every else ""
+    words = (
+        f"{number(shown)} of {number(every)} nodes, around the one with the most neighbours. " if shown < every else ""
+    )
     rings = "Rings mark test nodes whose class is mistaken." if any(given.get("wrong") or ()) else ""
     return page.figure(drawn(given), words + rings, head="Drawn", wide=True)
 
@@ -38,4 +40,6 @@ def _degrees(facts: Facts) -> str:
     given = facts.get("degrees") or {}
     if not given:
         return ""
-    return page.figure(charts.counts(given, title="Degrees", x_label="neighbours of a node", y_label="nodes"), head="Neighbours")
+    return page.figure(
+        charts.counts(given, title="Degrees", x_label="neighbours of a node", y_label="nodes"), head="Neighbours"
+    )
