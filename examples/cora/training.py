@@ -82,7 +82,10 @@ def train(
         with torch.no_grad():
             out = model(data.x, data.graph)
         right = (out.argmax(1) == data.y).float()
-        now = float(right[data.validation].mean()), float(F.cross_entropy(out[data.validation], data.y[data.validation]))
+        now = (
+            float(right[data.validation].mean()),
+            float(F.cross_entropy(out[data.validation], data.y[data.validation])),
+        )
         if patience is None:
             if (now[0], -now[1]) > best:
                 best, chosen = (now[0], -now[1]), float(right[data.test].mean())
