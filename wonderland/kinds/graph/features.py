@@ -32,7 +32,7 @@ class Columns:
     noticed: list[Finding] = field(default_factory=list, compare=False)
 
     @staticmethod
-    def fit(frame: pd.DataFrame, rows: np.ndarray, what: str) -> "Columns":
+    def fit(frame: Any, rows: np.ndarray, what: str) -> "Columns":
         """Learn from some rows of a frame."""
         noticed: list[Finding] = []
         if _is_counts(frame):
@@ -65,7 +65,7 @@ class Columns:
         """How many numbers a row becomes."""
         return sum(1 if each["kind"] == "number" else len(each["levels"]) for each in self.about)
 
-    def encode(self, frame: pd.DataFrame | None, rows: int, what: str) -> Tensor | SparseRows:
+    def encode(self, frame: Any, rows: int, what: str) -> Tensor | SparseRows:
         """The rows of a frame as numbers (rows, width); what is missing becomes the mean."""
         if frame is None or not self.names:
             return torch.zeros(rows, self.width)
@@ -78,9 +78,9 @@ class Columns:
         pieces, missing = [], 0
         for name, about in zip(self.names, self.about, strict=True):
             if about["kind"] == "number":
-                values = pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64, na_value=np.nan)
                 column = read_column(name, frame[name])
-                values = column.values if column.levels is None else values
+                plain: Any = pd.to_numeric(frame[name], errors="coerce") if column.levels is not None else None
+                values = column.values if plain is None else plain.to_numpy(np.float64, na_value=np.nan)
                 bad = ~np.isfinite(values)
                 missing += int(bad.sum())
                 values = np.where(bad, 0.0, (np.where(bad, 0, values) - about["mean"]) / about["scale"])
@@ -95,7 +95,7 @@ class Columns:
         self._tell(missing, what)
         return torch.from_numpy(np.concatenate(pieces, 1)).float()
 
-    def _counts(self, frame: pd.DataFrame, what: str) -> SparseRows:
+    def _counts(self, frame: Any, what: str) -> SparseRows:
         values = frame.to_numpy(np.float32, na_value=np.nan)
         bad = ~np.isfinite(values)
         self._tell(int(bad.sum()), what)
@@ -141,7 +141,7 @@ class Columns:
         return Columns(names, about, counts)
 
 
-def _is_counts(frame: pd.DataFrame) -> bool:
+def _is_counts(frame: Any) -> bool:
     """Whether columns hold counts: many of them, no negative number, and hardly any that is not 0."""
     if frame.shape[1] < WIDE or not all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes):
         return False

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from pandas.util import hash_pandas_object
 
 from wonderland.core import WonderlandError, mix, nearest
 from wonderland.core.graph import Graph
@@ -90,10 +91,11 @@ class Graphs(Dataset):
 
     def _nodes(self, tables: Tables) -> None:
         if tables.nodes is None:
-            ids = pd.unique(pd.concat([tables.edges["source"], tables.edges["target"]], ignore_index=True))
+            ends: Any = pd.concat([tables.edges["source"], tables.edges["target"]], ignore_index=True)
+            ids = ends.unique()
             frame = pd.DataFrame({"id": ids})
         else:
-            frame = tables.nodes
+            frame: Any = tables.nodes
         if not len(frame):
             raise WonderlandError(f"{self.name} has no nodes.")
         member = None
@@ -101,7 +103,7 @@ class Graphs(Dataset):
         self.features = tables.features
         if tables.graphs is not None:
             known = {each: number for number, each in enumerate(tables.graphs["id"])}
-            codes = frame["graph"].map(known)
+            codes: Any = frame["graph"].map(known.get)
             if codes.isna().any():
                 row = int(np.flatnonzero(codes.isna())[0])
                 raise WonderlandError(
@@ -171,7 +173,7 @@ class Graphs(Dataset):
                 Finding("extra", "edges", 0, f"{self.name} has no edges: each node is judged by itself.")
             )
 
-    def _weight(self, table: pd.DataFrame, rows: np.ndarray) -> np.ndarray | None:
+    def _weight(self, table: Any, rows: np.ndarray) -> np.ndarray | None:
         if "weight" not in table or not pd.api.types.is_numeric_dtype(table["weight"].dtype):
             return None
         weight = table["weight"].to_numpy(np.float64, na_value=np.nan)[rows]
@@ -272,8 +274,9 @@ class Graphs(Dataset):
             total.update(b";" if array is None else np.ascontiguousarray(array).tobytes())
         if self.graph.weight is not None:
             total.update(self.graph.weight.numpy().tobytes())
+        hashed: Any = hash_pandas_object
         for frame in (self.node_frame, self.edge_frame):
-            total.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+            total.update(hashed(frame, index=False).to_numpy().tobytes())
             total.update("\0".join(map(str, frame.columns)).encode())
         return total.hexdigest()
 
@@ -351,13 +354,13 @@ class Graphs(Dataset):
         return {"node": [self.ids[i] for i in self.rows]}
 
 
-def _named_target(frame: pd.DataFrame, edges: bool = False) -> str | None:
+def _named_target(frame: Any, edges: bool = False) -> str | None:
     names = {str(name).strip().casefold(): str(name) for name in frame.columns}
     wanted = [name for name in TARGET_NAMES if not (edges and name == "target")]
     return next((names[name] for name in wanted if name in names), None)
 
 
-def _named_split(frame: pd.DataFrame) -> str | None:
+def _named_split(frame: Any) -> str | None:
     """A column called split whose cells name parts."""
     known = {"train", "training", "validation", "valid", "val", "dev", "calibration", "cal", "test", "testing", ""}
     for name in frame.columns:

@@ -44,6 +44,7 @@ def alike(dataset: Graphs, parts: Any) -> bool:
 
     With fewer than ten such edges it is taken for granted. Numbers are compared by the correlation over edges.
     """
+    assert dataset.y is not None
     y = dataset.y[parts.train]
     place = np.full(len(dataset.ids), -1, np.int64)
     place[dataset.rows[parts.train]] = np.arange(len(y))

@@ -27,20 +27,21 @@ class Tables:
     """Nodes with the column "id" first, edges with "source" and "target" first, graphs with "id" first where there are many.
 
     `features` (n, d) are numbers of nodes that come as an array; `directed` is what the format says, None where it says nothing.
-    Give one to `wonderland.fit` to learn from frames in memory.
+    The three tables are frames, or None for no nodes and no graphs. Give one to `wonderland.fit` to learn from frames in memory.
     """
 
-    nodes: pd.DataFrame | None
-    edges: pd.DataFrame
-    graphs: pd.DataFrame | None = None
+    nodes: Any
+    edges: Any
+    graphs: Any = None
     name: str = "graph"
     origin: dict[str, Any] = field(default_factory=lambda: {"memory": "graph"})
     directed: bool | None = None
     features: np.ndarray | None = None
     findings: list[Finding] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
-        self.edges = _edges(self.edges, self.name, self.graphs is not None)
+        self.edges = _edges(self.edges, self.name)
         if self.nodes is not None:
             self.nodes = _named(self.nodes, IDS, "nodes", self.name, with_graph=self.graphs is not None)
         if self.graphs is not None:
@@ -198,7 +199,7 @@ def _from_networkx(graph: Any, name: str, origin: dict[str, Any]) -> Tables:
     )
     made = Tables(flat, edges, None, name, origin, directed=bool(graph.is_directed()))
     about = {key: value for key, value in graph.graph.items() if isinstance(value, str | int | float)}
-    made.about = about  # type: ignore[attr-defined]  # of a list of graphs, the row of each
+    made.about = about
     return made
 
 
@@ -207,7 +208,7 @@ def _joined(many: list[Tables]) -> Tables:
     nodes, edges, graphs = [], [], []
     for number, each in enumerate(many):
         assert each.nodes is not None
-        graphs.append({"id": str(number), **getattr(each, "about", {})})
+        graphs.append({"id": str(number), **each.about})
         nodes.append(each.nodes.assign(id=[f"{number}/{node}" for node in each.nodes["id"]], graph=str(number)))
         edges.append(
             each.edges.assign(
@@ -215,8 +216,9 @@ def _joined(many: list[Tables]) -> Tables:
                 target=[f"{number}/{node}" for node in each.edges["target"]],
             )
         )
-    joined = (pd.concat(frames, ignore_index=True) for frames in (nodes, edges))
-    return Tables(*joined, pd.DataFrame(graphs), "graphs", {"memory": "graphs"}, directed=many[0].directed)
+    every = pd.concat(nodes, ignore_index=True), pd.concat(edges, ignore_index=True)
+    origin = {"memory": "graphs"}
+    return Tables(every[0], every[1], pd.DataFrame(graphs), "graphs", origin, directed=many[0].directed)
 
 
 def _from_scipy(matrix: Any) -> Tables:
@@ -246,7 +248,7 @@ def _from_pyg(data: Any, number: int | None = None) -> Tables:
     y = getattr(data, "y", None)
     if number is None and y is not None and len(y) == count:
         nodes["target"] = y.reshape(count, -1)[:, 0].numpy()
-        masks = [
+        masks: Any = [
             (name, getattr(data, f"{key}_mask", None))
             for name, key in (("train", "train"), ("validation", "val"), ("test", "test"))
         ]
@@ -272,14 +274,14 @@ def _from_pyg_list(many: Any) -> Tables:
     return Tables(nodes, edges, graphs, "graphs", {"memory": "graphs"}, directed=tables[0].directed, features=features)
 
 
-def ids_of(cells: pd.Series) -> pd.Series:
+def ids_of(cells: Any) -> Any:
     """Ids as text; whole numbers without a decimal point."""
     if pd.api.types.is_float_dtype(cells.dtype) and cells.notna().all() and bool((cells % 1 == 0).all()):
         cells = cells.astype("int64")
     return cells.astype(object).where(cells.notna(), None).map(lambda cell: None if cell is None else str(cell).strip())
 
 
-def _edges(frame: pd.DataFrame, name: str, many: bool) -> pd.DataFrame:
+def _edges(frame: Any, name: str) -> Any:
     columns = {str(column).strip().casefold(): column for column in frame.columns}
     pair = next(((columns[a], columns[b]) for a, b in ENDS if a in columns and b in columns), None)
     if pair is None:
@@ -297,7 +299,7 @@ def _edges(frame: pd.DataFrame, name: str, many: bool) -> pd.DataFrame:
     return made.reset_index(drop=True)
 
 
-def _named(frame: pd.DataFrame, names: tuple[str, ...], what: str, name: str, with_graph: bool = False) -> pd.DataFrame:
+def _named(frame: Any, names: tuple[str, ...], what: str, name: str, with_graph: bool = False) -> Any:
     columns = {str(column).strip().casefold(): column for column in frame.columns}
     column = next((columns[each] for each in names if each in columns), frame.columns[0])
     made = frame.rename(columns={column: "id"})

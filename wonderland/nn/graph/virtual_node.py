@@ -30,6 +30,6 @@ class VirtualNode(GraphLayer):
 
     def forward(self, x: Tensor, graph: Graph, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         check(self, x, graph)
-        state = self.first.expand(graph.graphs, -1) if state is None else state
-        x = x + state[graph.node_graph]
-        return x, state + self.mlp(state + segment_sum(x, graph.node_graph, graph.graphs))
+        held = self.first.expand(graph.graphs, -1) if state is None else state
+        x = x + held[graph.node_graph]
+        return x, held + self.mlp(held + segment_sum(x, graph.node_graph, graph.graphs))
