@@ -36,5 +36,5 @@ def test_vectors_find_groups():
 
 
 def test_a_window_that_does_not_fit():
-    with pytest.raises(WonderlandError, match="The window of walks is between 1 and their length 3, not 5."):
+    with pytest.raises(WonderlandError, match=r"The window of walks is between 1 and their length 3, not 5\."):
         Node2Vec(3, 2, length=3, window=5)
