@@ -11,6 +11,7 @@ SOURCES = {
     "timemachine.txt": "The Time Machine by H. G. Wells; data/timemachine.txt of github.com/probml/probml-data",
     "TREC.train.txt": "5,452 questions with their kind; data/TREC.train.all of github.com/harvardnlp/sent-conv-torch",
     "TREC.test.txt": "500 questions with their kind; data/TREC.test.all of github.com/harvardnlp/sent-conv-torch",
+    "cora.npz": "Cora with the split of Planetoid, as arrays: feature_row, feature_col, feature_value, label, edge_index, train, val, test",
     "names.txt": "32,033 first names, one per line; names.txt of github.com/karpathy/makemore",
     "airfoil_self_noise.dat": "airfoil self-noise of the UCI repository; data/airfoil_self_noise.dat of github.com/ShusenTang/Dive-into-DL-PyTorch",
     "house_prices_train.csv": "train.csv of Kaggle's house prices; data/kaggle_house/train.csv of github.com/ShusenTang/Dive-into-DL-PyTorch",

@@ -6,7 +6,9 @@ import argparse
 def options(verb: argparse.ArgumentParser) -> None:
     """Flags of predict."""
     verb.add_argument("run_folder", metavar="RUN", help="a run folder")
-    verb.add_argument("source", metavar="DATA", help="new rows or images")
+    verb.add_argument(
+        "source", metavar="DATA", nargs="?", help="new rows or images (default: what the run keeps, such as its graph)"
+    )
     verb.add_argument(
         "-o", "--out", metavar="FILE", help="a .csv, .parquet or .jsonl file (default: the first rows are shown)"
     )

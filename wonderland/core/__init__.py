@@ -23,12 +23,18 @@ from wonderland.core.spec import Part, Spec, admit, find, name_of, part, parts
 from wonderland.core.written_spec import parse_spec, write_spec
 
 if TYPE_CHECKING:
+    from wonderland.core.graph import Graph
+    from wonderland.core.graph_input import GraphInput
+    from wonderland.core.pattern import SparseRows
     from wonderland.core.seeds import mix, permutation, uniform
     from wonderland.core.tensors import digest, flatten, load_tensors, save_tensors, unflatten
 
 # These modules import numpy or torch; they are loaded at first use, so that `wonderland --help` stays fast.
 _SEEDS, _TENSORS = "wonderland.core.seeds", "wonderland.core.tensors"
 _LAZY: dict[str, str] = {
+    "Graph": "wonderland.core.graph",
+    "GraphInput": "wonderland.core.graph_input",
+    "SparseRows": "wonderland.core.pattern",
     "mix": _SEEDS,
     "permutation": _SEEDS,
     "uniform": _SEEDS,
@@ -43,7 +49,10 @@ __getattr__, __dir__ = lazy_attributes(__name__, _LAZY)
 __all__ = [
     "INPUTS",
     "MIB",
+    "Graph",
+    "GraphInput",
     "Part",
+    "SparseRows",
     "Spec",
     "WonderlandError",
     "admit",

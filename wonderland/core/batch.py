@@ -116,7 +116,7 @@ class Batch:
     def tensors(self) -> Iterator[Tensor]:
         """Every tensor in it."""
         for value in self.fields.values():
-            if isinstance(value, Batch):
+            if hasattr(value, "tensors"):
                 yield from value.tensors()
             else:
                 yield from (value.values, value.lengths) if isinstance(value, Ragged) else (value,)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from wonderland.core import WonderlandError
 from wonderland.core.tensors import digest
 from wonderland.data.dataset import Dataset, Finding
 from wonderland.data.examples import Examples, RowExamples
@@ -45,6 +46,10 @@ class Encoder(ABC):
     @abstractmethod
     def open(self, source: Any, *, need_target: bool = False) -> Dataset:
         """New data, opened as the training data was; with `need_target` the target as well."""
+
+    def open_stored(self) -> Dataset:
+        """The data that the run keeps, where it keeps any."""
+        raise WonderlandError("This run keeps no data: name those to predict.")
 
     @abstractmethod
     def schema(self) -> list[Field]:

@@ -57,8 +57,14 @@ class Glimpse:
             if self.path is not None
             else str(self.source)[:80]
             if isinstance(self.source, str | Path)
-            else self.contents.name
+            else self._named()
         )
+
+    def _named(self) -> str:
+        try:
+            return self.contents.name
+        except WonderlandError:  # an object that only its kind can read
+            return type(self.source).__name__
 
     @functools.cached_property
     def samples(self) -> tuple[bytes, bytes, bytes]:

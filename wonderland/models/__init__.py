@@ -11,9 +11,11 @@ from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
 from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
+from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
+from wonderland.models.node2vec import Node2Vec, random_walks
 from wonderland.models.packed import packed
 from wonderland.models.prompt_tuning import PrefixTuned, PromptTuned
 from wonderland.models.rnnlm import RNNLM
@@ -34,9 +36,14 @@ __all__ = [
     "EncoderDecoder",
     "FastText",
     "GloVe",
+    "GraphNet",
+    "GraphStack",
+    "LinkNet",
     "MaskedLM",
     "NeuralNgram",
     "Ngram",
+    "Node2Vec",
+    "NodeNet",
     "PrefixTuned",
     "PromptTuned",
     "Seq2Seq",
@@ -46,6 +53,7 @@ __all__ = [
     "TextCNN",
     "TokenClassifier",
     "Tree",
+    "WholeGraphNet",
     "Word2Vec",
     "adapt",
     "adapted",
@@ -58,6 +66,7 @@ __all__ = [
     "mask_tokens",
     "merge",
     "packed",
+    "random_walks",
     "replace_spans",
     "save_adapter",
     "train_only",

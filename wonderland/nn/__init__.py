@@ -1,5 +1,6 @@
 """Blocks: one idea a file."""
 
+from wonderland.nn import graph
 from wonderland.nn.adapters.adapter import Adapter
 from wonderland.nn.adapters.bias_tuning import BiasTuning
 from wonderland.nn.adapters.bottleneck import Bottleneck
@@ -181,6 +182,7 @@ __all__ = [
     "gaussian",
     "gelu",
     "gelu_tanh",
+    "graph",
     "hard_swish",
     "identity",
     "initialise",

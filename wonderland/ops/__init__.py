@@ -8,6 +8,7 @@ from wonderland.ops.linear_attention import linear_attention
 from wonderland.ops.online_softmax import attention
 from wonderland.ops.recurrence import recurrence
 from wonderland.ops.scan import associative_scan, linear_scan
+from wonderland.ops.segment import segment_max, segment_mean, segment_min, segment_softmax, segment_sum
 from wonderland.ops.selective_scan import selective_scan
 from wonderland.ops.short_attention import short_attention
 from wonderland.ops.short_convolution import short_convolution
@@ -27,6 +28,11 @@ __all__ = [
     "masked_softmax",
     "native",
     "recurrence",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_softmax",
+    "segment_sum",
     "selective_scan",
     "short_attention",
     "short_convolution",

@@ -41,3 +41,5 @@ class FitOptions(TypedDict, total=False):
     method: str | None
     lines: bool | None
     tokenizer: str | Path | None
+    of: str | None
+    directed: bool | None

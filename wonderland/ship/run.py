@@ -93,14 +93,14 @@ class Run:
             )
         return self.task.abilities[name](self)
 
-    def predict(self, source: Any, *, level: float | None = None, strict: bool = False) -> pd.DataFrame:
+    def predict(self, source: Any = None, *, level: float | None = None, strict: bool = False) -> pd.DataFrame:
         """One row for each example of `source`: the prediction, and its conformal set or interval at `level`.
 
         Classes: `prediction`, `probability`, `set`, and `p(class)` for each class. Numbers: `prediction`, `low`, `high`. Texts
-        and file names come first.
+        and file names come first. Without a source, the data that the run keeps are predicted, such as the nodes of its graph.
         """
         level = self.trust.level if level is None else check_level(level)
-        dataset = self.encoder.open(source, need_target=False)
+        dataset = self.encoder.open_stored() if source is None else self.encoder.open(source, need_target=False)
         table = self.task.predictions(self._view(dataset, strict), self.trust, level)
         for column, values in reversed(dataset.labels().items()):
             if column not in table:

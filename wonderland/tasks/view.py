@@ -101,11 +101,14 @@ class View:
         return self.examples.y[self.part]
 
 
-def outputs(model: nn.Module, x: Tensor, *, chunk: int = 2048) -> Tensor:
-    """The outputs for every row, computed in chunks: (m, n, c), with m = 1 for a single model."""
+def outputs(model: nn.Module, x: Any, *, chunk: int = 2048) -> Tensor:
+    """The outputs for every row, computed in chunks: (m, n, c), with m = 1 for a single model.
+
+    Inputs that are no tensor, such as graphs, come in batches already.
+    """
     model.eval()
     with torch.inference_mode():
-        pieces = [model(piece) for piece in x.split(chunk)]
+        pieces = [model(piece) for piece in (x.split(chunk) if isinstance(x, Tensor) else [x])]
         if not all(isinstance(piece, Tensor) and piece.dim() in (2, 3) for piece in pieces):
             raise WonderlandError("A model must return a tensor of shape (rows, outputs).")
         joined = torch.cat([piece if piece.dim() == 3 else piece[None] for piece in pieces], 1)

@@ -87,7 +87,7 @@ def cost(model: nn.Module, example_input: Any) -> Cost:
     if any(isinstance(p, UninitializedParameter) for p in model.parameters()):
         raise WonderlandError("The model has lazy layers whose shapes are not known yet. Call it once on data first.")
     args = example_input if isinstance(example_input, tuple) else (example_input,)
-    batch = next((x.shape[0] for x in tree_leaves(args) if isinstance(x, Tensor) and x.ndim), 0)
+    batch = next((x.shape[0] for x in tree_leaves(args) if len(getattr(x, "shape", ()))), 0)
     if not batch:
         raise WonderlandError("The cost of a model needs an example with at least one row, the batch axis first.")
     counter = FlopCounterMode(display=False, custom_mapping=_FORMULAS)

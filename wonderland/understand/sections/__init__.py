@@ -9,6 +9,7 @@ from wonderland.understand.sections.errors import errors
 from wonderland.understand.sections.importance import importance
 from wonderland.understand.sections.learning import learning
 from wonderland.understand.sections.mistakes import mistakes
+from wonderland.understand.sections.network import network
 from wonderland.understand.sections.record import cost, recipe, reproduce
 from wonderland.understand.sections.summary import header, overview
 from wonderland.understand.sections.trust import calibration, conformal
@@ -46,6 +47,7 @@ SECTIONS = (
     Section("importance", "Importance", "Importance", importance),
     Section("neighbours", "Neighbours", "Nearest neighbours", neighbours),
     Section("attention", "Attention", "Attention weights", attention),
+    Section("network", "Graph", "Graph", network),
     Section("data", "Data", "Data", data),
     Section("cost", "Cost", "Cost", cost),
     Section("recipe", "Recipe", "Recipe", recipe),

@@ -1,0 +1,1 @@
+"""Cora: a citation graph by five methods."""

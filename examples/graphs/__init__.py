@@ -1,0 +1,1 @@
+"""Graphs: what messages can and cannot tell."""

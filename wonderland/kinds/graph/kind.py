@@ -1,0 +1,177 @@
+"""Graphs: several small networks side by side, weighted by what they reach on held-out examples."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wonderland.core import Spec
+from wonderland.core.recipe import Ensemble, Recipe
+from wonderland.data.source import Glimpse
+from wonderland.kinds.graph.baselines import graph_baselines, link_baselines, node_baselines
+from wonderland.kinds.graph.drawing import drawing
+from wonderland.kinds.graph.encoder import GraphEncoder
+from wonderland.kinds.graph.graphs import Graphs
+from wonderland.kinds.graph.options import Options as GraphOptions
+from wonderland.kinds.graph.tables import FILES, is_graph, read_tables, table_of
+from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.models.graph_net import GraphNet, LinkNet, NodeNet, WholeGraphNet
+from wonderland.optim import Adam
+from wonderland.train.learner import GradientDescent
+
+PAIR_FEATURES = 5
+LARGE = 300_000  # edges, from where fewer networks learn
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Networks and numbers of a recipe; `decay` is what each network sees."""
+
+    nets: list[Spec]
+    variants: int
+    steps: int
+    batch: int
+    lr: float
+    decay: float
+    every: int
+
+
+def alike(dataset: Graphs, parts: Any) -> bool:
+    """Whether neighbours are alike: among training nodes, edges join equal classes more often than chance would.
+
+    With fewer than ten such edges it is taken for granted. Numbers are compared by the correlation over edges.
+    """
+    assert dataset.y is not None
+    y = dataset.y[parts.train]
+    place = np.full(len(dataset.ids), -1, np.int64)
+    place[dataset.rows[parts.train]] = np.arange(len(y))
+    source, target = place[dataset.graph.edges.numpy()]
+    kept = (source >= 0) & (target >= 0) & (source != target)
+    if kept.sum() < 20:  # both directions
+        return True
+    a, b = y[source[kept]], y[target[kept]]
+    if dataset.classes is None:
+        return bool(a.std() > 0 and np.corrcoef(a, b)[0, 1] > 0.3)
+    chance = float((np.bincount(y) / len(y) @ np.bincount(y)) / len(y))
+    return float((a == b).mean()) > chance + 0.3 * (1 - chance)
+
+
+class GraphKind(Kind):
+    """Nodes and edges, in a folder of tables, a file, or memory."""
+
+    name = "graph"
+    Options = GraphOptions
+    models = ("models.GraphNet",)
+    typical = {"features": 32, "outputs": 4}  # noqa: RUF012
+
+    def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
+        if glimpse.path is None:
+            why = "" if isinstance(glimpse.source, str) else is_graph(glimpse.source)
+            return Claim(0.98, why) if why else None
+        if glimpse.path.is_dir():
+            return Claim(0.97, "it is a folder with a table of edges") if table_of(glimpse.path, "edges") else None
+        return Claim(0.97, f"it ends in {glimpse.suffix}") if glimpse.suffix in FILES else None
+
+    def open(self, glimpse: Glimpse, options: GraphOptions, test: Glimpse | None = None) -> Graphs:
+        self.refuse_test(test, "a graph is split by a column of its tables (--split), or by itself")
+        return Graphs(read_tables(glimpse.path if glimpse.path is not None else glimpse.source), options)
+
+    def encoder(self, dataset: Graphs, parts: Any) -> GraphEncoder:
+        return GraphEncoder.fit(dataset, parts)
+
+    def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> GraphEncoder:
+        return GraphEncoder.from_json(saved, tensors)
+
+    def recipe(self, dataset: Graphs, parts: Any, encoder: GraphEncoder, task: Any) -> Recipe:
+        choose = {"nodes": self._nodes, "links": self._links, "graphs": self._graphs}[dataset.of]
+        choice = choose(dataset, encoder, parts)
+        count = len(choice.nets)
+        return Recipe(
+            model=GraphNet.spec(features=encoder.features, outputs=task.outputs, nets=choice.nets),
+            task=task_spec(task),
+            learner=GradientDescent.spec(),
+            # The loss is the mean over networks, so that each sees its decay as many times stronger.
+            optimizer=Adam.spec(weight_decay=choice.decay / count, betas=[0.9, 0.999]),
+            schedule=Spec("optim.constant", {}),
+            steps=choice.steps,
+            batch_size=choice.batch,
+            lr=choice.lr,
+            clip=None,
+            evaluate_every=choice.every,
+            patience=30,
+            ensemble=Ensemble(members=count, variants=choice.variants),
+        )
+
+    def _nodes(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
+        rows, large = len(parts.train), dataset.graph.edges.shape[1] > LARGE
+        few = rows <= 2000
+        dim, drop, edge = (64, 0.6, encoder.edges.width) if few else (128, 0.4, encoder.edges.width)
+        shape = {"dim": dim, "dropout": drop}
+        propagated, plain = NodeNet.spec(layer="appnp", **shape), NodeNet.spec(layer="gcn", **shape)
+        attention = NodeNet.spec(layer="gat", dim=64, heads=8, dropout=drop, attention_dropout=drop, edge_dim=edge)
+        # Neighbours that are alike are averaged over; where they are not, a node is kept apart from them, and the weights of the
+        # networks are found on held-out nodes.
+        if alike(dataset, parts):
+            nets = [propagated, plain, *([] if large else [attention])]
+        else:
+            apart = NodeNet.spec(layer="sage", residual=True, **shape)
+            nets = [apart, NodeNet.spec(layer="mlp", **shape), plain, *([] if large else [attention])]
+        return Choice(
+            nets, 1 if alike(dataset, parts) else len(nets), 200 if large else 400, rows, 0.01, 1e-3 if few else 1e-5, 5
+        )
+
+    def _links(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
+        shared = {"directed": dataset.directed, "pair_dim": PAIR_FEATURES}
+        nets = [LinkNet.spec(layer="gcn", dim=64, **shared), LinkNet.spec(layer="sage", dim=64, **shared)]
+        return Choice(nets, 2, 300, max(16, min(4096, len(parts.train) // 4)), 0.005, 1e-5, 5)
+
+    def _graphs(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
+        edge, rows = encoder.edges.width, len(parts.train)
+        nets = [
+            WholeGraphNet.spec(layer="gin", dim=32, depth=4, edge_dim=edge, readout=["sum"]),
+            WholeGraphNet.spec(
+                layer="gin", dim=32, depth=3, edge_dim=edge, readout=["mean", "max"], virtual=True, residual=True
+            ),
+            WholeGraphNet.spec(layer="mlp", dim=32, depth=1, readout=["sum", "mean"]),
+        ]
+        batch = next(size for least, size in ((4000, 128), (600, 64), (0, 32)) if rows >= least)
+        epoch = max(1, rows // batch)
+        return Choice(nets, 3, min(epoch * 120, 6000), batch, 0.01, 1e-5, max(2, epoch))
+
+    def facts(self, run: Any, plan: Any) -> dict[str, Any]:
+        """The graph drawn, its degrees, baselines, and how alike nodes become from layer to layer."""
+        dataset, examples, parts = plan.dataset, plan.examples, plan.parts
+        count = None if plan.task.classes is None else len(plan.task.classes)
+        if dataset.of == "links":
+            beside = link_baselines(examples, parts)
+        else:
+            beside = (node_baselines if dataset.of == "nodes" else graph_baselines)(examples, parts, count)
+        degree = torch.bincount(examples.graph.edges[1], minlength=examples.graph.nodes).numpy()
+        measure = "accuracy" if count is not None else "rmse"
+        model = {"name": "this model", "measure": measure, "value": run.metrics[measure]}
+        told = {
+            "noun": dataset.noun,
+            "columns_title": "The graph in numbers",
+            "baselines": [model, *beside],
+            "degrees": degrees(degree),
+        }
+        if dataset.of != "graphs":
+            told["drawing"] = drawing(run, plan)
+        return told
+
+
+def degrees(degree: np.ndarray) -> dict[str, int]:
+    """How many nodes have how many neighbours, in steps that double."""
+    made = {"0": int((degree == 0).sum()), "1": int((degree == 1).sum())}
+    low = 2
+    while low <= max(2, int(degree.max(initial=0))):
+        high = low * 2 - 1
+        made[f"{low} to {high}"] = int(((degree >= low) & (degree <= high)).sum())
+        low *= 2
+    return made
+
+
+KIND = GraphKind()

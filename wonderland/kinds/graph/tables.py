@@ -1,0 +1,331 @@
+"""Tables of nodes, edges and graphs, from the forms in which people keep graphs."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from wonderland.core import WonderlandError, need, read_bytes
+from wonderland.data.dataset import Finding, counted
+from wonderland.data.read import SUFFIXES, read_file
+
+TABLES = tuple(suffix + zipped for suffix in SUFFIXES for zipped in ("", ".gz"))
+FILES = (".graphml", ".gml", ".edgelist", ".edges")
+IDS = ("id", "node", "node_id", "nodeid", "name")
+ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("head", "tail"), ("node1", "node2"), ("id1", "id2"),
+        ("a", "b"), ("citing", "cited"))  # fmt: skip
+GRAPHS = ("graph", "graph_id", "graphid")
+MOST_BYTES = 1 << 30
+BYTES_OF_EDGE = 200  # what an edge of a file takes while it is read, both directions, text and numbers
+
+
+@dataclass
+class Tables:
+    """Nodes with the column "id" first, edges with "source" and "target" first, graphs with "id" first where there are many.
+
+    `features` (n, d) are numbers of nodes that come as an array; `directed` is what the format says, None where it says nothing.
+    The three tables are frames, or None for no nodes and no graphs. Give one to `wonderland.fit` to learn from frames in memory.
+    """
+
+    nodes: Any
+    edges: Any
+    graphs: Any = None
+    name: str = "graph"
+    origin: dict[str, Any] = field(default_factory=lambda: {"memory": "graph"})
+    directed: bool | None = None
+    features: np.ndarray | None = None
+    findings: list[Finding] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.edges = _edges(self.edges, self.name)
+        if self.nodes is not None:
+            self.nodes = _named(self.nodes, IDS, "nodes", self.name, with_graph=self.graphs is not None)
+        if self.graphs is not None:
+            self.graphs = _named(self.graphs, (*GRAPHS, *IDS), "graphs", self.name)
+
+
+def table_of(folder: Path, stem: str) -> Path | None:
+    """The table of a folder with this name, such as nodes.csv."""
+    try:
+        there = {path.name.lower(): path for path in folder.iterdir() if path.is_file()}
+    except OSError:
+        return None
+    return next((there[stem + suffix] for suffix in TABLES if stem + suffix in there), None)
+
+
+def is_graph(source: Any) -> str:
+    """Why an object in memory is a graph, or nothing."""
+    if isinstance(source, Tables):
+        return "it holds tables of nodes and edges"
+    first = source[0] if isinstance(source, list | tuple) and source else source
+    home = type(first).__module__.split(".")[0]
+    if home == "networkx" and hasattr(first, "edges"):
+        return "it is a graph of networkx"
+    if home == "torch_geometric" and hasattr(first, "edge_index"):
+        return "it is a graph of torch_geometric"
+    if home == "scipy" and hasattr(first, "tocoo"):
+        return "it is a sparse matrix"
+    return ""
+
+
+def read_tables(source: Any) -> Tables:
+    """The tables of any source."""
+    if isinstance(source, Tables):
+        return source
+    if not isinstance(source, str | Path):
+        return _from_memory(source)
+    path = Path(source).expanduser()
+    origin = {"path": str(path.absolute())}
+    if path.is_dir():
+        return _from_folder(path, origin)
+    if not path.is_file():
+        raise WonderlandError(f"{path} is not there: give a folder with nodes.csv and edges.csv, or a file of a graph.")
+    if path.suffix.lower() in (".graphml", ".gml"):
+        return _from_networkx(_parsed(path), path.name, origin)
+    return _from_edge_list(path, origin)
+
+
+def _from_folder(folder: Path, origin: dict[str, Any]) -> Tables:
+    places = {stem: table_of(folder, stem) for stem in ("nodes", "edges", "graphs")}
+    if places["edges"] is None:
+        raise WonderlandError(f"{folder} has no edges.csv: one line for each edge, with the ids of its two nodes.")
+    size = places["edges"].stat().st_size
+    findings, frames = [], {}
+    if size > 50 << 20:
+        edges, gib = size // 14, size // 14 * BYTES_OF_EDGE / 2**30
+        text = f"{places['edges'].name} holds about {edges:,} edges: reading them takes about {gib:.1f} GiB of memory."
+        findings.append(Finding("size", places["edges"].name, edges, text))
+    for stem, path in places.items():
+        if path is not None:
+            frames[stem], noticed = _read(path, stem)
+            findings += noticed
+    return Tables(
+        frames.get("nodes"), frames["edges"], frames.get("graphs"), folder.resolve().name, origin, findings=findings
+    )
+
+
+def _read(path: Path, stem: str) -> tuple[pd.DataFrame, list[Finding]]:
+    text = [name for pair in ENDS for name in pair] if stem == "edges" else list(IDS)
+    try:
+        return read_file(path, (*text, *GRAPHS, *map(str.title, (*text, *GRAPHS))))
+    except WonderlandError as error:
+        if stem == "edges" and "has a header line and no rows" in str(error):
+            return pd.DataFrame({"source": [], "target": []}, dtype=object), []
+        raise
+
+
+def _from_edge_list(path: Path, origin: dict[str, Any]) -> Tables:
+    """Lines of two ids, and a weight if there is one; what follows # is left out."""
+    if path.stat().st_size > MOST_BYTES:
+        raise WonderlandError(f"{path} is larger than {MOST_BYTES >> 30} GiB, the limit for a list of edges.")
+    try:
+        lines = read_bytes(path, MOST_BYTES).decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise WonderlandError(f"{path} is not UTF-8 text.") from error
+    rows = []
+    for number, line in enumerate(lines, 1):
+        cells = re.split(r"[\s,;]+", line.split("#", 1)[0].split("%", 1)[0].strip())
+        if cells == [""]:
+            continue
+        if len(cells) < 2:
+            raise WonderlandError(f"{path}: line {number} names one node, where an edge has two.")
+        rows.append((number, cells))
+    widths = {len(cells) for _, cells in rows}
+    weighted = widths == {3} and all(_number(cells[2]) for _, cells in rows)
+    for number, cells in rows:
+        if len(cells) > 2 and not weighted:
+            raise WonderlandError(
+                f"{path}: line {number} has {len(cells)} cells. A list of edges has two ids in each line, and a weight if "
+                "every line has one."
+            )
+    frame = pd.DataFrame({"source": [c[0] for _, c in rows], "target": [c[1] for _, c in rows]}, dtype=object)
+    if weighted:
+        frame["weight"] = [float(cells[2]) for _, cells in rows]
+    return Tables(None, frame, None, path.name, origin)
+
+
+def _number(cell: str) -> bool:
+    try:
+        return np.isfinite(float(cell)).item()
+    except ValueError:
+        return False
+
+
+def _parsed(path: Path) -> Any:
+    networkx = need("networkx", extra="graphs", why=f"to read {path.suffix} files")
+    if path.stat().st_size > MOST_BYTES:
+        raise WonderlandError(f"{path} is larger than {MOST_BYTES >> 30} GiB, the limit for this format.")
+    try:
+        if path.suffix.lower() == ".gml":
+            return networkx.read_gml(path)
+        start = path.read_bytes()[:4096].lower()
+        if b"<!entity" in path.read_bytes().lower() or b"<!doctype" in start:
+            raise WonderlandError(f"{path} declares entities of its own, so it is not read.")
+        return networkx.read_graphml(path)
+    except WonderlandError:
+        raise
+    except Exception as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise WonderlandError(f"{path} cannot be read as {path.suffix[1:].lower()}: {said}") from error
+
+
+def _from_memory(source: Any) -> Tables:
+    if not is_graph(source):
+        raise WonderlandError(f"A {type(source).__name__} is not a graph that is known here.")
+    several = isinstance(source, list | tuple)
+    first = source[0] if several else source
+    home = type(first).__module__.split(".")[0]
+    if home == "networkx":
+        return _joined([_from_networkx(each, "graph", {"memory": "graph"}) for each in source]) if several else _from_networkx(
+            source, "graph", {"memory": "graph"})  # fmt: skip
+    if home == "scipy":
+        return _from_scipy(source)
+    return _from_pyg_list(source) if several else _from_pyg(source)
+
+
+def _from_networkx(graph: Any, name: str, origin: dict[str, Any]) -> Tables:
+    nodes = pd.DataFrame([{"id": str(node), **data} for node, data in graph.nodes(data=True)])
+    edges = pd.DataFrame([{"source": str(a), "target": str(b), **data} for a, b, data in graph.edges(data=True)])
+    if not len(edges):
+        edges = pd.DataFrame({"source": [], "target": []}, dtype=object)
+    if not len(nodes):
+        raise WonderlandError(f"{name} has no nodes.")
+    flat = nodes.drop(
+        columns=[column for column in nodes if column in ("label",) and nodes[column].astype(str).equals(nodes["id"])]
+    )
+    made = Tables(flat, edges, None, name, origin, directed=bool(graph.is_directed()))
+    about = {key: value for key, value in graph.graph.items() if isinstance(value, str | int | float)}
+    made.about = about
+    return made
+
+
+def _joined(many: list[Tables]) -> Tables:
+    """Many graphs as one set, ids made different."""
+    nodes, edges, graphs = [], [], []
+    for number, each in enumerate(many):
+        assert each.nodes is not None
+        graphs.append({"id": str(number), **each.about})
+        nodes.append(each.nodes.assign(id=[f"{number}/{node}" for node in each.nodes["id"]], graph=str(number)))
+        edges.append(
+            each.edges.assign(
+                source=[f"{number}/{node}" for node in each.edges["source"]],
+                target=[f"{number}/{node}" for node in each.edges["target"]],
+            )
+        )
+    every = pd.concat(nodes, ignore_index=True), pd.concat(edges, ignore_index=True)
+    origin = {"memory": "graphs"}
+    return Tables(every[0], every[1], pd.DataFrame(graphs), "graphs", origin, directed=many[0].directed)
+
+
+def _from_scipy(matrix: Any) -> Tables:
+    coo = matrix.tocoo()
+    if coo.shape[0] != coo.shape[1]:
+        raise WonderlandError(f"An adjacency matrix is square, not {tuple(coo.shape)}.")
+    nodes = pd.DataFrame({"id": [str(i) for i in range(coo.shape[0])]})
+    edges = pd.DataFrame({"source": coo.col.astype(str), "target": coo.row.astype(str)})
+    if not (coo.data == 1).all():
+        edges["weight"] = np.asarray(coo.data, np.float64)
+    return Tables(nodes, edges)
+
+
+def _from_pyg(data: Any, number: int | None = None) -> Tables:
+    count = int(data.num_nodes)
+    prefix = "" if number is None else f"{number}/"
+    nodes = pd.DataFrame({"id": [f"{prefix}{i}" for i in range(count)]})
+    ends = data.edge_index.numpy() if data.edge_index is not None else np.zeros((2, 0), np.int64)
+    edges = pd.DataFrame({"source": [f"{prefix}{i}" for i in ends[0]], "target": [f"{prefix}{i}" for i in ends[1]]})
+    for name in ("edge_attr", "edge_weight"):
+        if getattr(data, name, None) is not None:
+            values = getattr(data, name).double().numpy().reshape(len(edges), -1)
+            if name == "edge_weight":
+                edges["weight"] = values[:, 0]
+            else:
+                edges[[f"e{i}" for i in range(values.shape[1])]] = values
+    y = getattr(data, "y", None)
+    if number is None and y is not None and len(y) == count:
+        nodes["target"] = y.reshape(count, -1)[:, 0].numpy()
+        masks: Any = [
+            (name, getattr(data, f"{key}_mask", None))
+            for name, key in (("train", "train"), ("validation", "val"), ("test", "test"))
+        ]
+        if all(mask is not None and mask.dim() == 1 for _, mask in masks):
+            part = np.full(count, "", dtype=object)
+            for name, mask in masks:
+                part[mask.numpy()] = name
+            nodes["split"] = part
+    features = None if data.x is None else data.x.float().numpy()
+    return Tables(nodes, edges, features=features, directed=not data.is_undirected())
+
+
+def _from_pyg_list(many: Any) -> Tables:
+    tables = [_from_pyg(data, number) for number, data in enumerate(many)]
+    targets = [None if data.y is None else float(data.y.reshape(-1)[0]) for data in many]
+    graphs = pd.DataFrame({"id": [str(number) for number in range(len(tables))], "target": targets})
+    if not any(value is not None and value % 1 for value in targets):
+        graphs["target"] = graphs["target"].astype("Int64")
+    nodes = pd.concat([each.nodes.assign(graph=str(number)) for number, each in enumerate(tables)], ignore_index=True)
+    edges = pd.concat([each.edges for each in tables], ignore_index=True)
+    given = [each.features for each in tables if each.features is not None]
+    features = np.concatenate(given) if len(given) == len(tables) else None
+    return Tables(nodes, edges, graphs, "graphs", {"memory": "graphs"}, directed=tables[0].directed, features=features)
+
+
+def ids_of(cells: Any) -> Any:
+    """Ids as text; whole numbers without a decimal point."""
+    if pd.api.types.is_float_dtype(cells.dtype) and cells.notna().all() and bool((cells % 1 == 0).all()):
+        cells = cells.astype("int64")
+    return cells.astype(object).where(cells.notna(), None).map(lambda cell: None if cell is None else str(cell).strip())
+
+
+def _edges(frame: Any, name: str) -> Any:
+    columns = {str(column).strip().casefold(): column for column in frame.columns}
+    pair = next(((columns[a], columns[b]) for a, b in ENDS if a in columns and b in columns), None)
+    if pair is None:
+        plain = [column for column in frame.columns if str(column).strip().casefold() not in GRAPHS]
+        if len(plain) < 2:
+            raise WonderlandError(f"The edges of {name} have one column, where an edge has two ends.")
+        pair = plain[0], plain[1]
+    made = frame.rename(columns={pair[0]: "source", pair[1]: "target"})
+    made = made[["source", "target", *(column for column in made.columns if column not in ("source", "target"))]].copy()
+    for end in ("source", "target"):
+        made[end] = ids_of(made[end])
+        empty = np.flatnonzero(made[end].isna())
+        if len(empty):
+            raise WonderlandError(f"An edge of {name} has no {end} (row {empty[0] + 1} of the edges).")
+    return made.reset_index(drop=True)
+
+
+def _named(frame: Any, names: tuple[str, ...], what: str, name: str, with_graph: bool = False) -> Any:
+    columns = {str(column).strip().casefold(): column for column in frame.columns}
+    column = next((columns[each] for each in names if each in columns), frame.columns[0])
+    made = frame.rename(columns={column: "id"})
+    made = made[["id", *(each for each in made.columns if each != "id")]].copy()
+    made["id"] = ids_of(made["id"])
+    missing = np.flatnonzero(made["id"].isna())
+    if len(missing):
+        raise WonderlandError(f"Row {missing[0] + 1} of the {what} of {name} has no id.")
+    twice = made["id"].duplicated()
+    if twice.any():
+        again = int(np.flatnonzero(twice)[0])
+        first = int(np.flatnonzero(made["id"] == made["id"].iloc[again])[0])
+        raise WonderlandError(
+            f"The {what} of {name} name {made['id'].iloc[again]!r} twice, in rows {first + 1} and {again + 1}. Ids are unique."
+        )
+    if with_graph:
+        of = {str(each).strip().casefold(): each for each in made.columns}
+        chosen = next((of[each] for each in GRAPHS if each in of), None)
+        if chosen is None:
+            raise WonderlandError(f"The nodes of {name} need a column graph that says which graph each belongs to.")
+        made = made.rename(columns={chosen: "graph"})
+        made["graph"] = ids_of(made["graph"])
+    return made.reset_index(drop=True)
+
+
+def dangling(count: int, example: str, name: str) -> Finding:
+    """What is said of edges that end nowhere."""
+    text = f"{counted(count, 'edge names a node', 'edges name nodes')} that {name} does not have, such as {example!r}, and {'is' if count == 1 else 'are'} left out."
+    return Finding("dangling", "edges", count, text)
