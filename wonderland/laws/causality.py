@@ -48,7 +48,7 @@ def _prefixes(subject: Subject) -> tuple[float, str, str]:
     for length in [k for k in lengths if 1 <= k < t]:
         with torch.no_grad():
             try:
-                alone = _run_cut(subject, axis, length)
+                alone = _run_cut(subject, axis, out, length)
             except Failed as fault:
                 refused.append((length, fault))
                 continue
@@ -58,25 +58,30 @@ def _prefixes(subject: Subject) -> tuple[float, str, str]:
         error = amount / max(float(subject.base.abs().max()), 1e-300)
         if not error <= worst:
             worst = error
-            witness = f"{subject.place(place)} moved by {amount:.2g} when the inputs after the first {length} were left out"
+            witness = (
+                f"{subject.place(place)} moved by {amount:.2g} when the inputs after the first {length} were left out"
+            )
     if refused and not witness:
         length, fault = refused[-1]
         return worst, "", f"dependence on the length was not checked: {fault} on the first {length} inputs alone"
     return worst, witness, ""
 
 
-def _run_cut(subject: Subject, axis: int, length: int) -> torch.Tensor:
+def _run_cut(subject: Subject, axis: int, out: int, length: int) -> torch.Tensor:
     """The output for the first inputs only; other inputs are cut where the axes say so, or where the block asks for it."""
     names, t = subject.example.names(), subject.x.shape[axis]
     example = _cut(subject.example, lambda place, k, size: _is(subject.example.names(place), k, names[axis]), length)
+    inputs = [value for value in (*example.args, *example.kwargs.values()) if isinstance(value, torch.Tensor)]
+    others_fit = not any(t in value.shape[1:] for value in inputs)
     try:
-        return subject.run(example=example)
+        output = subject.run(example=example)
+        if others_fit or (output.dim() > out and output.shape[out] == length):
+            return output
     except Failed:
-        others = [v for v in (*example.args, *example.kwargs.values()) if isinstance(v, torch.Tensor) and t in v.shape[1:]]
-        if not others:
+        if others_fit:
             raise
-        own = example.place
-        return subject.run(example=_cut(example, lambda place, k, size: place != own and k > 0 and size == t, length))
+    own = example.place
+    return subject.run(example=_cut(example, lambda place, k, size: place != own and k > 0 and size == t, length))
 
 
 def _is(names: tuple[str | None, ...], axis: int, name: str | None) -> bool:

@@ -170,7 +170,9 @@ class _Point:
             if not error <= TOLERANCE + 4 * rounding + _CERTAIN * max(map(abs, doubts)) / size:
                 return error, by_backward, extrapolated
             previous = extrapolated
-        raise _Kink(f"by {self.leaves[number][0]}, {before + 0.0:.4g} from one side and {after + 0.0:.4g} from the other")
+        raise _Kink(
+            f"by {self.leaves[number][0]}, {before + 0.0:.4g} from one side and {after + 0.0:.4g} from the other"
+        )
 
 
 def _nonzero(drawn: Tensor) -> Tensor:

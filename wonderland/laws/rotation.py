@@ -8,7 +8,7 @@ from wonderland.laws.example import Axes
 from wonderland.laws.subject import NotApplicable, Subject, law
 from wonderland.laws.verdict import Verdict
 
-TOLERANCE = 1e-9
+TOLERANCE, ROUNDED = 1e-9, 1e-6  # kernels and bases made symmetric in float32 are symmetric up to its rounding
 _ROTATIONS = 3
 
 
@@ -26,7 +26,9 @@ def rotation_equivariance(subject: Subject) -> Verdict:
     if axis is not None and axis < subject.x.dim():
         return _points(subject, subject.x.shape[axis])
     if subject.example.axis("height") is None or subject.example.axis("width") is None:
-        raise NotApplicable("the input has no axis of space, nor height and width: name them in the axes of the example")
+        raise NotApplicable(
+            "the input has no axis of space, nor height and width: name them in the axes of the example"
+        )
     return _image(subject)
 
 
@@ -42,8 +44,11 @@ def _points(subject: Subject, dim: int) -> Verdict:
             output = subject.run(example=rotated, when="after a rotation")
             error, amount, place = gap(output, _rotated(base, example.names("output"), rotation))
             if not error <= worst:
-                worst, witness = error, f"{subject.place(place)} differs by {amount:.2g} after a rotation in {dim} dimensions"
-    return subject.verdict(worst, TOLERANCE * subject.tolerance_factor, witness)
+                worst, witness = (
+                    error,
+                    f"{subject.place(place)} differs by {amount:.2g} after a rotation in {dim} dimensions",
+                )
+    return subject.verdict(worst, max(ROUNDED, TOLERANCE * subject.tolerance_factor), witness)
 
 
 def _image(subject: Subject) -> Verdict:
@@ -60,8 +65,11 @@ def _image(subject: Subject) -> Verdict:
             output = subject.run(example=rotated, when=f"after a rotation by {90 * turns} degrees")
             error, amount, place = gap(output, _quarter_turns(subject.base, example.names("output"), turns))
             if not error <= worst:
-                worst, witness = error, f"{subject.place(place)} differs by {amount:.2g} after a rotation by {90 * turns} degrees"
-    return subject.verdict(worst, TOLERANCE * subject.tolerance_factor, witness)
+                worst, witness = (
+                    error,
+                    f"{subject.place(place)} differs by {amount:.2g} after a rotation by {90 * turns} degrees",
+                )
+    return subject.verdict(worst, max(ROUNDED, TOLERANCE * subject.tolerance_factor), witness)
 
 
 def random_rotation(dim: int, subject: Subject) -> Tensor:
@@ -83,4 +91,3 @@ def _quarter_turns(x: Tensor, names: Axes, turns: int) -> Tensor:
         return x
     axes = names.index("height"), names.index("width")
     return torch.rot90(x, turns, axes) if max(axes) < x.dim() else x
-

@@ -54,9 +54,7 @@ def permutation_invariance(subject: Subject) -> Verdict:
 def _permuted(subject: Subject, order: Tensor) -> Example:
     """The example with its positions in another order, in every input that has their axis."""
     name = subject.example.names()[subject.sequence()]
-    return subject.example.over(
-        lambda place, value: _along_axes(value, subject.example.names(place), name, order)
-    )
+    return subject.example.over(lambda place, value: _along_axes(value, subject.example.names(place), name, order))
 
 
 def _along_axes(value: Tensor, names: Axes, name: str | None, order: Tensor) -> Tensor:
