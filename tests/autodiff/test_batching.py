@@ -65,7 +65,7 @@ def test_derivatives_of_a_batched_function():
 
 
 def test_axes_and_chunks():
-    w, x, y = setting()
+    x = setting()[1]
     torch.testing.assert_close(autodiff.vmap(torch.dot, (1, 1), chunk_size=2)(x, x), x.square().sum(0))
     assert autodiff.vmap(lambda a: a * 2, 0, 1)(x).shape == (3, 5)
 

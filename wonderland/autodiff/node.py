@@ -10,7 +10,6 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 
-
 _SEQUENCES, _CONTAINERS = (tuple, list), (tuple, list, dict)
 
 

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 import torch
@@ -399,12 +399,10 @@ def _for_each_unit(
     return stacked
 
 
-def _batched(
-    function: Callable[..., tuple[Tensor, ...]], likes: list[Tensor], chunk: int
-) -> list[list[Tensor] | None]:
+def _batched(function: Callable[..., tuple[Tensor, ...]], likes: list[Tensor], chunk: int) -> list[list[Tensor] | None]:
     sizes = [like.numel() for like in likes]
     total = sum(sizes)
-    pieces = []
+    pieces: list[tuple[Tensor, ...]] = []
     with warnings.catch_warnings(), BATCHES.pushed(True):
         warnings.filterwarnings("ignore", "There is a performance drop")  # operations that vmap takes one by one
         for first in range(0, total, chunk):

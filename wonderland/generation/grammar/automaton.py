@@ -249,7 +249,9 @@ def _determinize(nfa: _NFA, end: int, budget: _Budget) -> Automaton:
         [(int(classes[low]), int(classes[high]), node) for low, high, node in own] for own in nfa.transitions
     ]
     entered = {0} | {target for own in transitions for _, _, target in own}
-    closures = _epsilon_closures(nfa.epsilon, entered, {node for node, own in enumerate(transitions) if own} | {end}, budget)
+    closures = _epsilon_closures(
+        nfa.epsilon, entered, {node for node, own in enumerate(transitions) if own} | {end}, budget
+    )
     start = closures[0]
     states, order = {start: 0}, [start]
     state_of_targets: dict[frozenset[int], int] = {}
