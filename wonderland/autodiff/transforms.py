@@ -411,7 +411,7 @@ def _batched(function: Callable[..., tuple[Tensor, ...]], likes: list[Tensor], c
                 units.append(_units(like, first - start, last - start))
                 start += size
             pieces.append(torch.vmap(function)(*units))
-    whole = [torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*pieces, strict=True)]
+    whole = [torch.cat(list(parts)) for parts in zip(*pieces, strict=True)]
     split = [list(results.split(sizes)) for results in whole]
     return [[results[number] for results in split] if size else None for number, size in enumerate(sizes)]
 
