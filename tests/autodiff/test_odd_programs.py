@@ -190,9 +190,8 @@ BAD = [
         "Only a function of tensors or a module can be differentiated or traced, not a int.",
     ),
     (
-        lambda: torch.vmap(autodiff.grad(lambda x: x**3))(X),
-        "This transform is called inside torch.func or torch.vmap, whose tensors it cannot record: "
-        "use the transforms of autodiff throughout.",
+        lambda: torch.vmap(lambda x: autodiff.trace(torch.sin, x)(x))(X),
+        "A program is traced inside torch.func or torch.vmap, whose tensors cannot be recorded: trace it outside.",
     ),
     (
         lambda: autodiff.grad(lambda x: torch.complex(x, x).real.mul_(2).sum())(X),

@@ -81,9 +81,11 @@ def test_modules_are_traced_with_their_parameters_and_paths():
     ).reverse()
     assert {step.module for step in program.steps} >= {"inner.0", "inner.1", "inner.2", "head"}
     net(x).square().sum().backward()
-    _, *gradients = program(*autodiff.parameters(net).values(), x)
-    for (_, value), gradient in zip(net.named_parameters(), gradients, strict=False):
-        torch.testing.assert_close(gradient, value.grad)
+    _, gradients, to_x = program(autodiff.parameters(net), x)
+    assert to_x.shape == x.shape
+    assert list(gradients) == [name for name, _ in net.named_parameters()]
+    for name, value in net.named_parameters():
+        torch.testing.assert_close(gradients[name], value.grad)
 
 
 def test_other_numbers_run_through_the_same_program():

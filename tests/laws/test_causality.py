@@ -68,7 +68,7 @@ def test_tokens_are_changed_where_there_is_no_derivative():
 def test_rounding_of_a_transform_is_causal_but_not_strictly():
     class Fourier(nn.Module):
         def forward(self, x):
-            kernel = torch.linspace(1, 0.1, x.shape[1], dtype=x.dtype)
+            kernel = 0.8 ** torch.arange(x.shape[1], dtype=x.dtype)
             n = 2 * x.shape[1]
             product = torch.fft.rfft(x, n, dim=1) * torch.fft.rfft(kernel, n).unsqueeze(-1)
             return torch.fft.irfft(product, n, dim=1)[:, : x.shape[1]]
@@ -113,3 +113,44 @@ def test_long_sequences_are_probed_at_both_ends():
     example = Example.floats(1, 300, 1)
     assert not causality(Peek(0, 299), example)
     assert not causality(Peek(298, 299), example)
+
+
+class Length(nn.Module):
+    """A running sum divided by the number of inputs."""
+
+    def forward(self, x):
+        return x.cumsum(1) / x.shape[1]
+
+
+def test_dependence_on_the_length_is_found():
+    verdict = causality(Length(), X)
+    assert not verdict
+    assert verdict.tolerance == 1e-9
+    assert "when the inputs after the first" in verdict.witness
+    assert verdict.witness.endswith("were left out")
+    assert strict_causality(Length(), X).outcome == "holds"
+
+
+def test_a_module_of_one_length_is_told_apart():
+    class Fixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mix = nn.Parameter(torch.randn(7, 7))
+
+        def forward(self, x):
+            return self.mix.tril() @ x
+
+    verdict = causality(Fixed(), X)
+    assert verdict.outcome == "holds"
+    assert verdict.witness.startswith("dependence on the length was not checked: it raised RuntimeError (")
+    assert verdict.witness.endswith("on the first 6 inputs alone")
+
+
+def test_other_inputs_are_cut_where_the_block_asks_for_it():
+    class Weighted(nn.Module):
+        def forward(self, x, weights, context):
+            return (x * weights.unsqueeze(-1)).cumsum(1) + context.mean(1, keepdim=True)
+
+    example = Example((torch.randn(2, 7, 4), torch.rand(2, 7), torch.randn(2, 3, 4)))
+    verdict = causality(Weighted(), example)
+    assert (verdict.outcome, verdict.witness) == ("holds", "")

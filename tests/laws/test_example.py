@@ -29,7 +29,7 @@ def test_an_example_from_what_is_at_hand():
         (lambda: Example.of("x"), "An example is a tensor, a tuple of arguments or an Example, not of type str."),
         (lambda: Example.of(None, nn.Identity()), "Identity needs an example to be checked on: a tensor, a tuple of arguments, or Example.tokens(2, 17, vocab=100)."),
         (lambda: Example((3,)), "An example needs a tensor among its inputs, since laws change a tensor and compare outputs."),
-        (lambda: Example.floats(2, 3, axes=("batch", "tim")), "'tim' is not the name of an axis. Did you mean 'time'? Axes are batch, time, node, height, width, feature, or None."),
+        (lambda: Example.floats(2, 3, axes=("batch", "tim")), "'tim' is not the name of an axis. Did you mean 'time'? Axes are batch, time, node, height, width, space, feature, or None."),
         (lambda: Example.floats(2, 3, side="top"), "Padding goes to the 'right' or the 'left', not to 'top'."),
     ],
 )  # fmt: skip

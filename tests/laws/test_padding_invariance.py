@@ -119,3 +119,64 @@ class Touchy(nn.Module):
 
 def test_who_takes_the_mask_and_refuses_the_padding_breaks_its_promise():
     assert padding_invariance(Touchy(), torch.randn(2, 9, 8)).outcome == "broken"
+
+
+class Pooled(nn.Module):
+    """A mean over real tokens, for masks of one dtype; `leak` counts padding too."""
+
+    def __init__(self, dtype, *, real=True, leak=False):
+        super().__init__()
+        self.dtype, self.real, self.leak = dtype, real, leak
+
+    def forward(self, x, mask):
+        assert mask.dtype == self.dtype, f"a mask of {mask.dtype}"
+        weights = (mask if self.real else 1 - mask if mask.dtype != torch.bool else ~mask).to(x).unsqueeze(-1)
+        pooled = (x * weights).sum(1, keepdim=True)
+        return x + pooled / (x.shape[1] if self.leak else weights.sum(1, keepdim=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.long, torch.int32, torch.float64])
+@pytest.mark.parametrize("where", ["by name", "by position"])
+@pytest.mark.parametrize("real", [True, False])
+def test_masks_have_the_type_of_the_one_given(dtype, where, real):
+    if dtype.is_floating_point and not real:
+        return  # zeros throughout are added to scores
+    mask = (torch.ones if real else torch.zeros)(3, 7, dtype=dtype)
+    x = torch.randn(3, 7, 4)
+    example = {
+        "by name": Example((x,), {"mask": mask}, mask="mask"),
+        "by position": Example((x, mask), mask="mask"),
+    }[where]
+    assert padding_invariance(Pooled(dtype, real=real), example).outcome == "holds"
+    assert padding_invariance(Pooled(dtype, real=real, leak=True), example).outcome == "broken"
+
+
+@pytest.mark.parametrize("given", [0.0, -1e9, float("-inf")])
+def test_a_mask_that_is_added_to_scores(given):
+    class Attention(nn.Module):
+        def __init__(self, late):
+            super().__init__()
+            self.late = late
+
+        def forward(self, x, attention_mask=None):
+            scores = x @ x.mT
+            if attention_mask is not None:
+                assert bool((attention_mask <= 0).all())
+                scores = scores + attention_mask.unsqueeze(1).roll(self.late, -1)
+            return scores.softmax(-1) @ x
+
+    mask = torch.zeros(3, 7)
+    mask[1, 5:] = given
+    example = Example((torch.randn(3, 7, 4),), {"attention_mask": mask}, mask="attention_mask")
+    assert padding_invariance(Attention(0), example).outcome == "holds"
+    assert padding_invariance(Attention(1), example).outcome == "broken"
+
+
+def test_without_a_mask_in_the_example_the_dtype_is_the_one_that_is_taken():
+    class Bools(Mean):
+        def forward(self, x, attention_mask=None):
+            return super().forward(x, attention_mask)  # ~mask needs booleans
+
+    example = Example.floats(3, 7, 4, mask="attention_mask")
+    assert padding_invariance(Bools(), example).outcome == "holds"
+    assert padding_invariance(Bools("counts"), example).outcome == "broken"

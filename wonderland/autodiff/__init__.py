@@ -1,6 +1,7 @@
 """Derivatives of any torch program, as programs you can read."""
 
 from wonderland.autodiff import chains, symbolic
+from wonderland.autodiff.batching import vmap
 from wonderland.autodiff.checkpointing import checkpoint
 from wonderland.autodiff.functions import primitive
 from wonderland.autodiff.numeric import numerical_derivative, numerical_gradient, numerical_jacobian
@@ -46,4 +47,5 @@ __all__ = [
     "trace",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]

@@ -25,6 +25,11 @@ class Primitive:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from wonderland.autodiff.recorder import ACTIVE
 
+        if torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore[reportAttributeAccessIssue]
+            raise WonderlandError(
+                f"The primitive {self.display_name} is called inside torch.func or vmap, where its own rules cannot be used: "
+                "loop over the examples, or write it with torch operations."
+            )
         if not ACTIVE:
             return self.function(*args, **kwargs)
         with _disable_current_modes(), torch._C.DisableTorchFunction(), torch.no_grad():

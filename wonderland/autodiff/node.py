@@ -10,6 +10,8 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 
+_SEQUENCES, _CONTAINERS = (tuple, list), (tuple, list, dict)
+
 
 @dataclass(eq=False)
 class Value:
@@ -110,19 +112,32 @@ def values(tree: Any) -> list[Value]:
     """The values in nested tuples, lists and dictionaries."""
     if isinstance(tree, Value):
         return [tree]
-    if isinstance(tree, tuple | list):
-        return [value for entry in tree for value in values(entry)]
-    if isinstance(tree, dict):
-        return [value for entry in tree.values() for value in values(entry)]
-    return []
+    entries = tree if isinstance(tree, _SEQUENCES) else tree.values() if isinstance(tree, dict) else ()
+    gathered: list[Value] = []
+    for entry in entries:  # leaves are looked at here, since most calls have nothing else
+        if isinstance(entry, Value):
+            gathered.append(entry)
+        elif isinstance(entry, _CONTAINERS):
+            gathered += values(entry)
+    return gathered
 
 
 def map_tree(tree: Any, kind: type, function: Any) -> Any:
     """A nested structure of tuples, lists and dicts with a function applied to every entry of a type."""
     if isinstance(tree, kind):
         return function(tree)
-    if isinstance(tree, tuple | list):
-        return type(tree)(map_tree(entry, kind, function) for entry in tree) if type(tree) in (tuple, list) else tree
+    if isinstance(tree, _SEQUENCES):
+        if type(tree) not in _SEQUENCES:
+            return tree
+        mapped = [
+            function(entry)
+            if isinstance(entry, kind)
+            else map_tree(entry, kind, function)
+            if isinstance(entry, _CONTAINERS)
+            else entry
+            for entry in tree
+        ]
+        return mapped if type(tree) is list else tuple(mapped)
     if isinstance(tree, dict):
-        return {key: map_tree(entry, kind, function) for key, entry in tree.items()}
+        return {key: map_tree(entry, kind, function) for key, entry in tree.items()} if tree else {}
     return tree

@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from wonderland.autodiff.functions import AUTOGRAD_FUNCTIONS_AS_PRIMITIVES
 from wonderland.autodiff.recorder import ACTIVE, Recorder, where
-from wonderland.autodiff.threads import SharedPatch
+from wonderland.autodiff.threads import SharedPatch, ThreadLocalStack
 from wonderland.core import WonderlandError
 from wonderland.ops import native
 
@@ -29,6 +30,15 @@ _GRAPH = {
     torch.autograd.grad: "torch.autograd.grad",
     torch.autograd.backward: "torch.autograd.backward",
 }
+
+
+# Entries of the thread's stack are Jacobians whose unit tensors are batched by vmap.
+BATCHES: ThreadLocalStack[bool] = ThreadLocalStack()
+
+
+def inside_torch_func() -> bool:
+    """Whether a transform of torch.func or torch.vmap is running around this call, other than that of a Jacobian here."""
+    return not BATCHES and torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class _EscapeGuard(TorchFunctionMode):
@@ -68,14 +78,15 @@ def recording(
     that will be differentiated, the fused kernels of `wonderland.ops` are replaced by their equations, since the kernels
     have first derivatives only.
     """
-    if torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore[reportAttributeAccessIssue]
+    if inside_torch_func():
         raise WonderlandError(
-            "This transform is called inside torch.func or torch.vmap, whose tensors it cannot record: "
-            "use the transforms of autodiff throughout."
+            "A program is traced inside torch.func or torch.vmap, whose tensors cannot be recorded: trace it outside."
         )
     twice = equations or any(recorder.differentiates for recorder in ACTIVE)
     recorder = Recorder(inputs, differentiates)
     with ExitStack() as stack:
+        if BATCHES:  # rules are recorded outside of vmap, with values that are not batched
+            stack.enter_context(temporarily_clear_interpreter_stack())
         stack.enter_context(native.recording("equations" if twice else "kernels"))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(AUTOGRAD_FUNCTIONS_AS_PRIMITIVES.applied())

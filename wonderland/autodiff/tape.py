@@ -217,8 +217,8 @@ def transpose_reverse(step: Step, t: dict[Any, Any], rule: Rule) -> list[Tensor 
         for tangent in (t[name] if isinstance(t[name], list) else [t[name]])
         if tangent is not None
     ]
-    probes = [torch.zeros_like(_tensor(value)) for value in outputs]
     alive = {id(value) for value in sources}
+    probes = [torch.zeros_like(_tensor(value)) for value in outputs]
     with recording(probes) as recorder:
         given = iter(probes)
         cotangents = [next(given) if any(value is output for output in outputs) else None for value in step.outputs]

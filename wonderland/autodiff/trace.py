@@ -165,7 +165,13 @@ class Trace:
     def reverse(self) -> "Trace":
         """The trace that computes the output and the gradients with respect to all floating point inputs.
 
-        It takes the inputs of this trace, then, unless the output is a scalar, a cotangent for each output.
+        It takes the arguments of this trace, nested alike, and after the positional ones, unless the output is a scalar, a
+        cotangent for each output. It returns a list: the outputs, then a gradient for each argument that has one, nested like
+        the argument (None for what has no derivative).
+
+        >>> program = trace(lambda p: (p["w"] * p["x"]).sum(), {"w": torch.ones(2), "x": torch.arange(2.0)})
+        >>> program.reverse()({"w": torch.ones(2), "x": torch.arange(2.0)})
+        [tensor(1.), {'w': tensor([0., 1.]), 'x': tensor([1., 1.])}]
         """
         outputs = [value for value in self.outputs if isinstance(value, Value)]
         smooth = [value for value in outputs if value.smooth]
@@ -173,8 +179,15 @@ class Trace:
             raise WonderlandError(f"{self.name} returns nothing that has a derivative.")
         single = len(outputs) == 1 and outputs[0].numel == 1 and not outputs[0].dtype.is_complex
 
-        def joint(*flat: Tensor) -> Any:
-            tensors, cotangents = list(flat[: len(self.inputs)]), list(flat[len(self.inputs) :])
+        given = iter(self.given)
+        whole = [next(given) if entry is _TENSOR else entry for entry in self.plain]
+        args, kwargs = tree_unflatten(whole, self.nesting)
+        nestings = []
+
+        def joint(*positional: Any, **keywords: Any) -> Any:
+            own, cotangents = positional[: len(args)], list(positional[len(args) :])
+            entries = tree_flatten((own, keywords))[0]
+            tensors = [entry for entry in entries if isinstance(entry, Tensor)]
             inner = Recorded(lambda *x: _split_at(self.program(x), len(self.outputs)), tuple(tensors), has_aux=True)
             if single:
                 like = inner.flat[0]
@@ -182,16 +195,29 @@ class Trace:
             sources = [value for value in inner.inputs if value.smooth]
             ends = [value for value in inner.outputs if value is not None and value.smooth]
             pulled = iter(pull(inner.steps, sources, ends, cotangents))
-            pairs = [(tensor, next(pulled)) for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
-            gradients = [torch.zeros_like(tensor) if gradient is None else gradient for tensor, gradient in pairs]
-            return [*inner.flat, *gradients, *(inner.aux or ())]
+            gradients = []
+            for entry in entries:
+                smooth_entry = isinstance(entry, Tensor) and (entry.is_floating_point() or entry.is_complex())
+                gradient = next(pulled) if smooth_entry else None
+                gradients.append(torch.zeros_like(entry) if smooth_entry and gradient is None else gradient)
+            by_place, by_name = tree_unflatten(gradients, self.nesting)
+            nested = [
+                gradient
+                for gradient in (*by_place, *by_name.values())
+                if any(entry is not None for entry in tree_flatten(gradient)[0])
+            ]
+            nestings.append(tree_flatten([*inner.flat, *nested])[1])
+            return [*inner.flat, *nested, *(inner.aux or ())]
 
-        flat = self.given
         extra = [] if single else [torch.ones(value.shape, dtype=value.dtype, device=value.device) for value in smooth]
-        labels = self.labels + [f"g{number}" if number else "g" for number in range(len(extra))]
+        first = sum(isinstance(entry, Tensor) for entry in tree_flatten(args)[0])
+        cotangent_labels = [f"g{number}" if number else "g" for number in range(len(extra))]
+        labels = [*self.labels[:first], *cotangent_labels, *self.labels[first:]]
         buffers = [tensor for tensor, _ in self.effects]
-        run = Recorded(joint, (*flat, *extra), differentiates=False)
-        return Trace(run, f"{self.name}_reverse", labels, buffers)
+        run = Recorded(joint, (*args, *extra), kwargs, differentiates=False)
+        made = Trace(run, f"{self.name}_reverse", labels, buffers)
+        made.out_nesting = nestings[-1]
+        return made
 
     @cached_property
     def flops(self) -> int:

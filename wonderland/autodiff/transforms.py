@@ -1,5 +1,7 @@
 """Function transforms with the interface of torch.func: gradients, Jacobians, Hessians, and products with them."""
 
+import math
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -9,10 +11,13 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+from wonderland.autodiff.batching import with_equations
 from wonderland.autodiff.recorder import ACTIVE, plain
-from wonderland.autodiff.recording import no_torch_graph, recording
+from wonderland.autodiff.recording import BATCHES, inside_torch_func, no_torch_graph, recording
 from wonderland.autodiff.tape import pull, push
 from wonderland.core import WonderlandError
+
+_BATCHED_NUMBERS = 2**24  # of the largest tensor in a Jacobian that is computed at once
 
 
 class Recorded:
@@ -140,6 +145,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     (tensor([1., 1.]),)
     """
     _check_differentiable(_check_tensors(_non_none_leaves(primals), "The primals of vjp"), "The primals of vjp")
+    if inside_torch_func():
+        return torch.func.vjp(with_equations(f), *primals, has_aux=has_aux)
     run = Recorded(f, primals, has_aux=has_aux)
     _check_tensors(run.flat, f"The outputs of {_name(f)}")
 
@@ -186,6 +193,8 @@ def jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ..
         if not isinstance(tangent, Tensor) or tangent.shape != primal.shape:
             actual = tuple(tangent.shape) if isinstance(tangent, Tensor) else type(tangent).__name__
             raise WonderlandError(f"A tangent has shape {actual} where the primal has {tuple(primal.shape)}.")
+    if inside_torch_func():
+        return torch.func.jvp(with_equations(f), primals, tangents, has_aux=has_aux)
     run = Recorded(f, primals, has_aux=has_aux, equations=True)
     _check_tensors(run.flat, f"The outputs of {_name(f)}")
     pushed = push(run.steps, run.inputs, flat_tangents, run.outputs)
@@ -275,6 +284,9 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     _check_differentiable(
         _check_tensors(tree_flatten(primals)[0], "The primals of linearize"), "The primals of linearize"
     )
+    if inside_torch_func():
+        given = with_equations(f)
+        return given(*primals), lambda *tangents: torch.func.jvp(given, primals, tangents)[1]
     run = Recorded(f, primals, equations=True)
     _check_tensors(run.flat, f"The outputs of {_name(f)}")
 
@@ -312,6 +324,9 @@ def jacobian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, mode:
         _check_differentiable(_check_tensors(flat, "The arguments of jacobian"), "The arguments of jacobian")
         if any(tensor.is_complex() for tensor in flat):
             raise WonderlandError("jacobian is for real arguments: take real and imaginary parts, or use vjp and jvp.")
+        if inside_torch_func():
+            transform = torch.func.jacfwd if mode == "forward" else torch.func.jacrev
+            return transform(with_equations(f), argnums)(*args, **kwargs)
         run = Recorded(_partial(f, numbers, args, kwargs), chosen, equations=mode != "reverse")
         _check_tensors(run.flat, f"The outputs of {_name(f)}")
         sizes = sum(tensor.numel() for tensor in flat), sum(tensor.numel() for tensor in run.flat)
@@ -328,53 +343,91 @@ def jacobian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, mode:
 
 def _rows(run: Recorded) -> list[list[Tensor]]:
     """Jacobians by reverse mode: for each output, one for each input."""
-    whole = []
-    for number, out in enumerate(run.flat):
-        rows: list[list[Tensor]] = [[] for _ in run.inputs]
-        for index in range(out.numel()):
-            g = [torch.zeros_like(entry) if k == number else None for k, entry in enumerate(run.flat)]
-            g[number] = _unit(out, index)
-            for row, derivative in zip(
-                rows, _zeros_for_none(pull(run.steps, run.inputs, run.outputs, g), run.given), strict=True
-            ):
-                row.append(derivative)
-        whole.append(
-            [_stacked(row, (*out.shape, *like.shape), like) for row, like in zip(rows, run.given, strict=True)]
-        )
-    return whole
+
+    def pulled(*cotangents: Tensor | None) -> tuple[Tensor, ...]:
+        return tuple(_zeros_for_none(pull(run.steps, run.inputs, run.outputs, cotangents), run.given))
+
+    by_output = _for_each_unit(pulled, run.flat, _chunk(run))
+    return [
+        [rows.reshape((*out.shape, *given.shape)) for rows, given in zip(results, run.given, strict=True)]
+        if results
+        else [given.new_zeros((*out.shape, *given.shape)) for given in run.given]
+        for results, out in zip(by_output, run.flat, strict=True)
+    ]
 
 
 def _columns(run: Recorded) -> list[list[Tensor]]:
     """Jacobians by forward mode: for each output, one for each input."""
-    columns: list[list[list[Tensor]]] = [[[] for _ in run.inputs] for _ in run.flat]
-    for number, given in enumerate(run.given):
-        for index in range(given.numel()):
-            flat_tangents = [_unit(given, index) if k == number else None for k in range(len(run.given))]
-            for out, tangent in enumerate(
-                _zeros_for_none(push(run.steps, run.inputs, flat_tangents, run.outputs), run.flat)
-            ):
-                columns[out][number].append(tangent)
-    whole = []
-    for out, like in enumerate(run.flat):
-        row = []
-        for number, given in enumerate(run.given):
-            pieces = columns[out][number]
-            row.append(
-                torch.stack(pieces, -1).reshape((*like.shape, *given.shape))
-                if pieces
-                else like.new_zeros((*like.shape, *given.shape))
-            )
-        whole.append(row)
-    return whole
+
+    def pushed(*tangents: Tensor | None) -> tuple[Tensor, ...]:
+        return tuple(_zeros_for_none(push(run.steps, run.inputs, tangents, run.outputs), run.flat))
+
+    by_input = _for_each_unit(pushed, run.given, _chunk(run))
+    return [
+        [
+            columns[out].movedim(0, -1).reshape((*like.shape, *given.shape))
+            if columns
+            else like.new_zeros((*like.shape, *given.shape))
+            for columns, given in zip(by_input, run.given, strict=True)
+        ]
+        for out, like in enumerate(run.flat)
+    ]
 
 
-def _stacked(row: list[Tensor], shape: tuple[int, ...], like: Tensor) -> Tensor:
-    return torch.stack(row).reshape(shape) if row else like.new_zeros(shape)
+def _for_each_unit(
+    function: Callable[..., tuple[Tensor, ...]], likes: list[Tensor], chunk: int
+) -> list[list[Tensor] | None]:
+    """For each of the given tensors, the results of a linear function for every unit tensor like it, stacked; None if empty.
+
+    All at once by torch.vmap; one by one where another recording watches, or where an operation of the function cannot be
+    batched.
+    """
+    sizes = [like.numel() for like in likes]
+    if not ACTIVE and sum(sizes) > 1:
+        try:
+            return _batched(function, likes, chunk)
+        except (RuntimeError, ValueError, NotImplementedError):
+            pass
+    stacked: list[list[Tensor] | None] = []
+    for number, like in enumerate(likes):
+        results = []
+        for index in range(like.numel()):
+            units: list[Tensor | None] = [None] * len(likes)
+            units[number] = _units(like, index, index + 1)[0]
+            results.append(function(*units))
+        stacked.append([torch.stack(parts) for parts in zip(*results, strict=True)] if results else None)
+    return stacked
 
 
-def _unit(like: Tensor, index: int) -> Tensor:
-    unit = torch.nn.functional.one_hot(torch.tensor(index, device=like.device), max(like.numel(), 1))
-    return unit.to(like.dtype).reshape(like.shape)
+def _batched(function: Callable[..., tuple[Tensor, ...]], likes: list[Tensor], chunk: int) -> list[list[Tensor] | None]:
+    sizes = [like.numel() for like in likes]
+    total = sum(sizes)
+    pieces: list[tuple[Tensor, ...]] = []
+    with warnings.catch_warnings(), BATCHES.pushed(True):
+        warnings.filterwarnings("ignore", "There is a performance drop")  # operations that vmap takes one by one
+        for first in range(0, total, chunk):
+            last, start, units = min(first + chunk, total), 0, []
+            for like, size in zip(likes, sizes, strict=True):
+                units.append(_units(like, first - start, last - start))
+                start += size
+            pieces.append(torch.vmap(function)(*units))
+    whole = [torch.cat(list(parts)) for parts in zip(*pieces, strict=True)]
+    split = [list(results.split(sizes)) for results in whole]
+    return [[results[number] for results in split] if size else None for number, size in enumerate(sizes)]
+
+
+def _units(like: Tensor, start: int, end: int) -> Tensor:
+    """The unit tensors of numbers start to end, zeros where there is no such number: (end - start, *shape)."""
+    units = torch.zeros((end - start, like.numel()), dtype=like.dtype, device=like.device)
+    if -units.shape[0] < start < units.shape[1]:
+        units.diagonal(start).fill_(1)
+    return units.reshape((end - start, *like.shape))
+
+
+def _chunk(run: Recorded) -> int:
+    """How many unit tensors at once: the largest value of the program, so many times, stays below a bound."""
+    sizes = [math.prod(value.shape) for step in run.steps for value in step.outputs]
+    return max(1, _BATCHED_NUMBERS // max([*sizes, *(entry.numel() for entry in run.given), 1]))
 
 
 def hessian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:

@@ -10,9 +10,10 @@ from wonderland.laws.finiteness import finiteness
 from wonderland.laws.gradients import gradients
 from wonderland.laws.locality import locality
 from wonderland.laws.padding_invariance import padding_invariance
+from wonderland.laws.rotation import rotation_equivariance
 from wonderland.laws.save_load import save_load
 from wonderland.laws.streaming import streaming
-from wonderland.laws.subject import LAWS
+from wonderland.laws.subject import LAWS, NotApplicable, Subject, law
 from wonderland.laws.symmetry import (
     permutation_equivariance,
     permutation_invariance,
@@ -24,6 +25,8 @@ from wonderland.laws.verdict import Verdict, Verdicts
 __all__ = [
     "LAWS",
     "Example",
+    "NotApplicable",
+    "Subject",
     "Verdict",
     "Verdicts",
     "batch_independence",
@@ -33,10 +36,12 @@ __all__ = [
     "determinism",
     "finiteness",
     "gradients",
+    "law",
     "locality",
     "padding_invariance",
     "permutation_equivariance",
     "permutation_invariance",
+    "rotation_equivariance",
     "save_load",
     "scale_invariance",
     "shift_equivariance",

@@ -1,5 +1,6 @@
 """check: test laws on any module and report which hold."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ from torch import nn
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.laws.example import Example
-from wonderland.laws.subject import LAWS, check_module
+from wonderland.laws.subject import LAWS, check_module, checked_verdict
 from wonderland.laws.verdict import Verdict, Verdicts
 
 # For a module without `laws()`: laws that any module should keep, and laws that are only reported.
@@ -34,8 +35,23 @@ def check(
     check_module(module)
     example = Example.of(example, module)
     claimed, reported = _laws_to_check(module, laws)
-    verdicts = [law(module, example) for law in claimed]
+    verdicts = [_verdict(law, module, example) for law in claimed]
     return Verdicts(verdicts + [replace(law(module, example), promised=False) for law in reported])
+
+
+def _verdict(law: Callable[..., Verdict], module: nn.Module, example: Example) -> Verdict:
+    """The verdict of a law, which may be a function of the user's: its signature and what it returns are checked."""
+    name = getattr(law, "__name__", type(law).__name__)
+    try:
+        inspect.signature(law, follow_wrapped=False).bind(module, example)
+    except TypeError as error:
+        raise WonderlandError(
+            f"The law {name} cannot be called as {name}(module, example): {error}. Write def {name}(module, example) -> Verdict, "
+            f"or @law before def {name}(subject)."
+        ) from None
+    except ValueError:
+        pass  # written in C: no signature to look at
+    return checked_verdict(law(module, example), name)
 
 
 def _laws_to_check(module: nn.Module, laws: Any) -> tuple[list[Callable[..., Verdict]], list[Callable[..., Verdict]]]:

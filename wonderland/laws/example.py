@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
 
-AXES = ("batch", "time", "node", "height", "width", "feature")
+AXES = ("batch", "time", "node", "height", "width", "space", "feature")
 Axes = tuple[str | None, ...]
 
 
@@ -20,17 +20,20 @@ class Example:
 
     args, kwargs: what the block is called with. The first tensor among them is the one that laws change, everywhere it is
         used: with args=(x, x, x), queries, keys and values change together.
-    axes: names of the axes of that tensor, such as ("batch", "time") or ("batch", None, "height", "width"); or a mapping
-        from an input (its position or name) and from "output" to such names. By default, other inputs have only a batch
-        axis, first, and the output has the axes of the first input.
+    axes: names of the axes of that tensor, such as ("batch", "time") or ("batch", "node", "space"); or a mapping from an
+        input (its position or name) and from "output" to such names. Default: ("batch", "time"), and for floating point
+        numbers with four axes those of images, ("batch", None, "height", "width"). Other inputs have a batch axis, first,
+        and beside nodes an input (n, n) or (b, n, n) is an adjacency matrix; the output has the axes of the first input.
     output: which part of the output to compare: a name ("logits"), an index, or a function. Default: its first floating
         point tensor.
     mask: the name of the padding mask argument of modules of other libraries. They get 1 for real tokens and 0 for padding
         (torch.nn's "key_padding_mask" and "src_key_padding_mask": True for padding), padding holds finite values rather
-        than NaN, and their output there is free.
+        than NaN, and their output there is free. A mask among the inputs gives the dtype and the meaning of those passed:
+        all False hides where it is True, and 0 with negative numbers is added to scores.
     side: where padding goes: "right" or "left" of the sequence.
     vocab: how many values integer inputs take (default: one more than the largest seen).
-    field: how many positions to the left and right an output may depend on (default: the block's `receptive_field`).
+    field: how many positions to the left and right an output may depend on (default: the block's `receptive_field`); for
+        images along both axes, or {"height": (above, below), "width": (left, right)}.
 
     >>> Example.floats(2, 7, 8).input.shape
     torch.Size([2, 7, 8])
@@ -40,12 +43,12 @@ class Example:
 
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = _field(default_factory=dict)
-    axes: Axes | Mapping[int | str, Axes] = ("batch", "time")
+    axes: Axes | Mapping[int | str, Axes] | None = None
     output: str | int | Callable[[Any], Tensor] | None = None
     mask: str | None = None
     side: str = "right"
     vocab: int | None = None
-    field: tuple[int | None, int | None] | None = None
+    field: tuple[int | None, int | None] | Mapping[str, tuple[int | None, int | None]] | None = None
 
     def __post_init__(self):
         if not isinstance(self.args, tuple):
@@ -102,7 +105,31 @@ class Example:
         )
 
     def _named(self) -> dict[int | str, Axes]:
-        return dict(self.axes) if isinstance(self.axes, Mapping) else {self.place: tuple(self.axes)}
+        if isinstance(self.axes, Mapping):
+            return dict(self.axes)
+        return {} if self.axes is None else {self.place: tuple(self.axes)}
+
+    def names(self, of: int | str | None = None) -> Axes:
+        """The names of the axes of the input, of another input, or of the "output"."""
+        named = self._named()
+        x = self.input
+        image = x.dim() == 4 and x.is_floating_point()
+        own = named.get(self.place, ("batch", None, "height", "width") if image else ("batch", "time"))
+        if of is None or of in (self.place, "output"):
+            return named.get(self.place if of is None else of, own)
+        return named[of] if of in named else self._names_of_other(of, own)
+
+    def _names_of_other(self, of: int | str, own: Axes) -> Axes:
+        """The axes of an input that has no names: an adjacency matrix beside nodes, or a batch."""
+        value = self.kwargs.get(of) if isinstance(of, str) else self.args[of] if of < len(self.args) else None
+        if "node" in own and isinstance(value, Tensor):
+            sizes = {name: self.input.shape[axis] for axis, name in enumerate(own) if axis < self.input.dim()}
+            nodes = (sizes["node"], sizes["node"])
+            if tuple(value.shape) == nodes:
+                return ("node", "node")
+            if tuple(value.shape) == (sizes.get("batch"), *nodes):
+                return ("batch", "node", "node")
+        return ("batch",)
 
     @property
     def place(self) -> int | str:
@@ -118,9 +145,7 @@ class Example:
 
     def axis(self, name: str, of: int | str | None = None) -> int | None:
         """The number of a named axis in the input (or in another input, or in "output"); None if it has no such axis."""
-        named = self._named()
-        own = named.get(self.place, ("batch", "time"))
-        names = named.get(self.place if of is None else of, own if of in (None, "output", self.place) else ("batch",))
+        names = self.names(of)
         return names.index(name) if name in names else None
 
     def over(self, change: Callable[[int | str, Tensor], Tensor]) -> "Example":

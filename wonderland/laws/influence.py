@@ -13,14 +13,20 @@ MAX_CHANGED, MAX_DIFFERENTIATED = 32, 256  # so many outputs are checked in long
 
 
 def influence(
-    subject: Subject, forbidden: Callable[[int, Tensor], Tensor], *, exact: bool, if_unrestricted: str
+    subject: Subject,
+    forbidden: Callable[[int, Tensor], Tensor],
+    *,
+    exact: bool,
+    if_unrestricted: str,
+    along: str | None = None,
 ) -> Verdict:
     """Change the inputs that an output must not depend on, output by output; then check its derivatives by them.
 
     `forbidden(i, positions)` marks the inputs that output i must not depend on. With `exact`, outputs must be bitwise equal,
-    also when the forbidden inputs are NaN or inf. `if_unrestricted` is the reason given when no input is forbidden.
+    also when the forbidden inputs are NaN or inf. `if_unrestricted` is the reason given when no input is forbidden. `along`
+    names the axis of positions: "height" or "width" of an image; by default time, or else nodes.
     """
-    axis, out, t = subject.positions()
+    axis, out, t = subject.positions(along)
     steps = torch.arange(t)
     hidden = {i: forbidden(i, steps) for i in range(t)}
     hidden = {i: marks for i, marks in hidden.items() if marks.any()}

@@ -1,9 +1,12 @@
 """Padding invariance: outputs and gradients do not depend on the values at padding positions or on their number."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from wonderland.laws.compare import gap, gradient_gap, weighted_gradients
+from wonderland.laws.example import Example
 from wonderland.laws.subject import Failed, NotApplicable, Subject, law
 from wonderland.laws.verdict import Verdict
 
@@ -16,25 +19,27 @@ def padding_invariance(subject: Subject) -> Verdict:
 
     Padding holds NaN (other tokens, where the inputs are integers). Blocks with a `stream` must also output 0 at padding.
     Where the example names the mask argument, for modules of other libraries, padding holds other finite values and the
-    outputs there are free. The output of a block that pools over positions is compared as a whole.
+    outputs there are free. A mask that the example holds is replaced by others of its dtype and meaning (True or 1 for real
+    tokens, True for padding, or numbers added to scores). The output of a block that pools over positions is compared as a
+    whole.
     """
     name = subject.example.mask or "mask"
     if not (subject.takes(name) or (subject.example.mask and subject.takes("kwargs"))):
         raise NotApplicable(f"its forward takes no {name}")
-    pooled = subject.pools()
+    factor = subject.tolerance_factor  # found by a call on the whole example, mask included
+    masks = _Masks(subject, name)
+    subject.example = masks.example
+    pooled = subject.pools(masks.needed)
     axis, out = (subject.sequence(), 1) if pooled else subject.positions()[:2]
     if (axis, out) != (1, 1) or subject.example.axis("batch") != 0:
         raise NotApplicable("padding is checked where the batch comes first and time second")
-    x, mask = random_padding(subject, subject.x.shape[1])
+    x, mask = random_padding(subject, subject.x.shape[1], finite=masks.finite)
     leaves = [value for _, value in subject.parameters()]
-    flags = mask.long() if subject.example.mask else mask
-    if name.endswith("key_padding_mask"):
-        flags = ~mask  # torch.nn has it the other way round: True for padding
     x = x.requires_grad_() if x.is_floating_point() else x
     try:
-        y = subject.run(x, when="with padding", more={name: flags})
+        y = masks.run(x, mask, when="with padding")
     except Failed as fault:
-        if subject.example.mask or hasattr(subject.block, "stream"):
+        if subject.example.mask or masks.given is not None or hasattr(subject.block, "stream"):
             raise
         try:  # without padding: if that fails too, this mask is not a padding mask
             subject.run(more={name: torch.ones_like(mask[:, : subject.x.shape[1]])})
@@ -47,7 +52,7 @@ def padding_invariance(subject: Subject) -> Verdict:
         torch.where(compared, y, torch.zeros_like(y)), weights, [x, *leaves] if x.requires_grad else leaves
     )
     inputs, gradients = (gradients[:1], gradients[1:]) if x.requires_grad else ([], gradients)
-    tolerance = TOLERANCE * subject.tolerance_factor
+    tolerance = TOLERANCE * factor
     total = [torch.zeros_like(value) for value in leaves]
     size = max(float(subject.base.abs().max()), 1e-300)
     worst = 0.0
@@ -56,7 +61,7 @@ def padding_invariance(subject: Subject) -> Verdict:
         positions = slice(None) if pooled else real
         alone = x.detach()[row : row + 1, real].requires_grad_(x.requires_grad)
         example = subject.example.rows(torch.tensor([row], device=x.device))
-        expected = subject.run(alone, example=example, when=f"when row {row} was alone, without its padding")
+        expected = masks.without(alone, example, when=f"when row {row} was alone, without its padding")
         _, amount, place = gap(y[row : row + 1][:, positions], expected)
         worst = max(worst, amount / size)
         if not amount / size <= tolerance:
@@ -73,10 +78,10 @@ def padding_invariance(subject: Subject) -> Verdict:
         )
         if x.requires_grad:
             error, _ = gradient_gap([inputs[0][row, real]], [row_gradients[0][0]])
-            if not error <= GRADIENT_TOLERANCE * subject.tolerance_factor:
+            if not error <= GRADIENT_TOLERANCE * factor:
                 return subject.verdict(
                     error,
-                    GRADIENT_TOLERANCE * subject.tolerance_factor,
+                    GRADIENT_TOLERANCE * factor,
                     f"the gradient by the input of row {row} moved when padding came beside it",
                 )
             row_gradients = row_gradients[1:]
@@ -87,10 +92,10 @@ def padding_invariance(subject: Subject) -> Verdict:
             float("inf"), 0.0, f"real outputs have a derivative by padding, input {position} (row {row})"
         )
     error, index = gradient_gap(gradients, total)
-    if not error <= GRADIENT_TOLERANCE * subject.tolerance_factor:
+    if not error <= GRADIENT_TOLERANCE * factor:
         name = subject.parameters()[index][0]
         return subject.verdict(
-            error, GRADIENT_TOLERANCE * subject.tolerance_factor, f"the gradient by {name} moved when padding was there"
+            error, GRADIENT_TOLERANCE * factor, f"the gradient by {name} moved when padding was there"
         )
     if hasattr(subject.block, "stream") and not subject.example.mask:
         at_padding = torch.where(compared, torch.zeros_like(y), y.detach())
@@ -102,7 +107,73 @@ def padding_invariance(subject: Subject) -> Verdict:
     return subject.verdict(worst, tolerance)
 
 
-def random_padding(subject: Subject, t: int) -> tuple[Tensor, Tensor]:
+class _Masks:
+    """The masks that the block gets: of the dtype and the meaning of the one in the example, if it holds one.
+
+    A mask of False (or of zeros) throughout hides nothing, so True marks padding; of floating point zeros throughout, or
+    with negative numbers, it is added to scores. Everything else has True or 1 for real tokens.
+    """
+
+    def __init__(self, subject: Subject, name: str):
+        self.subject, self.name = subject, name
+        self.given, self.example = _taken_out(subject, name)
+        self.finite = bool(subject.example.mask) or (self.given is not None and self.given.dtype != torch.bool)
+        self.inverted, self.added, self.padding = name.endswith("key_padding_mask"), False, float("-inf")
+        if self.given is not None and self.given.dtype.is_floating_point:
+            self.added = not bool((self.given > 0).any())
+            self.padding = float(self.given.min()) if bool((self.given < 0).any()) else self.padding
+        elif self.given is not None and not bool(self.given.any()):
+            self.inverted = True
+        self.dtypes = [self.given.dtype] if self.given is not None else [torch.bool]
+        if self.given is None and subject.example.mask and not self.inverted:
+            self.dtypes = [torch.long, torch.bool, subject.dtype]
+
+    def run(self, x: Tensor, mask: Tensor, *, when: str) -> Tensor:
+        """The output with a mask; without an example of one, the dtypes that libraries use are tried until one is taken."""
+        for dtype in list(self.dtypes):
+            try:
+                y = self.subject.run(x, when=when, more={self.name: self._flags(mask, dtype)})
+            except Failed:
+                if dtype == self.dtypes[-1]:
+                    raise
+                continue
+            self.dtypes = [dtype]
+            return y
+        raise AssertionError
+
+    def without(self, x: Tensor, example: Example, *, when: str) -> Tensor:
+        """The output without padding: without a mask, or with one that hides nothing if the block needs one."""
+        return self.subject.run(x, example=example, when=when, more=self.needed(x))
+
+    def needed(self, x: Tensor) -> dict[str, Tensor]:
+        """A mask that hides nothing, if the block needs one."""
+        if not self.subject.requires(self.name):
+            return {}
+        real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+        return {self.name: self._flags(real, self.dtypes[0])}
+
+    def _flags(self, mask: Tensor, dtype: torch.dtype) -> Tensor:
+        if self.added:
+            return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, self.padding)
+        return (~mask if self.inverted else mask).to(dtype)
+
+
+def _taken_out(subject: Subject, name: str) -> tuple[Tensor | None, Example]:
+    """The padding mask (b, t) that the example holds, and the example without it; positional arguments get names."""
+    example = subject.example
+    names = subject.arguments()[: len(example.args)]
+    values = {**dict(zip(names, example.args, strict=False)), **example.kwargs}
+    given = values.get(name)
+    if not isinstance(given, Tensor) or given is subject.x or given.shape != subject.x.shape[:2]:
+        return None, example
+    if name in example.kwargs:
+        return given, replace(example, kwargs={key: value for key, value in example.kwargs.items() if key != name})
+    if names.index(name) < len(example.args) - 1:
+        raise NotApplicable(f"{name} is followed by other arguments: give it by name")
+    return given, replace(example, args=example.args[:-1])
+
+
+def random_padding(subject: Subject, t: int, *, finite: bool | None = None) -> tuple[Tensor, Tensor]:
     """The input with a random number of real tokens in each row and padding for the rest, and the mask."""
     x = subject.x
     if t < 3:  # too short to turn tokens into padding: positions are added
@@ -117,12 +188,13 @@ def random_padding(subject: Subject, t: int) -> tuple[Tensor, Tensor]:
     if subject.example.side == "left":
         mask = mask.flip(1)
     mask = mask.to(x.device)
-    return with_padding(subject, x, mask), mask
+    return with_padding(subject, x, mask, finite=finite), mask
 
 
-def with_padding(subject: Subject, x: Tensor, mask: Tensor) -> Tensor:
+def with_padding(subject: Subject, x: Tensor, mask: Tensor, *, finite: bool | None = None) -> Tensor:
     """The input with NaN at padding positions; other values for integers and for modules of other libraries."""
-    if subject.example.mask or not (x.is_floating_point() or x.is_complex()):
+    finite = bool(subject.example.mask) if finite is None else finite
+    if finite or not (x.is_floating_point() or x.is_complex()):
         return subject.changed(x, ~_broadcast_mask(mask, x))
     return x.masked_fill(~_broadcast_mask(mask, x), float("nan"))
 

@@ -35,14 +35,22 @@ class Failed(Exception):
 def law(
     function: Callable[..., Verdict] | None = None, *, dtype: torch.dtype | None = torch.float64, compares: bool = True
 ) -> Any:
-    """Decorator that registers a check of a `Subject` as a law: a function law(block, example) -> Verdict.
+    """Decorator that makes a law of a check of a `Subject`: a function law(block, example) -> Verdict, known by its name.
 
-    `dtype` is what the block is converted to. A law that `compares` outputs is broken if an output is NaN, since NaN cannot
-    be compared.
+    `dtype` is what the block is converted to (None: that of its parameters). A law that `compares` outputs is broken if an
+    output is NaN, since NaN cannot be compared. Other arguments of the check are options, with defaults.
+
+    >>> @law
+    ... def odd(subject):
+    ...     error = float((subject.run(-subject.x) + subject.base).abs().max())
+    ...     return subject.verdict(error, 1e-12, f"f(-x) and -f(x) differ by {error:.2g}")
+    >>> print(odd(nn.Tanh(), torch.randn(2, 3)))
+    odd: holds, error 0 (allowed 1e-12)
+    >>> del LAWS["odd"]
     """
     if function is None:
         return lambda decorated: law(decorated, dtype=dtype, compares=compares)
-    name = function.__name__
+    name = _checked_name(function)
 
     @wraps(function)
     def checked(block: nn.Module, example: Any = None, **options: Any) -> Verdict:
@@ -50,7 +58,7 @@ def law(
         with undisturbed():
             subject = Subject(name, block, Example.of(example, block), dtype)
             try:
-                verdict = function(subject, **options)
+                verdict = checked_verdict(function(subject, **options), name)
                 if compares and verdict.outcome != NOT_APPLICABLE:
                     subject.check_not_nan()
                 return verdict
@@ -61,6 +69,35 @@ def law(
 
     LAWS[name] = checked
     return checked
+
+
+def _checked_name(function: Any) -> str:
+    """The name of a check, if it has the signature of one and no other law has its name."""
+    if not inspect.isfunction(function):
+        raise WonderlandError(f"@law goes before a function, not before a {type(function).__name__}.")
+    name = function.__name__
+    arguments = list(inspect.signature(function).parameters.values())
+    positional = [a for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
+    required = [a.name for a in arguments if a.default is a.empty and a.kind not in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]
+    if not positional or required != [positional[0].name]:
+        raise WonderlandError(
+            f"The law {name} takes ({', '.join(a.name for a in arguments)}): a law takes one argument, the subject, and options "
+            f"with defaults. Write def {name}(subject) -> Verdict; subject.block is the module, subject.x the input."
+        )
+    known = LAWS.get(name)
+    if known is not None and (known.__module__, known.__qualname__) != (function.__module__, function.__qualname__):
+        raise WonderlandError(f"There is a law {name} in {known.__module__} already: choose another name.")
+    return name
+
+
+def checked_verdict(verdict: Any, name: str) -> Verdict:
+    """What a law returned, if it is a verdict."""
+    if isinstance(verdict, Verdict):
+        return verdict
+    raise WonderlandError(
+        f"The law {name} returned {'None' if verdict is None else f'a {type(verdict).__name__}'} and not a Verdict: end it with "
+        "return subject.verdict(error, tolerance, witness)."
+    )
 
 
 def check_module(block: Any) -> None:
@@ -198,29 +235,55 @@ class Subject:
             return False
         return name in arguments
 
+    def arguments(self) -> list[str]:
+        """The names of the arguments of the block's forward, in order."""
+        try:
+            return list(inspect.signature(self.block.forward).parameters)
+        except (TypeError, ValueError):
+            return []
+
+    def requires(self, name: str) -> bool:
+        """Whether the block's forward cannot be called without an argument."""
+        try:
+            argument = inspect.signature(self.block.forward).parameters.get(name)
+        except (TypeError, ValueError):
+            return False
+        return argument is not None and argument.default is inspect.Parameter.empty
+
     def parameters(self) -> list[tuple[str, nn.Parameter]]:
         """The trainable parameters, with their names."""
         return [(name, value) for name, value in self.block.named_parameters() if value.requires_grad]
 
-    def positions(self) -> tuple[int, int, int]:
-        """(axis of time in the input, axis of time in the output, number of positions); NotApplicable if there are none."""
-        axis, out = self.sequence(), self.example.axis("time", "output")
-        out = self.example.axis("node", "output") if out is None else out
+    def positions(self, name: str | None = None) -> tuple[int, int, int]:
+        """(axis of positions in the input, in the output, number of positions); NotApplicable if there are none.
+
+        `name` is the axis, such as "height"; by default that of time, or else of nodes.
+        """
+        if name is None:
+            axis, out = self.sequence(), self.example.axis("time", "output")
+            out = self.example.axis("node", "output") if out is None else out
+        else:
+            axis, out = self.example.axis(name), self.example.axis(name, "output")
+            if axis is None or axis >= self.x.dim():
+                raise NotApplicable(f"the input has no axis of {name}")
         t = self.x.shape[axis]
         if out is None or self.base.dim() <= out or self.base.shape[out] != t:
-            shape = tuple(self.base.shape)
-            raise NotApplicable(f"the output of shape {shape} does not have the {t} positions of the input")
+            shape, along = tuple(self.base.shape), "" if name is None else f" along {name}"
+            raise NotApplicable(f"the output of shape {shape} does not have the {t} positions of the input{along}")
         return axis, out, t
 
-    def pools(self) -> bool:
-        """Whether the block pools over positions: its output has the same shape for a shorter or longer input."""
+    def pools(self, more: Callable[[Tensor], dict[str, Any]] = lambda x: {}) -> bool:
+        """Whether the block pools over positions: its output has the same shape for a shorter or longer input.
+
+        `more` gives the keyword arguments that go with an input.
+        """
         axis, out = self.sequence(), self.example.axis("time", "output")
         t, base = self.x.shape[axis], self.base
         if out is None or base.dim() < self.x.dim() or base.dim() <= out:
             return True
         other = self.x.narrow(axis, 0, t - 1) if t > 1 else torch.cat([self.x, self.x], axis)
         with torch.no_grad():
-            output = self.run(other, when=f"with {other.shape[axis]} positions")
+            output = self.run(other, when=f"with {other.shape[axis]} positions", more=more(other))
         return output.shape == base.shape
 
     def sequence(self) -> int:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from wonderland.laws.compare import gap
+from wonderland.laws.example import Axes, Example
 from wonderland.laws.locality import receptive_field
 from wonderland.laws.subject import NotApplicable, Subject, law
 from wonderland.laws.verdict import Verdict
@@ -14,12 +15,17 @@ _SCALE_TOLERANCE = 1e-3
 
 @law
 def permutation_equivariance(subject: Subject) -> Verdict:
-    r"""Permuting the inputs permutes the outputs: :math:`f(Px) = P f(x)` for a permutation :math:`P` of the positions."""
-    axis, out, t = subject.positions()
+    r"""Permuting the inputs permutes the outputs: :math:`f(Px) = P f(x)` for a permutation :math:`P` of the positions.
+
+    Other inputs that have the same axis are permuted with it, an adjacency matrix along both:
+    :math:`f(Px, PAP^\top) = P f(x, A)`.
+    """
+    axis, _, t = subject.positions()
+    name = subject.example.names()[axis]
 
     def moved(order: Tensor) -> tuple[float, float, tuple[int, ...]]:
-        permuted = subject.run(subject.x.index_select(axis, order.to(subject.x.device)), when="after a permutation")
-        return gap(permuted, subject.base.index_select(out, order.to(subject.base.device)))
+        permuted = subject.run(example=_permuted(subject, order), when="after a permutation")
+        return gap(permuted, _along_axes(subject.base, subject.example.names("output"), name, order))
 
     def describe(spot: str, amount: float, inputs: str) -> str:
         return (
@@ -35,8 +41,7 @@ def permutation_invariance(subject: Subject) -> Verdict:
     axis = subject.sequence()
 
     def moved(order: Tensor) -> tuple[float, float, tuple[int, ...]]:
-        permuted = subject.run(subject.x.index_select(axis, order.to(subject.x.device)), when="after a permutation")
-        return gap(permuted, subject.base)
+        return gap(subject.run(example=_permuted(subject, order), when="after a permutation"), subject.base)
 
     return _check_permutations(
         subject,
@@ -44,6 +49,18 @@ def permutation_invariance(subject: Subject) -> Verdict:
         moved,
         lambda spot, amount, inputs: f"{spot} moved by {amount:.2g} when {inputs} changed places",
     )
+
+
+def _permuted(subject: Subject, order: Tensor) -> Example:
+    """The example with its positions in another order, in every input that has their axis."""
+    name = subject.example.names()[subject.sequence()]
+    return subject.example.over(lambda place, value: _along_axes(value, subject.example.names(place), name, order))
+
+
+def _along_axes(value: Tensor, names: Axes, name: str | None, order: Tensor) -> Tensor:
+    for axis in [number for number, own in enumerate(names) if own == name and number < value.dim()]:
+        value = value.index_select(axis, order.to(value.device))
+    return value
 
 
 def _check_permutations(subject: Subject, t: int, moved, describe) -> Verdict:
@@ -107,7 +124,7 @@ def _delayed(subject: Subject, name: str, delay: int) -> tuple[float, str]:
     x, base = subject.x, subject.base
     if base.dim() <= out:
         raise NotApplicable(f"the output has no axis of {name}")
-    field = receptive_field(subject)
+    field = receptive_field(subject, name)
     left, right = (0, 0) if field is None else (field[0] or 0, field[1] or 0)
     compared = base.shape[out] - left - right
     if compared < 1:

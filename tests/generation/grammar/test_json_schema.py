@@ -1,6 +1,7 @@
 """JSON schemas: whatever is written parses and validates, by the jsonschema package."""
 
 import json
+import time
 from itertools import pairwise
 
 import jsonschema
@@ -253,3 +254,32 @@ def test_a_schema_of_any_depth_is_refused_and_not_followed():
     with pytest.raises(WonderlandError) as error:
         json_schema({}, BYTES, depth=0)
     assert str(error.value) == "depth, the deepest nesting of values, is a whole number from 1 to 8, not 0."
+
+
+MANY = [f"name{number}" for number in range(200_000)]
+CHARACTERS = "The names and constants of the schema have more than 100,000 characters: give fewer."
+PARTS = "The schema has more than 20,000 parts: make it smaller."
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"enum": MANY}, CHARACTERS),
+        ({"enum": ["a" * 60_000, "b" * 60_000]}, CHARACTERS),
+        ({"anyOf": [{"const": name} for name in MANY]}, PARTS),
+        ({"type": "object", "properties": {name: {"type": "null"} for name in MANY}, "required": MANY}, PARTS),
+        ({"type": "object", "required": MANY}, PARTS),
+        ({"type": "object", "properties": {name * 10: {"type": "null"} for name in MANY[:19_000]}}, CHARACTERS),
+        (
+            {"type": "array", "minItems": 900, "items": {"type": "string", "pattern": "^[a-z]{1,9}$", "maxLength": 20}},
+            "The expression needs more than 10,000 states: make its repetitions smaller or nest it less.",
+        ),
+    ],
+    ids=["enum", "long names", "anyOf", "properties", "required", "long properties", "patterns"],
+)
+def test_a_schema_that_is_too_large_is_refused_within_a_second(schema, message):
+    start = time.process_time()
+    with pytest.raises(WonderlandError) as error:
+        build(expression(schema))
+    assert str(error.value) == message
+    assert time.process_time() - start < 3  # less than a second on an idle machine

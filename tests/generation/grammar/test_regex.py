@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -166,3 +167,41 @@ def test_what_is_too_large_is_told(run, words, monkeypatch):
     with pytest.raises(WonderlandError) as error:
         run()
     assert str(error.value) == words
+
+
+LARGE = "The expression needs more than 10,000 states: make its repetitions smaller or nest it less."
+LONG = "The expression takes too long to build: make its repetitions smaller, nest it less, or give fewer choices."
+
+
+@pytest.mark.parametrize(
+    ("pattern", "answer"),
+    [
+        ("((((){1000}){1000}){1000}){1000}", 1),
+        ("((((a?){1000}){1000}){1000}){1000}", "The expression needs more than 100,000 nodes: make its repetitions smaller or nest it less."),
+        ("((((|){1000}){1000}){1000}){1000}", "The expression needs more than 100,000 nodes: make its repetitions smaller or nest it less."),
+        ("(((((a{0}){1000}){1000}){1000}){1000}){1000}", "The expression needs more than 100,000 nodes: make its repetitions smaller or nest it less."),
+        ("((a?){30}){800}", LARGE),
+        ("(a?){1000}", 1001),
+        ("((a|b?){1000})", LONG),
+        ("((a*b*){100}){100}", LONG),
+    ],
+)  # fmt: skip
+def test_work_is_counted_from_the_first_node(pattern, answer):
+    start = time.process_time()
+    if isinstance(answer, int):
+        assert len(build(parse(pattern)).accepting) == answer
+    else:
+        with pytest.raises(WonderlandError) as error:
+            build(parse(pattern))
+        assert str(error.value) == answer
+    assert time.process_time() - start < 3  # less than a second on an idle machine
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a?){4}", "(a{1,3}){2,3}", "(a*){2}", "(a+)+", "(a{2}){0,3}", "((a?){2}b){2}", "(a{0}){3}b", "(){3}a", "(a{0,2}|b){2}", "(a+){0}b", "(a?){2,}"],
+)  # fmt: skip
+def test_repetitions_of_repetitions_match_what_they_did(pattern):
+    automaton = build(parse(pattern))
+    texts = ["".join(letters) for size in range(9) for letters in itertools.product("ab", repeat=size)]
+    assert all(automaton.matches(text.encode()) == bool(re.fullmatch(pattern, text)) for text in texts)

@@ -1,5 +1,7 @@
 """Rules of operators that move elements without changing them: views, permutations, joining, padding, indexing."""
 
+from typing import Any
+
 import torch
 
 from wonderland.autodiff.rules.table import conj, linear, no_cotangent, no_derivative, rule, zeros
@@ -19,7 +21,7 @@ linear("unsqueeze", self=lambda g, n: g.squeeze(n.dim))
 linear("squeeze", self=lambda g, n: g.reshape(n.self.shape))
 linear("flip", self=lambda g, n: g.flip(n.dims))
 linear("roll", self=lambda g, n: g.roll([-shift for shift in n.shifts], n.dims))
-linear("slice", self=lambda g, n: _new_zeros(g, n).slice_scatter(g, n.dim, n.start, n.end, n.step))
+linear("slice", self=lambda g, n: _new_zeros(g, n).slice_scatter(g, n.dim, n.start, _end(n), n.step))
 linear("select", self=lambda g, n: _new_zeros(g, n).select_scatter(g, n.dim, n.index))
 linear("diagonal", self=lambda g, n: _new_zeros(g, n).diagonal_scatter(g, n.offset, n.dim1, n.dim2))
 rule("as_strided", self=lambda g, n: _as_strided(g, n), tangent=lambda t, n: _read_window(t["self"], n))
@@ -32,6 +34,13 @@ linear("stack", tensors=lambda g, n: list(g.unbind(n.dim)))
 linear("repeat", self=lambda g, n: _unrepeat(g, n))
 linear("tril", self=lambda g, n: g.tril(n.diagonal))
 linear("triu", self=lambda g, n: g.triu(n.diagonal))
+
+
+def _end(n: Any) -> int | None:
+    """The end of a slice within the tensor: vmap cannot take the largest integer, by which torch writes an open end."""
+    return None if n.end is None else min(n.end, n.self.shape[n.dim])
+
+
 linear(
     "slice_scatter",
     self=lambda g, n: g.slice_scatter(zeros(n.src), n.dim, n.start, n.end, n.step),

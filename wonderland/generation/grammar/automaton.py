@@ -10,15 +10,18 @@ from wonderland.generation.grammar.expressions import (
     CharSet,
     Concat,
     Expression,
+    Intersection,
     OptionalParts,
     Repeat,
     SeparatedList,
     Union,
+    node_count,
+    simplified,
 )
 
 MAX_NODES = 100_000
 MAX_STATES = 10_000
-_MAX_WORK = 20_000_000  # visited pairs of a node and a byte class: a few seconds
+_MAX_WORK = 2_000_000  # visited nodes, byte classes and members of sets: less than a second
 
 
 @dataclass(frozen=True)
@@ -51,32 +54,65 @@ class Empty(WonderlandError):
     """An expression that matches no text."""
 
 
+class _Budget:
+    """The work that one build may take, intersections inside it included."""
+
+    def __init__(self):
+        self.left = _MAX_WORK
+
+    def spend(self, work: int) -> None:
+        """Count work before it is done; raises when there is too much."""
+        self.left -= work
+        if self.left < 0:
+            raise WonderlandError(
+                "The expression takes too long to build: make its repetitions smaller, nest it less, or give fewer choices."
+            )
+
+
 def build(expression: Expression) -> Automaton:
-    """The deterministic automaton of an expression; raises if it would be too large, or match nothing."""
-    nfa = _NFA()
+    """The deterministic automaton of an expression; raises if it would be too large, or match nothing.
+
+    The size is counted on the expression before anything is built, and work while it is done, so that an expression that
+    is too large is refused within a second.
+    """
+    return _build(simplified(expression), _Budget(), {})
+
+
+def _build(expression: Expression, budget: _Budget, intersections: dict[int, Automaton | None]) -> Automaton:
+    nodes, visits = node_count(expression)
+    if nodes > MAX_NODES or visits > _MAX_WORK:
+        raise _too_many_nodes()
+    nfa = _NFA(budget, intersections)
     end = nfa.add(expression, nfa.new())
-    return _determinize(nfa, end)
+    return _determinize(nfa, end, budget)
+
+
+def _too_many_nodes() -> WonderlandError:
+    return WonderlandError(
+        f"The expression needs more than {MAX_NODES:,} nodes: make its repetitions smaller or nest it less."
+    )
 
 
 class _NFA:
     """A nondeterministic automaton: transitions (low byte, high byte, target), and epsilon transitions that take no byte."""
 
-    def __init__(self):
+    def __init__(self, budget: _Budget, intersections: dict[int, Automaton | None]):
+        self.budget, self.intersections = budget, intersections
         self.transitions: list[list[tuple[int, int, int]]] = []
         self.epsilon: list[list[int]] = []
 
     def new(self) -> int:
         """A new node."""
         if len(self.transitions) >= MAX_NODES:
-            raise WonderlandError(
-                f"The expression needs more than {MAX_NODES:,} nodes: make its repetitions smaller or nest it less."
-            )
+            raise _too_many_nodes()
+        self.budget.spend(1)
         self.transitions.append([])
         self.epsilon.append([])
         return len(self.transitions) - 1
 
     def add(self, part: Expression, start: int) -> int:
         """Add an expression that starts at a node; returns the node where it ends."""
+        self.budget.spend(1)
         if isinstance(part, CharSet):
             return self._characters(part, start)
         if isinstance(part, Concat):
@@ -101,10 +137,17 @@ class _NFA:
             return self._exit(end)
         if isinstance(part, OptionalParts):
             return self._optional_parts(part, start)
+        if id(part) not in self.intersections:  # parts outlive the build, since the expression holds them
+            self.intersections[id(part)] = self._intersection(part)
+        both = self.intersections[id(part)]
+        return self.new() if both is None else self._embed(both, start)  # a new node alone cannot be reached
+
+    def _intersection(self, part: Intersection) -> Automaton | None:
         try:
-            return self._embed(_intersect(build(part.left), build(part.right)), start)
+            left, right = (_build(side, self.budget, self.intersections) for side in (part.left, part.right))
+            return _intersect(left, right, self.budget)
         except Empty:
-            return self.new()  # an unreachable node
+            return None
 
     def _exit(self, node: int) -> int:
         """A new node after one that is part of a loop, so that what follows cannot enter the loop again."""
@@ -117,6 +160,7 @@ class _NFA:
         # Nodes for the last bytes of characters are shared: most of Unicode ends in the same ranges of bytes.
         suffixes: dict[tuple, int] = {(): end}
         for byte_ranges in utf8(part.ranges):
+            self.budget.spend(1)
             for at in range(len(byte_ranges) - 1, 0, -1):
                 suffix = byte_ranges[at:]
                 if suffix not in suffixes:
@@ -172,6 +216,7 @@ class _NFA:
         end = self.new()
         self.epsilon[start].append(nodes[0])
         class_ranges = _class_ranges(automaton.byte_classes)
+        self.budget.spend(len(nodes) * len(class_ranges))
         for state, node in enumerate(nodes):
             if automaton.accepting[state]:
                 self.epsilon[node].append(end)
@@ -192,7 +237,7 @@ def _class_ranges(byte_classes: np.ndarray) -> list[tuple[int, int, int]]:
     return ranges
 
 
-def _determinize(nfa: _NFA, end: int) -> Automaton:
+def _determinize(nfa: _NFA, end: int, budget: _Budget) -> Automaton:
     """The subset construction: each reachable set of nodes becomes a state."""
     boundaries = {0}
     for transitions in nfa.transitions:
@@ -203,61 +248,70 @@ def _determinize(nfa: _NFA, end: int) -> Automaton:
     transitions = [
         [(int(classes[low]), int(classes[high]), node) for low, high, node in own] for own in nfa.transitions
     ]
-    closures = _epsilon_closures(nfa.epsilon, {node for node, own in enumerate(transitions) if own} | {end})
+    entered = {0} | {target for own in transitions for _, _, target in own}
+    closures = _epsilon_closures(
+        nfa.epsilon, entered, {node for node, own in enumerate(transitions) if own} | {end}, budget
+    )
     start = closures[0]
     states, order = {start: 0}, [start]
     state_of_targets: dict[frozenset[int], int] = {}
-    rows, work = [], 0
+    rows = []
     for subset in order:
+        budget.spend(len(subset) + len(cuts))
         targets: list[set[int]] = [set() for _ in cuts]
         for node in subset:
             for low, high, target in transitions[node]:
+                budget.spend(high - low + 1)
                 for byte_class in range(low, high + 1):
                     targets[byte_class].add(target)
-                work += high - low + 1
         row = []
         for nodes in map(frozenset, targets):
             if nodes not in state_of_targets:
-                closure = frozenset().union(*(closures[node] for node in nodes)) if nodes else frozenset()
-                work += len(closure)
+                parts = [closures[node] for node in nodes]
+                budget.spend(sum(map(len, parts)) // 16 + 1)
+                closure = frozenset().union(*parts)
                 if closure and closure not in states:
                     states[closure] = len(order)
                     order.append(closure)
                 state_of_targets[nodes] = states[closure] if closure else -1
             row.append(state_of_targets[nodes])
         rows.append(row)
-        _check_size(len(order), work)
+        _check_size(len(order))
     accepting = np.array([end in subset for subset in order])
     return _trim(classes, np.array(rows), accepting)
 
 
-def _epsilon_closures(epsilon: list[list[int]], relevant: set[int]) -> list[frozenset[int]]:
-    """For each node, the relevant nodes that are reached from it without taking a byte."""
-    closures = []
-    for node in range(len(epsilon)):
+def _epsilon_closures(
+    epsilon: list[list[int]], nodes: set[int], relevant: set[int], budget: _Budget
+) -> dict[int, frozenset[int]]:
+    """For each of the nodes, the relevant nodes that are reached from it without taking a byte."""
+    closures = {}
+    for node in nodes:
         seen, stack = {node}, [node]
         while stack:
             for target in epsilon[stack.pop()]:
                 if target not in seen:
                     seen.add(target)
                     stack.append(target)
-        closures.append(frozenset(seen & relevant))
+        budget.spend(len(seen))
+        closures[node] = frozenset(seen & relevant)
     return closures
 
 
-def _check_size(states: int, work: int) -> None:
-    if states > MAX_STATES or work > _MAX_WORK:
+def _check_size(states: int) -> None:
+    if states > MAX_STATES:
         raise WonderlandError(
             f"The expression needs more than {MAX_STATES:,} states: make its repetitions smaller or nest it less."
         )
 
 
-def _intersect(left: Automaton, right: Automaton) -> Automaton:
+def _intersect(left: Automaton, right: Automaton, budget: _Budget) -> Automaton:
     """The product automaton: it accepts what both accept."""
     pairs, classes = np.unique(np.stack([left.byte_classes, right.byte_classes]), axis=1, return_inverse=True)
     states, order, rows = {(0, 0): 0}, [(0, 0)], []
     for a, b in order:
         row = []
+        budget.spend(len(pairs[0]))
         for target in zip(left.table[a, pairs[0]].tolist(), right.table[b, pairs[1]].tolist(), strict=True):
             if min(target) < 0:
                 row.append(-1)
@@ -267,7 +321,7 @@ def _intersect(left: Automaton, right: Automaton) -> Automaton:
                 order.append(target)
             row.append(states[target])
         rows.append(row)
-        _check_size(len(order), 0)
+        _check_size(len(order))
     accepting = np.array([left.accepting[a] and right.accepting[b] for a, b in order])
     return _trim(classes.reshape(256), np.array(rows), accepting)
 

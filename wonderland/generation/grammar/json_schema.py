@@ -6,7 +6,7 @@ from typing import Any
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.generation.constraint import Constraint
-from wonderland.generation.grammar.automaton import build
+from wonderland.generation.grammar.automaton import MAX_NODES, build
 from wonderland.generation.grammar.characters import ANY
 from wonderland.generation.grammar.expressions import (
     NO_TEXT,
@@ -45,7 +45,7 @@ KEYWORDS: dict[str, frozenset[str]] = {
 # Keywords that cannot be combined with others, apart from annotations.
 _EXCLUSIVE = ("$ref", "anyOf", "enum", "const")
 _SUPPORTED = ("type", *_EXCLUSIVE, *sorted({keyword for keywords in KEYWORDS.values() for keyword in keywords}))
-_MAX_DEPTH = 40
+_MAX_DEPTH, _MAX_PARTS = 40, 20_000
 _JSON_CLASSES: dict[str, type] = {"object": Mapping, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
 
@@ -99,6 +99,7 @@ class _Translator:
 
     def __init__(self, root: Any):
         self.root, self.nesting, self.cut = root, 0, False
+        self.parts = self.characters = 0
         self._references = References(root)
         self._translated: dict[tuple[str, int], Expression] = {}
 
@@ -107,6 +108,8 @@ class _Translator:
         if self.nesting >= _MAX_DEPTH:
             raise WonderlandError(f"The schema is nested more than {_MAX_DEPTH} levels deep: make it flatter.")
         self.nesting += 1
+        self._check_parts(1)
+        self.parts += 1
         texts = self._value(schema, depth, where)
         self.nesting -= 1
         return texts
@@ -161,13 +164,34 @@ class _Translator:
         if keyword == "anyOf":
             if not isinstance(given, list) or not given:
                 raise WonderlandError(f"{_capital(where)} has an anyOf that is not a list of schemas.")
+            self._check_parts(len(given))
             return _union(
                 [self.value(choice, depth, f"choice {index} of {where}") for index, choice in enumerate(given)]
             )
         values = [given] if keyword == "const" else given
         if not isinstance(values, list) or not values:
             raise WonderlandError(f"{_capital(where)} has an enum that is not a list of values.")
-        return _union([constant(value) for value in values if any(_has_type(value, name) for name in types)])
+        if len(values) > MAX_NODES:
+            self._count_characters(len(values))
+        return _union([self._constant(value) for value in values if any(_has_type(value, name) for name in types)])
+
+    def _constant(self, value: Any) -> Expression:
+        """Exactly this value; characters are counted, so that a list that is too long is refused before it is built."""
+        texts = constant(value)
+        self._count_characters(len(texts.parts))
+        return texts
+
+    def _count_characters(self, count: int) -> None:
+        self.characters += count
+        if self.characters > MAX_NODES:
+            raise WonderlandError(
+                f"The names and constants of the schema have more than {MAX_NODES:,} characters: give fewer."
+            )
+
+    def _check_parts(self, more: int) -> None:
+        """Refuse a schema with too many parts, these included, before they are translated."""
+        if self.parts + more > _MAX_PARTS:
+            raise WonderlandError(f"The schema has more than {_MAX_PARTS:,} parts: make it smaller.")
 
     def _reference(self, name: Any, depth: int, where: str) -> Expression:
         target = self._references.target(name, _capital(where))
@@ -203,6 +227,7 @@ class _Translator:
             raise WonderlandError(f"The properties of {where} are not an object of schemas.")
         if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
             raise WonderlandError(f"The required of {where} is not a list of names.")
+        self._check_parts(max(len(properties), len(required)))
         additional = schema.get("additionalProperties", True)
         other = NO_TEXT
         if depth > 1 or additional is False:
@@ -216,8 +241,9 @@ class _Translator:
             values.setdefault(name, other)
             if values[name] == NO_TEXT:
                 return NO_TEXT
+        needed = set(required)
         members = tuple(
-            (Concat((constant(name), COLON, value)), name in required)
+            (Concat((self._constant(name), COLON, value)), name in needed)
             for name, value in values.items()
             if value != NO_TEXT
         )

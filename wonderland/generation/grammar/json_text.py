@@ -22,7 +22,7 @@ _UNESCAPED = difference(ANY, ((0, 31), (34, 34), (92, 92)))
 _SHORT_ESCAPES = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 
 
-def constant(value: Any) -> Expression:
+def constant(value: Any) -> Concat:
     """Exactly this value."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
