@@ -34,6 +34,8 @@ def drawn(rows=1500, classes=4, seed=0, sharp=1.5):
 
 @pytest.fixture(scope="module")
 def netcal():
+    """Not among the packages for tests: it brings a package `examples` of its own, which hides ours. To compare:
+    pip install --no-deps --target FOLDER netcal, remove FOLDER/examples, PYTHONPATH=FOLDER pytest ..."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return pytest.importorskip("netcal.metrics")
