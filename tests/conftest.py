@@ -6,23 +6,35 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import pytest
+import torch
 from jaxtyping import install_import_hook
 
-# Public shapes are checked under test and cost nothing in use. Abilities check by themselves what users call them with.
-SHAPED = ("ops", "nn", "solvers", "models", "checkpoints", "generation")
-TASKS = [path.stem for path in (Path(__file__).parents[1] / "wonderland/tasks").iterdir() if path.stem != "abilities"]
-install_import_hook([f"wonderland.{name}" for name in (*SHAPED, *(f"tasks.{name}" for name in TASKS))], "beartype.beartype")
-
-import pytest  # noqa: E402
-import torch  # noqa: E402
-
 torch.set_num_threads(1)
+HOUSE = Path(__file__).parents[1] / "wonderland"
+# The slow suite checks every annotation of these folders; abilities check by themselves what users call them with.
+CHECKED = ("ops", "nn", "solvers", "models", "checkpoints", "generation")
+TASKS = [path.stem for path in (HOUSE / "tasks").iterdir() if path.stem != "abilities"]
+
+
+def pytest_configure(config):
+    """Public shapes are checked under test and cost nothing in use.
+
+    A check costs more than most small tensors do, so the default suite checks the modules whose signatures carry shapes.
+    """
+    if config.option.markexpr == "slow":
+        modules = [f"wonderland.{name}" for name in (*CHECKED, *(f"tasks.{name}" for name in TASKS))]
+    else:
+        carrying = [path for path in HOUSE.rglob("*.py") if "from jaxtyping import" in path.read_text(encoding="utf-8")]
+        modules = [".".join(path.relative_to(HOUSE.parent).with_suffix("").parts) for path in carrying]
+    install_import_hook(modules, "beartype.beartype")
 
 
 def pytest_collection_finish():
     """What is there now stays to the end: the collector need not look through it again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # traces and compilers make many objects that stay: looking sooner frees nothing
 
 
 @pytest.fixture(autouse=True)

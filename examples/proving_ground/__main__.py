@@ -117,40 +117,40 @@ def say(sentence: str) -> None:
 def page(tasks: list[Task], results: list[Result], claims: list[tuple[bool, str]], options: argparse.Namespace) -> str:
     """The table as a page of Markdown, with what it needs to be understood."""
     command = "python -m examples.proving_ground" + " --all" * options.all + " --show" * options.show
-    told = "\n".join(f"- {sentence}" for _, sentence in claims) or "- none of the mixers with a stated number took part"
+    told = "\n".join(f"- {sentence}" for _, sentence in claims) or "- none of the mixers with a stated result was run"
     about = "\n".join(f"- **{task.name}**: {task.words().strip()}" for task in tasks)
     return f"""# The proving ground
 
-Printed by `{command}`. What an earlier run with the same settings has measured is kept in
-`{options.kept}` and not trained again; with `--show` what was never measured is left out. One seed ({options.seed}), one
-run of each; one thread (`torch.set_num_threads(1)`), float32, torch {torch.__version__}.
+Printed by `{command}`. Results of earlier runs with the same settings are read from
+`{options.kept}` instead of training again; with `--show`, missing results are left out. One seed ({options.seed}), one
+run for each pair; one thread (`torch.set_num_threads(1)`), float32, torch {torch.__version__}.
 
-Every mixer stands in the same stack: blocks with the norm before each slot, the mixer, then an MLP of expansion 2 (RWKV has
-its own channel mixer), no dropout; AdamW, warm-up and cosine, gradients clipped at 1. Attention has one
-head and learned positions added to the embedding unless it is called rotary; linear attention and AFT have learned positions
-too, the others none. The convolution has a short dense filter in the first layer and a depthwise one of the whole length in
-the second; the gated convolution has two filters, the second dilated, that together just reach the beginning.
+Every mixer is tested in the same model: pre-norm blocks of the mixer and an MLP with expansion 2 (RWKV has its own channel
+mixer), no dropout; AdamW, linear warmup and cosine schedule, gradients clipped to norm 1. Attention has one head and learned
+positions added to the embedding, unless it is called rotary; linear attention and AFT have learned positions too, the others
+none. The convolution has a short dense filter in the first layer and a depthwise one of the whole length in
+the second; the gated convolution has two filters, the second dilated, whose joint receptive field is the whole sequence.
 
-- score: share of right answers at the places that are asked, on examples never seen in training; for adding the mean
-  squared error. Training stops when 200 further examples reach the task's number ("solved") twice in a row, of twenty
-  looks (of the last ten where training begins with shorter rows), or when its steps are used up.
-- seconds: processor time of training. batch MB: the tensors that a whole training batch keeps between its forward and
-  its backward pass, counted by storage; weights, their gradients and the optimizer's numbers are not in it.
-- state: numbers in the state of the whole stack after a sequence of the training length.
-- Learning rates, steps and the easier beginnings were chosen on this seed, while looking at the mixers with a stated number;
-  the others were given the same and tuned no further. "Not solved" means: not within these steps, with these settings.
+- score: accuracy at the queried positions of held-out examples; for adding, the mean squared error. Training stops when 200
+  validation examples reach the task's threshold ("solved") in two consecutive of twenty evaluations (of the last ten where
+  training begins with shorter sequences), or after the last step.
+- seconds: processor time of training. batch MB: the tensors that one training batch keeps between forward and backward pass,
+  counted by storage, without weights, gradients and optimizer state.
+- state: numbers in the state of all layers after a sequence of the training length.
+- Learning rates, steps and curricula were chosen on this seed for the mixers with a stated result; the others use the same
+  settings without tuning. "Not solved" means: not within these steps, with these settings.
 
 {about}
 
-Scores at a glance; a star means solved:
+Scores; a star means solved:
 
 {glance(tasks, results)}
 
-What it took:
+Cost:
 
 {text(lines(tasks, results))}
 
-Stated numbers:
+Stated results:
 
 {told}
 """

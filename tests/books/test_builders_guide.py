@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from wonderland import autodiff
 from wonderland.core import WonderlandError, load_tensors, save_tensors
+from wonderland.nn import MLP, Shift, Stack
 from wonderland.understand import cost
 
 
@@ -50,6 +52,15 @@ def test_a_chain_of_ones_own_is_torchs():
     assert torch.equal(Chain(*layers)(x), nn.Sequential(*layers)(x))
 
 
+def test_a_stack_is_a_chain_of_its_blocks():
+    stack = Stack(8, 3, [MLP.spec(), Shift.spec()], norm=False)
+    x = torch.randn(2, 5, 8)
+    assert [type(block) for block in stack.blocks] == [MLP, Shift, MLP]
+    assert torch.equal(stack(x), Chain(*stack.blocks)(x))
+    assert torch.equal(stack(x), nn.Sequential(*stack.blocks)(x))
+    assert not torch.equal(stack(x), Chain(*reversed(stack.blocks))(x))
+
+
 def test_constants_do_not_learn_and_a_shared_layer_learns_twice():
     class Odd(nn.Module):
         def __init__(self):
@@ -82,6 +93,23 @@ def test_parameters_are_reached_by_name():
     assert model[1][0].bias is model.get_parameter("1.0.bias")
     assert list(model.state_dict()) == [name for name, _ in model.named_parameters()]
     assert model.state_dict()["0.weight"].shape == (3, 2)
+
+
+def test_parameters_are_a_dictionary_for_functions_of_them():
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    own = autodiff.parameters(model)
+    assert list(own) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    for name, value in own.items():
+        assert torch.equal(value, model.get_parameter(name))
+        assert not value.requires_grad
+    x = torch.randn(4, 2)
+    gradients = autodiff.grad(lambda own: autodiff.call(model, own, x).sum())(own)
+    model(x).sum().backward()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, model.get_parameter(name).grad)
+    tied = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    tied[1].weight = tied[0].weight
+    assert list(autodiff.parameters(tied)) == ["0.weight", "0.bias", "1.bias"]
 
 
 def test_parameters_used_through_data_never_learn():
@@ -118,6 +146,8 @@ def test_tensors_and_parameters_are_saved_without_pickle(tmp_path):
 def test_devices_must_agree():
     here, nowhere = torch.zeros(2), torch.zeros(2, device="meta")
     assert here.device.type == "cpu"
+    assert here.to("meta").is_meta
+    assert here.to("cpu") is here
     with pytest.raises((RuntimeError, NotImplementedError)):
         (here + nowhere).item()
     with torch.device("meta"):

@@ -1,5 +1,7 @@
 """What the books state about chances, likelihood and posteriors, as properties that can fail."""
 
+import math
+
 import pytest
 import torch
 from torch.distributions import Normal
@@ -33,6 +35,23 @@ def test_expectation_is_linear_and_variance_is_not():
     assert (x + y).var().item() == pytest.approx((both.sum()).item(), rel=1e-9)
     assert (3 * x + 7).var().item() == pytest.approx(9 * x.var().item())
     assert x.var(correction=0).item() == pytest.approx(((x**2).mean() - x.mean() ** 2).item())
+
+
+def test_expectations_from_draws_are_linear_and_find_moments():
+    """D2L 2.6: E[aX + b] = a E[X] + b, Var[X] = E[X²] - E[X]²; each within four standard errors."""
+    distribution = Normal(1.5, 2.0)
+
+    def estimate(f):
+        torch.manual_seed(0)  # the same draws for every function
+        return probability.expectation(f, distribution, 20_000)
+
+    mean, square = estimate(lambda x: x), estimate(lambda x: x**2)
+    assert isinstance(mean, probability.Estimate)
+    assert mean.n == 20_000
+    assert abs(mean.value - distribution.mean.item()) < 4 * mean.error
+    assert mean.error == pytest.approx(2.0 / math.sqrt(20_000), rel=0.05)
+    assert estimate(lambda x: 3 * x - 1).value == pytest.approx(3 * mean.value - 1, rel=1e-5)
+    assert square.value - mean.value**2 == pytest.approx(distribution.variance.item(), rel=0.05)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -158,20 +158,21 @@ def test_the_bound_of_sgd_holds():
     assert 0 < sum(gaps) / len(gaps) < r / math.sqrt(steps_)
 
 
-def test_minibatches_are_unbiased_and_their_noise_falls_with_the_root():
-    x = torch.randn(1000, 3, dtype=torch.float64, generator=draw())
-    y = torch.randn(1000, dtype=torch.float64, generator=draw(1))
-    w = torch.ones(3, dtype=torch.float64)
-    each = 2 * (x @ w - y)[:, None] * x
-    whole = each.mean(0)
-    parts = each[torch.randperm(1000, generator=draw(2))].reshape(20, 50, 3).mean(1)
-    torch.testing.assert_close(parts.mean(0), whole)  # equal batches of one epoch average to the whole gradient
-    noise = [
-        each[torch.randint(1000, (4000, r), generator=draw(3))].mean(1).sub(whole).square().sum(1).mean().sqrt().item()
-        for r in (1, 4, 16)
-    ]
-    assert noise[0] / noise[1] == pytest.approx(2, rel=0.08)
-    assert noise[1] / noise[2] == pytest.approx(2, rel=0.08)
+def test_a_rate_that_falls_with_the_root_comes_to_rest():
+    """D2L 12.4, 12.11: under noise a constant rate keeps wandering; lr / sqrt(t + 1) settles and still arrives."""
+    assert [optim.square_root(t, 100) for t in (0, 3, 24, 99)] == pytest.approx([1, 1 / 2, 1 / 5, 1 / 10])
+
+    def distances(schedule):
+        x = nn.Parameter(torch.tensor([3.0], dtype=torch.float64))
+        optimizer, noise, away = optim.SGD([x], lr=0.3), draw(), []
+        for t in range(2000):
+            optimizer.param_groups[0]["lr"] = 0.3 * schedule(t, 2000)
+            x.grad = x.detach() + torch.randn(1, dtype=torch.float64, generator=noise)
+            optimizer.step()
+            away.append(x.item() ** 2)
+        return sum(away[-500:]) / 500
+
+    assert distances(optim.square_root) < 0.1 * distances(optim.constant)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
@@ -206,6 +207,26 @@ def test_bias_correction_makes_the_first_step_the_rate():
         first = steps(optim.Adam, [size], lr=0.01)
         assert first[0] - first[1] == pytest.approx(0.01, rel=1e-4)
     assert (1 - 0.9) / math.sqrt(1 - 0.999) == pytest.approx(3.162, abs=1e-3)
+
+
+def test_the_rule_of_adam_is_the_equation_of_the_book():
+    """D2L 12.10, written out for one number; the kernel takes the same steps as the rule."""
+    gradients = torch.randn(12, dtype=torch.float64, generator=draw()).tolist()
+    options = {"lr": 0.02, "betas": (0.8, 0.95), "eps": 1e-2, "weight_decay": 0.3}
+    x, v, s, expected = 1.0, 0.0, 0.0, [1.0]
+    for t, g in enumerate(gradients, 1):
+        g = g + 0.3 * x
+        v, s = 0.8 * v + 0.2 * g, 0.95 * s + 0.05 * g * g
+        x -= 0.02 * (v / (1 - 0.8**t)) / (math.sqrt(s / (1 - 0.95**t)) + 1e-2)
+        expected.append(x)
+    weight = torch.tensor([1.0], dtype=torch.float64)
+    state, path = optim.rules.adam.init(weight, options), [1.0]
+    for g in gradients:
+        step, state = optim.rules.adam.update(torch.tensor([g], dtype=torch.float64), state, weight, options)
+        weight = weight + step
+        path.append(weight.item())
+    assert path == pytest.approx(expected, rel=1e-12)
+    assert steps(optim.Adam, gradients, **options) == pytest.approx(expected, rel=1e-12)
 
 
 def test_yogi_forgets_a_large_gradient_slowly():

@@ -7,6 +7,9 @@ import pytest
 import torch
 from torch import tensor
 
+from wonderland import autodiff
+from wonderland.tasks import losses
+
 
 def test_creation():
     assert torch.arange(3).tolist() == [0, 1, 2]
@@ -42,7 +45,8 @@ def test_elementwise_arithmetic_and_comparison():
     a, b = tensor([1.0, 2, 4, 8]), tensor([2.0, 2, 2, 2])
     assert (a + b).tolist() == [3, 4, 6, 10]
     assert (a**b).tolist() == [1, 4, 16, 64]
-    assert (a == b).tolist() == [False, True, False, False]
+    assert torch.equal(torch.pow(a, b), a**b)
+    assert (a == b).tolist() == torch.eq(a, b).tolist() == [False, True, False, False]
     torch.testing.assert_close(torch.exp(a).log(), a)
 
 
@@ -64,6 +68,9 @@ def test_sums_keep_their_axis_when_asked():
 
 def test_broadcasting_repeats_axes_of_size_one():
     assert (torch.arange(3).reshape(3, 1) + torch.arange(2).reshape(1, 2)).shape == (3, 2)
+    column, row = torch.broadcast_tensors(torch.arange(3).reshape(3, 1), torch.arange(2).reshape(1, 2))
+    assert column.tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert row.tolist() == [[0, 1]] * 3
     assert (torch.zeros(4, 1) + torch.zeros(4)).shape == (4, 4)  # Alice, box C.2.1: usually a mistake
     with pytest.raises(RuntimeError, match="must match the size"):
         torch.zeros(3) + torch.zeros(2)
@@ -75,8 +82,9 @@ def test_writing_in_place_keeps_the_memory():
     x[:] = x + 1
     x += 1
     torch.add(x, 1, out=x)
+    x.add_(1)
     assert x.data_ptr() == home
-    assert x.tolist() == [3, 3, 3]
+    assert x.tolist() == [4, 4, 4]
 
 
 def test_numpy_and_torch_share_memory_and_one_number_leaves_by_item():
@@ -92,6 +100,9 @@ def test_numpy_and_torch_share_memory_and_one_number_leaves_by_item():
 def test_transposes_and_symmetry():
     a = torch.arange(6.0).reshape(2, 3)
     assert torch.equal(a.T.T, a)
+    batch = torch.randn(5, 2, 3)
+    assert torch.equal(batch.mT, torch.transpose(batch, 1, 2))
+    assert torch.equal(batch.mT[4], batch[4].T)
     assert torch.equal((a @ a.T).T, a @ a.T)  # the Gram matrix is symmetric
     b = torch.randn(3, 3)
     assert torch.equal(b + b.T, (b + b.T).T)
@@ -108,10 +119,13 @@ def test_products_of_vectors_matrices_and_batches():
     with FlopCounterMode(display=False) as counted:
         _ = torch.randn(7, 11) @ torch.randn(11, 13)
     assert counted.get_total_flops() == 2 * 7 * 11 * 13  # O(abc)
+    product = autodiff.trace(torch.matmul, torch.randn(7, 11), torch.randn(11, 13))
+    assert product.flops == 2 * 7 * 11 * 13
 
 
 def test_the_elementwise_product_masks():
     x, keep = torch.randn(3, 4), torch.rand(3, 4) < 0.5
+    assert torch.equal(torch.mul(x, keep), x * keep)
     assert torch.equal(x * keep, torch.where(keep, x, torch.zeros(())))
 
 
@@ -214,6 +228,17 @@ def test_log_sum_exp_does_not_overflow():
         torch.testing.assert_close(torch.logsumexp(y - shift, 0) + shift, torch.logsumexp(y, 0))
     (slope,) = torch.autograd.grad(torch.logsumexp(y, 0), y)
     torch.testing.assert_close(slope, y.softmax(0))  # Alice 4.3.2 prints it the other way round
+
+
+def test_cross_entropy_of_large_logits_is_finite():
+    """D2L 4.5: log-sum-exp less the logit of the true class, without the overflow of exp."""
+    logits = tensor([[1000.0, 0.0, -1000.0], [0.5, 2.0, -1.0]], dtype=torch.float64, requires_grad=True)
+    loss = losses.cross_entropy(logits, tensor([1, 0]), reduction="none")
+    expected = torch.logsumexp(logits, 1) - logits[[0, 1], [1, 0]]
+    torch.testing.assert_close(loss, expected)
+    assert loss[0] == 1000
+    (gradient,) = torch.autograd.grad(loss.sum(), logits)
+    torch.testing.assert_close(gradient, logits.softmax(1) - tensor([[0.0, 1, 0], [1, 0, 0]]))
 
 
 def test_sequences_of_several_lengths_become_one_table():

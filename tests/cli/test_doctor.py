@@ -95,15 +95,13 @@ def test_a_loss_and_an_optimizer_of_ones_own(folder, capsys):
         (["nets.py:single"], "nets.py:single gives a Sequential, and the doctor needs (model, batch), (model, batch, loss) or (model, batch, loss, optimizer)."),
         (["nets.py:well", "--lr", "0"], "lr must be a positive number, not 0.0."),
         (["nets.py:well", "--steps", "1"], "A learning rate shows itself in at least 2 steps, not 1."),
-        (["nets.py:well", "--optimizer", "adm"], "argument --optimizer: invalid choice: 'adm' (choose from 'adam', 'adamw', 'sgd'). See: wonderland doctor --help"),
+        (["nets.py:well", "--optimizer", "adm"], "There is no optimizer 'adm'. Did you mean 'adam' or 'adamw'? Known are adam, adamw, sgd. See: wonderland doctor --help"),
     ],
 )  # fmt: skip
 def test_wrong_words_get_one_sentence_and_code_2(folder, capsys, words, message):
     code, _, err = said(capsys, *words)
     assert code == 2
-    assert (
-        err.replace("choose from adam, adamw, sgd", "choose from 'adam', 'adamw', 'sgd'") == f"wonderland: {message}\n"
-    )
+    assert err == f"wonderland: {message}\n"
 
 
 def test_it_runs_in_a_shell_where_the_file_is(folder):

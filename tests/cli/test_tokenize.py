@@ -32,7 +32,7 @@ def test_a_text_becomes_tokens(tmp_path, capsys, kind):
         (b"ab\0c", [], "is not text: there is a zero byte at offset 2."),
         (b"abc", ["--vocab", "7"], "A vocabulary of kind 'bpe' has from 260 to"),
         (b"abc", ["--sample", "0"], "sample is a number of megabytes of at least 1, not 0."),
-        (b"abc", ["--kind", "byte"], "invalid choice: 'byte'"),
+        (b"abc", ["--kind", "byte"], "There is no kind 'byte'. Known are characters, words, bpe, wordpiece, unigram. See: "),
     ],
 )  # fmt: skip
 def test_bad_input(tmp_path, capsys, content, words, says):

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.road.test_pairs import translator
+from tests.kinds.pairs.test_kind import translator
 from tests.runs import classifier
 from tests.texts import language
 from wonderland.cli.chat import HELP, Conversation
@@ -18,7 +18,7 @@ def test_generate_writes_after_the_prompt(capsys):
     folder = str(language().folder)
     assert main(["generate", folder, "--prompt", "The ", "--count", "40", "--seed", "3"]) == 0
     said = capsys.readouterr().out
-    assert said == "The " + language().generate("The ", 40, seed=3, temperature=0.8) + "\n"
+    assert said == "The " + language().ability("generate")("The ", 40, seed=3, temperature=0.8) + "\n"
     assert (
         main(
             ["generate", folder, "--prompt", "The ", "--count", "40", "--temperature", "0", "--stop", " ", "--no-echo"]
@@ -45,14 +45,14 @@ def test_bad_options(capsys, words, says):
 
 
 def test_generate_writes_what_matches_and_searches(capsys, tmp_path):
-    run, folder = language(), str(language().folder)
+    write, folder = language().ability("generate"), str(language().folder)
     assert main(["generate", folder, "--prompt", "The ", "--matches", "(fox|hare) (ran|sat)", "--no-echo"]) == 0
     assert re.fullmatch("(fox|hare) (ran|sat)\n", capsys.readouterr().out)
     assert (
         main(["generate", folder, "--prompt", "The ", "--beams", "3", "--count", "9", "--stop", "r", "--no-echo"]) == 0
     )
     said = capsys.readouterr().out
-    assert said == run.generate("The ", 9, beams=3, stop="r") + "\n"
+    assert said == write("The ", 9, beams=3, stop="r") + "\n"
     assert "r" not in said
     (tmp_path / "schema.json").write_text('{"enum": ["fox", "hare"]}')
     assert main(["generate", folder, "--schema", str(tmp_path / "schema.json")]) == 2
@@ -62,7 +62,7 @@ def test_generate_writes_what_matches_and_searches(capsys, tmp_path):
     assert main(["generate", folder, "--beams", "2", "--top-k", "3"]) == 2
     assert "top_k is for drawing tokens; beams search for the likeliest text." in capsys.readouterr().err
     with pytest.raises(WonderlandError, match="held to one of matches, schema and constraint"):
-        run.generate("The ", matches="a", schema={})
+        write("The ", matches="a", schema={})
 
 
 def test_tokens_of_a_prompt_that_are_unknown_are_told(capsys):
@@ -74,14 +74,15 @@ def test_tokens_of_a_prompt_that_are_unknown_are_told(capsys):
 
 def test_a_translator_translates(capsys):
     run, folder = translator(), str(translator().folder)
+    translate = run.ability("generate")
     text = run.predict(["two dog sees"])["prediction"][0]
     assert main(["generate", folder, "--prompt", "two dog sees"]) == 0
     assert capsys.readouterr().out == f"{text}\n"
     assert main(["generate", folder, "--prompt", "two dog sees", "--beams", "2"]) == 0
-    assert capsys.readouterr().out == run.translate("two dog sees", beams=2) + "\n"
-    assert run.translate("two dog sees", beams=1) == text
+    assert capsys.readouterr().out == translate("two dog sees", beams=2) + "\n"
+    assert translate("two dog sees", beams=1) == text
     for words, says in (
-        (["--count", "3"], f"--count is for language models; {folder} is a translator."),
+        (["--count", "3"], "--count is for language models, and this run is a translator."),
         ([], "There is no text to translate: give it with --prompt."),
         (
             ["--prompt", "a", "--beams", "2", "--seed", "1"],
@@ -92,13 +93,16 @@ def test_a_translator_translates(capsys):
         assert says in capsys.readouterr().err
     assert main(["chat", folder]) == 2
     assert capsys.readouterr().err == (
-        f"wonderland: The run in {folder} is a translator, and does not chat: wonderland generate {folder} --prompt TEXT translates.\n"
+        f"wonderland: The run in {folder} is a translation run and cannot chat. It can predict, evaluate and generate.\n"
     )
 
 
 def test_what_cannot_write(capsys, tmp_path):
-    assert main(["generate", str(classifier().folder)]) == 2
-    assert "is no language model: it predicts, and does not write." in capsys.readouterr().err
+    folder = str(classifier().folder)
+    assert main(["generate", folder]) == 2
+    assert capsys.readouterr().err == (
+        f"wonderland: The run in {folder} is a classification run and cannot generate. It can predict and evaluate.\n"
+    )
     assert main(["chat", str(tmp_path / "none")]) == 2
     assert "the folder does not exist" in capsys.readouterr().err
 
@@ -121,12 +125,12 @@ def answer(talk, line):
 
 
 def test_a_conversation_remembers_and_forgets():
-    run = language()
-    talk = Conversation(run, 8, {"temperature": 0}, [])
+    writing = language().ability("chat")
+    talk = Conversation(writing, 8, {"temperature": 0}, [])
     first = "".join(answer(talk, "The fox"))
     assert talk.said == f"The fox\n{first}" + ("" if first.endswith("\n") else "\n")
     "".join(answer(talk, "A" * 1000))
-    assert len(talk.said) < 9 * run.encoder.context
+    assert len(talk.said) < 9 * writing.encoder.context
     talk.command("/reset")
     assert talk.said == ""
 
@@ -168,7 +172,7 @@ def test_what_is_no_run_is_told_what_it_is(capsys, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     assert main(["chat", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"wonderland: {tmp_path} is a checkpoint of transformers, not a run. Learn from it with: wonderland fit DATA --from {tmp_path}\n"
+        f"wonderland: {tmp_path} is a checkpoint of transformers, not a run. Fine-tune it with: wonderland fit DATA --from {tmp_path}\n"
     )
 
 

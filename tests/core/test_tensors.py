@@ -46,18 +46,28 @@ def hostile(kind: str) -> bytes:
     return struct.pack("<Q", len(header)) + header
 
 
-@pytest.mark.parametrize(
-    "kind", ["pickle", "two gigabytes of header", "short", "not json", "a list", "claims terabytes"]
-)
-def test_hostile_files_are_refused_at_once(tmp_path, kind, capsys):
+KINDS = ["pickle", "two gigabytes of header", "short", "not json", "a list", "claims terabytes"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hostile_files_are_refused(tmp_path, kind, capsys):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(hostile(kind))
+    with pytest.raises(WonderlandError) as caught:
+        load_tensors(path)
+    assert str(caught.value) == DAMAGED.format(path)
+    assert "code ran" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_hostile_files_are_refused_within_a_second(tmp_path, kind):
     path = tmp_path / "model.safetensors"
     path.write_bytes(hostile(kind))
     began = time.monotonic()
-    with pytest.raises(WonderlandError) as caught:
+    with pytest.raises(WonderlandError):
         load_tensors(path)
     assert time.monotonic() - began < 1
-    assert str(caught.value) == DAMAGED.format(path)
-    assert "code ran" not in capsys.readouterr().out
 
 
 @given(st.integers(0, 400), st.integers(0, 255))
@@ -82,7 +92,7 @@ def test_any_changed_byte_and_any_cut_is_noticed(tmp_path_factory, place, value)
         assert meta == {"k": 1}
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(WonderlandError) as caught:
         read_header(tmp_path / "x")
     assert str(caught.value) == f"{tmp_path / 'x'} is missing."

@@ -1,4 +1,4 @@
-"""How the battery finds blocks and tries laws on them."""
+"""How the battery collects blocks and checks laws on them."""
 
 import importlib
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from torch import nn
 
 from wonderland.laws import LAWS, Example, Verdict
 
-SHORT, LONG = (1, 2, 7), (64, 129)
+SHORT, LONG = (1, 7), (64, 129)
 # Laws that a block must claim if it satisfies them.
 STRUCTURAL = (
     "causality",
@@ -106,9 +106,11 @@ def first_of_their_class(found: tuple[Case, ...]) -> list[Case]:
     return list(seen.values())
 
 
-def judged(case: Case, law: str, lengths: tuple[int, ...], **options) -> list[Verdict]:
-    """The verdicts of one law at several lengths."""
-    block = case.build()
+def judged(
+    case: Case, law: str, lengths: tuple[int, ...], *, block: nn.Module | None = None, **options
+) -> list[Verdict]:
+    """The verdicts of one law at several lengths, on a block that may be built already (laws work on copies)."""
+    block = case.build() if block is None else block
     verdicts = [LAWS[law](block, case.tried_on(block, length), **options) for length in lengths]
     return [
         replace(verdict, witness=f"{verdict.witness} (length {length})")
@@ -116,11 +118,15 @@ def judged(case: Case, law: str, lengths: tuple[int, ...], **options) -> list[Ve
     ]
 
 
-def unproven(case: Case) -> list[str]:
-    """Claims that say nothing about the block: not applicable at lengths where they could be."""
-    cheap = [law for law in claims(case) if law not in ("compiles", "gradients", "finiteness")]
-    # One length at a time: most claims speak at the first, and the second costs the more.
-    return [law for law in cheap if all(judged(case, law, (length,))[0].outcome != "holds" for length in (7, 40))]
+def unproven(case: Case, verdicts: list[Verdict], block: nn.Module | None = None) -> list[str]:
+    """Laws that say nothing about the block: not applicable at the lengths that were tried, nor at one where most are."""
+    holding = {verdict.law for verdict in verdicts if verdict.outcome == "holds"}
+    silent = [law for law in dict.fromkeys(verdict.law for verdict in verdicts) if law not in holding]
+    return [
+        law
+        for law in silent
+        if law not in ("gradients", "finiteness") and judged(case, law, (40,), block=block)[0].outcome != "holds"
+    ]
 
 
 def unclaimed(case: Case) -> list[str]:

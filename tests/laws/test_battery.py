@@ -1,11 +1,12 @@
 """The battery itself: it finds broken claims, missing claims, and blocks that cannot be built."""
 
+from dataclasses import replace
 from functools import partial
 
 import torch
 from torch import nn
 
-from tests.laws.battery import Case, claims, collect, first_of_their_class, judged, unclaimed
+from tests.laws.battery import Case, claims, collect, first_of_their_class, judged, unclaimed, unproven
 from tests.laws.toys import Running
 from wonderland import laws
 
@@ -46,6 +47,14 @@ def test_a_broken_claim_is_found_with_its_length():
     verdicts = judged(Case("x", partial(Claiming, ALL, "forgets at the second piece")), "streaming", (1, 2))
     assert not any(verdicts)
     assert verdicts[1].witness.endswith("(length 2)")
+
+
+def test_a_claim_that_says_nothing_is_found():
+    case = Case("running", partial(Claiming, (laws.causality, laws.permutation_invariance)))
+    silent = replace(laws.causality(case.build(), case.tried_on(case.build(), 7)), outcome="not applicable")
+    assert unproven(case, [silent]) == []  # it holds at another length
+    symmetry = judged(case, "permutation_invariance", (1,))
+    assert unproven(case, symmetry) == ["permutation_invariance"]
 
 
 def test_a_block_is_the_same_each_time_and_hides_nothing_behind_zeros():

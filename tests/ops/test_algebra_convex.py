@@ -12,6 +12,7 @@ from wonderland.ops.algebra import (
     find_negative_curvature,
     find_nonconvexity,
     jensen_gap,
+    lagrangian,
     minimise,
     project_box,
     project_l1,
@@ -152,6 +153,38 @@ def test_the_nearest_point_of_a_ball_is_the_projection_and_kkt_holds(seed, n):
     assert found.slackness < 1e-5
     if target.norm() < 0.999:
         assert found.below_multipliers.abs().max() < 1e-5
+
+
+def test_the_lagrangian_is_flat_at_the_solution_and_bounds_the_objective():
+    """D2L 12.2.3: with the prices of the solution, its gradient vanishes there; at points that obey, it is at most f."""
+
+    def f(x):
+        return (x - torch.tensor([2.0, 1.0], dtype=torch.float64)).square().sum()
+
+    def equal(x):
+        return (x[0] - 2 * x[1]).reshape(1)
+
+    def below(x):
+        return (x.square().sum() - 1).reshape(1)
+
+    solution = minimise(f, [0.1, 0.1], equal=equal, below=below)
+
+    def value(x):
+        return lagrangian(f, x, equal(x), below(x), solution.equal_multipliers, solution.below_multipliers)
+
+    point = solution.point.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(value(point), point)
+    assert gradient.abs().max() < 1e-5
+    assert value(solution.point).item() == pytest.approx(f(solution.point).item(), abs=1e-5)
+    x = torch.tensor([0.4, 0.2], dtype=torch.float64)
+    prices = torch.tensor([0.7], dtype=torch.float64), torch.tensor([0.5], dtype=torch.float64)
+    assert lagrangian(f, x, equal(x), below(x), *prices).item() == pytest.approx(
+        (1.6**2 + 0.8**2) + 0.7 * 0.0 + 0.5 * (0.2 - 1)
+    )
+    x = torch.tensor([0.5, 0.3], dtype=torch.float64)
+    assert lagrangian(f, x, equal(x), below(x), *prices).item() == pytest.approx(
+        (1.5**2 + 0.7**2) + 0.7 * -0.1 + 0.5 * (0.34 - 1)
+    )
 
 
 def test_a_penalty_breaks_the_constraint_by_its_price_over_rho():

@@ -1,4 +1,4 @@
-"""Cumulative distributions against scipy, exponential families against torch and autodiff, and their sentences."""
+"""Cumulative distributions against scipy, exponential families against torch and autodiff, and error messages."""
 
 import re
 
@@ -54,6 +54,33 @@ def test_quantiles_undo(name):
     found = quantile(ours, share)
     np.testing.assert_allclose(found, theirs.ppf(share), rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(cdf(ours, found), share, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["student", "cauchy", "beta", "normal"])
+def test_densities_are_the_derivatives_of_cumulative_distributions(name):
+    ours, _ = CASES[name]
+    x, h = t([0.2, 0.35, 0.6, 0.8]), 1e-4
+    density = (cdf(ours, x + h) - cdf(ours, x - h)) / (2 * h)
+    torch.testing.assert_close(ours.log_prob(x).exp(), density, rtol=1e-6, atol=1e-8)
+    normal = d.Normal(t(1.0), t(2.0))
+    torch.testing.assert_close(normal.log_prob(x), -((x - 1) ** 2) / 8 - np.log(2 * np.sqrt(2 * np.pi)))
+
+
+def test_distributions_of_several_numbers_have_their_means_and_covariances():
+    """D2L 2.6, 22.8: from draws, within five standard errors."""
+    draws, p = 20_000, t([0.2, 0.5, 0.3])
+    counts = d.Multinomial(8, p).sample((draws,))
+    assert (counts.sum(1) == 8).all()
+    covariance = 8 * (torch.diag(p) - p.outer(p))
+    assert ((counts.mean(0) - 8 * p).abs() < 5 * (covariance.diagonal() / draws).sqrt()).all()
+    torch.testing.assert_close(counts.T.cov(), covariance, rtol=0.1, atol=0.05)
+    exact = t([[2.0, 0.6], [0.6, 1.0]])
+    pairs = d.MultivariateNormal(t([1.0, -1.0]), exact).sample((draws,))
+    assert ((pairs.mean(0) - t([1.0, -1.0])).abs() < 5 * (exact.diagonal() / draws).sqrt()).all()
+    torch.testing.assert_close(pairs.T.cov(), exact, rtol=0.1, atol=0.05)
+    flat = d.Uniform(t(-1.0), t(3.0))
+    np.testing.assert_allclose(cdf(flat, [-1.0, 0.0, 2.5, 3.0]), stats.uniform(-1, 4).cdf([-1.0, 0.0, 2.5, 3.0]))
+    assert float(flat.variance) == pytest.approx(16 / 12)
 
 
 def test_the_discrete_uniform():
@@ -118,13 +145,13 @@ SENTENCES = [
     (lambda: DiscreteUniform(0), "`n` has to be a whole number of at least 1, not 0."),
     (
         lambda: exponential_family.poisson.fit([0.0, 0.0], [0.0]),
-        "The Poisson likelihood has no maximum for these values of `x`: they lie on the edge of what it can produce.",
+        "The Poisson likelihood has no maximum for these values of `x`: their mean statistics are on the boundary of the possible ones.",
     ),
     (lambda: exponential_family.binomial(0), "`trials` has to be a whole number of at least 1, not 0."),
 ]
 
 
 @pytest.mark.parametrize(("call", "sentence"), SENTENCES, ids=range(len(SENTENCES)))
-def test_what_is_said(call, sentence):
+def test_error_messages(call, sentence):
     with pytest.raises(WonderlandError, match=f"^{re.escape(sentence)}$"):
         call()

@@ -26,6 +26,7 @@ from wonderland.probability import (
     gaussian_fit,
     gaussian_naive_bayes,
     gaussian_prior,
+    generalisation_gap,
     laplace_prior,
     maximise,
     mean_interval,
@@ -68,6 +69,22 @@ def test_two_updates_of_a_beta_are_one(a, b, c, e):
     assert twice.predictive == pytest.approx(float(twice.posterior.mean))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_posterior_of_a_beta_is_prior_times_likelihood(dtype):
+    """By quadrature, with counts that come as numbers of a tensor."""
+    flips = torch.tensor([1, 0, 1, 1, 0, 1, 1], dtype=dtype)
+    belief = BetaBinomial(2.0, 3.0).update(int(flips.sum()), len(flips))
+    assert belief == BetaBinomial(7.0, 5.0)
+    grid = torch.linspace(0.0005, 0.9995, 1000, dtype=dtype)
+    density = d.Beta(torch.tensor(2.0, dtype=dtype), torch.tensor(3.0, dtype=dtype)).log_prob(grid).exp()
+    density = density * grid**5 * (1 - grid) ** 2
+    density = density / density.sum()
+    torch.testing.assert_close(
+        belief.posterior.log_prob(grid.double()).exp() / 1000, density.double(), atol=1e-6, rtol=1e-3
+    )
+    assert belief.predictive == pytest.approx(float((density * grid).sum()), rel=1e-4)
+
+
 @given(st.lists(st.floats(-9, 9), min_size=2, max_size=8), st.integers(1, 7))
 @few
 def test_two_updates_of_a_gaussian_are_one(x, cut):
@@ -107,6 +124,33 @@ def test_error_bars_cover_and_shrink_with_the_root():
     found = sampled_kl(p, q)
     assert abs(found.value - float(d.kl_divergence(p, q))) < 4 * found.error
     assert str(average([1.0, 3.0])) == "2 ± 1 (2 draws)"
+
+
+def test_the_gap_of_a_fixed_function_is_nothing_and_that_of_a_memory_is_not():
+    """Alice 3.2.1: rows that did not choose the function give its risk without bias; rows that were fitted do not."""
+    hits, draw = 0, torch.Generator().manual_seed(0)
+    for _ in range(300):
+        losses = torch.randn(60, dtype=torch.float64, generator=draw).square()  # of a function chosen beforehand
+        gap = generalisation_gap(torch.ones(5), losses)
+        low, high = gap.interval(0.9)
+        hits += low < 0 < high
+    assert abs(hits / 300 - 0.9) < 0.07
+
+    def powers(x, degree):
+        return x.unsqueeze(1) ** torch.arange(degree + 1, dtype=torch.float64)
+
+    x = torch.rand(12 + 500, dtype=torch.float64, generator=draw)
+    y = (6 * x).sin() + 0.3 * torch.randn(len(x), dtype=torch.float64, generator=draw)
+    gaps = []
+    for degree in (1, 3, 9):
+        weights = torch.linalg.lstsq(powers(x[:12], degree), y[:12].unsqueeze(1)).solution.squeeze(1)
+        losses = (powers(x, degree) @ weights - y).square()
+        gap = generalisation_gap(losses[:12], losses[12:])
+        assert gap.value == pytest.approx(float(losses[12:].mean() - losses[:12].mean()))
+        assert gap.n == 500
+        gaps.append(gap)
+    assert gaps[2].value > gaps[1].value
+    assert gaps[2].interval(0.99)[0] > 0  # ten weights for twelve rows
 
 
 @pytest.mark.parametrize("correction", [0, 1])
@@ -181,13 +225,14 @@ SENTENCES = [
         "`X` has shape (2, 1) for 2 targets and 2 weights.",
     ),
     (lambda: average([1.0]), "`values` holds one draw: an error bar needs two."),
+    (lambda: generalisation_gap([1.0], [1.0]), "`values` holds one draw: an error bar needs two."),
     (
         lambda: expectation(lambda x: x.sum(), d.Normal(0.0, 1.0), 5),
-        "`f` gave shape () for 5 draws: it has to give one number a draw.",
+        "`f` returned shape () for 5 draws: it has to return one number for each.",
     ),
     (
         lambda: quality(lambda x: x, lambda r: torch.zeros(r, 2), 0.0, 3),
-        "`estimator` gave shape (3, 2) for 3 samples: it has to give one number each.",
+        "`estimator` returned shape (3, 2) for 3 samples: it has to return one number each.",
     ),
     (lambda: mean_interval([1.0]), "`x` holds one value: pass its known `deviation`, or more values."),
     (
@@ -210,6 +255,6 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("call", "sentence"), SENTENCES, ids=range(len(SENTENCES)))
-def test_what_is_said(call, sentence):
+def test_error_messages(call, sentence):
     with pytest.raises(WonderlandError, match=f"^{re.escape(sentence)}$"):
         call()

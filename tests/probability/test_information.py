@@ -105,6 +105,21 @@ def test_the_tickets_of_the_book():
     assert not table.independent()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bayes_theorem_of_a_medical_test(dtype):
+    """D2L 2.6: one in 667 is ill; a test that misses none and errs once in a hundred; then a second, weaker test."""
+    prior = torch.tensor([0.0015, 0.9985], dtype=dtype)
+    first = torch.tensor([[1.0, 0.0], [0.01, 0.99]], dtype=dtype)
+    second = torch.tensor([[0.98, 0.02], [0.03, 0.97]], dtype=dtype)
+    table = JointTable.from_conditional(prior, first)
+    assert table.columns.tolist() == pytest.approx([0.011485, 0.988515], rel=1e-5)
+    ill = table.given_column(0)
+    assert float(ill[0]) == pytest.approx(0.0015 / 0.011485, rel=1e-5)
+    assert float(table.given_column(1)[0]) == 0
+    again = JointTable.from_conditional(ill, second)  # the posterior is the next prior
+    assert float(again.given_column(0)[0]) == pytest.approx(0.8307, abs=1e-4)
+
+
 def test_the_impossible_is_infinite():
     assert float(kl_divergence([0.5, 0.5], [1.0, 0.0])) == math.inf
     assert float(kl_divergence([1.0, 0.0], [0.5, 0.5])) == pytest.approx(math.log(2))
@@ -154,11 +169,11 @@ SENTENCES = [
     (lambda: JointTable.from_counts([[0, 0]]), "`counts` has to be non-negative, with at least one count above 0."),
     (
         lambda: JointTable.from_counts([[0, 0], [1, 1]]).given_row(0),
-        "`row` 0 has probability 0: nothing can be said given that it happened.",
+        "`row` 0 has probability 0: there is no distribution given it.",
     ),
     (
         lambda: JointTable.from_counts([[1, 1]]).given_column(2),
-        "`column` is 2, and the table has 2: they count from 0.",
+        "`column` is 2, and the table has 2, counted from 0.",
     ),
     (
         lambda: JointTable.from_conditional([1.0], [[0.5, 0.4]]),
@@ -171,12 +186,12 @@ SENTENCES = [
     ),
     (
         lambda: neighbour_entropy([1.0, 1.0, 1.0], k=1),
-        "`samples` holds more than 1 equal rows: a continuous variable never repeats itself.",
+        "`samples` holds more than 1 equal rows: samples of a continuous variable do not repeat.",
     ),
 ]
 
 
 @pytest.mark.parametrize(("call", "sentence"), SENTENCES, ids=range(len(SENTENCES)))
-def test_what_is_said(call, sentence):
+def test_error_messages(call, sentence):
     with pytest.raises(WonderlandError, match=f"^{re.escape(sentence)}$"):
         call()

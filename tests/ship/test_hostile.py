@@ -67,7 +67,7 @@ def test_a_model_outside_the_closed_set(run, name):
     change(run, "config.json", lambda config: config["recipe"]["model"].update(part=name, arguments={}))
     said = refused(run)
     if name == "nn.MemberLinear":  # a module of ours, which is no whole model
-        assert said == "The model's description cannot be built: missing a required argument: 'members'"
+        assert said == "nn.MemberLinear cannot be built without members: write MemberLinear(members=...)."
     else:
         assert "is not a part of Wonderland, so it is not built." in said
 
@@ -84,7 +84,7 @@ def test_a_part_that_is_no_model(run, name):
         ({"dim": 1 << 50}, "a size above the limit"),
         ({"dim": 1 << 23, "depth": 1 << 23}, "more layers than its weights file holds"),
         ({"dim": -4}, "TableNet needs at least one column"),
-        ({"dim": "wide"}, "cannot be built"),
+        ({"dim": "wide"}, "TableNet needs dim to be a whole number, not 'wide'."),
         ({"sigmas": [0.1] * 50_000, "dropout": [0.0] * 50_000}, "the model's description says"),
         ({"widht": 3}, "has no argument 'widht'"),
     ],

@@ -14,9 +14,9 @@ def options(verb: argparse.ArgumentParser) -> None:
 
 def run(found: argparse.Namespace) -> int:
     """Evaluate and show the table of metrics."""
-    from wonderland.core.glance import glance
+    from wonderland.core.precheck import precheck
 
-    glance(found.run_folder)  # a hostile folder is refused before torch has even been loaded
+    precheck(found.run_folder)  # a hostile folder is refused before torch has even been loaded
     from wonderland.cli import show
     from wonderland.ship import load
 

@@ -36,23 +36,27 @@ def _add(group: Any, about: Option) -> None:
         how["metavar"] = "{" + ",".join(about.choices) + "}"
     elif about.metavar is not None:
         how["metavar"] = about.metavar
-    group.add_argument(about.flag, type=_reader(about), **how)
+    group.add_argument(about.flag, type=Reader(about), **how)
 
 
-def _reader(about: Option) -> Any:
-    """What turns the word of a flag into a value: a number where it is one and may be one."""
+class Reader:
+    """Turns the word of a flag into a value: a number where it is one and may be one. As text, it says what it reads."""
 
-    def read(text: str) -> Any:
-        if about.name == "budget":
+    def __init__(self, about: Option):
+        self.about = about
+
+    def __call__(self, text: str) -> Any:
+        if self.about.name == "budget":
             return text
         for kind in (int, float):
-            if kind in about.types:
+            if kind in self.about.types:
                 try:
                     return kind(text)
                 except ValueError:
                     continue
-        if str in about.types:
+        if str in self.about.types:
             return text
-        raise argparse.ArgumentTypeError(f"{text!r} is not {about.words}")
+        raise ValueError(text)
 
-    return read
+    def __str__(self) -> str:
+        return self.about.words

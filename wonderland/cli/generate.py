@@ -91,9 +91,9 @@ def _constraints(given: argparse.Namespace) -> dict[str, Any]:
 
 def opened(folder: str, ability: str) -> Any:
     """An ability of a run; a run that lacks it is refused in a sentence."""
-    from wonderland.core.glance import glance
+    from wonderland.core.precheck import precheck
 
-    glance(folder)  # a hostile folder is refused before torch has even been loaded
+    precheck(folder)  # a hostile folder is refused before torch has even been loaded
     from wonderland.ship import load
 
     return load(folder).ability(ability)

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from wonderland.cli import chat, check, doctor, evaluate, fit, generate, inspect, models, predict, tokenize, trace
 from wonderland.core.errors import WonderlandError, nearest
@@ -13,10 +13,38 @@ VERBS = (fit, predict, evaluate, generate, chat, inspect, models, tokenize, chec
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that offers the nearest option when one is misspelt."""
+    """argparse that says what is wrong with a word, what belongs there, and where to look."""
 
     def error(self, message: str) -> NoReturn:
+        start, _, names = message.partition(": ")
+        if start == "the following arguments are required":
+            message = f"{names.replace(', ', ' and ')} {'are' if ', ' in names else 'is'} missing"
         raise WonderlandError(f"{message}. See: {self.prog} --help")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)  # pyright: ignore
+        except argparse.ArgumentError:
+            words = {int: "a whole number", float: "a number"}.get(action.type)  # pyright: ignore
+            self.error(f"{_flag(action)} must be {words or action.type}, not {arg_string[:80]!r}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        hint = nearest(str(value), known)
+        self.error(f"There is no {_flag(action).strip('-')} {value!r}.{hint} Known are {', '.join(known)}")
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)  # pyright: ignore
+        except argparse.ArgumentError:
+            self.error(f"{_flag(action)} needs a value")
+
+
+def _flag(action: argparse.Action) -> str:
+    """An option by its longest name, an argument by the name that the help shows."""
+    return max(action.option_strings, key=len, default=str(action.metavar or action.dest))
 
 
 def parser() -> Parser:

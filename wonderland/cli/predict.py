@@ -16,9 +16,9 @@ def options(verb: argparse.ArgumentParser) -> None:
 
 def run(found: argparse.Namespace) -> int:
     """Predict, telling what had to be repaired in the new data."""
-    from wonderland.core.glance import glance
+    from wonderland.core.precheck import precheck
 
-    glance(found.run_folder)  # a hostile folder is refused before torch has even been loaded
+    precheck(found.run_folder)  # a hostile folder is refused before torch has even been loaded
     from wonderland.cli import show
     from wonderland.ship import load, read_kind, write_table
 

@@ -29,18 +29,12 @@ def open(
 
     if isinstance(source, Dataset):
         raise WonderlandError("This is already an open dataset. Give the source it was opened from.")
-    asked = listed({name: value for name, value in options.items() if value is not None}, KINDS)
+    asked = {name: value for name, value in options.items() if value is not None}
     if target is not None:
         asked["target"] = target
     glimpse, second = Glimpse(source), None if test is None else Glimpse(test)
     chosen = choose(glimpse, kind, asked | ({} if test is None else {"test": test}), KINDS)
     return opened(chosen, glimpse, checked(chosen, asked, glimpse.name, KINDS), second)
-
-
-def listed(asked: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[str, Any]:
-    """What was asked, a single name as a list of one where an option holds several."""
-    several = {name for kind in kinds.values() for name, about in described(kind.Options).items() if tuple in about.types}
-    return {name: [value] if name in several and isinstance(value, str) else value for name, value in asked.items()}
 
 
 def opened(kind: Kind, glimpse: Glimpse, options: Any, test: Glimpse | None) -> Dataset:

@@ -17,7 +17,7 @@ def layer_norm(
 
     .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \odot \gamma + \beta
 
-    Without gradients, and where there is no kernel, torch's own does it. Book: Alice 9.2. Paper: Ba et al., 2016.
+    Without gradients, and where there is no kernel, torch's own does it. Book: Alice 9.3.2. Paper: Ba et al., 2016.
 
     >>> layer_norm(torch.tensor([[1.0, 3.0]]), torch.ones(2), None, 0.0)
     tensor([[-1.,  1.]])

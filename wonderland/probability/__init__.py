@@ -1,4 +1,4 @@
-"""Distributions, information, and inference: what is believed, what the data say, and how sure one may be."""
+"""Distributions, information measures, Bayesian and maximum likelihood inference, confidence intervals."""
 
 from wonderland.probability import exponential_family
 from wonderland.probability.cumulative import cdf, incomplete_beta, quantile
@@ -23,7 +23,14 @@ from wonderland.probability.likelihood import (
     maximise,
     negative_log_likelihood,
 )
-from wonderland.probability.monte_carlo import Estimate, average, expectation, predictive_average, sampled_kl
+from wonderland.probability.monte_carlo import (
+    Estimate,
+    average,
+    expectation,
+    generalisation_gap,
+    predictive_average,
+    sampled_kl,
+)
 from wonderland.probability.naive_bayes import (
     BernoulliNaiveBayes,
     GaussianNaiveBayes,
@@ -58,6 +65,7 @@ __all__ = [
     "gaussian_fit",
     "gaussian_naive_bayes",
     "gaussian_prior",
+    "generalisation_gap",
     "incomplete_beta",
     "kl_divergence",
     "laplace_prior",

@@ -137,7 +137,7 @@ def _tidy(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if not existed and folder.is_dir() and [path.name for path in folder.iterdir()] == [".lock"]:
+        if not existed and folder.is_dir() and {path.name for path in folder.iterdir()} <= {".lock", ".tokens"}:
             shutil.rmtree(folder)
         raise
 

@@ -86,9 +86,10 @@ class Run:
     def ability(self, name: str) -> Any:
         """Something that runs of some tasks can do, such as `run.ability("generate")("Once upon a time")`."""
         if name not in self.task.abilities:
-            there = f" It can {', '.join(self.abilities)}." if self.abilities else " It can predict and evaluate."
+            verbs = ["predict", "evaluate", *self.abilities]
             raise WonderlandError(
-                f"The run in {self.folder} is a {self.task.name} run and cannot {name}.{nearest(name, self.abilities)}{there}"
+                f"The run in {self.folder} is a {self.task.name} run and cannot {name}.{nearest(name, self.abilities)} "
+                f"It can {', '.join(verbs[:-1])} and {verbs[-1]}."
             )
         return self.task.abilities[name](self)
 

@@ -8,8 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from wonderland.kinds.corpus.encoder import CorpusEncoder
-from wonderland.kinds.corpus.examples import TokenExamples
 
 import wonderland
 from tests.texts import language, names, rhyme
@@ -17,6 +15,8 @@ from wonderland.cli import main as cli
 from wonderland.core import WonderlandError
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.kinds.corpus.corpus import Corpus
+from wonderland.kinds.corpus.encoder import CorpusEncoder
+from wonderland.kinds.corpus.examples import TokenExamples
 from wonderland.models import Decoder
 from wonderland.road.facts import again
 
@@ -152,7 +152,10 @@ def test_what_is_refused(tmp_path):
         "There is no tokens 'byte'. Known are characters, words, bpe, wordpiece, unigram.",
         lambda: fit(long, tokens="byte"),
     )
-    with pytest.raises(WonderlandError, match=r"^Your module Linear fails on a batch \(.+\)\. It is given int64 of shape \(rows, 128\)\.$"):
+    with pytest.raises(
+        WonderlandError,
+        match=r"^Your module Linear fails on a batch \(.+\)\. It is given int64 of shape \(rows, 128\)\.$",
+    ):
         fit(long, model=torch.nn.Linear(1, 1))
     assert not (tmp_path / "run" / "config.json").exists()
 
@@ -176,7 +179,7 @@ def test_a_model_of_ones_own_can_write(tmp_path):
         "of shape (rows, 128).",
         lambda: wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", steps=2, model=Embedded(vocab)),
     )
-    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "run" / "config.json").exists()
     own = Decoder(vocab=vocab, dim=16, depth=1)
     run = wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", steps=2, model=own)
     again = wonderland.load(run.folder, model=Decoder(vocab=vocab, dim=16, depth=1))
@@ -276,7 +279,7 @@ def test_words_are_held_to_what_is_shown(tmp_path):
             text = run.ability("generate")(prompt, 9, matches=pattern, **({} if beams is None else {"beams": beams}))
             assert re.fullmatch(pattern, text), (pattern, prompt, text)
     (tmp_path / "empty.txt").write_text("")
-    refuses("There is no text to judge: the source is empty.", lambda: run.predict(tmp_path / "empty.txt"))
+    refuses("There is no text to measure: the source is empty.", lambda: run.predict(tmp_path / "empty.txt"))
 
 
 def test_more_tokens_a_step_than_there_are_to_learn_from(tmp_path):
@@ -334,11 +337,11 @@ def test_a_tokenizer_of_ones_own(tmp_path):
     assert with_file.config["split"]["digest"] == run.config["split"]["digest"]
     refuses(
         "vocab is for tokens that are to be learned, and tokenizer names those of a file.",
-        lambda: wonderland.fit(text, tokenizer=folder, vocab=300),
+        lambda: wonderland.fit(text, out=tmp_path / "third", tokenizer=folder, vocab=300),
     )
     refuses(
         "tokenizer is an option of corpus, and iris is read as table: leave it out, or name another kind with kind (--kind).",
-        lambda: wonderland.fit("iris", tokenizer=folder),
+        lambda: wonderland.fit("iris", out=tmp_path / "third", tokenizer=folder),
     )
     with pytest.raises(WonderlandError, match=re.escape(str(tmp_path / "none.json"))):
         wonderland.fit(text, tokenizer=tmp_path / "none.json", out=tmp_path / "third")

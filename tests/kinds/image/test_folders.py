@@ -6,8 +6,8 @@ import torch
 from PIL import Image
 
 import wonderland
-from wonderland.core import WonderlandError, sha256
 from wonderland import kinds
+from wonderland.core import WonderlandError, sha256
 from wonderland.data import pixels
 from wonderland.data.pixels import Memory
 from wonderland.road.plan import choose, measured
@@ -84,6 +84,7 @@ def test_size_is_for_folders(folder, tmp_path):
     with pytest.raises(WonderlandError, match=r"^Images from arrays keep their size: resize the arrays instead\.$"):
         wonderland.fit("digits", out=tmp_path / "x", steps=2, size=16)
     with pytest.raises(
-        WonderlandError, match=r"^A test set of its own is for tables and labelled lines; images are split by themselves\.$"
+        WonderlandError,
+        match=r"^A test set of its own is for tables and labelled lines; images are split by themselves\.$",
     ):
         wonderland.fit(folder, out=tmp_path / "y", steps=2, test=folder)

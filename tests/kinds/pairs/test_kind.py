@@ -119,5 +119,5 @@ def test_pairs_are_cut_as_was_asked(tmp_path):
     assert wonderland.load(run.folder).ability("generate")("one dog") == run.ability("generate")("one dog")
     refuses(
         "group is an option of table, and pairs.csv is read as pairs: leave it out, or name another kind with kind (--kind).",
-        lambda: wonderland.fit(tmp_path / "pairs.csv", kind="pairs", group="source"),
+        lambda: wonderland.fit(tmp_path / "pairs.csv", out=tmp_path / "other", kind="pairs", group="source"),
     )

@@ -65,7 +65,7 @@ def test_html_is_escaped():
             {"c": CLASSES, "y": CLASSES},
             {"drop": ["a", "b"]},
             "columns has no usable column besides the target 'y': 'a' is dropped as asked; 'b' is dropped as asked; "
-            "'c' is the target in disguise. The option keep keeps 'c'.",
+            "'c' is a leak of the target. The option keep keeps 'c'.",
         ),
         (
             {"t": ["x", "y"] * 30, "y": CLASSES},

@@ -109,9 +109,9 @@ def test_texts_are_cut_as_was_asked(tmp_path):
     run = wonderland.fit(tmp_path / "a.csv", out=tmp_path / "run", steps=2, tokens="bpe", vocab=270, context=5)
     assert (run.encoder.tokenizer.kind, run.encoder.tokenizer.vocab, run.encoder.length) == ("bpe", 270, 5)
     refuses("Tokens of kind 'unigram' are learned a little differently each time, which rows of texts cannot be: "
-            "take characters, words or bpe.", lambda: wonderland.fit(tmp_path / "a.csv", tokens="unigram"))  # fmt: skip
+            "take characters, words or bpe.", lambda: wonderland.fit(tmp_path / "a.csv", out=tmp_path / "other", tokens="unigram"))  # fmt: skip
     refuses("vocab is an option of text, corpus and pairs, and iris is read as table: leave it out, or name another kind "
-            "with kind (--kind).", lambda: wonderland.fit("iris", vocab=300))  # fmt: skip
+            "with kind (--kind).", lambda: wonderland.fit("iris", out=tmp_path / "other", vocab=300))  # fmt: skip
 
 
 def test_findings_and_strict(tmp_path):

@@ -40,6 +40,17 @@ def test_variances_are_those_of_the_equations_and_of_torch(shape, uniform):
     assert abs(float(out.std()) * math.sqrt(shape[0] * math.prod(shape[2:]) / 2) - 1) < 0.03
 
 
+def test_plain_draws_have_the_mean_and_deviation_asked_for():
+    """D2L 6.3: N(0, 0.01) for weights and a constant for biases, by torch itself."""
+    layer = nn.Linear(200, 300)
+    torch.nn.init.normal_(layer.weight, std=0.01)
+    torch.nn.init.constant_(layer.bias, 0.25)
+    weight = layer.weight.detach()
+    assert abs(float(weight.std()) / 0.01 - 1) < 0.02
+    assert abs(float(weight.mean())) < 5 * 0.01 / weight.numel() ** 0.5
+    assert set(layer.bias.tolist()) == {0.25}
+
+
 def test_a_generator_decides_the_draw():
     for fill in (xavier, kaiming, orthogonal):
         a, b = (fill(torch.empty(4, 5), generator=torch.Generator().manual_seed(3)) for _ in range(2))

@@ -31,6 +31,18 @@ def test_inverted_dropout_keeps_the_mean(rate, shared):
     torch.testing.assert_close(kept, torch.full_like(kept, 1 / (1 - rate)))
 
 
+@pytest.mark.parametrize("kind", [Dropout, ChannelDropout])
+def test_the_modules_keep_the_mean(kind):
+    block, x = kind(8, dropout=0.3), torch.randn(1, 3, 8, dtype=torch.float64)
+    draws = block(x.expand(20_000, 3, 8))
+    bound = 5 * x[0].abs() * (0.3 / 0.7 / 20_000) ** 0.5
+    assert bool(((draws.mean(0) - x[0]).abs() <= bound).all())
+    dropped = draws == 0
+    assert dropped.double().mean().item() == pytest.approx(0.3, abs=0.01)
+    together = bool((dropped == dropped[:, :1]).all())  # a channel goes for all tokens at once
+    assert together == (kind is ChannelDropout)
+
+
 def test_what_is_shared_goes_together():
     y = drop(torch.ones(50, 6, 4), 0.5, shared=(1,))
     assert torch.equal(y, y[:, :1].expand_as(y))

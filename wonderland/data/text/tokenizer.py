@@ -39,7 +39,7 @@ class Tokenizer:
     Learning gives the same tokens each time for characters, words and bpe; the trainers of the other two break ties by chance.
     A special token that is spelt out in a text is text: it never becomes the token, unless `specials=True` asks for it.
 
-    Book: D2L 9.2, 15.6; Alice 8.3.
+    Book: D2L 9.2, 15.6; Alice 8.2.2.
 
     >>> tokenizer = Tokenizer.train(["to be or not to be"], kind="characters")
     >>> tokenizer.vocab, tokenizer.decode(tokenizer.encode("not to be"))

@@ -1,4 +1,4 @@
-"""Rules: how one column becomes numbers or a code, learned from the training rows only.
+"""Column encodings: how one column becomes numbers or a code, learned from the training rows only.
 
 Dates become days and the places of the year, week and day on a circle, texts become lengths and hashed words, categories
 become codes. Code 0 stands for every category that is rare or was never seen.
@@ -25,7 +25,7 @@ LARGEST = 1e150
 
 
 @dataclass(frozen=True)
-class Rule:
+class ColumnEncoding:
     """How one column is encoded. `fill` replaces a missing value; `flagged` adds a column that says where."""
 
     name: str
@@ -38,8 +38,8 @@ class Rule:
     levels: tuple[str | None, ...] = ()
 
     @classmethod
-    def fit(cls, column: Column, ordering: bool = False) -> "Rule":
-        """The rule for a column of training cells; a date that orders the rows gives its cycles only."""
+    def fit(cls, column: Column, ordering: bool = False) -> "ColumnEncoding":
+        """The encoding for a column of training cells; a date that orders the rows gives its cycles only."""
         present = column.values[~column.absent]
         flagged = column.missing > 0
         if column.kind == "category":
@@ -104,11 +104,11 @@ class Rule:
         return Field(self.name, self.kind, levels=levels)
 
     def like(self) -> Column:
-        """An empty column of this rule's kind, to read new cells by."""
+        """An empty column of this encoding's kind, to read new cells by."""
         return Column(self.name, self.kind, np.empty(0), format=self.format, pair=self.pair)
 
     def to_json(self) -> dict[str, Any]:
-        default = asdict(Rule(self.name, self.kind))
+        default = asdict(ColumnEncoding(self.name, self.kind))
         used = {key: value for key, value in asdict(self).items() if key in ("name", "kind") or value != default[key]}
         return {key: list(value) if isinstance(value, tuple) else value for key, value in used.items()}
 
@@ -143,8 +143,8 @@ def _texts(column: Column) -> np.ndarray:
     return np.log1p(table)[column.values]
 
 
-def read_rule(entry: Any) -> Rule:
-    """One saved rule, checked."""
+def read_encoding(entry: Any) -> ColumnEncoding:
+    """One saved encoding, checked."""
     require(isinstance(entry, dict), "a column is not an object")
     name, kind = entry.get("name"), entry.get("kind")
     require(is_text(name), "a column has no name")
@@ -174,7 +174,9 @@ def read_rule(entry: Any) -> Rule:
     )
     require(len(set(levels)) == len(levels), f"{about} has a category twice")
     require(kind == "category" or not levels, f"{about} has categories, but is {kind}")
-    return Rule(name, kind, float(fill), flagged, form, tuple(pair) if pair else None, tuple(parts), tuple(levels))
+    return ColumnEncoding(
+        name, kind, float(fill), flagged, form, tuple(pair) if pair else None, tuple(parts), tuple(levels)
+    )
 
 
 def require(good: bool, what: str) -> None:

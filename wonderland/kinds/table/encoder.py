@@ -15,7 +15,7 @@ from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.read import MAX_COLUMNS
 from wonderland.data.source import look
 from wonderland.data.target import MAX_CLASSES, class_codes, without_target
-from wonderland.kinds.table.column_encoding import LARGEST, Rule, are_texts, is_text, read_rule, require
+from wonderland.kinds.table.column_encoding import LARGEST, ColumnEncoding, are_texts, is_text, read_encoding, require
 from wonderland.kinds.table.table import Table, check_finite, unread
 
 
@@ -60,7 +60,7 @@ class TableEncoder(RowEncoder):
 
     def __init__(
         self,
-        rules: list[Rule],
+        encodings: list[ColumnEncoding],
         center: np.ndarray,
         scale: np.ndarray,
         *,
@@ -69,33 +69,35 @@ class TableEncoder(RowEncoder):
         classes: list[str] | None = None,
         ignored: list[str] | None = None,
     ) -> None:
-        self.rules, self.center, self.scale = rules, center, scale
+        self.encodings, self.center, self.scale = encodings, center, scale
         self.target, self.task, self.classes, self.ignored = target, task, classes, ignored or []
         self.noticed: list[Finding] = []
-        made = [(rule.name, *feature) for rule in rules for feature in rule.features()]
+        made = [(encoding.name, *feature) for encoding in encodings for feature in encoding.features()]
         self.numbers = [name for _, name, _ in made]
         self.scaled = np.array([scaled for *_, scaled in made], dtype=bool)
-        self.categories = [(rule.name, len(rule.levels) + 1) for rule in rules if rule.kind == "category"]
+        self.categories = [
+            (encoding.name, len(encoding.levels) + 1) for encoding in encodings if encoding.kind == "category"
+        ]
         self.column_of = [column for column, *_ in made] + [name for name, _ in self.categories]
 
     @classmethod
     def fit(cls, table: Table, rows: np.ndarray) -> "TableEncoder":
         """Learn fills, scales and levels from these rows, and from no others."""
         columns = [column.take(rows) for column in table.features]
-        rules = [Rule.fit(column, column.name == table.time) for column in columns]
+        encodings = [ColumnEncoding.fit(column, column.name == table.time) for column in columns]
         raw = [
-            rule.values(column)[~column.absent if rule.kind == "number" else slice(None)]
-            for rule, column in zip(rules, columns, strict=True)
-            if rule.kind != "category"
+            encoding.values(column)[~column.absent if encoding.kind == "number" else slice(None)]
+            for encoding, column in zip(encodings, columns, strict=True)
+            if encoding.kind != "category"
         ]
-        scaled = [scaled for rule in rules for _, scaled in rule.features()]
-        if not scaled and not any(rule.kind == "category" for rule in rules):
+        scaled = [scaled for encoding in encodings for _, scaled in encoding.features()]
+        if not scaled and not any(encoding.kind == "category" for encoding in encodings):
             raise WonderlandError(f"{table.name} has no usable column: none varies within the training part.")
         sizes = [measure(values) for block in raw for values in block.T]
         center = np.array([c if keep else 0.0 for (c, _), keep in zip(sizes, scaled, strict=True)], np.float64)
         scale = np.array([s if keep else 1.0 for (_, s), keep in zip(sizes, scaled, strict=True)], np.float64)
         return cls(
-            rules,
+            encodings,
             center,
             scale,
             target=table.target,
@@ -110,67 +112,73 @@ class TableEncoder(RowEncoder):
         size = len(dataset) if rows is None else len(rows)
         out = np.empty((size, len(self.numbers) + len(self.categories)), np.float32)
         number, code = 0, len(self.numbers)
-        for rule in self.rules:
-            column = dataset.column(rule.name)
-            if column.kind != rule.kind:
+        for encoding in self.encodings:
+            column = dataset.column(encoding.name)
+            if column.kind != encoding.kind:
                 raise WonderlandError(
-                    f"Column {rule.name!r} is {column.kind} here and was {rule.kind} in training. "
+                    f"Column {encoding.name!r} is {column.kind} here and was {encoding.kind} in training. "
                     "Open new data with the encoder's own open."
                 )
             column = column if rows is None else column.take(rows)
-            if rule.kind == "category":
-                codes = rule.codes(column)
+            if encoding.kind == "category":
+                codes = encoding.codes(column)
                 out[:, code] = codes
                 code += 1
-                self._notice(rule, column, codes)
+                self._notice(encoding, column, codes)
                 continue
-            block = rule.values(column)
+            block = encoding.values(column)
             stop = number + block.shape[1]
             bent = squash(block, self.center[number:stop], self.scale[number:stop])
             out[:, number:stop] = np.where(self.scaled[number:stop], bent, block)
             number = stop
-            self._notice(rule, column, None)
+            self._notice(encoding, column, None)
         return torch.from_numpy(out)
 
-    def _notice(self, rule: Rule, column: Column, codes: np.ndarray | None) -> None:
+    def _notice(self, encoding: ColumnEncoding, column: Column, codes: np.ndarray | None) -> None:
         if codes is None:
             if column.missing:
-                text = f"Column {rule.name!r}: {column.missing:,} of {len(column):,} cells were missing and filled in."
-                self.noticed.append(Finding("filled", rule.name, column.missing, text))
+                text = (
+                    f"Column {encoding.name!r}: {column.missing:,} of {len(column):,} cells were missing and filled in."
+                )
+                self.noticed.append(Finding("filled", encoding.name, column.missing, text))
             return
         unknown = int(((codes == 0) & ~column.absent).sum())
         if unknown:
-            text = f"Column {rule.name!r}: {unknown:,} of {len(column):,} cells hold a category that is rare or new."
-            self.noticed.append(Finding("unseen", rule.name, unknown, text))
+            text = (
+                f"Column {encoding.name!r}: {unknown:,} of {len(column):,} cells hold a category that is rare or new."
+            )
+            self.noticed.append(Finding("unseen", encoding.name, unknown, text))
         lost = int(((codes == 0) & column.absent).sum())
         if lost:
-            text = f"Column {rule.name!r}: {lost:,} of {len(column):,} cells are missing, which never happened in training."
-            self.noticed.append(Finding("filled", rule.name, lost, text))
+            text = f"Column {encoding.name!r}: {lost:,} of {len(column):,} cells are missing, which never happened in training."
+            self.noticed.append(Finding("filled", encoding.name, lost, text))
 
     def open(self, source: Any, *, need_target: bool = False) -> Table:
         """Open new data the way the training data was opened; with `need_target`, the answers as well."""
-        words = {rule.name for rule in self.rules if rule.kind in ("category", "text")}
+        words = {encoding.name for encoding in self.encodings if encoding.kind in ("category", "text")}
         found = look(source, as_text=words | ({self.target} if self.classes and self.target else set()))
         if found.frame is None:
             what = f"{found.folder} is a folder" if found.folder else f"{found.name} holds images"
             raise WonderlandError(f"This model was trained on a table; {what}.")
         frame, findings = found.frame, found.findings
         names = [str(name) for name in frame.columns]
-        absent = [rule.name for rule in self.rules if rule.name not in names]
+        absent = [encoding.name for encoding in self.encodings if encoding.name not in names]
         if absent:
             more = f" and {len(absent) - 3} more" if len(absent) > 3 else ""
             listed = ", ".join(repr(name) for name in absent[:3])
-            spare = [name for name in names if name not in {rule.name for rule in self.rules}]
+            spare = [name for name in names if name not in {encoding.name for encoding in self.encodings}]
             plural = "column" if len(absent) == 1 else "columns"
             raise WonderlandError(
                 f"{found.name} lacks the {plural} {listed}{more} that the model needs.{nearest(absent[0], spare)}"
             )
-        columns = [read_as(rule.like(), pd.Series(frame[rule.name])) for rule in self.rules]
+        columns = [read_as(encoding.like(), pd.Series(frame[encoding.name])) for encoding in self.encodings]
         check_finite(columns)
         for column in columns:
             if column.unread:
                 findings.append(unread(column, "should hold"))
-        extra = [n for n in names if n not in {self.target, *self.ignored, *(rule.name for rule in self.rules)}]
+        extra = [
+            n for n in names if n not in {self.target, *self.ignored, *(encoding.name for encoding in self.encodings)}
+        ]
         if extra:
             listed = ", ".join(repr(name) for name in extra[:3]) + (
                 f" and {len(extra) - 3} more" if len(extra) > 3 else ""
@@ -239,7 +247,7 @@ class TableEncoder(RowEncoder):
 
     def schema(self) -> list[Field]:
         """One field for each column of the table."""
-        return [rule.field() for rule in self.rules]
+        return [encoding.field() for encoding in self.encodings]
 
     def arguments(self) -> dict[str, Any]:
         """For models of tables: how many numbers, the levels of each category, and the width of an encoded row."""
@@ -247,14 +255,14 @@ class TableEncoder(RowEncoder):
         return {"numbers": len(self.numbers), "levels": levels, "features": len(self.numbers) + len(levels)}
 
     def to_json(self) -> dict[str, Any]:
-        """The rules, for people to read and for `from_json`; the scales are in `tensors`."""
+        """The encodings, for people to read and for `from_json`; the scales are in `tensors`."""
         return {
             "kind": "table",
             "target": self.target,
             "task": self.task,
             "classes": self.classes,
             "ignored": self.ignored,
-            "columns": [rule.to_json() for rule in self.rules],
+            "columns": [encoding.to_json() for encoding in self.encodings],
         }
 
     def tensors(self) -> dict[str, Tensor]:
@@ -275,9 +283,9 @@ class TableEncoder(RowEncoder):
         require(ignored is None or are_texts(ignored, MAX_COLUMNS), "the ignored columns are not a list of names")
         columns = saved.get("columns")
         require(isinstance(columns, list) and 0 < len(columns) <= MAX_COLUMNS, "it has no list of columns")
-        rules = [read_rule(entry) for entry in columns or ()]
-        require(len({rule.name for rule in rules}) == len(rules), "a column occurs twice")
-        width = sum(len(rule.features()) for rule in rules)
+        encodings = [read_encoding(entry) for entry in columns or ()]
+        require(len({encoding.name for encoding in encodings}) == len(encodings), "a column occurs twice")
+        width = sum(len(encoding.features()) for encoding in encodings)
         arrays = []
         for key in ("center", "scale"):
             tensor = tensors.get(key) if isinstance(tensors, dict) else None
@@ -287,4 +295,4 @@ class TableEncoder(RowEncoder):
             arrays.append(tensor.numpy().copy())
             require(bool(np.isfinite(arrays[-1]).all()), f"the tensor {key!r} holds values that are not finite")
         require(bool((arrays[1] > 0).all()), "the tensor 'scale' holds values that are not positive")
-        return cls(rules, *arrays, target=target, task=task, classes=classes, ignored=ignored)
+        return cls(encodings, *arrays, target=target, task=task, classes=classes, ignored=ignored)

@@ -1,4 +1,4 @@
-"""The target in disguise: columns that give the answer away."""
+"""Target leakage: columns that determine the target, and are not known before it."""
 
 from collections.abc import Collection
 
@@ -12,7 +12,7 @@ SMALLEST = 20  # rows; below, chance alone makes perfect columns
 ROWS_PER_VALUE = 5
 
 
-def find_disguises(
+def find_leaks(
     features: list[Column], y: np.ndarray, task: str, target: str, keep: Collection[str], findings: list[Finding]
 ) -> list[str]:
     """Columns that determine the target and are left out, unless they are in `keep`; each is said in a finding."""
@@ -33,10 +33,10 @@ def find_disguises(
             continue
         hidden.append(column.name)
         text = (
-            f"Column {column.name!r} is the target {target!r} in disguise ({how}) and is left out; "
+            f"Column {column.name!r} determines the target {target!r} ({how}) and is left out; "
             "the option keep keeps it."
         )
-        findings.append(Finding("disguise", column.name, len(y), text))
+        findings.append(Finding("leakage", column.name, len(y), text))
     return hidden
 
 

@@ -13,7 +13,7 @@ from wonderland.data.columns import Column, read_column
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.split import read_assigned
 from wonderland.data.target import choose_target, read_target
-from wonderland.kinds.table.leakage import find_disguises
+from wonderland.kinds.table.leakage import find_leaks
 
 RARE = 4  # a category with fewer rows than this is pooled with the unknown ones
 
@@ -99,8 +99,8 @@ class Table(Dataset):
         drop = (*drop, *([] if split is None else [split]))
         reasons = leave_out(columns, target, group, time, keep, drop, findings)
         features = [column for column in columns.values() if column.name not in reasons]
-        hidden = find_disguises(features, y, task, target, keep, findings)
-        reasons |= dict.fromkeys(hidden, "the target in disguise")
+        hidden = find_leaks(features, y, task, target, keep, findings)
+        reasons |= dict.fromkeys(hidden, "a leak of the target")
         features = [column for column in features if column.name not in hidden]
         if not features:
             raise no_usable_column(name, target, reasons, hidden)

@@ -41,7 +41,7 @@ class LayerNorm(Norm):
     .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \odot \gamma + \beta
 
     Shapes: x (..., dim) -> (..., dim).
-    Book: Alice 9.2; D2L 11.7. Paper: Ba et al., 2016.
+    Book: Alice 9.3.2; D2L 11.7. Paper: Ba et al., 2016.
 
     >>> LayerNorm(4)(torch.tensor([[[1.0, 2.0, 3.0, 4.0]]])).round(decimals=2)
     tensor([[[-1.3400, -0.4500,  0.4500,  1.3400]]], grad_fn=<RoundBackward1>)

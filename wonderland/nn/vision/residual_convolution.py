@@ -20,7 +20,7 @@ class ResidualConvolution(Checked, nn.Module):
     chance that a whole channel between the two convolutions is left out in training.
 
     Shapes: x (b, dim, h, w) -> (b, out, ceil(h / stride), ceil(w / stride)).
-    Book: Alice 9.3; D2L 8.6. Paper: He et al., 2016; pooled shortcut: He et al., 2019.
+    Book: Alice 9.4; D2L 8.6. Paper: He et al., 2016; pooled shortcut: He et al., 2019.
 
     >>> import torch
     >>> ResidualConvolution(4, 8, stride=2)(torch.zeros(2, 4, 9, 9)).shape

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from wonderland.autodiff.cost import packet
 from wonderland.autodiff.node import Step, Value
-from wonderland.autodiff.record import Recorder
+from wonderland.autodiff.recorder import Recorder
 from wonderland.autodiff.recording import recording
 from wonderland.autodiff.tape import active, reverse
 from wonderland.understand.doctoring.finding import Finding

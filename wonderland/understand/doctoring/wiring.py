@@ -32,7 +32,7 @@ def unreached(exam: Exam) -> Iterator[Finding]:
             if id(cut) not in cuts:
                 how = (
                     "runs without gradients"
-                    if not cut.smooth
+                    if not cut.grad_enabled
                     else f"is {packet(cut.target) or cut.name}, which has no gradient"
                 )
                 cuts[id(cut)] = exam.finding(

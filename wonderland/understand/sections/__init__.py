@@ -10,7 +10,7 @@ from wonderland.understand.sections.importance import importance
 from wonderland.understand.sections.learning import learning
 from wonderland.understand.sections.mistakes import mistakes
 from wonderland.understand.sections.record import cost, recipe, repeat
-from wonderland.understand.sections.summary import glance, header
+from wonderland.understand.sections.summary import header, overview
 from wonderland.understand.sections.trust import calibration, conformal
 from wonderland.understand.sections.writing import attention, neighbours, samples
 
@@ -32,7 +32,7 @@ class Section:
 
 
 SECTIONS = (
-    Section("glance", "Summary", "At a glance", glance),
+    Section("glance", "Summary", "At a glance", overview),
     Section("learning", "Learning", "How it learned", learning),
     Section("samples", "Samples", "What it writes", samples),
     Section("errors", "Errors", "What is taken for what", errors, "Predicted against true"),

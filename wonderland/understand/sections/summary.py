@@ -42,7 +42,7 @@ def header(facts: Facts, sentence: str) -> str:
     )
 
 
-def glance(facts: Facts) -> str:
+def overview(facts: Facts) -> str:
     """The main numbers as tiles, and all metrics by part."""
     metrics, conformal, cost = scores(facts), facts.get("conformal") or {}, facts.get("cost") or {}
     tiles = [(metric_name(n), _metric(n, metrics[n]), _metric_note(facts, n)) for n in _ordered(metrics)[:6]]
