@@ -39,9 +39,9 @@ class AdaptiveConformal:
 
     def limit(self) -> float:
         """The largest score that is inside now: infinite when all is, minus infinity when nothing is."""
-        if self.alpha <= 0:
+        if 1 - self.alpha >= 1:  # also for a share that rounding hides beside 1
             return math.inf
-        if self.alpha >= 1:
+        if 1 - self.alpha <= 0:
             return -math.inf
         return conformal_quantile(list(self.scores), 1 - self.alpha) if self.scores else math.inf
 
