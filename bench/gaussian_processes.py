@@ -94,7 +94,13 @@ def main() -> None:
                 lambda p=peer, t=theta: p.log_marginal_likelihood(t, eval_gradient=True, clone_kernel=False),
                 options.rounds, peer="scikit-learn",
             )  # fmt: skip
-            race(f"likelihood and gradient, {name}"[:43], lambda p=process: p.evidence(X, y), other, options.rounds, peer="gpytorch")
+            race(
+                f"likelihood and gradient, {name}"[:43],
+                lambda p=process: p.evidence(X, y),
+                other,
+                options.rounds,
+                peer="gpytorch",
+            )
         start = time.perf_counter()
         ours = GaussianProcess(1.0 * RBF([1.0] * X.shape[1]), 0.05).fit(X, y, standardise=False)
         mine = time.perf_counter() - start

@@ -34,7 +34,9 @@ def lab(splits: int = 200) -> tuple[list[Claim], str, dict[str, str]]:
             rows.append((f"{kind}: {name}", f"{hits.mean():.4f}", f"{error:.4f}", f"{size.mean():.3f}"))
             claims.append(
                 Claim(
-                    f"{kind}, {name}: coverage between {low:.4f} and {high:.4f}", f"{hits.mean():.4f}", low <= hits.mean() <= high
+                    f"{kind}, {name}: coverage between {low:.4f} and {high:.4f}",
+                    f"{hits.mean():.4f}",
+                    low <= hits.mean() <= high,
                 )
             )
     return claims, table(("method", "coverage", "error", "size or width"), rows), {}

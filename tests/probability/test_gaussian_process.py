@@ -159,7 +159,9 @@ def test_gradients_are_those_of_differences(kernel):
         assert float(gradient[i]) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("kernel", [RBF([0.5, 1.0]), Matern(1.0, nu=1.5), Matern(1.0), RationalQuadratic(), Periodic(1.0, 3.0)])
+@pytest.mark.parametrize(
+    "kernel", [RBF([0.5, 1.0]), Matern(1.0, nu=1.5), Matern(1.0), RationalQuadratic(), Periodic(1.0, 3.0)]
+)
 def test_gradients_by_places(kernel):
     x = torch.randn(4, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     y = torch.randn(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
@@ -187,7 +189,9 @@ def test_duplicate_rows_work_without_noise():
         mean, variance = posterior.predict(X)
         assert mean.isfinite().all()
         assert (variance >= 0).all()
-    assert GaussianProcess(RBF(0.3), 0.0).condition(X, y).predict([0.0, 1.0])[0].numpy() == pytest.approx([0, 4], abs=0.01)
+    assert GaussianProcess(RBF(0.3), 0.0).condition(X, y).predict([0.0, 1.0])[0].numpy() == pytest.approx(
+        [0, 4], abs=0.01
+    )
     assert GaussianProcess(RBF(0.3), 0.0).condition(X, y).jitter > 0
     fitted = GaussianProcess(RBF()).fit(X, y)
     assert fitted.predict(X, noise=True)[1].isfinite().all()
@@ -213,7 +217,9 @@ def test_samples_have_the_moments_of_the_process():
     places = np.linspace(0, 3, 6)
     process = GaussianProcess(RBF(0.8), 0.01)
     prior = process.samples(places, 20_000)
-    assert torch.cov(prior.T).numpy() == pytest.approx(process.kernel(torch.from_numpy(places[:, None])).numpy(), abs=0.05)
+    assert torch.cov(prior.T).numpy() == pytest.approx(
+        process.kernel(torch.from_numpy(places[:, None])).numpy(), abs=0.05
+    )
     posterior = process.condition([0.0, 1.5], [1.0, -1.0])
     drawn_ = posterior.samples(places, 20_000, seed=3)
     mean, variance = posterior.predict(places)

@@ -3,6 +3,7 @@
 from wonderland.solvers.data import append_one
 from wonderland.solvers.descent import Descent, descend
 from wonderland.solvers.dual import Drivers, drivers, dual_weights, hat_matrix
+from wonderland.solvers.generalised import GeneralisedFit, generalised_linear
 from wonderland.solvers.inference import Intervals, coefficient_intervals, noise_variance, prediction_intervals
 from wonderland.solvers.least_squares import LinearFit, least_squares
 from wonderland.solvers.logistic import LogisticFit, logistic_regression
@@ -13,6 +14,7 @@ from wonderland.solvers.synthetic import synthetic
 __all__ = [
     "Descent",
     "Drivers",
+    "GeneralisedFit",
     "Intervals",
     "LinearFit",
     "LogisticFit",
@@ -22,6 +24,7 @@ __all__ = [
     "descend",
     "drivers",
     "dual_weights",
+    "generalised_linear",
     "hat_matrix",
     "least_squares",
     "logistic_regression",

@@ -5,6 +5,7 @@ from wonderland.trust.bootstrap import Interval, bootstrap
 from wonderland.trust.brier import BrierParts, brier, brier_decomposition
 from wonderland.trust.calibration import Bin, classwise_ece, ece, maximum_calibration_error, reliability
 from wonderland.trust.choose_calibrator import Chosen, choose_calibrator
+from wonderland.trust.column_shift import ColumnShift, benjamini_hochberg, column_shift, holm
 from wonderland.trust.conformal import Scores, check_level, misfit
 from wonderland.trust.conformal_intervals import (
     cqr_intervals,
@@ -17,7 +18,19 @@ from wonderland.trust.conformal_intervals import (
 from wonderland.trust.conformal_quantile import conformal_quantile, weighted_quantile
 from wonderland.trust.conformal_scores import aps_scores, lac_scores, raps_scores
 from wonderland.trust.conformal_sets import ConformalSets, conformal_sets, cross_sets
+from wonderland.trust.decisions import (
+    Abstention,
+    CoverageRisk,
+    abstain,
+    best_by_utility,
+    cheapest,
+    coverage_risk,
+    expected_cost,
+    mean_cost,
+)
+from wonderland.trust.drift import Adwin, PageHinkley
 from wonderland.trust.isotonic import isotonic_regression
+from wonderland.trust.label_shift import LabelShift, black_box_shift, em_shift
 from wonderland.trust.quantile_calibration import (
     QuantileCalibration,
     QuantileMap,
@@ -40,36 +53,57 @@ from wonderland.trust.scaling import (
     vector_scaling,
 )
 from wonderland.trust.temperature import fit_temperature, log_softmax
+from wonderland.trust.two_sample import TwoSample, auc, classifier_test, density_ratio, mmd_test
 from wonderland.trust.weights import simplex
 
 __all__ = [
     "CALIBRATORS",
+    "Abstention",
     "AdaptiveConformal",
+    "Adwin",
     "Bin",
     "BrierParts",
     "Calibrator",
     "Chosen",
+    "ColumnShift",
     "ConformalSets",
+    "CoverageRisk",
     "Interval",
+    "LabelShift",
+    "PageHinkley",
     "QuantileCalibration",
     "QuantileMap",
     "Scores",
+    "TwoSample",
+    "abstain",
     "aps_scores",
+    "auc",
+    "benjamini_hochberg",
+    "best_by_utility",
     "beta_scaling",
+    "black_box_shift",
     "bootstrap",
     "brier",
     "brier_decomposition",
+    "cheapest",
     "check_level",
     "choose_calibrator",
+    "classifier_test",
     "classwise_ece",
+    "column_shift",
     "conformal_quantile",
     "conformal_sets",
+    "coverage_risk",
     "cqr_intervals",
     "cross_sets",
     "crps_gaussian",
     "cv_plus",
+    "density_ratio",
     "ece",
+    "em_shift",
+    "expected_cost",
     "fit_temperature",
+    "holm",
     "identity_scaling",
     "isotonic_regression",
     "isotonic_scaling",
@@ -80,7 +114,9 @@ __all__ = [
     "log_softmax",
     "matrix_scaling",
     "maximum_calibration_error",
+    "mean_cost",
     "misfit",
+    "mmd_test",
     "pinball",
     "pit_gaussian",
     "pit_samples",

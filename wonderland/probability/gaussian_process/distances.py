@@ -84,7 +84,9 @@ class Stationary(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, u: Tensor, v: Tensor, name: str, shape: Tensor | None, nu: float | None, same: bool) -> Tensor:
+    def forward(
+        ctx: Any, u: Tensor, v: Tensor, name: str, shape: Tensor | None, nu: float | None, same: bool
+    ) -> Tensor:
         ctx.name, ctx.nu = name, float(shape) if shape is not None else nu
         ctx.shaped = shape is not None
         value, saved = SHAPES[name][0](squared_distances(u, v, same), ctx.nu)

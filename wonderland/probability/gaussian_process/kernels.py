@@ -16,7 +16,9 @@ def positive(name: str, value: Numbers, dims: tuple[int, ...] = (0,)) -> Tensor:
     """The argument `name` as positive numbers in float64."""
     found = numbers(name, value)
     if found.dim() not in dims:
-        raise WonderlandError(f"`{name}` has shape {tuple(found.shape)} and has to be one number{' or a vector' if 1 in dims else ''}.")
+        raise WonderlandError(
+            f"`{name}` has shape {tuple(found.shape)} and has to be one number{' or a vector' if 1 in dims else ''}."
+        )
     if bool((found.detach() <= 0).any()):
         raise WonderlandError(f"`{name}` holds {float(found.min()):g}: it has to be above 0.")
     return found

@@ -12,7 +12,7 @@ from torch import Tensor
 from wonderland.core import WonderlandError, mix
 from wonderland.ops.algebra.arguments import Numbers, level, numbers
 from wonderland.probability.gaussian_process.bfgs import bfgs
-from wonderland.probability.gaussian_process.kernels import RBF, Kernel
+from wonderland.probability.gaussian_process.kernels import Kernel
 
 JITTERS = (0.0, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 BOUNDS = (math.log(1e-5), math.log(1e5))
@@ -25,7 +25,9 @@ def rows(name: str, X: Numbers, features: int | None = None) -> Tensor:
     if found.dim() != 2:
         raise WonderlandError(f"`{name}` has shape {tuple(found.shape)}: it needs a row for each place.")
     if features is not None and found.shape[1] != features:
-        raise WonderlandError(f"`{name}` has {found.shape[1]} features where the process was conditioned on {features}.")
+        raise WonderlandError(
+            f"`{name}` has {found.shape[1]} features where the process was conditioned on {features}."
+        )
     return found.contiguous()
 
 
@@ -46,7 +48,9 @@ def safe_cholesky(matrix: Tensor) -> tuple[Tensor, float]:
         factor, failed = torch.linalg.cholesky_ex(tried)
         if not int(failed):
             return factor, jitter * size
-    raise WonderlandError("The covariance matrix is not positive definite, even with 0.001 of its size added: check the kernel.")
+    raise WonderlandError(
+        "The covariance matrix is not positive definite, even with 0.001 of its size added: check the kernel."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +187,9 @@ class GaussianProcess:
         """The log marginal likelihood of rows, in its terms, with its gradient. Shapes: X (n, d), y (n,)."""
         places, target, _, _ = _prepared(X, y, False)
         theta = self.kernel.theta
-        full = torch.cat([theta, torch.tensor([math.log(self.noise)], dtype=torch.float64)]) if self.noise > 0 else theta
+        full = (
+            torch.cat([theta, torch.tensor([math.log(self.noise)], dtype=torch.float64)]) if self.noise > 0 else theta
+        )
         return _evidence(self.kernel, full, len(theta), places, target)
 
     def fit(
@@ -227,7 +233,10 @@ class GaussianProcess:
             return -found.total, -found.gradient.numpy()
 
         best, _, _ = min(
-            (bfgs(objective, np.clip(begin, low, high), low, high, steps=steps) for begin in starts(start, restarts, seed)),
+            (
+                bfgs(objective, np.clip(begin, low, high), low, high, steps=steps)
+                for begin in starts(start, restarts, seed)
+            ),
             key=lambda found: found[1],
         )
         theta = torch.from_numpy(best)

@@ -67,7 +67,9 @@ class VariationalPosterior:
     def probabilities(self, X: Numbers) -> Tensor:
         """The probability of class 1, for the Bernoulli likelihood. Shapes: (k, d) -> (k,)."""
         if self.likelihood != "bernoulli":
-            raise WonderlandError(f"Probabilities belong to the Bernoulli likelihood; this process has {self.likelihood!r}.")
+            raise WonderlandError(
+                f"Probabilities belong to the Bernoulli likelihood; this process has {self.likelihood!r}."
+            )
         mean, variance = self.latent(X)
         return (torch.sigmoid(mean.unsqueeze(-1) + variance.sqrt().unsqueeze(-1) * _NODES) * _WEIGHTS).sum(-1)
 
@@ -136,7 +138,9 @@ def fit_variational(
         raise WonderlandError(f"`noise` has to be above 0 for inducing points, not {noise}.")
     n = len(places)
     Z = greedy_places(kernel, places, inducing, seed=seed)
-    theta = torch.cat([kernel.theta.detach(), torch.tensor([math.log(noise)], dtype=torch.float64)]).requires_grad_(learn)
+    theta = torch.cat([kernel.theta.detach(), torch.tensor([math.log(noise)], dtype=torch.float64)]).requires_grad_(
+        learn
+    )
     adam = torch.optim.Adam([theta], lr=rate) if learn else None
     eye = torch.eye(len(Z), dtype=torch.float64)
     precision, linear = eye.clone(), torch.zeros(len(Z), dtype=torch.float64)
