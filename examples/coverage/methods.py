@@ -18,6 +18,7 @@ from wonderland.trust import (
 
 LEVEL = 0.9
 CALIBRATION, NEW = 150, 300
+FRESH = np.arange(900)[900 - NEW :]
 Measured = dict[str, tuple[float, float]]
 
 
@@ -37,7 +38,7 @@ def sets(split: int) -> Measured:
     p = fit.probabilities(X).numpy()
     found: Measured = {}
 
-    def note(name: str, chosen: ndarray, rows: ndarray = np.arange(900)[new]) -> None:
+    def note(name: str, chosen: ndarray, rows: ndarray = FRESH) -> None:
         found[name] = float(chosen[np.arange(len(rows)), y[rows]].mean()), float(chosen.sum(1).mean())
 
     for score in ("lac", "aps", "raps"):
@@ -79,7 +80,7 @@ def intervals(split: int) -> Measured:
     p = line(X[train], y[train], X)
     found: Measured = {}
 
-    def note(name: str, ends: tuple[ndarray, ndarray], rows: ndarray = np.arange(900)[new]) -> None:
+    def note(name: str, ends: tuple[ndarray, ndarray], rows: ndarray = FRESH) -> None:
         inside = (ends[0] <= y[rows]) & (y[rows] <= ends[1])
         found[name] = float(inside.mean()), float((ends[1] - ends[0]).mean())
 

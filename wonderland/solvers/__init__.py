@@ -1,5 +1,6 @@
 """Linear models with closed answers: what they predict, which rows drive it, and how sure it is."""
 
+from wonderland.solvers.bayesian import BayesianFit, bayesian_regression
 from wonderland.solvers.data import append_one
 from wonderland.solvers.descent import Descent, descend
 from wonderland.solvers.dual import Drivers, drivers, dual_weights, hat_matrix
@@ -12,6 +13,7 @@ from wonderland.solvers.softmax import SoftmaxFit, softmax_regression
 from wonderland.solvers.synthetic import synthetic
 
 __all__ = [
+    "BayesianFit",
     "Descent",
     "Drivers",
     "GeneralisedFit",
@@ -20,6 +22,7 @@ __all__ = [
     "LogisticFit",
     "SoftmaxFit",
     "append_one",
+    "bayesian_regression",
     "coefficient_intervals",
     "descend",
     "drivers",

@@ -140,7 +140,8 @@ def generalised_linear(
         return float((mass * _loss(family, design @ at + moved, target)).sum() + (penalty * at.square()).sum() / 2)
 
     here, done = value(theta), 0
-    for done in range(1, 201):
+    while done < 200:
+        done += 1
         eta = design @ theta + moved
         slope, bend = _derivatives(family, eta, target)
         gradient = design.T @ (mass * slope) + penalty * theta

@@ -31,6 +31,19 @@ from wonderland.trust.decisions import (
 from wonderland.trust.drift import Adwin, PageHinkley
 from wonderland.trust.isotonic import isotonic_regression
 from wonderland.trust.label_shift import LabelShift, black_box_shift, em_shift
+from wonderland.trust.laplace import KroneckerLaplace, LastLayerLaplace, Predicted
+from wonderland.trust.network_posterior import NetworkPosterior
+from wonderland.trust.out_of_distribution import (
+    Detection,
+    Mahalanobis,
+    confidence_scores,
+    detection,
+    energy_scores,
+    mahalanobis,
+    neighbour_scores,
+    strange_limit,
+    strangeness,
+)
 from wonderland.trust.quantile_calibration import (
     QuantileCalibration,
     QuantileMap,
@@ -52,8 +65,10 @@ from wonderland.trust.scaling import (
     temperature_scaling,
     vector_scaling,
 )
+from wonderland.trust.swag import Swag
 from wonderland.trust.temperature import fit_temperature, log_softmax
 from wonderland.trust.two_sample import TwoSample, auc, classifier_test, density_ratio, mmd_test
+from wonderland.trust.uncertainty import Uncertainty, class_uncertainty, ensemble_outputs, number_uncertainty
 from wonderland.trust.weights import simplex
 
 __all__ = [
@@ -68,13 +83,21 @@ __all__ = [
     "ColumnShift",
     "ConformalSets",
     "CoverageRisk",
+    "Detection",
     "Interval",
+    "KroneckerLaplace",
     "LabelShift",
+    "LastLayerLaplace",
+    "Mahalanobis",
+    "NetworkPosterior",
     "PageHinkley",
+    "Predicted",
     "QuantileCalibration",
     "QuantileMap",
     "Scores",
+    "Swag",
     "TwoSample",
+    "Uncertainty",
     "abstain",
     "aps_scores",
     "auc",
@@ -88,9 +111,11 @@ __all__ = [
     "cheapest",
     "check_level",
     "choose_calibrator",
+    "class_uncertainty",
     "classifier_test",
     "classwise_ece",
     "column_shift",
+    "confidence_scores",
     "conformal_quantile",
     "conformal_sets",
     "coverage_risk",
@@ -99,8 +124,11 @@ __all__ = [
     "crps_gaussian",
     "cv_plus",
     "density_ratio",
+    "detection",
     "ece",
     "em_shift",
+    "energy_scores",
+    "ensemble_outputs",
     "expected_cost",
     "fit_temperature",
     "holm",
@@ -112,11 +140,14 @@ __all__ = [
     "lac_scores",
     "leave_one_out_linear",
     "log_softmax",
+    "mahalanobis",
     "matrix_scaling",
     "maximum_calibration_error",
     "mean_cost",
     "misfit",
     "mmd_test",
+    "neighbour_scores",
+    "number_uncertainty",
     "pinball",
     "pit_gaussian",
     "pit_samples",
@@ -127,6 +158,8 @@ __all__ = [
     "reliability",
     "simplex",
     "split_intervals",
+    "strange_limit",
+    "strangeness",
     "temperature_scaling",
     "vector_scaling",
     "weighted_quantile",

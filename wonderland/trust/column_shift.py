@@ -94,8 +94,9 @@ def column_shift(
 
     Numbers: the largest gap of the two distribution functions (Kolmogorov and Smirnov). Categories: half the sum of the
     gaps of shares. Missing values count as a value. All p-values come from the same permutations of rows, so they are
-    exact, ties and small samples included. The default correction compares each column with the smallest p-value of all
-    columns under each permutation (Westfall and Young, 1993): exact together, whatever the columns have in common.
+    exact, ties and small samples included. The default correction compares each column's standardised statistic with the
+    largest of all columns under each permutation (Westfall and Young, 1993): exact together, whatever the columns have in
+    common.
 
     `old` and `new` are tables or dictionaries of columns of the same names; at most 2,000 rows of each are used.
 
@@ -131,12 +132,15 @@ def column_shift(
     p = np.array([(len(row) - np.searchsorted(np.sort(row), row - 1e-12, "left")) / len(row) for row in statistics])
     own = p[:, 0]
     if correction == "permutation":
-        # Step-down: from the smallest p-value, each column against the columns not yet rejected.
-        order = np.argsort(own, kind="stable")
-        smallest = np.minimum.accumulate(p[order][::-1], 0)[::-1]
-        stepped = (smallest <= own[order][:, None] + 1e-12).mean(1)
+        # Step-down: from the largest standardised statistic, each column against those not yet passed.
+        wide = statistics.std(1, keepdims=True)
+        z = np.where(wide > 1e-12, (statistics - statistics.mean(1, keepdims=True)) / np.where(wide > 1e-12, wide, 1), -9)
+        order = np.argsort(-z[:, 0], kind="stable")
+        largest = np.maximum.accumulate(z[order][::-1], 0)[::-1]
+        stepped = (largest >= z[order, :1] - 1e-9).mean(1)
         corrected = np.empty_like(own)
         corrected[order] = np.maximum.accumulate(stepped)
+        corrected = np.maximum(corrected, own)
     else:
         corrected = {"holm": holm, "benjamini-hochberg": benjamini_hochberg, "none": np.asarray}[correction](own)
     return [

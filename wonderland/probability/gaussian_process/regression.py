@@ -149,6 +149,7 @@ class GaussianProcess:
     `noise` is the variance :math:`\sigma^2`; it may be 0, and duplicate rows then still work. Book: D2L 18.
     Book of the field: Rasmussen and Williams, 2006.
 
+    >>> from wonderland.probability.gaussian_process.kernels import RBF
     >>> process = GaussianProcess(RBF(1.0), noise=1e-4)
     >>> posterior = process.condition([0.0, 1.0, 2.0], [0.0, 1.0, 0.0])
     >>> posterior.predict([1.0])[0].round(decimals=2)
@@ -206,8 +207,10 @@ class GaussianProcess:
     ) -> Posterior:
         """The hyperparameters with the largest marginal likelihood, and the posterior under them.
 
-        The search starts from this process and, for each restart, from others (`starts`). A noise of 0 is not learned. Noise stays above `noise_floor` (in the units y is brought to). Shapes: X (n, d), y (n,).
+        The search starts from this process and, for each restart, from others (`starts`). A noise of 0 is not learned. Noise
+        stays above `noise_floor` (in the units y is brought to). Shapes: X (n, d), y (n,).
 
+        >>> from wonderland.probability.gaussian_process.kernels import RBF
         >>> x = torch.linspace(0, 6, 40, dtype=torch.float64)
         >>> posterior = GaussianProcess(RBF()).fit(x, x.sin())
         >>> bool((posterior.predict([1.5])[0] - math.sin(1.5)).abs() < 1e-3)
