@@ -43,9 +43,9 @@ def main(given: list[str] | None = None) -> int:
             say(f"{task.name}, {mixer}: score {result.scores['']:.4f} after {result.steps} steps")
             results.append(result)
     claims = verdicts(tasks, results)
-    told = "\n".join(sentence for _, sentence in claims)
+    sentences = "\n".join(sentence for _, sentence in claims)
     print(
-        f"\n{text(lines(tasks, results))}\n\n{glance(tasks, results)}\n\n{told}\n\n{time.monotonic() - began:.0f} seconds in all"
+        f"\n{text(lines(tasks, results))}\n\n{glance(tasks, results)}\n\n{sentences}\n\n{time.monotonic() - began:.0f} seconds in all"
     )
     Path(options.out).parent.mkdir(parents=True, exist_ok=True)
     write_text(options.out, page(tasks, results, claims, options))
@@ -57,7 +57,9 @@ def read(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="+", metavar="TASK", help=f"of {', '.join(map(repr, TASKS))}")
     parser.add_argument("--mixers", nargs="+", metavar="MIXER", help=f"of {', '.join(map(repr, entries(4)))}")
     parser.add_argument(
-        "--all", action="store_true", help="every mixer on every task, some four hours; else each task's own"
+        "--all",
+        action="store_true",
+        help="every mixer on every task, about four hours; otherwise the mixers of each task",
     )
     parser.add_argument("--steps", type=int, help="at most so many steps for each mixer and task")
     parser.add_argument(
@@ -67,15 +69,15 @@ def read(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="small models and a few steps, to see that all runs; states nothing"
     )
-    parser.add_argument("--show", action="store_true", help="train nothing: the table of what is kept")
-    parser.add_argument("--fresh", action="store_true", help="train again what is kept")
+    parser.add_argument("--show", action="store_true", help="train nothing: print the table of stored results")
+    parser.add_argument("--fresh", action="store_true", help="train again what is stored")
     parser.add_argument("--out", default="runs/proving_ground.md", help="where the table goes")
     parser.add_argument("--kept", default="runs/proving_ground.jsonl", help="where results are kept for the next run")
     return parser.parse_args(given)
 
 
 def chosen(options: argparse.Namespace) -> tuple[list[Task], list[str]]:
-    """The tasks and mixers that were asked for; no mixers means each task's own."""
+    """The selected tasks and mixers; without mixers, those of each task."""
     for name, names, known in (("task", options.tasks, list(TASKS)), ("mixer", options.mixers, list(entries(4)))):
         for one in names or ():
             if one not in known:
@@ -99,15 +101,15 @@ def chosen(options: argparse.Namespace) -> tuple[list[Task], list[str]]:
 
 
 def remembered(path: Path) -> dict[str, Result]:
-    """What earlier runs kept; a line that was cut off is left out."""
-    found = {}
+    """The results of earlier runs; an incomplete line is skipped."""
+    results = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
             entry = json.loads(line)
-            found[entry["key"]] = Result(**entry["result"])
+            results[entry["key"]] = Result(**entry["result"])
         except (ValueError, KeyError, TypeError):
             continue
-    return found
+    return results
 
 
 def say(sentence: str) -> None:
@@ -117,7 +119,9 @@ def say(sentence: str) -> None:
 def page(tasks: list[Task], results: list[Result], claims: list[tuple[bool, str]], options: argparse.Namespace) -> str:
     """The table as a page of Markdown, with what it needs to be understood."""
     command = "python -m examples.proving_ground" + " --all" * options.all + " --show" * options.show
-    told = "\n".join(f"- {sentence}" for _, sentence in claims) or "- none of the mixers with a stated result was run"
+    sentences = (
+        "\n".join(f"- {sentence}" for _, sentence in claims) or "- none of the mixers with a stated result was run"
+    )
     about = "\n".join(f"- **{task.name}**: {task.words().strip()}" for task in tasks)
     return f"""# The proving ground
 
@@ -152,7 +156,7 @@ Cost:
 
 Stated results:
 
-{told}
+{sentences}
 """
 
 

@@ -35,7 +35,7 @@ class Claim:
 class Task:
     """A generator with the sizes, the model and the budget it is used with.
 
-    `vocab` 0 means that inputs are numbers, answered by one number a row and scored by the mean squared error, lower being
+    `vocab` 0 means that inputs are numbers, answered by one number per row and scored by the mean squared error, lower being
     better; tokens are scored by the share of right answers. Training stops when `solved` is reached twice in a row
     on examples apart from both training and test. `also` names further tests with other sizes; `only` names
     the mixers that take part when none are asked for; `ease` makes a batch easier, given how much of
@@ -177,5 +177,5 @@ TASKS = {
 
 
 def quick(task: Task) -> Task:
-    """The task made so small that all mixers pass through it in a minute; it states nothing."""
+    """A tiny version of the task, a minute for all mixers; without claims."""
     return replace(task, dim=16, steps=4, batch=4, train=64, test=64, also={}, claims=())

@@ -33,7 +33,7 @@ def test_generate_writes_after_the_prompt(capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--count", "0"], "count, the number of tokens to write, is a whole number from 1, not 0."),
+        (["--count", "0"], "count, the number of tokens to generate, is a whole number from 1, not 0."),
         (["--temperature", "-1"], "temperature is a number from 0"),
         (["--top-p", "2"], "top_p is a probability above 0, at most 1, not 2.0."),
         (["--tempreature", "1"], "Unknown option '--tempreature'. Did you mean '--temperature'?"),
@@ -56,7 +56,7 @@ def test_generate_writes_what_matches_and_searches(capsys, tmp_path):
     assert "r" not in said
     (tmp_path / "schema.json").write_text('{"enum": ["fox", "hare"]}')
     assert main(["generate", folder, "--schema", str(tmp_path / "schema.json")]) == 2
-    assert "No text that matches can be written with these pieces" in capsys.readouterr().err  # there are no quotes
+    assert "No matching text can be written with these pieces" in capsys.readouterr().err  # there are no quotes
     assert main(["generate", folder, "--schema", str(tmp_path / "schema.json"), "--matches", "a"]) == 2
     assert "A text is held to one of --matches and --schema." in capsys.readouterr().err
     assert main(["generate", folder, "--beams", "2", "--top-k", "3"]) == 2

@@ -129,7 +129,7 @@ class Dataset(ABC):
         about = self.task or "no target"
         if self.classes:
             about += f", {len(self.classes)} classes"
-        return f"{self.name}: {counted(len(self), 'row', 'rows')}, {about}"
+        return f"{self.name}: {counted(len(self), self.noun.removesuffix('s'), self.noun)}, {about}"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.headline()}>"

@@ -1,9 +1,9 @@
-"""Linear models with closed answers: what they predict, which rows drive it, and how sure it is."""
+"""Linear models: least squares, ridge, logistic and softmax regression, influence of rows, and intervals."""
 
 from wonderland.solvers.bayesian import BayesianFit, bayesian_regression
 from wonderland.solvers.data import append_one
 from wonderland.solvers.descent import Descent, descend
-from wonderland.solvers.dual import Drivers, drivers, dual_weights, hat_matrix
+from wonderland.solvers.dual import InfluentialRows, dual_weights, hat_matrix, influential_rows
 from wonderland.solvers.generalised import GeneralisedFit, generalised_linear
 from wonderland.solvers.inference import Intervals, coefficient_intervals, noise_variance, prediction_intervals
 from wonderland.solvers.least_squares import LinearFit, least_squares
@@ -15,8 +15,8 @@ from wonderland.solvers.synthetic import synthetic
 __all__ = [
     "BayesianFit",
     "Descent",
-    "Drivers",
     "GeneralisedFit",
+    "InfluentialRows",
     "Intervals",
     "LinearFit",
     "LogisticFit",
@@ -25,10 +25,10 @@ __all__ = [
     "bayesian_regression",
     "coefficient_intervals",
     "descend",
-    "drivers",
     "dual_weights",
     "generalised_linear",
     "hat_matrix",
+    "influential_rows",
     "least_squares",
     "logistic_regression",
     "noise_variance",

@@ -223,7 +223,7 @@ def test_what_is_refused(tmp_path):
     refuses(f"{tmp_path / 'p.txt'} has no classes: begin each line with a label, or sort texts into class folders.",
             lambda: kinds.open(tmp_path / "p.txt", kind="text"))  # fmt: skip
     refuses(
-        "There is no kind 'txt'. Did you mean 'text'? Known are table, image, text, corpus, pairs.",
+        f"There is no kind 'txt'. Did you mean 'text'? Known are {', '.join(kinds.NAMES)}.",
         lambda: kinds.open(tmp_path / "p.txt", kind="txt"),
     )
     refuses("A corpus is read from a file or a folder: give its path.", lambda: kinds.open({"a": [1]}, kind="corpus"))
