@@ -114,9 +114,18 @@ def test_bootstrap_is_scipys_up_to_chance():
     assert bootstrap(lambda a: float(a.mean()), x, draws=50) == bootstrap(lambda a: float(a.mean()), x, draws=50)
 
 
+def test_basic_intervals_allow_for_the_bias_of_calibration_errors():
+    """Calibrated predictions: resampling raises the error, and the basic interval reaches zero all the same."""
+    p, y = drawn(rows=500, sharp=1.0)
+    plain, basic = (bootstrap(lambda q, t: ece(q, t), p, y, draws=200, method=name) for name in ("percentile", "basic"))
+    assert plain.low > 0
+    assert basic.low <= 0.01
+    assert basic.low <= basic.value <= basic.high + 0.05
+
+
 def test_bootstrap_covers():
     generator = np.random.default_rng(1)
-    for method in ("percentile", "bias_corrected"):
+    for method in ("percentile", "basic"):
         hits = 0
         for seed in range(200):
             x = generator.normal(size=60)
@@ -147,7 +156,7 @@ def test_bootstrap_covers():
         (lambda: bootstrap(np.mean, [1.0, 2.0], [1.0]), "`array 2` has 1 rows where `array 1` has 2."),
         (
             lambda: bootstrap(np.mean, [1.0, 2.0], method="t"),
-            "`method` is 'percentile' or 'bias_corrected', not 't'.",
+            "`method` is 'percentile' or 'basic', not 't'.",
         ),
     ],
 )

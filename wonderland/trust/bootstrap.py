@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -34,10 +33,12 @@ def bootstrap(
 
     .. math:: [\hat F^{-1}(\tfrac{1 - \ell}{2}), \hat F^{-1}(\tfrac{1 + \ell}{2})]
 
-    with :math:`\hat F` the distribution of the measure over draws. "bias_corrected" moves both shares by twice
-    :math:`z_0 = \Phi^{-1}(\hat F(\hat\theta))`: use it for measures that resampling raises, such as calibration errors.
+    with :math:`\hat F` the distribution of the measure over draws. "basic" mirrors it about the measured value,
+    :math:`[2 \hat\theta - \hat F^{-1}(\tfrac{1 + \ell}{2}), 2 \hat\theta - \hat F^{-1}(\tfrac{1 - \ell}{2})]`: use it for
+    measures that resampling raises, such as calibration errors. An end below zero then says that these rows cannot tell
+    the error from none.
 
-    Shapes: each array has rows first. Paper: Efron, 1987.
+    Shapes: each array has rows first. Papers: Efron, 1979; Davison and Hinkley, 1997.
 
     >>> found = bootstrap(lambda x: float(x.mean()), np.arange(100.0))
     >>> found.low < 49.5 < found.high
@@ -52,18 +53,15 @@ def bootstrap(
     rows = len(columns[0])
     if rows < 2:
         raise WonderlandError(f"A bootstrap interval needs two rows or more, not {rows}.")
-    if method not in ("percentile", "bias_corrected"):
-        raise WonderlandError(f"`method` is 'percentile' or 'bias_corrected', not {method!r}.")
+    if method not in ("percentile", "basic"):
+        raise WonderlandError(f"`method` is 'percentile' or 'basic', not {method!r}.")
     value = float(measure(*columns))
     generator = np.random.Generator(np.random.Philox(mix(seed, rows, draws)))
     found = np.empty(draws)
     for draw in range(draws):
         chosen = generator.integers(0, rows, rows)
         found[draw] = measure(*(column[chosen] for column in columns))
-    shares = [(1 - level) / 2, (1 + level) / 2]
-    if method == "bias_corrected":
-        below = (np.sum(found < value) + 0.5 * np.sum(found == value)) / draws
-        shift = 2 * NormalDist().inv_cdf(min(max(below, 0.5 / draws), 1 - 0.5 / draws))
-        shares = [NormalDist().cdf(shift + NormalDist().inv_cdf(share)) for share in shares]
-    low, high = np.quantile(found, shares)
-    return Interval(value, float(low), float(high), level)
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    if method == "basic":
+        low, high = 2 * value - high, 2 * value - low
+    return Interval(value, low, high, level)
