@@ -56,7 +56,7 @@ def deviations() -> dict[str, Tensor]:
     found["ensemble"] = ensemble_outputs([train(network(seed)) for seed in range(8)], PLACES)[..., 0].std(0)
     base = train(network(0))
     for name, kind in (("last-layer Laplace", LastLayerLaplace), ("Kronecker Laplace", KroneckerLaplace)):
-        fit = kind(base, likelihood="regression", strength=1.0, noise=NOISE**2).fit(x, y)
+        fit = kind(base, likelihood="gaussian", strength=1.0, noise=NOISE**2).fit(x, y)
         found[name] = fit.predict(PLACES).covariance.flatten().sqrt()
     model = train(network(1, 0.1))
     found["Monte Carlo dropout"] = monte_carlo(model, PLACES, draws=200).spread.flatten()
@@ -75,7 +75,7 @@ def deviations() -> dict[str, Tensor]:
     train(bayes, 2500, 0.01, lambda: divergence(bayes))
     found["variational layers"] = torch.stack([bayes(PLACES).detach().flatten() for _ in range(200)]).std(0)
     small = train(network(4, width=12), 500)
-    posterior = NetworkPosterior(small, likelihood="regression", prior=1.0, noise=NOISE)
+    posterior = NetworkPosterior(small, likelihood="gaussian", prior=1.0, noise=NOISE)
     drawn_ = posterior.fit(x, y, draws=300, warmup=300, leapfrogs=25).outputs(PLACES)[..., 0]
     found["Hamiltonian draws"] = drawn_.std(0)
     process = GaussianProcess(1.0 * RBF(0.5), NOISE**2).fit(x, y.flatten(), standardise=False)

@@ -70,7 +70,7 @@ def test_last_layer_laplace_of_a_line_is_bayesian_regression():
     new = torch.randn(5, 3, generator=generator).double()
     exact = torch.einsum("nd,de,ne->n", new, torch.linalg.inv(precision), new)
     for kind in (LastLayerLaplace, KroneckerLaplace):
-        fit = kind(model, likelihood="regression", strength=1.0, noise=0.09).fit(x, y)
+        fit = kind(model, likelihood="gaussian", strength=1.0, noise=0.09).fit(x, y)
         assert fit.predict(new).covariance.flatten().numpy() == pytest.approx(exact.numpy(), rel=1e-9)
         # The evidence is that of the marginal Gaussian of y.
         marginal = torch.distributions.MultivariateNormal(
@@ -199,7 +199,7 @@ def test_the_posterior_of_a_line_by_hamiltonian_draws():
     x = torch.randn(30, 1, generator=generator).double()
     y = 0.7 * x + 0.2 * torch.randn(30, 1, generator=generator).double()
     model = nn.Linear(1, 1).double()
-    posterior = NetworkPosterior(model, likelihood="regression", prior=1.0, noise=0.2).fit(
+    posterior = NetworkPosterior(model, likelihood="gaussian", prior=1.0, noise=0.2).fit(
         x, y, draws=800, warmup=200, leapfrogs=6
     )
     design = torch.cat([x, torch.ones(30, 1)], 1)
@@ -279,7 +279,7 @@ X, Y = rows()
         (lambda: KroneckerLaplace(nn.ReLU()), "Laplace's approximation needs a model with nn.Linear in it."),
         (
             lambda: LastLayerLaplace(nn.Linear(2, 2), likelihood="x"),
-            "`likelihood` is 'classification' or 'regression', not 'x'.",
+            "`likelihood` is 'categorical' or 'gaussian', not 'x'.",
         ),
         (
             lambda: LastLayerLaplace(nn.Linear(2, 2)).predict(X),
@@ -308,7 +308,7 @@ X, Y = rows()
         (lambda: NetworkPosterior(nn.Linear(2, 2)).outputs(X), "Call `fit` first: there are no draws yet."),
         (
             lambda: NetworkPosterior(nn.Linear(2, 2), likelihood="x"),
-            "`likelihood` is 'classification' or 'regression', not 'x'.",
+            "`likelihood` is 'categorical' or 'gaussian', not 'x'.",
         ),
         (
             lambda: neighbour_scores([[1.0]], [[1.0]], k=2),

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
 
-LIKELIHOODS = ("classification", "regression")
+LIKELIHOODS = ("categorical", "gaussian")
 STRENGTHS = tuple(10.0 ** (k / 2) for k in range(-8, 9))
 
 
 def _checked(likelihood: str) -> str:
     if likelihood not in LIKELIHOODS:
-        raise WonderlandError(f"`likelihood` is 'classification' or 'regression', not {likelihood!r}.")
+        raise WonderlandError(f"`likelihood` is 'categorical' or 'gaussian', not {likelihood!r}.")
     return likelihood
 
 
@@ -62,7 +62,7 @@ class LastLayerLaplace:
         self,
         model: nn.Module,
         *,
-        likelihood: str = "classification",
+        likelihood: str = "categorical",
         strength: float | None = None,
         noise: float | None = None,
     ):
@@ -101,7 +101,7 @@ class LastLayerLaplace:
         weights = self.layer.weight.detach().double()
         if self.layer.bias is not None:
             weights = torch.cat([weights, self.layer.bias.detach().double().unsqueeze(1)], 1)
-        if self.likelihood == "classification":
+        if self.likelihood == "categorical":
             p = out.softmax(-1)
             loss = -p[torch.arange(n), y.long()].clamp(min=1e-300).log().sum()
             H = torch.zeros(c, d, c, d, dtype=torch.float64)
@@ -161,7 +161,7 @@ class KroneckerLaplace:
         self,
         model: nn.Module,
         *,
-        likelihood: str = "classification",
+        likelihood: str = "categorical",
         strength: float | None = None,
         noise: float | None = None,
     ):
@@ -209,7 +209,7 @@ class KroneckerLaplace:
         """Curvature at training rows. Shapes: x (n, d), y (n,) labels, or (n, c) numbers."""
         out, inputs, gradients = self._passes(x)
         n, c = out.shape
-        if self.likelihood == "classification":
+        if self.likelihood == "categorical":
             p = out.softmax(-1)
             loss = -p[torch.arange(n), y.long()].clamp(min=1e-300).log().sum()
             # A root of diag(p) - pp^T, row by row: B B^T with B = diag(sqrt p) - p sqrt(p)^T.

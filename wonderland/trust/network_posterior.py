@@ -24,14 +24,14 @@ class NetworkPosterior:
 
     >>> model = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1))
     >>> x = torch.linspace(-1, 1, 20).unsqueeze(1)
-    >>> posterior = NetworkPosterior(model, likelihood="regression", noise=0.1).fit(x, x, draws=20, warmup=30)
+    >>> posterior = NetworkPosterior(model, likelihood="gaussian", noise=0.1).fit(x, x, draws=20, warmup=30)
     >>> posterior.outputs(x).shape
     torch.Size([20, 20, 1])
     """
 
-    def __init__(self, model: nn.Module, *, likelihood: str = "classification", prior: float = 1.0, noise: float = 0.1):
-        if likelihood not in ("classification", "regression"):
-            raise WonderlandError(f"`likelihood` is 'classification' or 'regression', not {likelihood!r}.")
+    def __init__(self, model: nn.Module, *, likelihood: str = "categorical", prior: float = 1.0, noise: float = 0.1):
+        if likelihood not in ("categorical", "gaussian"):
+            raise WonderlandError(f"`likelihood` is 'categorical' or 'gaussian', not {likelihood!r}.")
         self.model, self.likelihood, self.prior, self.noise = model, likelihood, prior, noise
         self.shapes = {name: p.shape for name, p in model.named_parameters()}
         size = sum(math.prod(shape) for shape in self.shapes.values())
@@ -58,11 +58,11 @@ class NetworkPosterior:
         """Draw weights given rows; settings are those of `hamiltonian`. Shapes: x (n, ...), y (n,) or (n, c)."""
         modes = [(module, module.training) for module in self.model.modules()]
         inputs = x.double()
-        target = y.long() if self.likelihood == "classification" else y.double()
+        target = y.long() if self.likelihood == "categorical" else y.double()
 
         def log_density(flat: Tensor) -> Tensor:
             out = self._call(flat, inputs)
-            if self.likelihood == "classification":
+            if self.likelihood == "categorical":
                 fit = -nn.functional.cross_entropy(out, target, reduction="sum")
             else:
                 fit = -(out - target.reshape(out.shape)).square().sum() / (2 * self.noise**2)
