@@ -14,6 +14,8 @@ SOURCES = {
     "cora.npz": "Cora with the split of Planetoid, as arrays: feature_row, feature_col, feature_value, label, edge_index, train, val, test",
     "names.txt": "32,033 first names, one per line; names.txt of github.com/karpathy/makemore",
     "airfoil_self_noise.dat": "airfoil self-noise of the UCI repository; data/airfoil_self_noise.dat of github.com/ShusenTang/Dive-into-DL-PyTorch",
+    "mnist-t10k-images-idx3-ubyte.gz": "10,000 digits, the test images of MNIST (t10k-images-idx3-ubyte.gz)",
+    "mnist-t10k-labels-idx1-ubyte.gz": "their labels (t10k-labels-idx1-ubyte.gz)",
     "house_prices_train.csv": "train.csv of Kaggle's house prices; data/kaggle_house/train.csv of github.com/ShusenTang/Dive-into-DL-PyTorch",
 }
 

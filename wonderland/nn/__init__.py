@@ -6,6 +6,7 @@ from wonderland.nn.adapters.bias_tuning import BiasTuning
 from wonderland.nn.adapters.bottleneck import Bottleneck
 from wonderland.nn.adapters.ia3 import IA3
 from wonderland.nn.adapters.lora import LoRA
+from wonderland.nn.bayes import VariationalLinear, divergence
 from wonderland.nn.blocks import initialise
 from wonderland.nn.blocks.block import Block
 from wonderland.nn.blocks.ensemble import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
@@ -168,6 +169,7 @@ __all__ = [
     "Stack",
     "TokenHead",
     "TokenMLP",
+    "VariationalLinear",
     "WeightNormLinear",
     "activation",
     "binarity",
@@ -175,6 +177,7 @@ __all__ = [
     "constant",
     "consuming",
     "detach",
+    "divergence",
     "drop",
     "elu",
     "elu_plus_one",

@@ -1,10 +1,11 @@
 """Distributions, information measures, Bayesian and maximum likelihood inference, confidence intervals."""
 
-from wonderland.probability import exponential_family
+from wonderland.probability import exponential_family, gaussian_process
 from wonderland.probability.cumulative import cdf, incomplete_beta, quantile
 from wonderland.probability.discrete_uniform import DiscreteUniform
 from wonderland.probability.estimators import Quality, quality, standardised_mean
 from wonderland.probability.exponential_family import Family
+from wonderland.probability.hamiltonian import Draws, hamiltonian, split_r_hat
 from wonderland.probability.information import (
     conditional_entropy,
     cross_entropy,
@@ -45,6 +46,7 @@ __all__ = [
     "BernoulliNaiveBayes",
     "BetaBinomial",
     "DiscreteUniform",
+    "Draws",
     "Estimate",
     "Family",
     "GaussianMean",
@@ -65,7 +67,9 @@ __all__ = [
     "gaussian_fit",
     "gaussian_naive_bayes",
     "gaussian_prior",
+    "gaussian_process",
     "generalisation_gap",
+    "hamiltonian",
     "incomplete_beta",
     "kl_divergence",
     "laplace_prior",
@@ -82,5 +86,6 @@ __all__ = [
     "quantile",
     "sampled_kl",
     "self_information",
+    "split_r_hat",
     "standardised_mean",
 ]

@@ -1,48 +1,17 @@
-"""Calibration: do things said with 80 % confidence happen 80 % of the time? Measured, and mended by one number."""
+"""Calibration: do things said with 80 % confidence happen 80 % of the time? Measured in bins, with their bias removed."""
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
+from wonderland.core import WonderlandError
+from wonderland.trust.arrays import class_labels, class_probabilities, same_rows
+from wonderland.trust.temperature import fit_temperature, log_softmax
 
-def log_softmax(logits: ndarray) -> ndarray:
-    """Log-probabilities over the last axis, in float64."""
-    logits = np.asarray(logits, np.float64)
-    logits = logits - logits.max(-1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-
-
-def fit_temperature(logits: ndarray, y: ndarray, *, low: float = 0.05, high: float = 20.0) -> float:
-    r"""The T that minimises the log loss of softmax(logits / T), with one imagined mistake among the n rows.
-
-    .. math:: T^* = \arg\min_T -\frac{1}{n} \sum_i \sum_k t_{ik} \log \mathrm{softmax}(z_i / T)_k
-
-    The targets t give the true class n / (n + 1) and share the rest among the others: without that, rows that are all
-    right would call for T = 0, and a certainty that so few rows cannot warrant. The loss is convex in 1 / T, so bisection
-    on its derivative finds the minimum. The order of classes never changes.
-    Book: Alice 4 (calibration). Papers: Platt, 1999; Guo et al., 2017.
-
-    >>> logits = np.log(np.array([[0.8, 0.2]] * 10_000))
-    >>> y = np.array([0] * 8_000 + [1] * 2_000)
-    >>> round(fit_temperature(3 * logits, y), 2)
-    3.0
-    """
-    logits = np.asarray(logits, np.float64)
-    rows, classes = logits.shape
-    doubt = 1 / (rows + 1)
-    chosen = logits[np.arange(rows), y]
-    wanted = (1 - doubt) * chosen + doubt * (logits.sum(1) - chosen) / max(1, classes - 1)
-
-    def slope(inverse: float) -> float:
-        probabilities = np.exp(log_softmax(inverse * logits))
-        return float(np.mean((probabilities * logits).sum(1) - wanted))
-
-    left, right = 1 / high, 1 / low
-    for _ in range(60):
-        middle = (left * right) ** 0.5
-        left, right = (middle, right) if slope(middle) < 0 else (left, middle)
-    return 1 / (left * right) ** 0.5
+__all__ = ["Bin", "classwise_ece", "ece", "fit_temperature", "log_softmax", "maximum_calibration_error", "reliability"]
 
 
 @dataclass(frozen=True)
@@ -54,25 +23,119 @@ class Bin:
     count: int
 
 
-def reliability(probabilities: ndarray, y: ndarray, *, bins: int = 15) -> list[Bin]:
-    """Rows by the confidence of their predicted class, in equal-width bins that are not empty."""
-    confidence = probabilities.max(1)
-    right = probabilities.argmax(1) == y
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
+def places(confidence: ndarray, bins: int, equal_mass: bool = False) -> ndarray:
+    """The bin of each confidence: [k / bins, (k + 1) / bins), or between quantiles. Shapes: (n,) -> (n,)."""
+    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
+        raise WonderlandError(f"`bins` has to be a whole number of at least 1, not {bins}.")
+    edges = np.linspace(0.0, 1.0, bins + 1)
+    if equal_mass:
+        edges = np.quantile(confidence, edges)
+    return np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, bins - 1)
+
+
+def binned(confidence: ndarray, outcome: ndarray, bins: int, equal_mass: bool = False) -> list[Bin]:
+    """Bins that are not empty, of claimed chances and what happened. Shapes: (n,), (n,)."""
+    place = places(confidence, bins, equal_mass)
+    count = np.bincount(place, minlength=bins)
+    claimed, true = np.bincount(place, confidence, bins), np.bincount(place, outcome, bins)
     return [
-        Bin(float(confidence[place == index].mean()), float(right[place == index].mean()), int((place == index).sum()))
-        for index in np.unique(place)
+        Bin(float(claimed[b] / count[b]), float(true[b] / count[b]), int(count[b]))
+        for b in np.flatnonzero(count).tolist()
     ]
 
 
-def ece(probabilities: ndarray, y: ndarray, *, bins: int = 15) -> float:
+def reliability(probabilities: Any, y: Any, *, bins: int = 15, equal_mass: bool = False) -> list[Bin]:
+    """Rows by the confidence of their predicted class, in bins of equal width or equal mass, without the empty ones.
+
+    Shapes: probabilities (n, c), y (n,).
+
+    >>> reliability([[0.75, 0.25]] * 4, [0, 0, 1, 1])
+    [Bin(confidence=0.75, accuracy=0.5, count=4)]
+    """
+    # Only the largest of a row counts here: callers may leave the others out.
+    array = class_probabilities(probabilities, sums=False)
+    labels = class_labels(y, array.shape[1])
+    same_rows("probabilities", array, "y", labels)
+    return binned(array.max(1), (array.argmax(1) == labels).astype(np.float64), bins, equal_mass)
+
+
+def folded_mean(gap: float, deviation: float) -> float:
+    r"""The mean of :math:`|z|` for z normal with mean `gap`: what a bin's error looks like on average.
+
+    >>> round(folded_mean(0.0, 1.0), 4)
+    0.7979
+    """
+    if deviation <= 0:
+        return abs(gap)
+    ratio = gap / deviation
+    return deviation * math.sqrt(2 / math.pi) * math.exp(-ratio * ratio / 2) + gap * math.erf(ratio / math.sqrt(2))
+
+
+def summarise(bins: list[Bin], norm: int = 1, debiased: bool = False) -> float:
+    """The error of a list of bins; see `ece`."""
+    rows = sum(b.count for b in bins)
+    if norm == 1:
+        total = 0.0
+        for b in bins:
+            gap = abs(b.accuracy - b.confidence)
+            bias = folded_mean(gap, math.sqrt(b.accuracy * (1 - b.accuracy) / b.count)) - gap if debiased else 0.0
+            total += b.count / rows * (gap - bias)
+        return max(0.0, total)
+    if norm == 2:
+        total = 0.0
+        for b in bins:
+            bias = b.accuracy * (1 - b.accuracy) / (b.count - 1) if debiased and b.count > 1 else 0.0
+            total += b.count / rows * ((b.accuracy - b.confidence) ** 2 - bias)
+        return math.sqrt(max(0.0, total))
+    raise WonderlandError(f"`norm` is 1 (absolute errors) or 2 (squared errors), not {norm}.")
+
+
+def ece(
+    probabilities: Any, y: Any, *, bins: int = 15, equal_mass: bool = False, norm: int = 1, debiased: bool = False
+) -> float:
     r"""Expected calibration error of the predicted class.
 
     .. math:: \sum_b \frac{n_b}{n} \bigl| \mathrm{accuracy}_b - \mathrm{confidence}_b \bigr|
 
-    >>> round(ece(np.array([[0.9, 0.1]] * 10), np.array([0] * 8 + [1] * 2)), 3)
+    Few rows in a bin make the error look larger than it is. `debiased` takes that off: with norm 2 the variance
+    :math:`a_b (1 - a_b) / (n_b - 1)` of each bin's accuracy, with norm 1 the amount by which the mean of
+    :math:`|z|, z \sim N(g_b, a_b (1 - a_b) / n_b)` exceeds the gap :math:`g_b`.
+
+    Shapes: probabilities (n, c), y (n,). Book: Alice 4.3.4. Papers: Naeini et al., 2015; Kumar et al., 2019.
+
+    >>> round(ece([[0.9, 0.1]] * 10, [0] * 8 + [1] * 2), 3)
+    0.1
+    >>> round(ece([[0.9, 0.1]] * 10, [0] * 8 + [1] * 2, debiased=True), 3)
+    0.069
+    """
+    return summarise(reliability(probabilities, y, bins=bins, equal_mass=equal_mass), norm, debiased)
+
+
+def maximum_calibration_error(probabilities: Any, y: Any, *, bins: int = 15, equal_mass: bool = False) -> float:
+    r"""The error of the worst bin, :math:`\max_b | \mathrm{accuracy}_b - \mathrm{confidence}_b |`.
+
+    >>> round(maximum_calibration_error([[0.9, 0.1]] * 10, [0] * 8 + [1] * 2), 3)
     0.1
     """
-    return float(
-        sum(b.count * abs(b.accuracy - b.confidence) for b in reliability(probabilities, y, bins=bins)) / len(y)
+    return max(abs(b.accuracy - b.confidence) for b in reliability(probabilities, y, bins=bins, equal_mass=equal_mass))
+
+
+def classwise_ece(
+    probabilities: Any, y: Any, *, bins: int = 15, equal_mass: bool = False, norm: int = 1, debiased: bool = False
+) -> ndarray:
+    """Calibration error of each class's own probability, right or wrong, predicted or not. Shapes: (n, c), (n,) -> (c,).
+
+    Its mean is the class-wise ECE; for two classes netcal's ECE is the entry of class 1. Papers: Kull et al., 2019; Nixon et al., 2019.
+
+    >>> classwise_ece([[0.9, 0.1]] * 10, [0] * 8 + [1] * 2).round(3)
+    array([0.1, 0.1])
+    """
+    array = class_probabilities(probabilities)
+    labels = class_labels(y, array.shape[1])
+    same_rows("probabilities", array, "y", labels)
+    return np.array(
+        [
+            summarise(binned(array[:, k], (labels == k).astype(np.float64), bins, equal_mass), norm, debiased)
+            for k in range(array.shape[1])
+        ]
     )

@@ -82,4 +82,5 @@ def _f(counts: list[list[int]], beta: float | int) -> float:
     precision, recall = (sum(values) / len(orders) for values in zip(*orders, strict=True))
     if not precision + recall:
         return 0.0
-    return 100 * (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
+    # In this order of operations: two references may be equally good but for the last digit, which then decides.
+    return 100 * ((1 + beta**2) * precision * recall / (beta**2 * precision + recall))

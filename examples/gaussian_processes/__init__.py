@@ -1,0 +1,1 @@
+"""Gaussian processes of D2L chapter 18, of GPyTorch's first notebook and of scikit-learn's documentation."""

@@ -1,0 +1,1 @@
+"""Naive Bayes on MNIST, as in D2L's appendix."""

@@ -1,0 +1,1 @@
+"""A network that is sure of its mistakes, mended by every calibrator."""

@@ -1,0 +1,1 @@
+"""A planted shift of rows and of classes: found, estimated, and corrected."""
