@@ -1,6 +1,6 @@
 """The options of `fit` for type checkers are those of the classes that own them.
 
-    python -m tests.house.test_typed    # writes wonderland/road/typed.py anew
+python -m tests.house.test_typed    # writes wonderland/road/typed.py anew
 """
 
 from pathlib import Path

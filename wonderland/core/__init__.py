@@ -19,7 +19,7 @@ from wonderland.core.files import (
 from wonderland.core.glance import INPUTS, check_inputs, glance, read_header
 from wonderland.core.lazy import door
 from wonderland.core.memory import keep_freed_memory, peak_megabytes
-from wonderland.core.spec import Part, Spec, admit, find, name_of, part, parts
+from wonderland.core.spec import Part, Spec, admit, find, name_of, part, parts, published
 from wonderland.core.written_spec import parse_spec, write_spec
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ __all__ = [
     "parts",
     "peak_megabytes",
     "permutation",
+    "published",
     "read_bytes",
     "read_header",
     "read_json",

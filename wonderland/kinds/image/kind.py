@@ -20,13 +20,17 @@ from wonderland.optim import FusedAdamW
 from wonderland.train.learner import GradientDescent
 from wonderland.understand import saliency
 
+MODELS = (
+    "ConvNet", "AlexNet", "AnyNet", "ConvMixer", "ConvNeXt", "DenseNet", "GoogLeNet", "LeNet", "MetaFormer", "MLPMixer", "MobileNetV2", "NiN", "RegNet", "ResNet", "ResNeXt", "VGG", "ViT",
+)  # fmt: skip
+
 
 class ImageKind(Kind):
     """Pictures in class folders, or as arrays."""
 
     name = "image"
     Options = ImageOptions
-    models = ("models.ConvNet",)
+    models = tuple(f"models.{name}" for name in MODELS)
     typical = {"channels": 3, "classes": 10, "height": 32, "width": 32}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
