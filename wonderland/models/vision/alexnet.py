@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import part, published
-from wonderland.models.vision.image_model import ImageModel, Numbers
+from wonderland.models.vision.image_model import ImageModel, Numbers, linear_head
 
 
 @part
@@ -44,7 +44,7 @@ class AlexNet(ImageModel):
         self.pool = nn.AdaptiveAvgPool2d(grid)
         self.linears = nn.ModuleList([nn.Linear(e * grid * grid, hidden), nn.Linear(hidden, hidden)])
         self.dropout = dropout
-        self.head = nn.Linear(hidden, classes)
+        self.head = linear_head(hidden, classes)
 
     @classmethod
     @published

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming
+from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming, linear_head
 from wonderland.models.vision.resnet import check_stages
 from wonderland.nn.vision.conv_norm import ConvNorm
 from wonderland.nn.vision.residual_blocks import BottleneckBlock
@@ -39,7 +39,7 @@ class AnyNet(ImageModel):
         check_stages("AnyNet", depths, dims)
         self.stem = ConvNorm(channels, dim, 3, stride=2)
         self.stages = any_stages(dim, depths, dims, group_widths, bottlenecks, squeeze)
-        self.head = nn.Linear(dims[-1], classes)
+        self.head = linear_head(dims[-1], classes)
         self.space = design_space(depths, dims, group_widths, bottlenecks)
         kaiming(self)
 

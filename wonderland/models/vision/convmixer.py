@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import part, published
-from wonderland.models.vision.image_model import ImageModel, Numbers
+from wonderland.models.vision.image_model import ImageModel, Numbers, linear_head
 
 
 @part
@@ -32,7 +32,7 @@ class ConvMixer(ImageModel):
         self.spatial = nn.ModuleList(nn.Conv2d(dim, dim, kernel, padding="same", groups=dim) for _ in range(depth))
         self.pointwise = nn.ModuleList(nn.Conv2d(dim, dim, 1) for _ in range(depth))
         self.norms = nn.ModuleList(nn.BatchNorm2d(dim) for _ in range(2 * depth))
-        self.head = nn.Linear(dim, classes)
+        self.head = linear_head(dim, classes)
 
     @classmethod
     @published

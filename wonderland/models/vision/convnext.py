@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from wonderland.core import part, published
-from wonderland.models.vision.image_model import ImageModel, Numbers
+from wonderland.models.vision.image_model import ImageModel, Numbers, linear_head
 from wonderland.models.vision.resnet import check_stages
 from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.vision.convnext_block import ConvNeXtBlock, MapNorm
@@ -50,10 +50,10 @@ class ConvNeXt(ImageModel):
             dim = out
         self.downs, self.stages = nn.ModuleList(downs), nn.ModuleList(stages)
         self.norm = LayerNorm(dim, eps=eps)
-        self.head = nn.Linear(dim, classes)
+        self.head = linear_head(dim, classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
+                nn.init.normal_(module.weight, std=0.02)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
 

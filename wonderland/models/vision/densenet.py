@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import part, published
-from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming
+from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming, linear_head
 from wonderland.models.vision.resnet import Stem
 from wonderland.nn.vision.dense_block import DenseBlock, Transition
 
@@ -40,7 +40,7 @@ class DenseNet(ImageModel):
             dim = dense.out
         self.blocks = nn.Sequential(*blocks)
         self.norm = nn.BatchNorm2d(dim)
-        self.head = nn.Linear(dim, classes)
+        self.head = linear_head(dim, classes)
         kaiming(self)
 
     @classmethod

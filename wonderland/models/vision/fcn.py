@@ -35,7 +35,9 @@ class FCN(ImageModel):
             raise WonderlandError(f"FCN needs a network of images for its trunk, and {trunk.name} is none.")
         built: Any = trunk.build(channels=channels)
         if not isinstance(built.head, nn.Linear):
-            raise WonderlandError(f"FCN needs a trunk with one linear layer for its head, and {trunk.name} has another.")
+            raise WonderlandError(
+                f"FCN needs a trunk with one linear layer for its head, and {trunk.name} has another."
+            )
         dim = built.head.in_features
         built.head = nn.Identity()
         self.trunk, self.stride = built, stride

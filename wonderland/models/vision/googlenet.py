@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import part, published
-from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming
+from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming, linear_head
 from wonderland.nn.vision.inception import Inception, conv
 
 WIDTHS = [
@@ -54,7 +54,7 @@ class GoogLeNet(ImageModel):
             stages.append(nn.Sequential(*blocks))
         self.stages = nn.ModuleList(stages)
         self.dropout = dropout
-        self.head = nn.Linear(dim, classes)
+        self.head = linear_head(dim, classes)
         kaiming(self)
 
     @classmethod

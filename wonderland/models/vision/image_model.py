@@ -15,7 +15,7 @@ Numbers = list[float | int] | None
 class ImageModel(Checked, nn.Module):
     """Images in, scores out: `maps` (b, d, h', w'), `features` (b, d), and `forward` (b, classes).
 
-    `classes` is the number of outputs (1 for a regression), `channels` that of the images. With `mean` and `std`, pixels are
+    `classes` is the number of outputs (1 for a regression, 0 for features without a head), `channels` that of the images. With `mean` and `std`, pixels are
     bytes or floats in 0..255 and are standardised inside; without them floats are taken as they are (`nn.Pixels`).
     """
 
@@ -24,7 +24,9 @@ class ImageModel(Checked, nn.Module):
 
     def __init__(self, classes: int, channels: int, mean: Numbers, std: Numbers):
         super().__init__()
-        at_least_one(type(self).__name__, classes=classes, channels=channels)
+        at_least_one(type(self).__name__, channels=channels)
+        if classes < 0:
+            raise WonderlandError(f"{type(self).__name__} has 0 or more classes, not {classes}.")
         self.pixels = Pixels(channels, mean=mean, std=std)
 
     @abstractmethod
@@ -51,6 +53,11 @@ class ImageModel(Checked, nn.Module):
                 "enlarge them, or choose another model."
             )
         return self.pixels(x)
+
+
+def linear_head(dim: int, classes: int) -> nn.Module:
+    """One linear layer to the classes; nothing where there are none."""
+    return nn.Linear(dim, classes) if classes else nn.Identity()
 
 
 def kaiming(model: nn.Module) -> None:

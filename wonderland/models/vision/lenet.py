@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part, published
-from wonderland.models.vision.image_model import ImageModel, Numbers
+from wonderland.models.vision.image_model import ImageModel, Numbers, linear_head
 from wonderland.nn.channel.activations import activation as resolve
 
 
@@ -42,7 +42,7 @@ class LeNet(ImageModel):
         self.linears = nn.ModuleList([nn.Linear(16 * sides[0] * sides[1], 120), nn.Linear(120, 84)])
         made = [nn.BatchNorm2d(6), nn.BatchNorm2d(16), nn.BatchNorm1d(120), nn.BatchNorm1d(84)]
         self.norms = nn.ModuleList(made if norm else [nn.Identity() for _ in made])
-        self.head = nn.Linear(84, classes)
+        self.head = linear_head(84, classes)
 
     @classmethod
     @published

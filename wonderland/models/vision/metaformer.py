@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, part, published
 from wonderland.models.encoder_decoder import facing
-from wonderland.models.vision.image_model import ImageModel, Numbers
+from wonderland.models.vision.image_model import ImageModel, Numbers, linear_head
 from wonderland.models.vision.resnet import check_stages
 from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.mixer import Mixer
@@ -53,7 +53,7 @@ class MetaFormer(ImageModel):
             dim = out
         self.downs, self.stages = nn.ModuleList(downs), nn.ModuleList(stages)
         self.norm = nn.GroupNorm(1, dim)
-        self.head = nn.Linear(dim, classes)
+        self.head = linear_head(dim, classes)
 
     @classmethod
     @published

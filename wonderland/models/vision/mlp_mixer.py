@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from wonderland.core import WonderlandError, part, published
-from wonderland.models.vision.image_model import ImageModel, Numbers
+from wonderland.models.vision.image_model import ImageModel, Numbers, linear_head
 from wonderland.nn.blocks.block import Block
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP
@@ -41,8 +41,7 @@ class MLPMixer(ImageModel):
             mixer=mixer, channel=MLP.spec(hidden=hidden or 4 * dim, bias=True), norm=norm, drop_path=drop_path
         )
         self.stack = Stack(dim, depth, block, norm=norm)
-        self.head = nn.Linear(dim, classes)
-        nn.init.zeros_(self.head.bias)
+        self.head = linear_head(dim, classes)
 
     @classmethod
     @published

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import part
-from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming
+from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming, linear_head
 from wonderland.nn.vision.conv_norm import ConvNorm
 from wonderland.nn.vision.inverted_residual import InvertedResidual
 
@@ -41,7 +41,7 @@ class MobileNetV2(ImageModel):
         last = _eights(1280 * max(1.0, width))
         self.last = ConvNorm(dim, last, 1, activation="relu6")
         self.dropout = dropout
-        self.head = nn.Linear(last, classes)
+        self.head = linear_head(last, classes)
         kaiming(self)
 
     def maps(self, x: Tensor) -> Tensor:

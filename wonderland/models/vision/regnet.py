@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from wonderland.core import WonderlandError, part, published
 from wonderland.models.vision.anynet import any_stages
-from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming
+from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming, linear_head
 from wonderland.nn.vision.conv_norm import ConvNorm
 
 
@@ -36,7 +36,7 @@ class RegNet(ImageModel):
         depths, dims = regular_stages(depth, initial, slope, factor, group_width)
         self.stem = ConvNorm(channels, dim, 3, stride=2)
         self.stages = any_stages(dim, depths, dims, [group_width], [1], squeeze)
-        self.head = nn.Linear(dims[-1], classes)
+        self.head = linear_head(dims[-1], classes)
         kaiming(self)
 
     @classmethod

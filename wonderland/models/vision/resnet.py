@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part, published
-from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming
+from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming, linear_head
 from wonderland.nn.vision.conv_norm import ConvNorm
 from wonderland.nn.vision.pre_activation import PreActivation
 from wonderland.nn.vision.residual_blocks import BasicBlock, BottleneckBlock
@@ -21,7 +21,8 @@ class ResNet(ImageModel):
 
     `depths` counts the blocks of each stage, `dims` are their widths. With `bottleneck`, blocks have three convolutions and
     four times the width at their ends. `activation` is "post" as published, or "pre". `squeeze` is how many times narrower a
-    squeeze-and-excitation network is than its block, None for none. `width` multiplies the inner widths of bottlenecks.
+    squeeze-and-excitation network is than its block, None for none. `width` multiplies the inner widths of bottlenecks;
+    `dim` is the width of the stem, the first of `dims` unless given.
     `stem` is "large" (7 x 7, stride 2, pooled: for 224 pixels) or "small" (3 x 3, for 32 pixels).
 
     Shapes: x (b, channels, h, w) -> (b, classes). Book: Alice 9.4; D2L 8.6. Papers: He et al., 2016; He et al., 2016
@@ -35,7 +36,7 @@ class ResNet(ImageModel):
     def __init__(
         self, classes: int = 1000, channels: int = 3, *, depths: Sequence[int] = (2, 2, 2, 2),
         dims: Sequence[int] = (64, 128, 256, 512), bottleneck: bool = False, activation: str = "post",
-        squeeze: int | None = None, width: int = 1, stem: str = "large", mean: Numbers = None, std: Numbers = None,
+        squeeze: int | None = None, width: int = 1, dim: int | None = None, stem: str = "large", mean: Numbers = None, std: Numbers = None,
     ):  # fmt: skip
         super().__init__(classes, channels, mean, std)
         if activation not in ("pre", "post"):
@@ -44,7 +45,8 @@ class ResNet(ImageModel):
             raise WonderlandError("ResNet has squeeze and width with activation='post' only.")
         check_stages("ResNet", depths, dims)
         pre, last = activation == "pre", dims[-1] * (4 if bottleneck else 1)
-        self.stem = Stem(channels, dims[0], stem, norm=not pre)
+        dim = dims[0] if dim is None else dim
+        self.stem = Stem(channels, dim, stem, norm=not pre)
 
         def block(dim: int, out: int, stride: int) -> nn.Module:
             made = 4 * out if bottleneck else out
@@ -55,9 +57,9 @@ class ResNet(ImageModel):
                 return BottleneckBlock(dim, made, width=out * width, stride=stride, squeeze=gate)
             return BasicBlock(dim, made, stride=stride, squeeze=gate)
 
-        self.stages = stages(dims[0], depths, dims, 4 if bottleneck else 1, block)
+        self.stages = stages(dim, depths, dims, 4 if bottleneck else 1, block)
         self.norm = nn.BatchNorm2d(last) if pre else None
-        self.head = nn.Linear(last, classes)
+        self.head = linear_head(last, classes)
         kaiming(self)
 
     @classmethod

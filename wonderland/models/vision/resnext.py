@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from wonderland.core import part, published
-from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming
+from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming, linear_head
 from wonderland.models.vision.resnet import DEEP, Stem, check_stages, stages
 from wonderland.nn.vision.residual_blocks import BottleneckBlock
 
@@ -37,7 +37,7 @@ class ResNeXt(ImageModel):
             return BottleneckBlock(dim, 4 * out, width=width, stride=stride, groups=groups, squeeze=gate)
 
         self.stages = stages(dims[0], depths, dims, 4, block)
-        self.head = nn.Linear(4 * dims[-1], classes)
+        self.head = linear_head(4 * dims[-1], classes)
         kaiming(self)
 
     @classmethod

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part, published
-from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming
+from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming, linear_head
 from wonderland.nn.vision.conv_norm import ConvNorm
 
 
@@ -48,7 +48,7 @@ class VGG(ImageModel):
         self.pool = nn.AdaptiveAvgPool2d(grid)
         self.linears = nn.ModuleList([nn.Linear(given * grid * grid, hidden), nn.Linear(hidden, hidden)])
         self.dropout = dropout
-        self.head = nn.Linear(hidden, classes)
+        self.head = linear_head(hidden, classes)
         kaiming(self.blocks)
 
     @classmethod

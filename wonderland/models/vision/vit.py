@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part, published
 from wonderland.models.encoder_decoder import facing
-from wonderland.models.vision.image_model import ImageModel, Numbers
+from wonderland.models.vision.image_model import ImageModel, Numbers, linear_head
 from wonderland.nn.blocks.block import Block
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.blocks.tokens import ClassToken, Registers
@@ -56,7 +56,7 @@ class ViT(ImageModel):
         self.registers = Registers(dim, count=registers) if registers else None
         # The class token has a position of its own, the first.
         self.positions = nn.Parameter(torch.empty(self.grid[0] * self.grid[1] + (pool != "mean"), dim))
-        nn.init.trunc_normal_(self.positions, std=0.02)
+        nn.init.normal_(self.positions, std=0.02)
         attention = (
             Attention.spec(heads=heads, causal=False, bias=True) if mixer is None else facing(mixer, causal=False)
         )
@@ -67,8 +67,7 @@ class ViT(ImageModel):
         )
         self.stack = Stack(dim, depth, block, norm=norm)
         self.dropout = dropout
-        self.head = nn.Linear(2 * dim if pool == "both" else dim, classes)
-        nn.init.zeros_(self.head.bias)
+        self.head = linear_head(2 * dim if pool == "both" else dim, classes)
 
     @classmethod
     @published
