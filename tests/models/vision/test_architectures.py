@@ -132,8 +132,8 @@ def test_what_is_no_published_size_is_refused(text, sentence):
             "LeNet reads images of at least 12 x 12 pixels, not 8 x 8: enlarge them, or choose another model.",
         ),
         (
-            lambda: small("ResNet")(torch.zeros(1, 1, 28, 28)),
-            "ResNet takes images (batch, 3, height, width), not (1, 1, 28, 28).",
+            lambda: small("ResNet")(torch.zeros(1, 2, 28, 28)),
+            "ResNet takes images (batch, 3, height, width), not (1, 2, 28, 28).",
         ),
         (lambda: models.ResNet(10, activation="mid"), "ResNet's activation is 'pre' or 'post', not 'mid'."),
         (lambda: models.ResNet(10, stem="tiny"), "A stem is 'large' or 'small', not 'tiny'."),

@@ -1,10 +1,11 @@
 """Images: a residual network as large as the data can teach, with inputs that are shifted, rotated and scaled at random."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Recipe
@@ -17,6 +18,8 @@ from wonderland.kinds.image.options import Options as ImageOptions
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.models import ConvNet
 from wonderland.optim import FusedAdamW
+from wonderland.tasks import Task
+from wonderland.train.image_start import ImageStart
 from wonderland.train.learner import GradientDescent
 from wonderland.understand import saliency
 
@@ -47,10 +50,13 @@ class ImageKind(Kind):
 
     def open(self, glimpse: Glimpse, options: ImageOptions, test: Glimpse | None = None) -> Images:
         self.refuse_test(test, "images are split by themselves")
-        contents = glimpse.contents
+        contents, start = glimpse.contents, ImageStart.of(options)
         if contents.folder is not None:
             refuse_tables(scan(contents.folder))
-            return Images.from_folder(contents.folder, size=options.size, task=options.task, strict=options.strict)
+            size = options.size if options.size is not None or start is None else start.side
+            images = Images.from_folder(contents.folder, size=size, task=options.task, strict=options.strict)
+            images.start = start
+            return images
         if contents.images is None:
             raise WonderlandError(
                 f"{contents.name} holds no images: give a folder of class folders, or arrays of pixels."
@@ -58,7 +64,7 @@ class ImageKind(Kind):
         if options.size is not None:
             raise WonderlandError("Images from arrays keep their size: resize the arrays instead.")
         images = Images.from_arrays(*contents.images, name=contents.name, task=options.task, strict=options.strict)
-        images.origin = contents.origin
+        images.origin, images.start = contents.origin, start
         return images
 
     def encoder(self, dataset: Images, parts: Any) -> ImageEncoder:
@@ -75,7 +81,7 @@ class ImageKind(Kind):
         epoch = max(1, rows // batch)
         epochs = max(6, min(200, round(48_000 / rows)))
         smoothed = {"label_smoothing": 0.05} if task.classes is not None else {}
-        return Recipe(
+        made = Recipe(
             model=ConvNet.spec(**ConvNet.for_data(rows, *size, task.outputs), mean=encoder.mean, std=encoder.std),
             task=task_spec(task, **smoothed),
             learner=GradientDescent.spec(),
@@ -88,6 +94,18 @@ class ImageKind(Kind):
             augment=Augment.for_images(*size).as_spec(),
             workers=dataset.options.workers or 0,
         )
+        start = dataset.start
+        if not isinstance(start, ImageStart):
+            return made
+        batch = 32 if rows >= 2000 else 16 if rows >= 200 else 8
+        epoch, epochs = max(1, rows // batch), max(2, min(10, round(20_000 / rows)))
+        return start.recipe(
+            replace(made, batch_size=min(batch, rows)), start.spec(task.outputs), epoch=epoch, epochs=epochs
+        )
+
+    def initial(self, dataset: Any, task: Task) -> nn.Module | None:
+        start = dataset.start
+        return start.load_classifier(task.outputs) if isinstance(start, ImageStart) else None
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """Pixels by how much they move the answer."""

@@ -14,4 +14,11 @@ class Options(KindOptions):
         help="what is learned (default: inferred)", choices=("binary", "multiclass", "regression")
     )
     size: int | None = option(help="side of the images (default: from the data)", metavar="PIXELS", least=8)
+    start: str | None = option(
+        help="begin with the checkpoint in this folder of the transformers library", metavar="CHECKPOINT", flag="--from"
+    )
+    method: str | None = option(
+        help="what of a checkpoint learns (default full): everything, its head, or an adapter that is merged at the end",
+        choices=("full", "head", "lora"),
+    )
     workers: int | None = option(help="processes that load images", least=0)

@@ -15,7 +15,8 @@ Numbers = list[float | int] | None
 class ImageModel(Checked, nn.Module):
     """Images in, scores out: `maps` (b, d, h', w'), `features` (b, d), and `forward` (b, classes).
 
-    `classes` is the number of outputs (1 for a regression, 0 for features without a head), `channels` that of the images. With `mean` and `std`, pixels are
+    `classes` is the number of outputs (1 for a regression, 0 for features without a head), `channels` that of the images; a network
+    of colour images reads grey ones as three equal channels. With `mean` and `std`, pixels are
     bytes or floats in 0..255 and are standardised inside; without them floats are taken as they are (`nn.Pixels`).
     """
 
@@ -43,6 +44,8 @@ class ImageModel(Checked, nn.Module):
     def read(self, x: Tensor) -> Tensor:
         """Pixels in the network's scale; an image that is too small for it is refused in a sentence."""
         name = type(self).__name__
+        if x.dim() == 4 and x.shape[1] == 1 and self.pixels.channels == 3:
+            x = x.expand(-1, 3, -1, -1)
         if x.dim() != 4 or x.shape[1] != self.pixels.channels:
             raise WonderlandError(
                 f"{name} takes images (batch, {self.pixels.channels}, height, width), not {tuple(x.shape)}."
