@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Spec, WonderlandError
+from wonderland.core import Spec, WonderlandError, parse_spec
 from wonderland.core.recipe import Recipe
 from wonderland.data.augment import Augment
 from wonderland.data.folders import refuse_tables, scan
@@ -91,7 +91,7 @@ class ImageKind(Kind):
             batch_size=batch,
             lr=4e-3,
             evaluate_every=max(epoch, epoch * epochs // 40),
-            augment=Augment.for_images(*size).as_spec(),
+            augment=asked_augment(dataset.options.augment) or Augment.for_images(*size).as_spec(),
             workers=dataset.options.workers or 0,
         )
         start = dataset.start
@@ -115,6 +115,17 @@ class ImageKind(Kind):
         weights = saliency(run.model, batch["x"], torch.as_tensor(batch["y"]))
         values = {"height": weights.shape[0], "width": weights.shape[1], "values": weights.tolist()}
         return {"noun": "images", "importance": values}
+
+
+def asked_augment(text: str | None) -> Spec | None:
+    """The augmentation that a text names; None for the default."""
+    if text is None:
+        return None
+    spec = parse_spec(text, folders=("data",))
+    if not hasattr(spec.part, "draws"):
+        raise WonderlandError(f"{spec.name} does not change images: take PhotoAugment(...) or Augment(...).")
+    spec.build()
+    return spec
 
 
 KIND = ImageKind()

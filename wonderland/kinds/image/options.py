@@ -21,4 +21,7 @@ class Options(KindOptions):
         help="what of a checkpoint learns (default full): everything, its head, or an adapter that is merged at the end",
         choices=("full", "head", "lora"),
     )
+    augment: str | None = option(
+        help='how images are changed at random, such as "PhotoAugment(crop=0.5, flip=0.5, policy=2)"', metavar="CALL"
+    )
     workers: int | None = option(help="processes that load images", least=0)
