@@ -76,7 +76,7 @@ def test_an_augmentation_is_named_as_a_call(photos, tmp_path):
     assert main([*words, "--out", str(tmp_path / "run")]) == 0
     spec = json.loads((tmp_path / "run/config.json").read_text())["recipe"]["augment"]
     assert spec == {"part": "data.PhotoAugment", "arguments": {"crop": 0.3, "flip": 0.5, "policy": 2}}
-    with pytest.raises(WonderlandError, match="cannot be used here|is not a part"):
+    with pytest.raises(WonderlandError, match=r"cannot be used here"):
         wonderland.fit(photos, augment="ResNet()")
     with pytest.raises(WonderlandError, match="PhotoAugment's crop must be a number from 0 to 1, not 3"):
         wonderland.fit(photos, augment="PhotoAugment(crop=3)")

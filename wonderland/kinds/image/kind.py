@@ -10,9 +10,11 @@ from torch import Tensor, nn
 from wonderland.core import Spec, WonderlandError, parse_spec
 from wonderland.core.recipe import Recipe
 from wonderland.data.augment import Augment
+from wonderland.data.dataset import stop_if_strict
 from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.source import Glimpse
 from wonderland.kinds.image.encoder import ImageEncoder
+from wonderland.kinds.image.image_list import open_list, path_column
 from wonderland.kinds.image.images import Images
 from wonderland.kinds.image.options import Options as ImageOptions
 from wonderland.kinds.kind import Claim, Kind, task_spec
@@ -29,7 +31,7 @@ MODELS = (
 
 
 class ImageKind(Kind):
-    """Pictures in class folders, or as arrays."""
+    """Pictures in class folders, in a table of paths, or as arrays."""
 
     name = "image"
     Options = ImageOptions
@@ -46,15 +48,27 @@ class ImageKind(Kind):
                 if listing.files or listing.loose
                 else Claim(0.1, "it is a folder")
             )
+        if glimpse.path is not None and glimpse.frame is not None:
+            column = path_column(glimpse.frame, glimpse.path.parent)
+            return None if column is None else Claim(0.99, f"column {column!r} names image files")
         return None if glimpse.images is None else Claim(0.8, "it holds arrays of pixels")
 
     def open(self, glimpse: Glimpse, options: ImageOptions, test: Glimpse | None = None) -> Images:
         self.refuse_test(test, "images are split by themselves")
         contents, start = glimpse.contents, ImageStart.of(options)
+        size = options.size if options.size is not None or start is None else start.side
+        if glimpse.path is not None and contents.frame is not None:
+            images = open_list(glimpse.path, contents.frame, options, size=size)
+            stop_if_strict(images.findings, options.strict)
+            images.start = start
+            return images
+        if options.target is not None:
+            raise WonderlandError("The class of an image is the name of its folder: leave the target out.")
         if contents.folder is not None:
             refuse_tables(scan(contents.folder))
-            size = options.size if options.size is not None or start is None else start.side
-            images = Images.from_folder(contents.folder, size=size, task=options.task, strict=options.strict)
+            images = Images.from_folder(
+                contents.folder, size=size, task=options.task, strict=options.strict, skip_broken=options.skip_broken
+            )
             images.start = start
             return images
         if contents.images is None:
