@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import Spec, WonderlandError, part
-from wonderland.data.augment import _blank, _grid
+from wonderland.data.augment import _cut_out, _grid
 
 _MOST = {
     "crop": 1.0, "stretch": 2.0, "flip": 1.0, "rotate": 180.0, "shear": 1.0, "shift": 0.5, "brightness": 1.0, "contrast": 1.0,
@@ -93,7 +93,7 @@ class PhotoAugment:
             x = F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
         x = self.coloured(x, numbers)
         if self.erase:
-            x = _blank(x, torch.from_numpy(numbers[:, 14:16]), self.erase)
+            x = _cut_out(x, torch.from_numpy(numbers[:, 14:16]), self.erase)
         return x
 
     def masks(self, masks: Tensor, numbers: np.ndarray | Tensor, *, outside: int = 255) -> Tensor:

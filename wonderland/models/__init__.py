@@ -1,10 +1,11 @@
 """Named architectures, each a short file built from nn."""
 
 from wonderland.models import words
-from wonderland.models.adapt import adapt, adapted, load_adapter, merge, save_adapter, train_only
+from wonderland.models.adapt import adapt, adapted, merge, train_only
+from wonderland.models.adapter_files import load_adapter, save_adapter
 from wonderland.models.birnn import BiRNN
 from wonderland.models.convnet import ConvNet
-from wonderland.models.corruption import hide_spans, hide_tokens, take_spans
+from wonderland.models.corruption import mask_spans, mask_tokens, replace_spans
 from wonderland.models.costs import cost_table
 from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
@@ -14,12 +15,12 @@ from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, To
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.packed import packed
+from wonderland.models.prompt_tuning import PrefixTuned, PromptTuned
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
-from wonderland.models.tuned_start import PrefixTuned, PromptTuned
 from wonderland.models.universal import approximate, approximate_with_relu
 from wonderland.models.vision.alexnet import AlexNet
 from wonderland.models.vision.anynet import AnyNet
@@ -88,13 +89,13 @@ __all__ = [
     "approximate_with_relu",
     "best_spans",
     "cost_table",
-    "hide_spans",
-    "hide_tokens",
     "load_adapter",
+    "mask_spans",
+    "mask_tokens",
     "merge",
     "packed",
+    "replace_spans",
     "save_adapter",
-    "take_spans",
     "train_only",
     "words",
 ]

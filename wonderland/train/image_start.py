@@ -8,7 +8,7 @@ from typing import Any
 from wonderland import checkpoints
 from wonderland.checkpoints.outline import Outline, check_folder
 from wonderland.core import Spec, WonderlandError, inside, read_json
-from wonderland.train.finetune import learning
+from wonderland.train.finetune import make_trainable
 from wonderland.train.start import ADAPTERS, Start
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]  # of ImageNet, where a folder says nothing
@@ -80,5 +80,5 @@ class ImageStart(Start):
         model = self.spec(classes).build()
         model.load_state_dict(loaded.state_dict(), strict=False)
         if self.method in ADAPTERS:
-            return learning(model, ADAPTERS[self.method], WHERE, also=("head*",))
-        return learning(model, self.method)
+            return make_trainable(model, ADAPTERS[self.method], WHERE, also=("head*",))
+        return make_trainable(model, self.method)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Spec, part, published
-from wonderland.models.encoder_decoder import facing
+from wonderland.models.encoder_decoder import with_direction
 from wonderland.models.vision.image_model import ImageModel, Numbers, linear_head
 from wonderland.models.vision.resnet import check_stages
 from wonderland.nn.contract.arguments import Checked
@@ -81,7 +81,7 @@ class MapBlock(Checked, nn.Module):
 
     def __init__(self, dim: int, mixer: Spec, expansion: int, layer_scale: float | int):
         super().__init__()
-        self.mixer: Any = facing(mixer, causal=False).build(dim=dim)
+        self.mixer: Any = with_direction(mixer, causal=False).build(dim=dim)
         self.norms = nn.ModuleList([nn.GroupNorm(1, dim), nn.GroupNorm(1, dim)])
         self.inward, self.outward = nn.Conv2d(dim, expansion * dim, 1), nn.Conv2d(expansion * dim, dim, 1)
         self.mixer_scale = nn.Parameter(torch.full((dim, 1, 1), float(layer_scale)))

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part, published
-from wonderland.models.encoder_decoder import facing
+from wonderland.models.encoder_decoder import with_direction
 from wonderland.models.vision.image_model import ImageModel, Numbers, linear_head
 from wonderland.nn.blocks.block import Block
 from wonderland.nn.blocks.stack import Stack
@@ -58,7 +58,9 @@ class ViT(ImageModel):
         self.positions = nn.Parameter(torch.empty(self.grid[0] * self.grid[1] + (pool != "mean"), dim))
         nn.init.normal_(self.positions, std=0.02)
         attention = (
-            Attention.spec(heads=heads, causal=False, bias=True) if mixer is None else facing(mixer, causal=False)
+            Attention.spec(heads=heads, causal=False, bias=True)
+            if mixer is None
+            else with_direction(mixer, causal=False)
         )
         mlp = MLP.spec(hidden=4 * dim if hidden is None else hidden, bias=True) if channel is None else channel
         norm = LayerNorm.spec(eps=eps)
