@@ -11,6 +11,39 @@ TRUNK = models.Encoder.spec(vocab=9, dim=8, depth=1, position=nn.Learned.spec(le
 SMALL = {"vocab": 9, "dim": 8, "depth": 1}
 TOKENS = ((2, 5), torch.int64)
 BUILD = {
+    "AlexNet": (lambda: models.AlexNet(3, hidden=8), [((2, 3, 64, 64), torch.float32)]),
+    "AnyNet": (
+        lambda: models.AnyNet(3, depths=[1, 1], dims=[8, 8], group_widths=[4], dim=4),
+        [((2, 3, 16, 16), torch.float32)],
+    ),
+    "ConvMixer": (lambda: models.ConvMixer(3, dim=4, depth=1), [((2, 3, 8, 8), torch.float32)]),
+    "ConvNeXt": (
+        lambda: models.ConvNeXt(3, depths=[1, 1], dims=[4, 8], drop_path=0.1),
+        [((2, 3, 8, 8), torch.float32)],
+    ),
+    "DenseNet": (lambda: models.DenseNet(3, depths=[1, 1], growth=4), [((2, 3, 16, 16), torch.float32)]),
+    "FCN": (
+        lambda: models.FCN(3, trunk=models.ResNet.spec(depths=[1], dims=[4]), stride=4),
+        [((2, 3, 16, 16), torch.float32)],
+    ),
+    "GoogLeNet": (lambda: models.GoogLeNet(3), [((2, 3, 32, 32), torch.float32)]),
+    "LeNet": (lambda: models.LeNet(3, 3, 16, 16, norm=True), [((2, 3, 16, 16), torch.float32)]),
+    "MLPMixer": (lambda: models.MLPMixer(3, 3, 8, 8, patch=4, dim=4, depth=1), [((2, 3, 8, 8), torch.float32)]),
+    "MetaFormer": (lambda: models.MetaFormer(3, depths=[1, 1], dims=[4, 8]), [((2, 3, 16, 16), torch.float32)]),
+    "MobileNetV2": (lambda: models.MobileNetV2(3, width=0.25), [((2, 3, 16, 16), torch.float32)]),
+    "NiN": (lambda: models.NiN(3, 3, dims=[4, 4, 4]), [((2, 3, 67, 67), torch.float32)]),
+    "RegNet": (
+        lambda: models.RegNet(3, depth=3, initial=8, slope=8, factor=2, group_width=8),
+        [((2, 3, 16, 16), torch.float32)],
+    ),
+    "ResNeXt": (lambda: models.ResNeXt(3, depths=[1, 1], dims=[8, 16], groups=2), [((2, 3, 16, 16), torch.float32)]),
+    "ResNet": (lambda: models.ResNet(3, depths=[1, 1], dims=[4, 8], squeeze=2), [((2, 3, 16, 16), torch.float32)]),
+    "UNet": (lambda: models.UNet(3, dim=4, depth=2), [((2, 3, 9, 9), torch.float32)]),
+    "VGG": (lambda: models.VGG(3, depths=[1], dims=[4], hidden=4), [((2, 3, 8, 8), torch.float32)]),
+    "ViT": (
+        lambda: models.ViT(3, 3, 8, 8, patch=4, dim=8, depth=1, heads=2, registers=2, pool="both"),
+        [((2, 3, 8, 8), torch.float32)],
+    ),
     "BiRNN": (lambda: models.BiRNN(9, 3, dim=4, state_size=4), [TOKENS]),
     "ConvNet": (lambda: models.ConvNet(1, 3, 8, 8, dim=8, depth=2), [((2, 1, 8, 8), torch.float32)]),
     "Decoder": (lambda: models.Decoder(**SMALL), [TOKENS]),

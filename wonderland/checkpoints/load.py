@@ -21,8 +21,8 @@ def load_pretrained(folder: str | Path, *, dtype: torch.dtype | None = None) -> 
     """The model of a checkpoint folder of the transformers library (config.json and safetensors), with equal outputs.
 
     GPT-2, LLaMA, BERT, DistilBERT, T5, Mamba and RWKV, with their heads for language models, classification of sequences and
-    tokens, and spans. The result is a `Decoder`, `Encoder`, `EncoderDecoder`, or one of the heads on them, in evaluation mode
-    and in the precision of the file (or `dtype`); its `origin` is the `Outline` of the folder. An option that is not supported
+    tokens, and spans; ResNet, RegNet, ConvNeXt, ViT and DINOv2 for images. The result is a `Decoder`, `Encoder`,
+    `EncoderDecoder`, one of the heads on them, or a network of images, in evaluation mode and in the precision of the file (or `dtype`); its `origin` is the `Outline` of the folder. An option that is not supported
     is refused, never ignored. No code of the folder is run, no pickle is read, and names and shapes are compared with the
     headers before memory is allocated.
 
@@ -55,6 +55,11 @@ def load_classifier(folder: str | Path, classes: int, *, pad: int | None = None)
     if origin is loaded.origin:
         return loaded
     model: Any = origin.spec.build()
+    if origin.head == "image":
+        kept = {name: value for name, value in loaded.state_dict().items() if not name.startswith("head.")}
+        model.load_state_dict(kept, strict=False)
+        model.origin = origin
+        return model.eval()
     weights, expected = trunk_of(loaded).state_dict(), model.trunk.state_dict()
     if missing := [name for name in expected if name not in weights and not name.startswith("pooler.")]:
         raise WonderlandError(f"The checkpoint in {folder} lacks {missing[0]!r}, which a classifier needs.")

@@ -21,7 +21,7 @@ LABELS = ("id2label", "label2id", "num_labels", "_num_labels")
 @dataclass(frozen=True)
 class Origin:
     """The published form of a model: its folder, the options in config.json, the family, and the head ("lm", "sequence",
-    "tokens", "spans", "next_sentence", "pretraining", "trunk" or "encoder")."""
+    "tokens", "spans", "next_sentence", "pretraining", "trunk", "encoder" or "image")."""
 
     folder: Path
     config: Mapping[str, Any]
@@ -33,7 +33,7 @@ class Origin:
 class Outline(Origin):
     """What is known of the model in a checkpoint folder without its weights.
 
-    spec: builds the model. dtype: the precision of the file. vocab: the number of tokens.
+    spec: builds the model. dtype: the precision of the file. vocab: the number of tokens, 0 for images.
     positions: the longest sequence that its position table allows; None without a table.
     pad: the padding token, and begin: the first token of what an encoder-decoder writes; None if there is none.
     """
@@ -52,6 +52,12 @@ class Outline(Origin):
         none.
         """
         arguments = self.spec.arguments
+        if "image" in FAMILIES[self.family].heads.values():
+            if arguments.get("classes") == classes:
+                return self
+            kept = {key: value for key, value in self.config.items() if key not in LABELS} | {"num_labels": classes}
+            spec = self.spec.changed(classes=classes)
+            return replace(self, config=kept, head="image", spec=spec, dtype=torch.float32)
         if self.spec.name == name_of(SequenceClassifier) and arguments["classes"] == classes and self.pad is not None:
             return self
         pad = pad if self.pad is None else self.pad
@@ -92,7 +98,7 @@ def outline(folder: str | Path) -> Outline:
         head=head,
         spec=spec,
         dtype=weights.dtype,
-        vocab=trunk.arguments["vocab"],
+        vocab=trunk.arguments.get("vocab", 0),
         positions=_positions(trunk),
         pad=options.pad,
         begin=trunk.arguments.get("begin"),
@@ -202,7 +208,8 @@ def _checked_name(name: str, shape: tuple[int, ...], family: Family, weights: We
         raise WonderlandError(
             f"{weights.folder}: {stored!r} has shape {list(weights.shape(stored))}, but config.json asks for {list(shape)}."
         )
-    if (dtype := weights.headers[stored]["dtype"]) not in DTYPES:
+    dtype = weights.headers[stored]["dtype"]
+    if dtype not in DTYPES and not (dtype == "I64" and name.endswith("num_batches_tracked")):
         raise WonderlandError(
             f"{weights.folder}: {stored!r} has the type {dtype}, but weights are floating point numbers."
         )
@@ -215,6 +222,8 @@ def _integers(spec: Spec) -> Iterator[tuple[str, int]]:
             yield from _integers(value)
         elif isinstance(value, int):
             yield key, value
+        elif key == "depths":
+            yield "depth", sum(value)
 
 
 def _is_unused(name: str, family: Family) -> bool:

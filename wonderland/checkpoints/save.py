@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
 from wonderland.checkpoints.families import FAMILIES, Family
 from wonderland.checkpoints.families.difference import difference
@@ -18,6 +18,7 @@ from wonderland.core import MIB, WonderlandError, disk_trouble, inside, read_byt
 from wonderland.models.adapt import adapters
 from wonderland.models.encoder import Encoder
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier
+from wonderland.models.vision.image_model import ImageModel
 
 # Files of a tokenizer and settings of generation, which are copied unchanged.
 COMPANIONS = (
@@ -63,6 +64,9 @@ def save_pretrained(
         published = conversion.to_published(state[ours].detach().cpu())
         tensors |= dict(zip(conversion.names, published, strict=True))
         tensors |= {name: published[0].clone() for name in conversion.copies}
+    if family.unread is not None:
+        prefix = family.trunk_prefix(head)
+        tensors |= {prefix + name: value for name, value in family.unread(model).items()}
     dtype = next(value.dtype for value in tensors.values() if value.is_floating_point())
     config |= {"dtype": str(dtype).removeprefix("torch.")}
     try:
@@ -85,7 +89,7 @@ def copy_companions(source: Path, folder: Path) -> None:
 
 
 def _with_labels(config: dict[str, Any], labels: Sequence[str], model: Any, head: str) -> dict[str, Any]:
-    classes = getattr(getattr(model, "head", None), "out_features", 0) if head in ("sequence", "tokens") else 0
+    classes = getattr(getattr(model, "head", None), "out_features", 0) if head in ("sequence", "tokens", "image") else 0
     if len(labels) != classes or len(set(labels)) != classes:
         raise WonderlandError(
             f"labels must be {classes} different names, one for each class of the head, not {list(labels)!r:.80}."
@@ -140,7 +144,8 @@ def _published_form(model: Any, origin: Origin | None) -> tuple[Family, str, dic
 
 def _head(model: Any, family: Family, source: Origin | None) -> str | None:
     """The head of a model in the words of a family, None if transformers has no such head for it."""
-    heads = [head for head in HEADS.get(type(model), ("lm", "trunk")) if head in family.heads.values()]
+    usual = ("image",) if isinstance(model, ImageModel) and isinstance(model.head, nn.Linear) else ("lm", "trunk")
+    heads = [head for head in HEADS.get(type(model), usual) if head in family.heads.values()]
     if isinstance(model, MaskedLM):
         heads = [head for head in heads if (head == "pretraining") == (model.pair is not None)]
     if source is not None and source.head in heads:

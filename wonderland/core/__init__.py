@@ -19,7 +19,7 @@ from wonderland.core.files import (
 from wonderland.core.lazy import lazy_attributes
 from wonderland.core.memory import keep_freed_memory, peak_megabytes
 from wonderland.core.precheck import INPUTS, check_inputs, precheck, read_header
-from wonderland.core.spec import Part, Spec, admit, find, name_of, part, parts
+from wonderland.core.spec import Part, Spec, admit, find, name_of, part, parts, published
 from wonderland.core.written_spec import parse_spec, write_spec
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ __all__ = [
     "peak_megabytes",
     "permutation",
     "precheck",
+    "published",
     "read_bytes",
     "read_header",
     "read_json",

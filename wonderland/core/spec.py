@@ -40,6 +40,29 @@ def part(thing: Thing) -> Thing:
     return thing
 
 
+def published(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a class method that builds a published size, so that text may name it: `ResNet.resnet18(classes=10)`.
+
+    The method calls `cls` with named arguments and nothing else: given `cls.spec`, it gives the spec of that size.
+    """
+    method.published = True  # pyright: ignore[reportFunctionMemberAccess]
+    return method
+
+
+def published_spec(cls: type, name: str, arguments: Mapping[str, Any]) -> "Spec":
+    """The spec of a published size of a class, by the name of its class method."""
+    method = inspect.getattr_static(cls, name, None)
+    function = method.__func__ if isinstance(method, classmethod) else None
+    if not getattr(function, "published", False):
+        known = [
+            key for key, value in vars(cls).items() if getattr(getattr(value, "__func__", None), "published", False)
+        ]
+        sizes = f" Its published sizes are {', '.join(known)}." if known else " It has no published sizes."
+        raise WonderlandError(f"{cls.__name__} has no size {name[:80]!r}.{sizes}")
+    assert function is not None
+    return function(cls.spec, **arguments)  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def parts() -> list[str]:
     """Every name of the closed set that has been imported."""
     return sorted(_PARTS)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wonderland.core.errors import WonderlandError, nearest
-from wonderland.core.spec import Spec, check_size, find, name_of, parts
+from wonderland.core.spec import Spec, check_size, find, name_of, parts, published_spec
 
 FORM = "write it as a call with named arguments, such as Decoder(dim=128, mixer=Mamba())"
 _LONGEST_TEXT = 10_000
@@ -78,6 +78,8 @@ def _value(node: ast.expr, where: str, depth: int, folders: tuple[str, ...] = ()
     if depth > _DEEPEST:
         raise WonderlandError(f"A spec is nested more than {_DEEPEST} levels deep: build it flatter.")
     match node:
+        case ast.Attribute() if _class_of(node, folders) is not None:
+            return _call(ast.Call(node, [], []), depth, folders)
         case ast.Name() | ast.Attribute():
             part = find(_resolved(_dotted(node), folders))
             return Spec(name_of(part) or "", {}, part) if isinstance(part, type) else part
@@ -123,8 +125,9 @@ _KINDS: dict[type, str] = {
 def _call(node: ast.Call, depth: int, folders: tuple[str, ...]) -> Spec:
     if not isinstance(node.func, ast.Name | ast.Attribute):
         raise WonderlandError(f"What is called must be the name of a part: {FORM}.")
-    name = _resolved(_dotted(node.func), folders)
-    short = name.split(".")[1]
+    owner = _class_of(node.func, folders) if isinstance(node.func, ast.Attribute) else None
+    name = _resolved(_dotted(node.func), folders) if owner is None else f"{name_of(owner)}.{node.func.attr}"  # pyright: ignore
+    short = name.split(".", 1)[1]
     if any(isinstance(item, ast.Starred) for item in node.args) or any(item.arg is None for item in node.keywords):
         raise WonderlandError(f"{name} takes no arguments with stars: {FORM}.")
     if node.args:
@@ -135,7 +138,20 @@ def _call(node: ast.Call, depth: int, folders: tuple[str, ...]) -> Spec:
         if keyword.arg in arguments:
             raise WonderlandError(f"{name} is given {keyword.arg} twice: keep one of them.")
         arguments[keyword.arg] = _value(keyword.value, f"{keyword.arg} of {name}", depth + 1)
-    return Spec(name, arguments)
+    return Spec(name, arguments) if owner is None else published_spec(owner, name.rpartition(".")[2], arguments)
+
+
+def _class_of(node: ast.Attribute, folders: tuple[str, ...]) -> type | None:
+    """The class before the last dot of `ResNet.resnet18` or `models.ResNet.resnet18`; None where it is a folder."""
+    inner = node.value
+    named = isinstance(inner, ast.Name) or (isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name))
+    if not named:
+        return None
+    name = _dotted(inner)  # pyright: ignore[reportArgumentType]
+    if not any(name in (full, full.split(".")[1]) for full in parts()):
+        return None
+    part = find(_resolved(name, folders))
+    return part if isinstance(part, type) else None
 
 
 def _dict(node: ast.Dict, where: str, depth: int) -> dict[str, Any]:

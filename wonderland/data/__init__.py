@@ -9,6 +9,7 @@ from wonderland.data.encoder import Encoder, Field, RowEncoder
 from wonderland.data.examples import Examples, RowExamples
 from wonderland.data.mixing import cutmix, mixup, soft_labels
 from wonderland.data.order import Importance, curriculum, importance_sample
+from wonderland.data.photo_augment import PhotoAugment, averaged
 from wonderland.data.source import Contents, Glimpse
 from wonderland.data.split import PARTS, Parts, Split, split
 from wonderland.data.text import (
@@ -38,12 +39,14 @@ __all__ = [
     "Importance",
     "PackedDocuments",
     "Parts",
+    "PhotoAugment",
     "RowEncoder",
     "RowExamples",
     "Split",
     "TokenFile",
     "Tokenizer",
     "Windows",
+    "averaged",
     "curriculum",
     "cutmix",
     "importance_sample",

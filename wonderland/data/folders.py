@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from wonderland.core import WonderlandError
 from wonderland.data.dataset import Finding, counted
-from wonderland.data.decode import SUFFIXES
+from wonderland.data.decode import MOST_BYTES, SUFFIXES, decode
 
 _TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 
@@ -131,6 +131,29 @@ def refuse_flat(listing: Listing) -> NoReturn:
             "Make one folder for each class and sort the images into them."
         )
     raise WonderlandError(f"{listing.root} holds neither images (PNG, JPEG, WebP) nor text files.")
+
+
+def without_broken(listing: Listing, *, limit_bytes: int = MOST_BYTES) -> tuple[Listing, list[Finding]]:
+    """The listing without files that are missing or cannot be decoded, and a finding that names them."""
+    broken: list[str] = []
+    kept = []
+    for path, label in listing.files:
+        try:
+            if not path.is_file():
+                raise WonderlandError(f"{path} is missing.")
+            decode(path, (8, 8), limit_bytes=limit_bytes)
+        except WonderlandError:
+            broken.append(listing.relative(path))
+        else:
+            kept.append((path, label))
+    if not broken:
+        return listing, []
+    if not kept:
+        raise WonderlandError(f"None of the {len(broken)} images of {listing.root} can be read.")
+    listing.files = kept
+    shown = ", ".join(broken[:10]) + (f" and {len(broken) - 10} more" if len(broken) > 10 else "")
+    text = f"{counted(len(broken), 'image cannot be read and is', 'images cannot be read and are')} left out: {shown}."
+    return listing, [Finding("broken", str(listing.root), len(broken), text)]
 
 
 def natural(text: str) -> list:

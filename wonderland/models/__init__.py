@@ -24,28 +24,62 @@ from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
 from wonderland.models.universal import approximate, approximate_with_relu
+from wonderland.models.vision.alexnet import AlexNet
+from wonderland.models.vision.anynet import AnyNet
+from wonderland.models.vision.convmixer import ConvMixer
+from wonderland.models.vision.convnext import ConvNeXt
+from wonderland.models.vision.densenet import DenseNet
+from wonderland.models.vision.fcn import FCN
+from wonderland.models.vision.googlenet import GoogLeNet
+from wonderland.models.vision.lenet import LeNet
+from wonderland.models.vision.metaformer import MetaFormer
+from wonderland.models.vision.mlp_mixer import MLPMixer
+from wonderland.models.vision.mobilenet import MobileNetV2
+from wonderland.models.vision.nin import NiN
+from wonderland.models.vision.regnet import RegNet
+from wonderland.models.vision.resnet import ResNet
+from wonderland.models.vision.resnext import ResNeXt
+from wonderland.models.vision.unet import UNet
+from wonderland.models.vision.vgg import VGG
+from wonderland.models.vision.vit import ViT
 from wonderland.models.words import FastText, GloVe, Word2Vec
 
 __all__ = [
+    "FCN",
     "RNNLM",
+    "VGG",
+    "AlexNet",
+    "AnyNet",
     "BiRNN",
+    "ConvMixer",
+    "ConvNeXt",
     "ConvNet",
     "Decoder",
     "DecomposableAttention",
+    "DenseNet",
     "Encoder",
     "EncoderDecoder",
     "FastText",
     "GloVe",
+    "GoogLeNet",
     "GraphNet",
     "GraphStack",
+    "LeNet",
     "LinkNet",
+    "MLPMixer",
     "MaskedLM",
+    "MetaFormer",
+    "MobileNetV2",
     "NeuralNgram",
     "Ngram",
+    "NiN",
     "Node2Vec",
     "NodeNet",
     "PrefixTuned",
     "PromptTuned",
+    "RegNet",
+    "ResNeXt",
+    "ResNet",
     "Seq2Seq",
     "SequenceClassifier",
     "SpanFinder",
@@ -53,6 +87,8 @@ __all__ = [
     "TextCNN",
     "TokenClassifier",
     "Tree",
+    "UNet",
+    "ViT",
     "WholeGraphNet",
     "Word2Vec",
     "adapt",

@@ -86,7 +86,18 @@ from wonderland.nn.norms.norm import LayerNorm, RMSNorm
 from wonderland.nn.norms.normalise import GroupNorm, InstanceNorm, normalise
 from wonderland.nn.norms.weight_norm import WeightNormLinear, weight_norm
 from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, RelativeBuckets, Rotary, Sinusoidal
+from wonderland.nn.vision.conv_norm import ConvNorm
+from wonderland.nn.vision.convnext_block import ConvNeXtBlock, MapNorm
+from wonderland.nn.vision.dense_block import DenseBlock, Transition
+from wonderland.nn.vision.inception import Inception
+from wonderland.nn.vision.inverted_residual import InvertedResidual
+from wonderland.nn.vision.map_pooling import MapPooling
+from wonderland.nn.vision.patches import Patches
+from wonderland.nn.vision.pixels import Pixels
+from wonderland.nn.vision.pre_activation import PreActivation
+from wonderland.nn.vision.residual_blocks import BasicBlock, BottleneckBlock
 from wonderland.nn.vision.residual_convolution import ResidualConvolution
+from wonderland.nn.vision.squeeze_excitation import SqueezeExcitation
 
 __all__ = [
     "AFT",
@@ -108,17 +119,22 @@ __all__ = [
     "AdditiveSelfAttention",
     "Alibi",
     "Attention",
+    "BasicBlock",
     "BatchNorm",
     "BiasTuning",
     "Bidirectional",
     "Block",
     "Bottleneck",
+    "BottleneckBlock",
     "CausalConvolution",
     "ChannelDropout",
     "ClassToken",
+    "ConvNeXtBlock",
+    "ConvNorm",
     "CrossAttention",
     "CrossMixer",
     "DeepSets",
+    "DenseBlock",
     "Drawn",
     "DropConnect",
     "Dropout",
@@ -129,7 +145,9 @@ __all__ = [
     "GatedConvolution",
     "GroupNorm",
     "HardAttention",
+    "Inception",
     "InstanceNorm",
+    "InvertedResidual",
     "KernelRegression",
     "LatentAttention",
     "LayerNorm",
@@ -140,17 +158,22 @@ __all__ = [
     "LongConvolution",
     "MONet",
     "Mamba",
+    "MapNorm",
+    "MapPooling",
     "Maxout",
     "MemberDropout",
     "MemberEmbeddings",
     "MemberLinear",
     "MemoryAttention",
     "Mixer",
+    "Patches",
     "PeriodicNumbers",
+    "Pixels",
     "Pointwise",
     "Pool",
     "Pooling",
     "Position",
+    "PreActivation",
     "RMSNorm",
     "RWKVChannel",
     "RandomFeatures",
@@ -166,9 +189,11 @@ __all__ = [
     "Sinusoidal",
     "Slot",
     "SpatialGate",
+    "SqueezeExcitation",
     "Stack",
     "TokenHead",
     "TokenMLP",
+    "Transition",
     "VariationalLinear",
     "WeightNormLinear",
     "activation",

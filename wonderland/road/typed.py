@@ -31,14 +31,16 @@ class FitOptions(TypedDict, total=False):
     time: str | None
     keep: str | list[str] | tuple[str, ...] | None
     drop: str | list[str] | tuple[str, ...] | None
+    skip_broken: bool | None
     size: int | None
+    start: str | Path | None
+    method: str | None
+    augment: str | None
     workers: int | None
     column: str | None
     tokens: str | None
     vocab: int | None
     context: int | None
-    start: str | Path | None
-    method: str | None
     lines: bool | None
     tokenizer: str | Path | None
     of: str | None

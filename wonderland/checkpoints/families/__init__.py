@@ -1,17 +1,37 @@
 """Families of published models, one file each: configuration to spec and back, and the published names of weights."""
 
 from wonderland.checkpoints.families.bert import BERT
+from wonderland.checkpoints.families.convnext import CONVNEXT
+from wonderland.checkpoints.families.dinov2 import DINOV2, DINOV2_REGISTERS
 from wonderland.checkpoints.families.distilbert import DISTILBERT
 from wonderland.checkpoints.families.family import Family
 from wonderland.checkpoints.families.gpt2 import GPT2
 from wonderland.checkpoints.families.in_memory import from_gpt2, from_mamba, from_rwkv
 from wonderland.checkpoints.families.llama import LLAMA
 from wonderland.checkpoints.families.mamba import MAMBA
+from wonderland.checkpoints.families.regnet import REGNET
+from wonderland.checkpoints.families.resnet import RESNET
 from wonderland.checkpoints.families.rwkv import RWKV_FAMILY
 from wonderland.checkpoints.families.t5 import T5
+from wonderland.checkpoints.families.vit import VIT
 
 FAMILIES: dict[str, Family] = {
-    family.model_type: family for family in (GPT2, LLAMA, BERT, DISTILBERT, T5, MAMBA, RWKV_FAMILY)
+    family.model_type: family
+    for family in (
+        GPT2,
+        LLAMA,
+        BERT,
+        DISTILBERT,
+        T5,
+        MAMBA,
+        RWKV_FAMILY,
+        RESNET,
+        REGNET,
+        CONVNEXT,
+        VIT,
+        DINOV2,
+        DINOV2_REGISTERS,
+    )
 }
 
 __all__ = ["FAMILIES", "Family", "from_gpt2", "from_mamba", "from_rwkv"]

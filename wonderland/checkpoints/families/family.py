@@ -96,13 +96,15 @@ class Family:
 
     model_type: what its config.json says under that name. title: its name in messages.
     heads: each architecture of transformers and the head that it has: "lm" (scores for tokens), "sequence", "tokens",
-        "spans", "next_sentence", "pretraining" ("lm" and "next_sentence"), "trunk" (no head), "encoder" (T5's encoder).
+        "spans", "next_sentence", "pretraining" ("lm" and "next_sentence"), "trunk" (no head), "encoder" (T5's encoder),
+        "image" (classes of images).
     prefix: what the names of the trunk begin with under a head; `prefixes` for the heads where it differs.
     to_spec: options, head and a view of the weights to the spec of our model.
     to_config: a model of ours to the options of config.json, or None if it cannot be of this family.
     trunk_names, head_names: the published form of each tensor of a trunk and of a head; None for computed tensors.
     unused: a pattern of published tensors that the model does not need.
     after_load: a last step on a model whose weights are in place.
+    unread: published tensors of a trunk that the model does not need, as they are written.
     """
 
     model_type: str
@@ -116,6 +118,7 @@ class Family:
     unused: str = r"(?!)"
     prefixes: Mapping[str, str] = field(default_factory=dict)
     after_load: Callable[[Any], None] | None = None
+    unread: Callable[[Any], dict[str, Tensor]] | None = None
 
     def trunk_prefix(self, head: str) -> str:
         """What the published names of the trunk begin with under a head."""
@@ -153,7 +156,9 @@ def trunk_of(model: Any) -> Any:
 
 def labels_config(model: Any) -> dict[str, Any]:
     """The options of config.json that give the number of classes of a head."""
-    count = model.head.out_features
+    count = getattr(model.head, "out_features", 0)
+    if not count:
+        return {}
     return {
         "id2label": {str(i): f"LABEL_{i}" for i in range(count)},
         "label2id": {f"LABEL_{i}": i for i in range(count)},

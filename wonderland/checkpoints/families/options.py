@@ -130,6 +130,16 @@ class Options:
             raise self.error(name, value, f"a number from {least:g} to {most:g}")
         return float(value)
 
+    def sizes(self, name: str, default: list[int]) -> list[int]:
+        """A list of at most 16 sizes, one for each stage."""
+        value = self.get(name, default)
+        whole = isinstance(value, list) and 1 <= len(value) <= 16
+        if not whole or not all(
+            isinstance(item, int) and not isinstance(item, bool) and 1 <= item <= LARGEST for item in value
+        ):
+            raise self.error(name, value, f"a list of at most 16 whole numbers from 1 to {LARGEST:,}")
+        return list(value)
+
     def probability(self, name: str, default: float) -> float:
         """A dropout probability."""
         value = self.number(name, default, most=1.0)

@@ -18,6 +18,9 @@ from wonderland.data.decode import conform
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.folders import Listing, is_table, listed, natural, refuse_flat, scan
 from wonderland.data.pixels import Memory, mean_and_std, picture
+from wonderland.data.source import Glimpse
+from wonderland.data.target import choose_target
+from wonderland.kinds.image.image_list import path_column
 from wonderland.kinds.image.images import Images
 
 
@@ -94,6 +97,9 @@ class ImageEncoder(RowEncoder):
         if isinstance(source, str | os.PathLike):
             path = Path(source)
             if is_table(path) and path.is_file():
+                frame = Glimpse(path).frame
+                if frame is not None and (column := path_column(frame, path.parent)) is not None:
+                    return self._open_table(path, frame, column, need_target)
                 raise WonderlandError(f"This model was trained on images; {path} is a table.")
             return self._open_files(scan(path) if path.is_dir() else listed([path], path.name), need_target)
         if isinstance(source, list | tuple) and source and all(isinstance(item, str | os.PathLike) for item in source):
@@ -149,6 +155,16 @@ class ImageEncoder(RowEncoder):
         classes, task = (self.classes, self.task) if y is not None else (None, None)
         size = (self.height, self.width)
         return Images.from_listing(listing, y, classes, task, size=size, channels=self.channels)
+
+    def _open_table(self, path: Path, frame: Any, column: str, need_target: bool) -> Images:
+        """The images that a table names, with the answers of its target column where they are asked for."""
+        files = [path.parent / str(cell).strip() for cell in frame[column]]
+        images = self._open_files(listed(files, path.stem), False)
+        if need_target:
+            target = choose_target([str(name) for name in frame.columns], None, (column,), [])
+            images.y = self._codes(frame[target].to_numpy(), len(images))
+            images.classes, images.task = self.classes, self.task
+        return images
 
     def _known(self, labels: Iterable[str], where: str) -> list[str]:
         if self.classes is None:

@@ -15,7 +15,7 @@ from wonderland.core import WonderlandError
 from wonderland.data.arrays import LARGEST_SIDE, class_task, fingerprint_of_arrays, from_numbers, is_side, labels
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.decode import MOST_BYTES
-from wonderland.data.folders import Listing, natural, refuse_flat, scan
+from wonderland.data.folders import Listing, natural, refuse_flat, scan, without_broken
 from wonderland.data.pixels import Files, Memory, read_files
 
 PARTS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval"})
@@ -65,11 +65,13 @@ class Images(Dataset):
         size: int | tuple[int, int] | None = None,
         limit_bytes: int = MOST_BYTES,
         workers: int | None = None,
+        skip_broken: bool = False,
     ) -> "Images":
         """Open a folder with one folder of PNG, JPEG or WebP files for each class.
 
         All images get one size: `size` (side, or height and width), or the median short side, at most 64. `limit_bytes` is
-        the largest file that is read; `workers` the number of threads that decode.
+        the largest file that is read; `workers` the number of threads that decode. With `skip_broken`, images that cannot be
+        read are left out and listed in the findings.
         """
         if target is not None:
             raise WonderlandError("The class of an image is the name of its folder: leave the target out.")
@@ -87,12 +89,16 @@ class Images(Dataset):
             )
         if not listing.files:
             refuse_flat(listing)
+        broken: list[Finding] = []
+        if skip_broken:
+            listing, broken = without_broken(listing, limit_bytes=limit_bytes)
         found = sorted({label for _, label in listing.files}, key=natural)
         code = {label: place for place, label in enumerate(found)}
         y = np.array([code[label] for _, label in listing.files], np.int64)
         task = class_task(found, task, f"{path} holds images of")
         stop_if_strict(listing.findings(), strict)
         images = cls.from_listing(listing, y, found, task, size=_size(size), limit_bytes=limit_bytes, workers=workers)
+        images.findings = [*broken, *images.findings]
         stop_if_strict(images.findings, strict)
         return images
 

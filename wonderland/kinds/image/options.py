@@ -8,10 +8,22 @@ from wonderland.kinds.options import KindOptions
 
 @dataclass(frozen=True)
 class Options(KindOptions):
-    """Pictures in class folders, or arrays of pixels."""
+    """Pictures in class folders, in a table of paths, or as arrays of pixels."""
 
     task: str | None = option(
         help="what is learned (default: inferred)", choices=("binary", "multiclass", "regression")
     )
+    target: str | None = option(help="in a table of paths, the column to learn (default: inferred)", metavar="COLUMN")
+    skip_broken: bool = option(False, help="leave out images that cannot be read, and list them")
     size: int | None = option(help="side of the images (default: from the data)", metavar="PIXELS", least=8)
+    start: str | None = option(
+        help="begin with the checkpoint in this folder of the transformers library", metavar="CHECKPOINT", flag="--from"
+    )
+    method: str | None = option(
+        help="what of a checkpoint learns (default full): everything, its head, or an adapter that is merged at the end",
+        choices=("full", "head", "lora"),
+    )
+    augment: str | None = option(
+        help='how images are changed at random, such as "PhotoAugment(crop=0.5, flip=0.5, policy=2)"', metavar="CALL"
+    )
     workers: int | None = option(help="processes that load images", least=0)

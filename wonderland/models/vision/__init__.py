@@ -1,0 +1,1 @@
+"""Networks that look at images, each a short file built from the parts of nn."""
