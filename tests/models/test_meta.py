@@ -81,8 +81,12 @@ def inputs(name):
     return [torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in BUILD[name][1]]
 
 
+# Their input is a graph, whose edges are read as values; tests/nn/graph and tests/kinds/graph try them.
+OF_GRAPHS = {"GraphNet", "GraphStack", "LinkNet", "Node2Vec", "NodeNet", "WholeGraphNet"}
+
+
 def test_every_model_is_tried():
-    assert {name for name, value in vars(models).items() if inspect.isclass(value)} == set(BUILD)
+    assert {name for name, value in vars(models).items() if inspect.isclass(value)} - OF_GRAPHS == set(BUILD)
 
 
 @pytest.mark.parametrize("training", [True, False])
