@@ -100,10 +100,11 @@ def measured(title: str, found: dict[str, Any]) -> None:
         rows.append({"measure": "calibration error (ECE), after", "value": found["ece"]["after"]})
     conformal = found["conformal"]
     what = "sets" if "mean_size" in conformal else "intervals"
-    rows.append({"measure": f"coverage of {conformal['level']:.0%} {what}", "value": conformal["coverage"]})
+    if "coverage" in conformal:
+        rows.append({"measure": f"coverage of {conformal['level']:.0%} {what}", "value": conformal["coverage"]})
     if "mean_size" in conformal:
         rows.append({"measure": "mean size of a set", "value": conformal["mean_size"]})
-    else:
+    elif "mean_width" in conformal:
         rows.append({"measure": "mean width of an interval", "value": conformal["mean_width"]})
     if conformal.get("empty"):
         rows.append({"measure": "empty sets (no class plausible)", "value": conformal["empty"]})

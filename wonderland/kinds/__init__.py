@@ -16,6 +16,7 @@ NAMES = (
     "text",
     "corpus",
     "pairs",
+    "environment",
 )
 
 __all__ = ["KINDS", "NAMES", "Claim", "Kind", "open", "options_of"]

@@ -53,7 +53,7 @@ class ActorCritic(Part, nn.Module):
         super().__init__()
         if min(features, actions, width) < 1 or depth < 0:
             raise WonderlandError("A policy needs at least one feature, one action and one unit.")
-        self.continuous, self.normalise, self.actions = continuous, normalise, actions
+        self.continuous, self.normalise, self.actions, self.features = continuous, normalise, actions, features
         self.actor = network(features, width, depth, actions, 0.01)
         self.critic = network(features, width, depth, 1, 1.0)
         if continuous:

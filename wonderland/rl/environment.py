@@ -1,5 +1,6 @@
 """An environment that fails in sentences: whatever a step gives is checked before anybody learns from it."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ SEEDS = 2**31 - 1  # gymnasium's environments take seeds below this
 
 def gymnasium() -> Any:
     """The gymnasium package, or how to get it."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet on stdout
     return need("gymnasium", extra="rl", why="to learn from environments")
 
 

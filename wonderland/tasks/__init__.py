@@ -2,6 +2,7 @@
 
 from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
+from wonderland.tasks.control import Control
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.regression import Regression
@@ -13,6 +14,7 @@ from wonderland.tasks.view import Holdout, View
 
 __all__ = [
     "Classification",
+    "Control",
     "Holdout",
     "LanguageModelling",
     "Regression",
