@@ -59,11 +59,11 @@ HERE = "tests.kinds.test_environment"
 
 
 def test_an_own_environment_without_an_end_is_learned_and_loaded_without_importing_it(tmp_path):
-    run = wonderland.fit(
+    made = wonderland.fit(
         f"{HERE}:Corridor", out=tmp_path / "run", steps=3, limit=20, episodes=3, environments=2, threads=1
     )
-    assert run.config["source"]["origin"] == {"own": f"{HERE}:Corridor"}
-    assert run.evaluate(f"{HERE}:Corridor")["metrics"]["length"] == 20
+    assert made.config["source"]["origin"] == {"own": f"{HERE}:Corridor"}
+    assert made.evaluate(f"{HERE}:Corridor")["metrics"]["length"] == 20
     with pytest.raises(WonderlandError, match="was fitted from data in memory"):
         wonderland.fit(resume=tmp_path / "run")
     table = wonderland.load(tmp_path / "run").predict(pd.DataFrame({"place": [0.0, 1.0]}))
@@ -80,10 +80,10 @@ def test_what_an_environment_does_not_have_is_noticed():
 
 
 def test_continuous_actions_and_other_learners(tmp_path):
-    run = wonderland.fit(
+    made = wonderland.fit(
         "gym:Pendulum-v1", out=tmp_path / "p", steps=1, episodes=2, environments=2, horizon=16, threads=1
     )
-    assert run.predict(pd.DataFrame(np.zeros((2, 3)), columns=list("abc"))).shape == (2, 1)
+    assert made.predict(pd.DataFrame(np.zeros((2, 3)), columns=list("abc"))).shape == (2, 1)
     dqn = wonderland.fit("gym:CartPole-v1", out=tmp_path / "d", steps=1, episodes=2, learner="dqn", threads=1)
     assert dqn.metrics["return"] > 0
     page = (tmp_path / "d/report.html").read_text()
@@ -115,7 +115,7 @@ def test_what_cannot_be_learned_is_told(source, options, sentence, tmp_path):
 
 
 def test_a_policy_is_evaluated_in_its_own_environment_only(tmp_path):
-    run = wonderland.fit(
+    made = wonderland.fit(
         "gym:CartPole-v1", out=tmp_path / "run", steps=1, episodes=2, environments=2, horizon=8, threads=1
     )
     for source, sentence in (
@@ -126,7 +126,7 @@ def test_a_policy_is_evaluated_in_its_own_environment_only(tmp_path):
         ),
     ):
         with pytest.raises(WonderlandError) as told:
-            run.evaluate(source)
+            made.evaluate(source)
         assert str(told.value).startswith(sentence) if "CartPol-" in source else str(told.value) == sentence
     with pytest.raises(WonderlandError, match="frame has 1 columns, and an observation of this policy has 4 numbers"):
-        run.predict(pd.DataFrame({"a": [1.0]}))
+        made.predict(pd.DataFrame({"a": [1.0]}))

@@ -2,6 +2,9 @@
 
 import argparse
 
+from wonderland.cli import flags
+from wonderland.kinds import NAMES, predict_options_of
+
 
 def options(verb: argparse.ArgumentParser) -> None:
     """What can be said to predict."""
@@ -12,6 +15,8 @@ def options(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--level", type=float, help="level of sets and intervals (default: the run's)")
     verb.add_argument("--strict", action="store_true", help="stop at cells that would have to be repaired")
+    owners = [owner for name in NAMES if (owner := predict_options_of(name)) is not None]
+    verb.set_defaults(names=flags.add(verb.add_argument_group("options of kinds of data"), owners))
 
 
 def run(found: argparse.Namespace) -> int:
@@ -25,7 +30,7 @@ def run(found: argparse.Namespace) -> int:
     if found.out:
         read_kind(found.out)
     run = load(found.run_folder)
-    table = run.predict(found.source, level=found.level, strict=found.strict)
+    table = run.predict(found.source, level=found.level, strict=found.strict, **flags.chosen(found, found.names))
     show.noticed(run.noticed)
     if found.out:
         write_table(table, found.out)

@@ -14,6 +14,18 @@ from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, To
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.packed import packed
+from wonderland.models.recommend import (
+    AutoRec,
+    Caser,
+    DeepFM,
+    FactorisationMachine,
+    MatrixFactorisation,
+    NeuMF,
+    Recommender,
+    SequenceRecommender,
+    implicit_als,
+    item_neighbours,
+)
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.tablenet import TableNet
@@ -25,21 +37,29 @@ from wonderland.models.words import FastText, GloVe, Word2Vec
 
 __all__ = [
     "RNNLM",
+    "AutoRec",
     "BiRNN",
+    "Caser",
     "ConvNet",
     "Decoder",
     "DecomposableAttention",
+    "DeepFM",
     "Encoder",
     "EncoderDecoder",
+    "FactorisationMachine",
     "FastText",
     "GloVe",
     "MaskedLM",
+    "MatrixFactorisation",
+    "NeuMF",
     "NeuralNgram",
     "Ngram",
     "PrefixTuned",
     "PromptTuned",
+    "Recommender",
     "Seq2Seq",
     "SequenceClassifier",
+    "SequenceRecommender",
     "SpanFinder",
     "TableNet",
     "TextCNN",
@@ -54,6 +74,8 @@ __all__ = [
     "cost_table",
     "hide_spans",
     "hide_tokens",
+    "implicit_als",
+    "item_neighbours",
     "load_adapter",
     "merge",
     "packed",

@@ -1,6 +1,7 @@
 """Run: a fitted model with its preprocessing, its measured trust and its record, in one folder."""
 
 import shlex
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from wonderland.core import (
     read_json,
     sha256,
 )
+from wonderland.core.options import make
 from wonderland.core.recipe import Recipe
 from wonderland.data.dataset import Dataset, Finding, stop_if_strict
 from wonderland.data.encoder import Encoder
-from wonderland.kinds import KINDS
+from wonderland.kinds import KINDS, NAMES, predict_options_of
 from wonderland.ship.store import load_model, read_config
 from wonderland.tasks import Task, View
 from wonderland.trust import check_level
@@ -93,15 +95,16 @@ class Run:
             )
         return self.task.abilities[name](self)
 
-    def predict(self, source: Any, *, level: float | None = None, strict: bool = False) -> pd.DataFrame:
+    def predict(self, source: Any, *, level: float | None = None, strict: bool = False, **options: Any) -> pd.DataFrame:
         """One row for each example of `source`: the answer, and how far it can be trusted at `level`.
 
         Classes: `prediction`, `probability`, `set`, and `p(class)` for each class. Numbers: `prediction`, `low`, `high`. What
-        was read stands first where it is a text or a file.
+        was read stands first where it is a text or a file. `options` are those that the kind of data brings, such as `top`.
         """
         level = self.trust.level if level is None else check_level(level)
+        asked = self._asked(options)
         dataset = self.encoder.open(source, need_target=False)
-        table = self.task.predictions(self._view(dataset, strict), self.trust, level)
+        table = self.task.predictions(replace(self._view(dataset, strict), asked=asked), self.trust, level)
         for column, values in reversed(dataset.labels().items()):
             if column not in table:
                 table.insert(0, column, values)
@@ -111,6 +114,13 @@ class Run:
         """Metrics, calibration and coverage on data whose answers are known."""
         dataset = self.encoder.open(source, need_target=True)
         return self.task.evaluate(self._view(dataset), self.trust, level)
+
+    def _asked(self, options: dict[str, Any]) -> Any:
+        """Options of predict that the kind of data brings, checked; None where it brings none."""
+        owner = predict_options_of(self.encoder.kind) if self.encoder.kind in NAMES else None
+        if owner is None and options:
+            raise WonderlandError(f"predict has no option {next(iter(options))!r} for {self.encoder.kind}.")
+        return None if owner is None else make(owner, options)
 
     def _view(self, dataset: Dataset, strict: bool = False) -> View:
         """All examples of new data, as the model sees them."""

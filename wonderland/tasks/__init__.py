@@ -5,6 +5,8 @@ from wonderland.tasks.classification import Classification
 from wonderland.tasks.control import Control
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.noise import gradient_noise, label_noise
+from wonderland.tasks.ranking import Ranking
+from wonderland.tasks.ranking_measures import ranking_measures
 from wonderland.tasks.regression import Regression
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.token_trust import TokenTrust
@@ -17,6 +19,7 @@ __all__ = [
     "Control",
     "Holdout",
     "LanguageModelling",
+    "Ranking",
     "Regression",
     "RowTrust",
     "Task",
@@ -29,5 +32,6 @@ __all__ = [
     "losses",
     "metrics",
     "penalties",
+    "ranking_measures",
     "text",
 ]

@@ -27,7 +27,7 @@ class Holdout:
 class View:
     """A part of the examples, and the model that looks at it.
 
-    With `folds` (n,) for all rows, the members of an ensemble form one group for each fold; group k never saw fold k.
+    `asked` holds options of predict that a kind of data brings. With `folds` (n,) for all rows, the members of an ensemble form one group for each fold; group k never saw fold k.
     """
 
     model: nn.Module
@@ -35,6 +35,7 @@ class View:
     part: Any
     ensemble: Ensemble | None = None
     folds: np.ndarray | None = None
+    asked: Any = None
 
     @property
     def variants(self) -> int:
