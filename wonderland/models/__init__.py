@@ -1,6 +1,6 @@
 """Named architectures, each a short file built from nn."""
 
-from wonderland.models import words
+from wonderland.models import generative, words
 from wonderland.models.adapt import adapt, adapted, load_adapter, merge, save_adapter, train_only
 from wonderland.models.birnn import BiRNN
 from wonderland.models.convnet import ConvNet
@@ -25,6 +25,7 @@ from wonderland.models.recommend import (
     SequenceRecommender,
     implicit_als,
     item_neighbours,
+    rating_als,
 )
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
@@ -72,6 +73,7 @@ __all__ = [
     "approximate_with_relu",
     "best_spans",
     "cost_table",
+    "generative",
     "hide_spans",
     "hide_tokens",
     "implicit_als",
@@ -79,6 +81,7 @@ __all__ = [
     "load_adapter",
     "merge",
     "packed",
+    "rating_als",
     "save_adapter",
     "take_spans",
     "train_only",

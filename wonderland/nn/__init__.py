@@ -39,9 +39,11 @@ from wonderland.nn.channel.maxout import Maxout
 from wonderland.nn.channel.mlp import MLP
 from wonderland.nn.channel.monet import MONet
 from wonderland.nn.channel.monte_carlo import Drawn, monte_carlo
+from wonderland.nn.channel.trainable import APL, KAF, Swish
 from wonderland.nn.contract.cross_mixer import CrossMixer
 from wonderland.nn.contract.mixer import Mixer, Pointwise
 from wonderland.nn.contract.state import COUNT, TIME, Slot, consuming, detach, rows
+from wonderland.nn.implicit import Equilibrium, NeuralODE, RandomTruncation, VectorQuantiser, odeint
 from wonderland.nn.mixers.additive_attention import AdditiveAttention, AdditiveSelfAttention
 from wonderland.nn.mixers.aft import AFT
 from wonderland.nn.mixers.attention import Attention
@@ -88,10 +90,12 @@ from wonderland.nn.vision.residual_convolution import ResidualConvolution
 
 __all__ = [
     "AFT",
+    "APL",
     "COUNT",
     "GLU",
     "GRU",
     "IA3",
+    "KAF",
     "KAN",
     "LRU",
     "LSTM",
@@ -122,6 +126,7 @@ __all__ = [
     "Dropout",
     "EchoState",
     "EluPlusOne",
+    "Equilibrium",
     "ExpFeatures",
     "Fourier",
     "GatedConvolution",
@@ -144,6 +149,7 @@ __all__ = [
     "MemberLinear",
     "MemoryAttention",
     "Mixer",
+    "NeuralODE",
     "PeriodicNumbers",
     "Pointwise",
     "Pool",
@@ -152,6 +158,7 @@ __all__ = [
     "RMSNorm",
     "RWKVChannel",
     "RandomFeatures",
+    "RandomTruncation",
     "Registers",
     "RelativeBias",
     "RelativeBuckets",
@@ -165,8 +172,10 @@ __all__ = [
     "Slot",
     "SpatialGate",
     "Stack",
+    "Swish",
     "TokenHead",
     "TokenMLP",
+    "VectorQuantiser",
     "WeightNormLinear",
     "activation",
     "binarity",
@@ -188,6 +197,7 @@ __all__ = [
     "mish",
     "monte_carlo",
     "normalise",
+    "odeint",
     "precise_statistics",
     "quick_gelu",
     "relu",

@@ -84,3 +84,12 @@ def test_sizes_that_cannot_be_meant_are_refused():
         with pytest.raises(WonderlandError) as told:
             call()
         assert str(told.value) == sentence
+
+
+def test_ratings_by_least_squares_find_what_made_them():
+    draw = torch.Generator().manual_seed(0)
+    users, items = torch.randint(30, (1500,), generator=draw), torch.randint(20, (1500,), generator=draw)
+    p, q = torch.randn(30, 2, generator=draw), torch.randn(20, 2, generator=draw)
+    y = 3 + (p[users] * q[items]).sum(-1) + torch.linspace(-1, 1, 20)[items]
+    factors = models.rating_als(users[:1200], items[:1200], y[:1200], sizes=(30, 20), dim=2, ridge=0.001)
+    assert (factors.predict(users[1200:], items[1200:]) - y[1200:]).abs().mean() < 0.1 * y.std()

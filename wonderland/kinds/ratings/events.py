@@ -18,7 +18,7 @@ NAMES = {
 }  # fmt: skip
 
 
-def columns_of(frame: pd.DataFrame, asked: dict[str, str | None]) -> dict[str, str]:
+def columns_of(frame: Any, asked: dict[str, str | None]) -> dict[str, str]:
     """Which column is what: as asked, or by its name."""
     folded = {str(name).strip().casefold().replace(" ", "_").replace("-", "_"): str(name) for name in frame.columns}
     chosen = {}
@@ -50,7 +50,7 @@ class Events(Dataset):
         for role in need:
             if role not in self.roles:
                 raise WonderlandError(f"{name} has no column of {role}s: name it with {role} (--{role}).")
-        table = pd.DataFrame({role: frame[column] for role, column in self.roles.items()})
+        table: Any = pd.DataFrame({role: frame[column] for role, column in self.roles.items()})
         if "item" not in table:
             table["item"] = None
         self.goal = goal or "ranking"
@@ -72,7 +72,7 @@ class Events(Dataset):
             digest.update(pd.util.hash_pandas_object(table[column].astype(str), index=False).to_numpy().tobytes())
         self.fingerprint = digest.hexdigest()
 
-    def _tidy(self, table: pd.DataFrame, need: tuple[str, ...]) -> pd.DataFrame:
+    def _tidy(self, table: Any, need: tuple[str, ...]) -> Any:
         empty = table[list(need)].isna().any(axis=1)
         if empty.any():
             table = table[~empty]
@@ -82,7 +82,7 @@ class Events(Dataset):
                 f"{counted(int(empty.sum()), 'row has', 'rows have')} no user or no item and {'is' if empty.sum() == 1 else 'are'} left out.",
             )
         if "rating" in table:
-            numbers = pd.to_numeric(table["rating"], errors="coerce").replace([np.inf, -np.inf], np.nan)
+            numbers: Any = pd.to_numeric(table["rating"], errors="coerce").replace([np.inf, -np.inf], np.nan)
             bad = numbers.isna()
             if self.goal == "rating" and bad.all():
                 example = str(table["rating"].iloc[0])[:40] if len(table) else ""
@@ -125,16 +125,16 @@ class Events(Dataset):
             raise WonderlandError(f"{self.name} has no rows with a user and an item.")
         return table.reset_index(drop=True)
 
-    def _times(self, table: pd.DataFrame) -> np.ndarray:
+    def _times(self, table: Any) -> np.ndarray:
         if "when" not in table:
             if "user" in table and "item" in self.roles:
                 self._note(
                     "time", 1, "There is no column of times: rows are taken to be in order of time (--when COLUMN)."
                 )
             return np.arange(len(table), dtype=np.float64)
-        numbers = pd.to_numeric(table["when"], errors="coerce")
+        numbers: Any = pd.to_numeric(table["when"], errors="coerce")
         if numbers.isna().any():
-            moments = pd.to_datetime(table["when"], errors="coerce", utc=True, format="mixed")
+            moments: Any = pd.to_datetime(table["when"], errors="coerce", utc=True, format="mixed")
             numbers = (moments - pd.Timestamp("1970-01-01", tz="UTC")).dt.total_seconds()
         if numbers.isna().any():
             raise WonderlandError(
@@ -174,7 +174,7 @@ class Events(Dataset):
         }
 
 
-def codes(names: pd.Series, known: list[str]) -> np.ndarray:
+def codes(names: Any, known: list[str]) -> np.ndarray:
     """The place of each name among those known, from 1; 0 for a new one."""
     place = {name: code for code, name in enumerate(known, 1)}
     return np.array([place.get(name, 0) for name in names], np.int64)

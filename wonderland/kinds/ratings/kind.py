@@ -10,7 +10,7 @@ from torch import Tensor
 from wonderland.core import WonderlandError
 from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
-from wonderland.data.split import Split
+from wonderland.data.split import Parts, Split
 from wonderland.kinds.kind import Claim, Kind, row_task, simple_recipe
 from wonderland.kinds.ratings.encoder import RatingsEncoder
 from wonderland.kinds.ratings.events import Events, columns_of
@@ -40,7 +40,7 @@ class RatingsKind(Kind):
             or len(glimpse.frame.columns) > 12
         ):
             return None
-        frame = glimpse.frame
+        frame: Any = glimpse.frame
         roles = columns_of(frame, {role: column for role, column in named.items() if column in frame.columns})
         if "user" not in roles or "item" not in roles:
             return None
@@ -58,7 +58,7 @@ class RatingsKind(Kind):
         asked = {role: vars(options)[role] for role in ("user", "item", "rating", "when")}
         return Events(contents.frame, asked, name=contents.name, origin=contents.origin, goal=options.goal)
 
-    def split(self, dataset: Events, *, test: float, seed: int, plain: bool = False) -> Split:
+    def split(self, dataset: Events, *, test: float, seed: int, plain: bool = False) -> Parts:
         """In order of time: the model learns from the past and is measured on what came after."""
         return super().split(dataset, test=test, seed=seed, plain=True)
 
@@ -68,7 +68,7 @@ class RatingsKind(Kind):
         users, items = torch.from_numpy(dataset.users[parts.train]), torch.from_numpy(dataset.items[parts.train])
         count = len(dataset.item_names)
         near, how = item_neighbours(users, items, count)
-        order = np.lexsort((dataset.times, dataset.users))
+        order = np.lexsort((np.asarray(dataset.times), dataset.users))
         begins = np.searchsorted(dataset.users[order], np.arange(len(dataset.user_names) + 2))
         saved = {
             "popularity": torch.bincount(items, minlength=count + 1),

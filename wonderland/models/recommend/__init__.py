@@ -8,6 +8,7 @@ from wonderland.models.recommend.factorisation import MatrixFactorisation
 from wonderland.models.recommend.machine import DeepFM, FactorisationMachine
 from wonderland.models.recommend.neighbours import item_neighbours
 from wonderland.models.recommend.neumf import NeuMF
+from wonderland.models.recommend.rating_als import RatingFactors, rating_als
 from wonderland.models.recommend.sequence import SequenceRecommender
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "FactorisationMachine",
     "MatrixFactorisation",
     "NeuMF",
+    "RatingFactors",
     "Recommender",
     "SequenceRecommender",
     "implicit_als",
     "item_neighbours",
+    "rating_als",
 ]

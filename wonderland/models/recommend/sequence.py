@@ -1,5 +1,7 @@
 """A recommender that reads the history in order, with any mixer: attention is SASRec, a GRU is GRU4Rec."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -26,7 +28,7 @@ class SequenceRecommender(Recommender):
                  goal: str = "ranking"):  # fmt: skip
         super().__init__(users, items, goal)
         self.bias = embedding(items, 1, 0.0)
-        chosen = {} if mixer is None else {"mixer": mixer}
+        chosen: dict[str, Any] = {} if mixer is None else {"mixer": mixer}
         self.body = Decoder(vocab=items + 2, dim=dim, depth=depth, tie=True, **chosen)
         self.dropout = nn.Dropout(dropout)
 
