@@ -1,9 +1,9 @@
-"""Attention beside what it is made of, and beside the attention of transformers' GPT-2, same weights, turn and turn about.
+"""Attention compared with its bare operations, and with transformers' GPT-2, with equal weights, timed alternately.
 
-    python -m bench.attention            the whole sequence against bare fused attention; cached steps against GPT-2's
+    python -m bench.attention            whole sequences against torch's fused attention; cached steps against GPT-2
     python -m bench.attention --rounds 40
 
-Outputs are compared before anything is timed. Each time is the best of the rounds, and the ratio is theirs by ours.
+Outputs are compared before anything is timed. Each time is the best of the rounds, and ratios are theirs divided by ours.
 """
 
 import argparse
@@ -22,7 +22,7 @@ LAYERS, WIDTH, HEADS, PAST, STEPS = 2, 128, 4, 128, 8
 
 
 def whole(b: int, t: int, dim: int, heads: int, rounds: int) -> None:
-    """The block against its projections and the fused kernel, called by hand."""
+    """The mixer against its projections and torch's fused attention, called directly."""
     mixer, x = Attention(dim, heads=heads), torch.randn(b, t, dim)
 
     def bare() -> Tensor:
@@ -30,12 +30,14 @@ def whole(b: int, t: int, dim: int, heads: int, rounds: int) -> None:
         return mixer.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, dim))
 
     torch.testing.assert_close(mixer(x), bare())
-    for name, way in (("forward", forward), ("with backward", lambda call: both(mixer, call))):
-        race(f"{name} ({b}, {t}, {dim}), {heads} heads", way(lambda: mixer(x)), way(bare), rounds, peer="bare kernel")
+    for name, timed in (("forward", forward), ("with backward", lambda call: both(mixer, call))):
+        race(
+            f"{name} ({b}, {t}, {dim}), {heads} heads", timed(lambda: mixer(x)), timed(bare), rounds, peer="bare kernel"
+        )
 
 
 def steps(rounds: int) -> None:
-    """Tokens one by one after a cache, batch 1, against the attention of GPT-2 with its own cache, and its whole layer."""
+    """Single tokens after a cache at batch 1, against GPT-2's attention with its cache, and against GPT-2's whole layer."""
     import transformers
     from transformers.models.gpt2.modeling_gpt2 import GPT2Attention, GPT2Block
 
@@ -49,7 +51,7 @@ def steps(rounds: int) -> None:
         mixer.out.load_state_dict({"weight": other.c_proj.weight.t(), "bias": other.c_proj.bias})
     past, tokens = torch.randn(1, PAST, WIDTH), torch.randn(STEPS, 1, 1, WIDTH)
 
-    def walk() -> Callable[[], Tensor]:
+    def our_steps() -> Callable[[], Tensor]:
         states: list[State] = [mixer.stream(past)[1] for mixer in ours]
 
         def run() -> Tensor:
@@ -60,7 +62,7 @@ def steps(rounds: int) -> None:
 
         return run
 
-    def walk_theirs(blocks: list) -> Callable[[], Tensor]:
+    def their_steps(blocks: list) -> Callable[[], Tensor]:
         cache = transformers.DynamicCache()
         for block in blocks:
             block(past, past_key_values=cache)
@@ -75,22 +77,22 @@ def steps(rounds: int) -> None:
         return run
 
     with torch.no_grad(), consuming():
-        torch.testing.assert_close(walk()(), walk_theirs(theirs)(), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(our_steps()(), their_steps(theirs)(), rtol=1e-4, atol=1e-5)
         label = f"{STEPS} steps, {LAYERS} layers of {WIDTH}, from {PAST} cached"
-        race(label, walk(), walk_theirs(theirs), rounds, peer="GPT-2's attention")
-        race(label, walk(), walk_theirs(layers), rounds, peer="GPT-2's whole layer: attention, norms, MLP")
+        race(label, our_steps(), their_steps(theirs), rounds, peer="GPT-2's attention")
+        race(label, our_steps(), their_steps(layers), rounds, peer="GPT-2's whole layer: attention, norms, MLP")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
-    given = parser.parse_args()
-    print(setting(given.threads, True, given.rounds))
+    options = parser.parse_args()
+    print(setting(options.threads, True, options.rounds))
     print(HEADER)
     for shape in SHAPES:
-        whole(*shape, given.rounds)
-    steps(given.rounds)
+        whole(*shape, options.rounds)
+    steps(options.rounds)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Gradients by our reverse program beside torch.autograd, same weights and tokens, turn and turn about.
+"""Gradients by our reverse programs compared with torch.autograd, with equal weights and tokens, timed alternately.
 
     python -m bench.autodiff                 a GPT of 4 layers and width 128 on (12, 64) tokens; once traced, then compiled
     python -m bench.autodiff --no-compile    without torch.compile, which takes half a minute
 
-Gradients are compared before anything is timed. Each time is the best of the rounds, and the ratio is theirs by ours: at
+Gradients are compared before anything is timed. Each time is the best of the rounds, and ratios are theirs divided by ours: at
 least 0.87 is "at most 1.15 times torch", 0.71 "at most 1.4 times", 0.95 "at most 1.05 times".
 """
 
@@ -22,7 +22,7 @@ VOCAB, WIDTH, DEPTH, BATCH, LENGTH = 65, 128, 4, 12, 64
 
 
 def gpt() -> Decoder:
-    """The model of the race, with learned positions and four heads."""
+    """The model: learned positions and four heads."""
     return Decoder(
         VOCAB, WIDTH, DEPTH, mixer=nn.Attention.spec(heads=4, bias=True), position=nn.Learned.spec(length=LENGTH)
     )
@@ -34,7 +34,7 @@ def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def main() -> None:
-    """Print the races."""
+    """Print the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--threads", type=int, default=2)
@@ -42,41 +42,41 @@ def main() -> None:
     options = parser.parse_args()
     print(setting(options.threads, False, options.rounds))
     model = gpt()
-    own = autodiff.parameters(model)
+    parameters = autodiff.parameters(model)
     tokens, targets = torch.randint(VOCAB, (2, BATCH, LENGTH))
 
-    def loss(own: dict[str, Tensor], tokens: Tensor, targets: Tensor) -> Tensor:
-        return loss_of(autodiff.call(model, own, tokens), targets)
+    def loss(parameters: dict[str, Tensor], tokens: Tensor, targets: Tensor) -> Tensor:
+        return loss_of(autodiff.call(model, parameters, tokens), targets)
 
     def theirs(call: Callable[..., Tensor] = model) -> None:
         model.zero_grad(set_to_none=True)
         loss_of(call(tokens), targets).backward()
 
-    program = autodiff.trace(autodiff.value_and_grad(loss), own, tokens, targets)
+    program = autodiff.trace(autodiff.value_and_grad(loss), parameters, tokens, targets)
     with autodiff.plain_rules():
-        plain = autodiff.trace(autodiff.value_and_grad(loss), own, tokens, targets)
+        plain = autodiff.trace(autodiff.value_and_grad(loss), parameters, tokens, targets)
     theirs()
-    for made in (program, plain):
-        for name, slope in made(own, tokens, targets)[1].items():
-            torch.testing.assert_close(slope, model.get_parameter(name).grad, rtol=1e-3, atol=1e-5)
+    for traced in (program, plain):
+        for name, gradient in traced(parameters, tokens, targets)[1].items():
+            torch.testing.assert_close(gradient, model.get_parameter(name).grad, rtol=1e-3, atol=1e-5)
     print(HEADER)
     race(
         f"one gradient, {len(program)} steps",
-        lambda: program(own, tokens, targets),
+        lambda: program(parameters, tokens, targets),
         theirs,
         options.rounds,
         peer="torch.autograd",
     )
     race(
         f"tensor operations only, {len(plain)} steps",
-        lambda: plain(own, tokens, targets),
+        lambda: plain(parameters, tokens, targets),
         theirs,
         options.rounds,
         peer="torch.autograd",
     )
     if options.no_compile:
         return
-    compiled, flat = torch.compile(program.graph()), [*own.values(), tokens, targets]
+    compiled, flat = torch.compile(program.graph()), [*parameters.values(), tokens, targets]
     other = torch.compile(model)
 
     def ours() -> None:

@@ -1,11 +1,11 @@
-"""What generation costs beside the model: choosing a token, keeping to a form, and what guessing ahead saves.
+"""The cost of generation apart from the model: choosing tokens, constraints, and the gain of speculative decoding.
 
     python -m bench.generation                 everything
-    python -m bench.generation --only choose   some of: choose, match, guess
+    python -m bench.generation --only choose   some of: choose, constrain, speculate
 
-`choose` times `generate` with a model that answers at once, so all of it is overhead. `match` compiles constraints for a
-vocabulary of 50,000 pieces. `guess` races `speculate` against `generate` with a draft that is nearly always right: the large
-model's blocks add little to its embedding, which the draft shares, so the ratio is the most that guessing can save.
+`choose` times `generate` with a model that takes no time, so all of it is overhead. `constrain` compiles constraints for a
+vocabulary of 50,000 pieces. `speculate` compares `speculate` with `generate`, with a draft that is nearly always right: the
+large model's blocks add little to its embedding, which the draft shares, so the ratio is an upper bound of the gain.
 """
 
 import argparse
@@ -21,16 +21,16 @@ from wonderland.models import Decoder
 
 
 class Instant:
-    """A language model that answers at once."""
+    """A language model that takes no time: cached random logits."""
 
     def __init__(self, vocab: int):
-        self.vocab, self.said = vocab, {}
+        self.vocab, self.logits = vocab, {}
 
     def stream(self, tokens, state=None, mask=None):
         key = tuple(tokens.shape)
-        if key not in self.said:
-            self.said[key] = 3 * torch.randn(*key, self.vocab)
-        return self.said[key], (tokens,)
+        if key not in self.logits:
+            self.logits[key] = 3 * torch.randn(*key, self.vocab)
+        return self.logits[key], (tokens,)
 
 
 SETTINGS = {
@@ -45,16 +45,16 @@ SETTINGS = {
 
 
 def best(run, times: int = 5) -> float:
-    found = []
+    seconds = []
     for _ in range(times):
         start = time.perf_counter()
         run()
-        found.append(time.perf_counter() - start)
-    return min(found)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def choose() -> None:
-    print("microseconds a step, all overhead (best of 5)")
+    print("microseconds per step, all overhead (best of 5)")
     print(f"{'':14}" + "".join(f"{f'vocab {vocab}, batch {b}':>24}" for vocab in (65, 50257) for b in (1, 16)))
     for name, options in SETTINGS.items():
         cells = []
@@ -68,11 +68,11 @@ def choose() -> None:
 
 
 def vocabulary(size: int = 50_000) -> list[bytes]:
-    """All bytes, and pieces like those of a tokenizer: letters, digits and signs, most with a space before."""
+    """All bytes, and random pieces like those of a tokenizer: letters, digits and signs, half of them after a space."""
     rng, pieces = random.Random(0), {bytes([code]) for code in range(256)}
     while len(pieces) < size:
-        kind = rng.choices(["abcdefghijklmnopqrstuvwxyz", "0123456789", '{}[]":,.\\/ \n'], [8, 1, 1])[0]
-        pieces.add((b" " if rng.random() < 0.5 else b"") + "".join(rng.choices(kind, k=rng.randint(1, 9))).encode())
+        alphabet = rng.choices(["abcdefghijklmnopqrstuvwxyz", "0123456789", '{}[]":,.\\/ \n'], [8, 1, 1])[0]
+        pieces.add((b" " if rng.random() < 0.5 else b"") + "".join(rng.choices(alphabet, k=rng.randint(1, 9))).encode())
     return sorted(pieces)
 
 
@@ -95,12 +95,12 @@ CONSTRAINTS = {
 }
 
 
-def match() -> None:
+def constrain() -> None:
     pieces = vocabulary()
     model = Instant(len(pieces))
     free = best(lambda: generate(model, [[0]], 60), 3) / 60
     print(f"constraints over {len(pieces):,} pieces; an unconstrained step takes {free * 1e3:.2f} ms")
-    print(f"{'':14}{'compile (s)':>14}{'states':>10}{'ms a step':>12}")
+    print(f"{'':14}{'compile (s)':>14}{'states':>10}{'ms per step':>12}")
     for name, make in CONSTRAINTS.items():
         start = time.perf_counter()
         constraint = make(pieces)
@@ -108,15 +108,15 @@ def match() -> None:
         steps: list[float] = []
         for seed in range(4):
             begin = time.perf_counter()
-            written = generate(model, [[0]], 60, constraint=constraint, seed=seed)
-            steps.append((time.perf_counter() - begin) / max(len(written.tokens[0]), 1))
+            generated = generate(model, [[0]], 60, constraint=constraint, seed=seed)
+            steps.append((time.perf_counter() - begin) / max(len(generated.tokens[0]), 1))
         states = len(constraint.distance) - 1
         print(f"{name:14}{took:14.2f}{states:10}{statistics.median(steps) * 1e3:12.2f}")
 
 
-def guess() -> None:
+def speculation() -> None:
     torch.manual_seed(0)
-    print("tokens a second, 64 new tokens after 16, float32 (best of 3 rounds, interleaved)")
+    print("tokens per second, 64 new tokens after 16, float32 (best of 3 rounds, interleaved)")
     for dim, depth in ((256, 6), (768, 12)):
         large = Decoder(vocab=256, dim=dim, depth=depth, layer_scale=1e-3).eval()
         draft = Decoder(vocab=256, dim=dim, depth=1, layer_scale=1e-3).eval()
@@ -129,16 +129,16 @@ def guess() -> None:
                 for _ in range(3):
                     plain.append(best(lambda: generate(large, prompt, 64, **options), 1))  # noqa: B023
                     fast.append(best(lambda: speculate(large, draft, prompt, 64, ahead=ahead, **options), 1))  # noqa: B023
-                written = speculate(large, draft, prompt, 64, ahead=ahead, **options)
+                speculated = speculate(large, draft, prompt, 64, ahead=ahead, **options)
                 print(
                     f"width {dim}, {depth} blocks, {name}, ahead {ahead}: generate {64 / min(plain):.0f}, "
                     f"speculate {64 / min(fast):.0f} ({min(plain) / min(fast):.2f}x), "
-                    f"{written.kept} of {written.guessed} guesses kept"
+                    f"{speculated.accepted} of {speculated.proposed} proposals accepted"
                 )
 
 
 def main() -> None:
-    parts = {"choose": choose, "match": match, "guess": guess}
+    parts = {"choose": choose, "constrain": constrain, "speculate": speculation}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=parts, default=list(parts))
     for name in parser.parse_args().only:

@@ -1,12 +1,12 @@
-"""Language models beside their peers: a training step, how much of the machine it uses, and writing 128 tokens.
+"""Language models compared with their peers: a training step, its share of peak FLOP/s, and generation of 128 tokens.
 
-    python -m bench.language                     everything, with the allocator as training sets it
+    python -m bench.language                     everything, with allocator thresholds as in training
     python -m bench.language --only generate     some of: train, peak, generate
-    python -m bench.language --default           with glibc's thresholds as they are, for both sides
+    python -m bench.language --default           with glibc's default thresholds, for both sides
 
 The model is the small GPT of nanoGPT's recipe for a CPU: context 64, batch 12, 4 layers, 4 heads, width 128, 65 characters,
-no dropout. Peers: transformers (GPT-2, Mamba, RWKV), and a plain loop in PyTorch that is written out below. Needs the extra
-`bench`. Outputs and gradients are compared before anything is timed; the ratio is theirs by ours.
+no dropout. Peers: transformers (GPT-2, Mamba, RWKV), and the plain PyTorch model below. Needs the extra `bench`.
+Outputs and gradients are compared before anything is timed; ratios are theirs divided by ours.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -37,7 +38,7 @@ NEW, PROMPT = 128, 16
 
 
 class PlainBlock(nn.Module):
-    """A block as one writes it in an afternoon: one projection for queries, keys and values, fused attention, an MLP."""
+    """A plain transformer block: one projection for queries, keys and values, torch's fused attention, an MLP."""
 
     def __init__(self):
         super().__init__()
@@ -55,7 +56,7 @@ class PlainBlock(nn.Module):
 
 
 class Plain(nn.Module):
-    """The model of the plain loop; head and embedding share their weight."""
+    """The plain PyTorch model; head and embedding share their weights."""
 
     def __init__(self):
         super().__init__()
@@ -72,13 +73,13 @@ class Plain(nn.Module):
 
 
 def gpt(context: int = CONTEXT) -> Decoder:
-    """Ours, in the form of the plain loop."""
+    """Our model with the architecture of `Plain`."""
     position = Learned.spec(length=context)
     return Decoder(VOCAB, DIM, DEPTH, mixer=Attention.spec(heads=HEADS), channel=MLP.spec(), position=position)
 
 
 def plain_pair() -> tuple[Decoder, Plain]:
-    """Ours and the plain model, with equal weights."""
+    """Our model and the plain one, with equal weights."""
     ours, theirs = gpt(), Plain()
     pairs = [(theirs.embedding, ours.embedding), (theirs.position, ours.position), (theirs.norm, ours.stack.norm)]
     for other, mine in zip(theirs.blocks, ours.stack.blocks, strict=True):
@@ -90,13 +91,13 @@ def plain_pair() -> tuple[Decoder, Plain]:
         ]
     with torch.no_grad():
         for other, mine in pairs:
-            for into, weight in zip(other.parameters(), mine.parameters(), strict=True):
-                into.copy_(weight)
+            for target, weight in zip(other.parameters(), mine.parameters(), strict=True):
+                target.copy_(weight)
     return ours, theirs
 
 
 def gpt2_pair(context: int = CONTEXT) -> tuple[Decoder, nn.Module]:
-    """Ours and transformers' GPT-2, with equal weights and no dropout."""
+    """Our model and transformers' GPT-2, with equal weights and without dropout."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     none = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "bos_token_id": None, "eos_token_id": None}
@@ -111,16 +112,16 @@ def batch() -> tuple[Tensor, Tensor]:
 
 
 def decay_groups(model: nn.Module) -> list[dict[str, object]]:
-    """Matrices decay, vectors do not, as in the recipe."""
-    own = [p for p in model.parameters() if p.requires_grad]
+    """Weight decay for matrices only, as in nanoGPT."""
+    trained = [p for p in model.parameters() if p.requires_grad]
     return [
-        {"params": [p for p in own if p.dim() >= 2], "weight_decay": DECAY},
-        {"params": [p for p in own if p.dim() < 2], "weight_decay": 0.0},
+        {"params": [p for p in trained if p.dim() >= 2], "weight_decay": DECAY},
+        {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
     ]
 
 
 def our_step(model: Decoder, tokens: Tensor, targets: Tensor):
-    """Forward, loss, backward, clipping and AdamW with parts of this library."""
+    """A training step with this library: forward, loss, backward, clipping and AdamW."""
     optimizer = optim.clipped(optim.AdamW(decay_groups(model), lr=LR, betas=BETAS), norm=CLIP)
 
     def step() -> Tensor:
@@ -134,7 +135,7 @@ def our_step(model: Decoder, tokens: Tensor, targets: Tensor):
 
 
 def plain_step(model: nn.Module, tokens: Tensor, targets: Tensor, *, fused: bool = False):
-    """The same with what torch brings along."""
+    """The same with torch's own clipping and AdamW."""
     optimizer = torch.optim.AdamW(decay_groups(model), lr=LR, betas=BETAS, fused=fused)
 
     def step() -> Tensor:
@@ -151,11 +152,10 @@ def plain_step(model: nn.Module, tokens: Tensor, targets: Tensor, *, fused: bool
 
 
 def same_training(ours: nn.Module, theirs: nn.Module, tokens: Tensor, targets: Tensor) -> None:
-    """Stop unless three steps on copies give the same losses."""
-    mine, other = copy.deepcopy(ours), copy.deepcopy(theirs)
-    first, second = our_step(mine, tokens, targets), plain_step(other, tokens, targets)
+    """Fail unless three steps on copies give the same losses."""
+    step, plain = our_step(copy.deepcopy(ours), tokens, targets), plain_step(copy.deepcopy(theirs), tokens, targets)
     for _ in range(3):
-        torch.testing.assert_close(first(), second(), rtol=2e-4, atol=2e-4)
+        torch.testing.assert_close(step(), plain(), rtol=2e-4, atol=2e-4)
 
 
 def train(rounds: int) -> None:
@@ -164,54 +164,53 @@ def train(rounds: int) -> None:
         ours, theirs = pair()
         same_training(ours, theirs, tokens, targets)
         for fused in (False, True):
-            peer = f"{name}, AdamW {'fused' if fused else 'as it comes'}"
+            peer = f"{name}, AdamW {'fused' if fused else 'default'}"
             step, other = our_step(ours, tokens, targets), plain_step(theirs, tokens, targets, fused=fused)
             race("GPT 4 x 128, (12, 64), training step", step, other, rounds, peer=peer)
 
 
 def peak(rounds: int) -> None:
-    """How much of the measured speed of matrix products a training step reaches; products alone are counted."""
+    """The FLOP/s of a training step as a share of those of a matrix product; only matrix products are counted."""
     ours, _ = plain_pair()
     tokens, targets = batch()
     step = our_step(ours, tokens, targets)
     weights = sum(p.numel() for name, p in ours.named_parameters() if p.dim() == 2 and "position" not in name)
-    # Forward, and twice as much backward; attention has two products of half a square, and five backward.
+    # Backward costs twice the forward pass. Causal attention has two products of half a square forward, and five backward.
     square = DEPTH * BATCH * 2 * CONTEXT * CONTEXT * DIM
     work = 6 * weights * BATCH * CONTEXT + 7 * square / 2
-    # PaLM's model FLOPs, by which training runs are usually compared, count whole squares and nothing done twice.
-    usual = 6 * weights * BATCH * CONTEXT + 6 * square
+    # PaLM's model FLOPs, the usual measure, count whole squares and no recomputation.
+    palm = 6 * weights * BATCH * CONTEXT + 6 * square
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
     a @ b, step(), step()
     products, steps = [], []
-    # Some of each in turns: steps follow steps when a model is trained. A product is short, and finds a moment in which the
-    # machine runs at its full speed sooner than a step does, so there are more rounds than elsewhere, and the shares of the
-    # rounds, whose steps and products were neighbours, are told as well.
+    # Five of each in a row, as steps follow each other in training. A single product is short, so its best time is reached
+    # sooner than that of a step: hence more rounds than elsewhere, and the quartiles of the shares within rounds.
     for _ in range(4 * rounds):
         for call, times in ((lambda: a @ b, products), (step, steps)):
             times.append(min(timed(call) for _ in range(5)))
     best, speed = 2 * 1024**3 / min(products), work / min(steps)
-    shares = sorted(work / one / (2 * 1024**3 / other) for one, other in zip(steps, products, strict=True))
+    shares = sorted(work / seconds / (2 * 1024**3 / product) for seconds, product in zip(steps, products, strict=True))
     low, high = shares[len(shares) // 4], shares[3 * len(shares) // 4]
     print(
         f"matrix products {best / 1e9:.0f} GFLOP/s, training step {speed / 1e9:.0f}: {speed / best:.0%} "
-        f"(middle half of the rounds {low:.0%} to {high:.0%}); "
-        f"model FLOPs as PaLM counts them {usual / work * speed / best:.0%}"
+        f"(quartiles of the rounds {low:.0%} to {high:.0%}); "
+        f"by PaLM's count of model FLOPs {palm / work * speed / best:.0%}"
     )
 
 
 def timed(call: Callable[[], object]) -> float:
-    """Seconds."""
+    """The seconds that a call takes."""
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
 
 
-def writer(model: nn.Module, prompt: Tensor):
-    """transformers' own greedy generation, with its cache."""
-    more = {"attention_mask": torch.ones_like(prompt), "pad_token_id": 0, "do_sample": False, "use_cache": True}
+def their_generation(model: nn.Module, prompt: Tensor):
+    """Greedy generation of transformers, with its cache."""
+    options = {"attention_mask": torch.ones_like(prompt), "pad_token_id": 0, "do_sample": False, "use_cache": True}
 
     def run() -> Tensor:
-        return model.generate(prompt, max_new_tokens=NEW, min_new_tokens=NEW, **more)[:, prompt.shape[1] :]
+        return model.generate(prompt, max_new_tokens=NEW, min_new_tokens=NEW, **options)[:, prompt.shape[1] :]
 
     return run
 
@@ -226,7 +225,7 @@ def mamba_pair() -> tuple[Decoder, nn.Module]:
 
 
 def generate(rounds: int) -> None:
-    """128 tokens after 16, greedily, from equal weights; the texts are compared first."""
+    """128 tokens after 16, greedily, with equal weights; the texts are compared first."""
     cases = (
         ("GPT-2", lambda: gpt2_pair(256), 1),
         ("GPT-2", lambda: gpt2_pair(256), 16),
@@ -236,14 +235,16 @@ def generate(rounds: int) -> None:
     for name, pair, rows in cases:
         ours, theirs = (model.eval() for model in pair())
         prompt = torch.randint(VOCAB, (rows, PROMPT))
-        write, other = (lambda m=ours, p=prompt: sample(m, p, NEW, temperature=0)), writer(theirs, prompt)
+        our_generation = partial(sample, ours, prompt, NEW, temperature=0)
+        other = their_generation(theirs, prompt)
         with torch.no_grad():
             logits = theirs(prompt).logits
         torch.testing.assert_close(ours(prompt), logits, rtol=1e-4, atol=1e-4)
-        agreeing = (write() == other()).float().mean()
-        if agreeing < 0.9:  # random weights leave near ties, after which texts part
-            raise SystemExit(f"{name}: only {agreeing:.0%} of the tokens agree")
-        race(f"{name}, {NEW} tokens, batch {rows}", write, other, max(3, rounds // 2), peer="transformers generate")
+        equal = (our_generation() == other()).float().mean()
+        if equal < 0.9:  # random weights give near ties, after which texts differ
+            raise SystemExit(f"{name}: only {equal:.0%} of the tokens are equal")
+        label = f"{name}, {NEW} tokens, batch {rows}"
+        race(label, our_generation, other, max(3, rounds // 2), peer="transformers generate")
 
 
 PARTS = {"train": train, "peak": peak, "generate": generate}
@@ -253,7 +254,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--default", action="store_true", help="leave glibc's mmap and trim thresholds as they are")
+    parser.add_argument("--default", action="store_true", help="keep glibc's default mmap and trim thresholds")
     parser.add_argument("--only", default=",".join(PARTS), help="some of: " + ", ".join(PARTS))
     options = parser.parse_args()
     print(setting(options.threads, not options.default, options.rounds))

@@ -1,10 +1,10 @@
-"""Mamba and RWKV beside their peers: whole sequences, single steps, and how time and memory grow with length.
+"""Mamba and RWKV compared with their peers: whole sequences, single steps, and growth of time and memory with length.
 
-    python -m bench.mixers                     everything, with the allocator as it is
+    python -m bench.mixers                     everything, with the default allocator
     python -m bench.mixers --raised            with glibc's thresholds raised for both sides
     python -m bench.mixers --only mamba,steps  some of: mamba, fallback, rwkv, wkv, steps, growth
 
-Needs the extra `bench` (transformers, mambapy). Outputs are compared before anything is timed; the ratio is theirs by ours.
+Needs the extra `bench` (transformers, mambapy). Outputs are compared before anything is timed; ratios are theirs divided by ours.
 """
 
 import argparse
@@ -34,7 +34,7 @@ LENGTHS = (1024, 2048, 4096, 8192, 16384)
 
 
 def mamba_pair() -> tuple[nn.Module, nn.Module]:
-    """Two layers with equal weights, ours and mambapy's."""
+    """Two Mamba layers, ours and mambapy's, with equal weights."""
     from mambapy.mamba import Mamba as Peer
     from mambapy.mamba import MambaConfig
 
@@ -48,7 +48,7 @@ def mamba_pair() -> tuple[nn.Module, nn.Module]:
 
 
 def rwkv_pair(vocab: int = 65, depth: int = DEPTH) -> tuple[Decoder, nn.Module]:
-    """A language model with equal weights, ours and that of transformers."""
+    """An RWKV language model, ours and that of transformers, with equal weights."""
     from transformers import RwkvConfig, RwkvForCausalLM
 
     ends = {"bos_token_id": None, "eos_token_id": None}
@@ -57,7 +57,7 @@ def rwkv_pair(vocab: int = 65, depth: int = DEPTH) -> tuple[Decoder, nn.Module]:
     ours = Decoder(vocab, DIM, depth, mixer=RWKV.spec(), channel=RWKVChannel.spec(), tie=False)
     body = theirs.rwkv
     with torch.no_grad():
-        # Their first block norms the embedding before anything else: fold it into the table, for it acts on tokens alone.
+        # Their first block normalises the embedding; it acts on single tokens, so it is folded into the table.
         ours.embedding.weight.copy_(body.blocks[0].pre_ln(body.embeddings.weight))
         ours.head.weight.copy_(theirs.head.weight)
         for mine, other in zip(ours.stack.blocks, body.blocks, strict=True):
@@ -69,8 +69,8 @@ def rwkv_pair(vocab: int = 65, depth: int = DEPTH) -> tuple[Decoder, nn.Module]:
     return ours, theirs
 
 
-def same(found: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+def same(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
 
 
 def mamba(rounds: int) -> None:
@@ -82,12 +82,12 @@ def mamba(rounds: int) -> None:
 
 
 def fallback(rounds: int) -> None:
-    """The same without kernels."""
+    """Mamba without our kernels, in a process of its own."""
     import os
 
     if os.environ.get("WONDERLAND_NATIVE") != "0":
-        words = [sys.executable, "-m", "bench.mixers", *sys.argv[1:], "--only", "fallback"]
-        subprocess.run(words, env={**os.environ, "WONDERLAND_NATIVE": "0"}, check=True)
+        command = [sys.executable, "-m", "bench.mixers", *sys.argv[1:], "--only", "fallback"]
+        subprocess.run(command, env={**os.environ, "WONDERLAND_NATIVE": "0"}, check=True)
         return
     ours, theirs = mamba_pair()
     x = torch.randn(4, 512, DIM)
@@ -135,30 +135,30 @@ def wkv(rounds: int) -> None:
 STEPS = 32
 
 
-def chain(step, state):
-    """So many tokens one after the other, each from the state the last one left, as generation does."""
+def consecutive(step, initial):
+    """STEPS tokens in a row, each from the state after the last one, as in generation."""
 
     def run() -> None:
-        own = state() if callable(state) else state
+        state = initial() if callable(initial) else initial
         for _ in range(STEPS):
-            own = step(own)
+            state = step(state)
 
     return run
 
 
 def alternate(step, state):
-    """One token at a time, so that the peer's comes between: memory is cold again each time."""
-    held = [state]
+    """One token at a time, with the peer's steps in between, so that caches are cold each time."""
 
     def run() -> None:
-        held[0] = step(held[0])
+        nonlocal state
+        state = step(state)
 
     return run
 
 
 @torch.no_grad()
 def steps(rounds: int) -> None:
-    """Single tokens at batch 1, continued from a state of 16 tokens: 32 in a row, then one by one in turns with the peer."""
+    """Single tokens at batch 1 after 16 tokens: 32 in a row, then single ones alternating with the peer."""
     from transformers import GPT2Config, GPT2LMHeadModel, MambaConfig, MambaForCausalLM
 
     prompt, token = torch.randint(65, (1, 16)), torch.tensor([[3]])
@@ -175,15 +175,21 @@ def steps(rounds: int) -> None:
     logits, begin = ours.stream(prompt)
     same(logits, past.logits)
 
-    def peers_step(cache, theirs=theirs):
+    def their_step(cache, theirs=theirs):
         return theirs(token, cache_params=cache, use_cache=True).cache_params
 
     def step(state, ours=ours):
         return ours.stream(token, state)[1]
 
-    race(f"Mamba, {STEPS} steps", chain(step, begin), chain(peers_step, past.cache_params), rounds, peer="transformers")
-    mine, other = alternate(step, begin), alternate(peers_step, past.cache_params)
-    race("Mamba, steps in turns", mine, other, rounds * STEPS, peer="transformers")
+    race(
+        f"Mamba, {STEPS} steps",
+        consecutive(step, begin),
+        consecutive(their_step, past.cache_params),
+        rounds,
+        peer="transformers",
+    )
+    mine, other = alternate(step, begin), alternate(their_step, past.cache_params)
+    race("Mamba, alternating steps", mine, other, rounds * STEPS, peer="transformers")
     stack, peer = mamba_pair()
     caches = [(torch.zeros(1, 2 * DIM, STATES), torch.zeros(1, 2 * DIM, 3)) for _ in range(DEPTH)]
     x = torch.randn(1, 1, DIM)
@@ -191,8 +197,8 @@ def steps(rounds: int) -> None:
     same(stack.stream(x, begin)[0][:, 0], peer.step(x[:, 0], list(caches))[0])
     race(
         f"Mamba, {STEPS} steps without embedding and head",
-        chain(lambda state: stack.stream(x, state)[1], begin),
-        chain(lambda state: peer.step(x[:, 0], state)[1], lambda: list(caches)),
+        consecutive(lambda state: stack.stream(x, state)[1], begin),
+        consecutive(lambda state: peer.step(x[:, 0], state)[1], lambda: list(caches)),
         rounds,
         peer="mambapy",
     )
@@ -204,14 +210,18 @@ def steps(rounds: int) -> None:
     def rwkv_step(state, ours=ours):
         return ours.stream(token, state)[1]
 
-    def peers_rwkv_step(state, theirs=theirs):
+    def their_rwkv_step(state, theirs=theirs):
         return theirs(token, state=state, use_cache=True).state
 
     race(
-        f"RWKV, {STEPS} steps", chain(rwkv_step, begin), chain(peers_rwkv_step, past.state), rounds, peer="transformers"
+        f"RWKV, {STEPS} steps",
+        consecutive(rwkv_step, begin),
+        consecutive(their_rwkv_step, past.state),
+        rounds,
+        peer="transformers",
     )
-    mine, other = alternate(rwkv_step, begin), alternate(peers_rwkv_step, past.state)
-    race("RWKV, steps in turns", mine, other, rounds * STEPS, peer="transformers")
+    mine, other = alternate(rwkv_step, begin), alternate(their_rwkv_step, past.state)
+    race("RWKV, alternating steps", mine, other, rounds * STEPS, peer="transformers")
     theirs = GPT2LMHeadModel(GPT2Config(vocab_size=65, n_positions=256, n_embd=DIM, n_layer=DEPTH, n_head=4)).eval()
     ours = from_gpt2(theirs)
     logits, begin = ours.stream(prompt)
@@ -226,7 +236,7 @@ def steps(rounds: int) -> None:
     race(
         f"GPT-2, {STEPS} steps",
         run,
-        chain(
+        consecutive(
             lambda cache, theirs=theirs: theirs(token, past_key_values=cache, use_cache=True).past_key_values,
             lambda: theirs(prompt, use_cache=True).past_key_values,
         ),
@@ -236,35 +246,37 @@ def steps(rounds: int) -> None:
 
 
 def growth(rounds: int) -> None:
-    """Time and peak memory from 1k to 16k tokens, each length in a process of its own."""
+    """Time and peak memory from 1,024 to 16,384 tokens, each length in a process of its own."""
     for name in ("Mamba", "RWKV"):
-        found = {}
+        measured = {}
         for t in LENGTHS:
-            words = [sys.executable, "-m", "bench.mixers", "--measure", f"{name},{t}"]
-            seconds, megabytes = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[-2:]
-            found[t] = float(seconds), float(megabytes)
-            print(f"{name} (1, {t}) both: {1e3 * found[t][0]:.1f} ms, {found[t][1]:.1f} MB above the start", flush=True)
-        first, last = found[LENGTHS[0]], found[LENGTHS[-1]]
+            command = [sys.executable, "-m", "bench.mixers", "--measure", f"{name},{t}"]
+            seconds, megabytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-2:]
+            measured[t] = float(seconds), float(megabytes)
+            time_, memory = 1e3 * measured[t][0], measured[t][1]
+            print(f"{name} (1, {t}) both: {time_:.1f} ms, {memory:.1f} MB above the start", flush=True)
+        first, last = measured[LENGTHS[0]], measured[LENGTHS[-1]]
         print(f"{name} 1k to 16k: time {last[0] / first[0]:.1f}x, memory {last[1] / first[1]:.1f}x")
 
 
-def _highest() -> int:
-    """The most memory this process has had, in KiB; getrusage would also count that of its parent."""
+def _peak_memory() -> int:
+    """The peak resident memory of this process in KiB; getrusage would include that of its parent."""
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
 
 
-def measure(what: str) -> None:
-    name, t = what.split(",")
+def measure(case: str) -> None:
+    """Print seconds and megabytes of a case such as "Mamba,1024"."""
+    name, t = case.split(",")
     mixer = {"Mamba": Mamba, "RWKV": RWKV}[name].spec()
     model = Stack(DIM, DEPTH, Block.spec(mixer=mixer), norm=False)
     x = torch.randn(1, int(t), DIM)
     small = torch.randn(1, 16, DIM)
     both(model, lambda: model(small))()
-    before = _highest()
+    before = _peak_memory()
     run = both(model, lambda: model(x))
     run()
-    peak = (_highest() - before) / 1024
+    peak = (_peak_memory() - before) / 1024
     times = []
     for _ in range(5):
         began = time.perf_counter()
@@ -284,11 +296,11 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PARTS), help="some of: " + ", ".join(PARTS))
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    said = setting(options.threads, options.raised, options.rounds)
+    description = setting(options.threads, options.raised, options.rounds)
     if options.measure:
         measure(options.measure)
         return
-    print(said)
+    print(description)
     print(HEADER)
     for name in options.only.split(","):
         PARTS[name](options.rounds)

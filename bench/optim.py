@@ -1,9 +1,9 @@
-"""Optimizers beside torch's, the same parameters and gradients, same process, turn and turn about.
+"""Optimizers compared with torch's, on the same parameters and gradients, timed alternately.
 
     python -m bench.optim                10 M parameters in 200 tensors: AdamW, Yogi and Lion against fused AdamW, the
                                          others against the default of torch.optim
     python -m bench.optim --rounds 40 --threads 1
-    python -m bench.optim --runs 5      five races of each, and the worst of them
+    python -m bench.optim --runs 5      five comparisons of each, and the worst ratio
 
 Three steps of both are compared before anything is timed, where torch has the rule.
 """
@@ -33,20 +33,20 @@ PAIRS = {
     "Adadelta": (optim.Adadelta, torch.optim.Adadelta, "default"),
     "Muon": (optim.Muon, torch.optim.Muon, "default"),
 }
-ALONE = ("Yogi", "Lion", "ScheduleFree")  # torch has no such rule
+NOT_IN_TORCH = ("Yogi", "Lion", "ScheduleFree")
 
 
 def tensors(count: int, rows: int, columns: int) -> list[torch.nn.Parameter]:
-    """Matrices with gradients, the same each time."""
+    """Matrices with gradients, the same in each call."""
     generator = torch.Generator().manual_seed(0)
-    made = [torch.nn.Parameter(torch.randn(rows, columns, generator=generator)) for _ in range(count)]
-    for parameter in made:
+    parameters = [torch.nn.Parameter(torch.randn(rows, columns, generator=generator)) for _ in range(count)]
+    for parameter in parameters:
         parameter.grad = torch.randn(rows, columns, generator=generator)
-    return made
+    return parameters
 
 
 def agree(ours, theirs) -> None:
-    """Stop unless three steps give the same weights."""
+    """Fail unless three steps give the same weights."""
     mine, other = tensors(3, 77, 13), tensors(3, 77, 13)
     first, second = ours(mine, lr=1e-3), theirs(other, lr=1e-3)
     for _ in range(3):
@@ -57,9 +57,11 @@ def agree(ours, theirs) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", help="which to race; all of them by default")
+    parser.add_argument("names", nargs="*", help="optimizers to compare; all of them by default")
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--runs", type=int, default=1, help="races of each; with several, the worst is named")
+    parser.add_argument(
+        "--runs", type=int, default=1, help="comparisons of each; the worst is printed if there are several"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tensors", type=int, default=200)
     parser.add_argument("--parameters", type=int, default=10_000_000)
@@ -72,13 +74,13 @@ def main() -> None:
     worst = {}
     for name in options.names or PAIRS:
         ours, theirs, peer = PAIRS[name]
-        if name not in ALONE and name != "HeavyBall":
+        if name not in NOT_IN_TORCH and name != "HeavyBall":
             agree(ours, theirs)
         mine, other = (kind(tensors(options.tensors, rows, columns), lr=1e-4) for kind in (ours, theirs))
-        # A step of Muon is hundreds of products of matrices; a few rounds are enough.
+        # A step of Muon is hundreds of matrix products; a few rounds are enough.
         rounds = max(2, options.rounds // 10) if name == "Muon" else options.rounds
-        found = [race(name, mine.step, other.step, rounds, peer=peer) for _ in range(options.runs)]
-        worst[name] = min(found), peer
+        ratios = [race(name, mine.step, other.step, rounds, peer=peer) for _ in range(options.runs)]
+        worst[name] = min(ratios), peer
     if options.runs > 1:
         print(f"The worst of {options.runs}: " + ", ".join(f"{n} {r:.2f}x {peer}" for n, (r, peer) in worst.items()))
 

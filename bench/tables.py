@@ -1,11 +1,11 @@
-"""The table recipe beside scikit-learn's boosting, networks and linear models, on the same splits, untuned all of them.
+"""The table recipe compared with scikit-learn's boosting, networks and linear models, on the same splits, all untuned.
 
-    python -m bench.tables                    every set, five folds; results are kept, so it can be cut and continued
-    python -m bench.tables iris wine --fresh  some sets, ours fitted anew
-    python -m bench.tables --show             only the table of what has been measured
+    python -m bench.tables                    every set, five folds; results are saved, so it can be interrupted
+    python -m bench.tables iris wine --fresh  some sets, with ours fitted again
+    python -m bench.tables --show             only the table of saved results
 
-Accuracy in per cent for classes, RMSE for numbers. Peers run with the library's defaults; inputs of networks and linear
-models are standardised, one-hot and imputed for them. Ours gets the training rows and nothing else.
+Accuracy in per cent for classes, RMSE for numbers. Peers run with the library's defaults; for networks and linear
+models, inputs are imputed, standardised and one-hot encoded. Ours gets only the training rows.
 """
 
 import argparse
@@ -26,69 +26,75 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import wonderland
-from bench.sources import CACHE, FOLDS, NAMES, Race, races
+from bench.sources import CACHE, FOLDS, NAMES, Split, splits
 from wonderland.core import write_json
 
 METHODS = ("wonderland", "boosting", "network", "linear")
-WORDS = make_column_selector(dtype_include=[object, "category", "string"])
+CATEGORIES = make_column_selector(dtype_include=[object, "category", "string"])
 NUMBERS = make_column_selector(dtype_include="number")
 
 
 def prepared(model):
-    """A network or linear model behind the preparation it needs."""
+    """A network or linear model with the preprocessing it needs."""
     numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
-    words = make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), OneHotEncoder(handle_unknown="ignore"))
-    return make_pipeline(make_column_transformer((numbers, NUMBERS), (words, WORDS), sparse_threshold=0), model)
+    categories = make_pipeline(
+        SimpleImputer(strategy="constant", fill_value="?"), OneHotEncoder(handle_unknown="ignore")
+    )
+    return make_pipeline(
+        make_column_transformer((numbers, NUMBERS), (categories, CATEGORIES), sparse_threshold=0), model
+    )
 
 
-def peer(method: str, race: Race):
-    """A rival with its defaults."""
+def peer(method: str, split: Split):
+    """A peer with its defaults."""
     if method == "boosting":
-        kind = HistGradientBoostingRegressor if race.regression else HistGradientBoostingClassifier
-        return kind(random_state=race.fold, categorical_features="from_dtype")
+        kind = HistGradientBoostingRegressor if split.regression else HistGradientBoostingClassifier
+        return kind(random_state=split.fold, categorical_features="from_dtype")
     if method == "network":
-        if race.regression:
+        if split.regression:
             return prepared(
-                TransformedTargetRegressor(MLPRegressor(random_state=race.fold), transformer=StandardScaler())
+                TransformedTargetRegressor(MLPRegressor(random_state=split.fold), transformer=StandardScaler())
             )
-        return prepared(MLPClassifier(random_state=race.fold))
-    return prepared(Ridge() if race.regression else LogisticRegression())
+        return prepared(MLPClassifier(random_state=split.fold))
+    return prepared(Ridge() if split.regression else LogisticRegression())
 
 
-def measure(method: str, race: Race) -> dict[str, float]:
+def measure(method: str, split: Split) -> dict[str, float]:
     """Score and seconds of one method on one split."""
     began = time.perf_counter()
-    truth = race.test["target"].to_numpy()
+    truth = split.test["target"].to_numpy()
     if method == "wonderland":
         folder = tempfile.mkdtemp(prefix="wonderland-bench-")
-        run = wonderland.fit(race.train, "target", out=folder, seed=race.fold, test=race.test)
-        predicted = run.predict(race.test.drop(columns="target"))["prediction"].to_numpy()
+        run = wonderland.fit(split.train, "target", out=folder, seed=split.fold, test=split.test)
+        predicted = run.predict(split.test.drop(columns="target"))["prediction"].to_numpy()
         shutil.rmtree(folder)
     else:
-        train, test = (frame.drop(columns="target").copy() for frame in (race.train, race.test))
+        train, test = (frame.drop(columns="target").copy() for frame in (split.train, split.test))
         for column in train.columns:
             if train[column].dtype.kind not in "if":
                 levels = sorted(train[column].dropna().astype(str).unique())
                 for frame in (train, test):
                     known = frame[column].isin(levels) if method == "boosting" else frame[column].notna()
-                    words = frame[column].astype(object).where(known, None)
-                    frame[column] = pd.Categorical(words, categories=levels) if method == "boosting" else words
+                    values = frame[column].astype(object).where(known, None)
+                    frame[column] = pd.Categorical(values, categories=levels) if method == "boosting" else values
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # rivals that did not converge in their default time stay as they are
-            predicted = peer(method, race).fit(train, race.train["target"]).predict(test)
-    if race.regression:
+            warnings.simplefilter(
+                "ignore"
+            )  # peers that do not converge in their default number of steps count as they are
+            predicted = peer(method, split).fit(train, split.train["target"]).predict(test)
+    if split.regression:
         score = float(np.sqrt(np.mean((predicted.astype(float) - truth) ** 2)))
     else:
         score = float(100 * np.mean(predicted == truth))
     return {"score": score, "seconds": time.perf_counter() - began}
 
 
-def table(found: dict) -> str:
+def table(results: dict) -> str:
     """Means over folds, ranks and gaps, as text."""
     lines = [f"{'set':14}" + "".join(f"{method:>22}" for method in METHODS) + f"{'behind the best':>18}"]
     ranks, worst = [], []
     for name in NAMES:
-        rows = found.get(name, {})
+        rows = results.get(name, {})
         if any(len(rows.get(method, {})) < 1 for method in METHODS):
             continue
         folds = sorted(set.intersection(*(set(rows[method]) for method in METHODS)))
@@ -114,35 +120,35 @@ def table(found: dict) -> str:
 
 
 def main() -> None:
-    """Race, keep results, show the table."""
+    """Measure, save results, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--folds", type=int, default=FOLDS)
     parser.add_argument("--fresh", action="store_true", help="fit ours again")
-    parser.add_argument("--show", action="store_true", help="only show what is there")
+    parser.add_argument("--show", action="store_true", help="only print saved results")
     parser.add_argument("--results", default=str(CACHE / "tables.json"))
-    asked = parser.parse_args()
+    options = parser.parse_args()
     CACHE.mkdir(exist_ok=True)
     try:
-        with open(asked.results) as file:
-            found = json.load(file)
+        with open(options.results) as file:
+            results = json.load(file)
     except FileNotFoundError:
-        found = {}
-    for name in [] if asked.show else asked.names:
-        rows = found.setdefault(name, {})
-        if asked.fresh:
+        results = {}
+    for name in [] if options.show else options.names:
+        rows = results.setdefault(name, {})
+        if options.fresh:
             rows.pop("wonderland", None)
-        for race in races(name, asked.folds):
+        for split in splits(name, options.folds):
             for method in METHODS:
-                kept = rows.setdefault(method, {})
-                if str(race.fold) not in kept:
-                    kept[str(race.fold)] = measure(method, race)
-                    write_json(asked.results, found)
-        shown = {
+                measured = rows.setdefault(method, {})
+                if str(split.fold) not in measured:
+                    measured[str(split.fold)] = measure(method, split)
+                    write_json(options.results, results)
+        scores = {
             method: round(float(np.mean([row["score"] for row in rows[method].values()])), 4) for method in METHODS
         }
-        print(name, shown, flush=True)
-    print(table(found))
+        print(name, scores, flush=True)
+    print(table(results))
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Labs of the books and small scripts. A package of its own, so that no other package of this name stands before it."""
+"""The labs of the books: scripts that state target numbers, print what they measure, and fail below them."""

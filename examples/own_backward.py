@@ -1,4 +1,4 @@
-"""Train a small GPT with our reverse program in the place of loss.backward(), and with loss.backward(): the same weights.
+"""Train a small GPT with our reverse program instead of loss.backward(), and with loss.backward(): the weights are equal.
 
     python examples/own_backward.py [--steps 100]
 
@@ -34,29 +34,29 @@ def main() -> int:
     theirs = copy.deepcopy(ours)
     batches = torch.randint(VOCAB, (options.steps, 2, 12, LENGTH))
 
-    def loss(own: dict[str, Tensor], tokens: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(autodiff.call(ours, own, tokens).flatten(0, 1), targets.flatten())
+    def loss(parameters: dict[str, Tensor], tokens: Tensor, targets: Tensor) -> Tensor:
+        return F.cross_entropy(autodiff.call(ours, parameters, tokens).flatten(0, 1), targets.flatten())
 
     program = autodiff.trace(autodiff.value_and_grad(loss), autodiff.parameters(ours), *batches[0])
     print(f"The reverse program has {len(program)} steps and a peak of {program.peak / 1e6:.0f} MB.")
-    rules = [torch.optim.AdamW(model.parameters(), lr=1e-3) for model in (ours, theirs)]
+    optimizers = [torch.optim.AdamW(model.parameters(), lr=1e-3) for model in (ours, theirs)]
     began = time.monotonic()
     for number, (tokens, targets) in enumerate(batches):
-        value, slopes = program(autodiff.parameters(ours), tokens, targets)
+        value, gradients = program(autodiff.parameters(ours), tokens, targets)
         for name, parameter in ours.named_parameters():
-            parameter.grad = slopes[name]
+            parameter.grad = gradients[name]
         expected = F.cross_entropy(theirs(tokens).flatten(0, 1), targets.flatten())
         theirs.zero_grad()
         expected.backward()
-        for rule in rules:
-            rule.step()
+        for optimizer in optimizers:
+            optimizer.step()
         if number % 20 == 19:
             print(
                 f"step {number + 1}: loss {float(value):.6f} and {float(expected.detach()):.6f}, {time.monotonic() - began:.0f} s",
                 flush=True,
             )
     pairs = zip(ours.parameters(), theirs.parameters(), strict=True)
-    worst = max(float((one - other).abs().max().detach()) for one, other in pairs)
+    worst = max(float((weight - expected).abs().max().detach()) for weight, expected in pairs)
     print(f"After {options.steps} steps the weights differ by at most {worst:.2g} (allowed {ALLOWED:g}).")
     return 0 if worst <= ALLOWED else 1
 

@@ -1,4 +1,4 @@
-"""Your own module on the whole road: resume, calibration, conformal sets and a report, in fifteen lines."""
+"""Your own module through `fit`: resume, calibration, conformal sets and a report, in fifteen lines."""
 
 import torch
 from torch import nn
@@ -18,6 +18,6 @@ class Mine(nn.Module):
 torch.manual_seed(0)
 run = wonderland.fit(
     "digits", model=Mine(), out="runs/own-module", epochs=40, lr=0.01
-)  # the same line again continues a cut run
+)  # the same call resumes an interrupted run
 print(run, run.folder / "report.html")
 assert run.metrics["accuracy"] >= 0.95

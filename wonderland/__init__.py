@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from wonderland.core.errors import WonderlandError
-from wonderland.core.lazy import door
-from wonderland.core.processor import avoid_missing_tiles
+from wonderland.core.lazy import lazy_attributes
+from wonderland.core.processor import disable_missing_amx
 from wonderland.version import __version__
 
 if TYPE_CHECKING:
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from wonderland.road.fitting import fit
     from wonderland.ship.run import Run, load
 
-avoid_missing_tiles()
+disable_missing_amx()
 
 # Importing torch takes seconds, so each name is fetched at its first use.
 _FOLDERS = ("autodiff", "checkpoints", "data", "generation", "kinds", "laws", "models", "nn", "ops", "optim", "probability", "rl", "road",
             "ship", "solvers", "tasks", "train", "trust", "understand")  # fmt: skip
-__getattr__, __dir__ = door(
+__getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "check": "wonderland.laws.check",

@@ -1,1 +1,1 @@
-"""Every rule of D2L's chapter on optimisation on one small regression: the noise of an airfoil from five measurements."""
+"""The optimizers of D2L's chapter 12 on one small regression: airfoil noise from five measurements."""

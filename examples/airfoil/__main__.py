@@ -1,4 +1,4 @@
-"""Train linear regression with every rule of D2L 12 in its setting (batch 10, 2 epochs) and compare the final losses."""
+"""Train linear regression with every optimizer of D2L 12 in its setting (batch 10, 2 epochs) and compare the final losses."""
 
 import sys
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from wonderland.core import WonderlandError
 from wonderland.tasks import losses
 
 ROWS, BATCH, EPOCHS, SEEDS = 1500, 10, 2, (0, 1, 2)
-ROOT = {"eps": 0.0, "eps_root": 1e-6}  # D2L adds its small number under the root
+ROOT = {"eps": 0.0, "eps_root": 1e-6}  # D2L adds epsilon under the root
 RULES: dict[str, tuple[Callable[..., torch.optim.Optimizer], dict[str, Any]]] = {
     "SGD": (optim.SGD, {"lr": 0.05}),
     "momentum": (optim.Momentum, {"lr": 0.005, "momentum": 0.9}),
@@ -26,37 +26,37 @@ RULES: dict[str, tuple[Callable[..., torch.optim.Optimizer], dict[str, Any]]] = 
     "Adam": (optim.Adam, {"lr": 0.01, "eps": 1e-6}),
     "Yogi": (optim.Yogi, {"lr": 0.01, "eps": 1e-3, "initial_accumulator_value": 0.0}),
 }
-LARGEST = 0.248  # the largest loss that the book prints, in three digits
+LARGEST = 0.248  # the largest final loss in the book
 
 
 def load(path: str | Path | None = None) -> tuple[Tensor, Tensor]:
     """Features (1500, 5) and noise (1500), each column with mean 0 and deviation 1, as D2L prepares them."""
-    place = find("airfoil_self_noise.dat", path)
-    rows = np.genfromtxt(place, delimiter="\t", dtype=np.float32)
+    path = find("airfoil_self_noise.dat", path)
+    rows = np.genfromtxt(path, delimiter="\t", dtype=np.float32)
     if rows.ndim != 2 or rows.shape[1] != 6 or len(rows) < ROWS or not np.isfinite(rows).all():
-        raise WonderlandError(f"{place} has to hold at least {ROWS} rows of 6 numbers, with tabs between them.")
+        raise WonderlandError(f"{path} has to hold at least {ROWS} rows of 6 numbers, with tabs between them.")
     rows = torch.from_numpy((rows - rows.mean(0)) / rows.std(0))[:ROWS]
     return rows[:, :5], rows[:, 5]
 
 
 def train(name: str, x: Tensor, y: Tensor, seed: int) -> list[tuple[float, float]]:
-    """The loss on all rows, half of the squared error, after each 20 steps, by epochs."""
-    draw = torch.Generator().manual_seed(seed)
+    """The loss on all rows, half the squared error, every 20 steps: (epoch, loss)."""
+    generator = torch.Generator().manual_seed(seed)
     kind, options = RULES[name]
-    w = nn.Parameter(0.01 * torch.randn(x.shape[1], generator=draw))
+    w = nn.Parameter(0.01 * torch.randn(x.shape[1], generator=generator))
     b = nn.Parameter(torch.zeros(()))
     optimizer = kind([w, b], **options)
     curve, steps = [], ROWS // BATCH
     for epoch in range(EPOCHS):
-        order = torch.randperm(ROWS, generator=draw)
+        order = torch.randperm(ROWS, generator=generator)
         for step, rows in enumerate(order.split(BATCH), 1):
             optimizer.zero_grad()
             (losses.squared(x[rows] @ w + b, y[rows]) / 2).backward()
             optimizer.step()
             if step % 20 == 0 or step == steps:
                 with torch.no_grad():
-                    whole = losses.squared(x @ w + b, y).item() / 2
-                curve.append((epoch + step / steps, whole))
+                    loss = losses.squared(x @ w + b, y).item() / 2
+                curve.append((epoch + step / steps, loss))
     return curve
 
 
@@ -85,7 +85,7 @@ def lab(data: str | None = None) -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("airfoil", __doc__, lab, given, DATA)
 
 

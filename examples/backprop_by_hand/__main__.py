@@ -1,4 +1,4 @@
-"""Compare the gradients derived by hand with those of the engine, and train with both."""
+"""Compare gradients derived by hand with those of autodiff, and train with both."""
 
 import math
 import sys
@@ -18,16 +18,16 @@ DECAY = 0.1
 
 def problem(samples: int = 20, inputs: int = 5, hidden: int = 7, outputs: int = 3) -> tuple[Tensor, ...]:
     """Weights, inputs, and one-hot targets."""
-    draw = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
     sizes = ((hidden, inputs), (outputs, hidden), (samples, inputs))
-    w1, w2, x = (torch.randn(size, dtype=torch.float64, generator=draw) for size in sizes)
-    y = torch.eye(outputs, dtype=torch.float64)[torch.randint(outputs, (samples,), generator=draw)]
+    w1, w2, x = (torch.randn(size, dtype=torch.float64, generator=generator) for size in sizes)
+    y = torch.eye(outputs, dtype=torch.float64)[torch.randint(outputs, (samples,), generator=generator)]
     return w1, w2, x, y
 
 
-def difference(one: tuple[Tensor, ...], other: tuple[Tensor, ...]) -> float:
-    """The largest difference, relative to the size of what it differs from."""
-    return max(((a - b).norm() / b.norm()).item() for a, b in zip(one, other, strict=True))
+def difference(actual: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> float:
+    """The largest difference, relative to the expected norm."""
+    return max(((a - b).norm() / b.norm()).item() for a, b in zip(actual, expected, strict=True))
 
 
 def agreement() -> tuple[list[Claim], str]:
@@ -36,30 +36,30 @@ def agreement() -> tuple[list[Claim], str]:
     for loss in LOSSES:
         for activation in ACTIVATIONS:
             engine = autodiff.grad(partial(objective, decay=DECAY, activation=activation, loss=loss), (0, 1, 2))
-            found = by_hand(w1, w2, x, y, DECAY, activation, loss), engine(w1, w2, x, y)
-            rows.append((activation, loss, *(difference((a,), (b,)) for a, b in zip(*found, strict=True))))
-            claims.append(below(f"{activation}, {loss}: hand against engine", difference(*found), 1e-12))
+            pair = by_hand(w1, w2, x, y, DECAY, activation, loss), engine(w1, w2, x, y)
+            rows.append((activation, loss, *(difference((a,), (b,)) for a, b in zip(*pair, strict=True))))
+            claims.append(below(f"{activation}, {loss}: hand against engine", difference(*pair), 1e-12))
     return claims, table(("activation", "loss", "W1", "W2", "x"), rows, left=2)
 
 
 def training(steps: int = 80, rate: float = 0.3) -> tuple[list[Claim], dict[str, str]]:
-    """Two descents, one with each set of gradients, stay together; and units that begin alike stay alike."""
+    """Gradient descent with both gradients gives equal paths; and units with equal initial weights stay equal."""
     w1, w2, x, y = problem()
     f = partial(objective, x=x, y=y, decay=0.01, activation="tanh", loss="cross-entropy")
     engine = autodiff.grad(f, (0, 1))
     hand = lambda a, b: by_hand(a, b, x, y, 0.01, "tanh", "cross-entropy")[:2]  # noqa: E731
 
-    def descend(slopes, a: Tensor, b: Tensor) -> tuple[list[float], Tensor, Tensor]:
+    def descend(gradients, a: Tensor, b: Tensor) -> tuple[list[float], Tensor, Tensor]:
         curve = [f(a, b).item()]
         for _ in range(steps):
-            da, db = slopes(a, b)
+            da, db = gradients(a, b)
             a, b = a - rate * da, b - rate * db
             curve.append(f(a, b).item())
         return curve, a, b
 
     mine, a, b = descend(hand, w1, w2)
     theirs, c, d = descend(engine, w1, w2)
-    # All hidden units alike: the same row of W1 and the same column of W2 for each.
+    # Equal hidden units: the same row of W1 and the same column of W2 for each.
     alike, e, _ = descend(hand, w1[:1].expand_as(w1).clone(), w2[:, :1].expand_as(w2).clone())
     claims = [
         below(f"{steps} steps with each: distance of the weights", difference((a, b), (c, d)), 1e-12),
@@ -105,16 +105,16 @@ def vanishing() -> list[Claim]:
         "relu(-s) + s": lambda s: torch.relu(-s) + s,
         "their mean": lambda s: (torch.relu(s) + torch.relu(-s) + s) / 2,
     }
-    slopes = tuple(autodiff.grad(f)(zero).item() for f in kinks.values())
+    gradients = tuple(autodiff.grad(f)(zero).item() for f in kinks.values())
     return [
-        about("slope of the sigmoid at 0, its largest", autodiff.grad(torch.sigmoid)(zero).item(), 0.25, 1e-15),
-        below("slope through ten sigmoids, at most 0.25^10", autodiff.grad(deep)(zero).item(), 0.25**10),
+        about("derivative of the sigmoid at 0, its largest", autodiff.grad(torch.sigmoid)(zero).item(), 0.25, 1e-15),
+        below("derivative through ten sigmoids, at most 0.25^10", autodiff.grad(deep)(zero).item(), 0.25**10),
         equal(
             "layers until 0.25^l is below float32's smallest normal",
             math.ceil(math.log(torch.finfo(torch.float32).tiny, 0.25)),
             63,
         ),
-        equal("three forms of ReLU, one function: slopes at 0", slopes, (0.0, 1.0, 0.5)),
+        equal("three forms of ReLU, one function: derivatives at 0", gradients, (0.0, 1.0, 0.5)),
     ]
 
 
@@ -125,7 +125,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("backprop_by_hand", __doc__, lab, given)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Known:
-    """A function and its derivative as one finds it in a table."""
+    """A function and its derivative."""
 
     function: Callable[..., Tensor]
     derivative: Callable[..., Tensor]
@@ -52,7 +52,7 @@ def objective(w1: Tensor, w2: Tensor, x: Tensor, y: Tensor, decay: float, activa
 def by_hand(
     w1: Tensor, w2: Tensor, x: Tensor, y: Tensor, decay: float, activation: str, loss: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""The gradients of the objective by both weights and by the inputs, from the last equation to the first.
+    r"""The gradients of the objective by both weights and by the inputs, in the order of the backward pass.
 
     .. math::
         \partial_o J &= \partial_o L \\
@@ -67,10 +67,10 @@ def by_hand(
     z = x @ w1.T
     h = ACTIVATIONS[activation].function(z)
     o = h @ w2.T
-    slope_o = LOSSES[loss].derivative(o, y)
-    slope_w2 = slope_o.T @ h + decay * w2
-    slope_h = slope_o @ w2
-    slope_z = slope_h * ACTIVATIONS[activation].derivative(z)
-    slope_w1 = slope_z.T @ x + decay * w1
-    slope_x = slope_z @ w1
-    return slope_w1, slope_w2, slope_x
+    grad_o = LOSSES[loss].derivative(o, y)
+    grad_w2 = grad_o.T @ h + decay * w2
+    grad_h = grad_o @ w2
+    grad_z = grad_h * ACTIVATIONS[activation].derivative(z)
+    grad_w1 = grad_z.T @ x + decay * w1
+    grad_x = grad_z @ w1
+    return grad_w1, grad_w2, grad_x

@@ -1,4 +1,4 @@
-"""The computation as a picture: values go right, gradients come back left."""
+"""The computational graph as a picture: values flow right, gradients left."""
 
 from wonderland.understand import svg
 
@@ -35,7 +35,7 @@ BACK = {
 
 
 def graph() -> str:
-    """The graph of the objective with what comes back along each edge."""
+    """The graph of the objective, with the gradient on each edge."""
     parts = [
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0L8 4L0 8z" style="fill:var(--muted)"/></marker>'

@@ -1,1 +1,1 @@
-"""The simplest model of names: one letter decides the next, by counting and by gradient."""
+"""Bigram models of names: by counting, and by gradient descent."""

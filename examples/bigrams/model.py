@@ -1,4 +1,4 @@
-"""A table of letter pairs, filled by counts or found by descent; both minimise one loss."""
+"""A table of letter pairs, from counts or by gradient descent; both minimise the same loss."""
 
 import torch
 from torch import Tensor
@@ -15,32 +15,32 @@ def counts(before: Tensor, after: Tensor) -> Tensor:
     return pairs.reshape(LETTERS, LETTERS).double()
 
 
-def chances(table: Tensor, smoothing: float = 0.0) -> Tensor:
-    r"""The most likely table: :math:`p_{ij} = (n_{ij} + \alpha) / \sum_k (n_{ik} + \alpha)`; all alike after what never occurs."""
+def probabilities(table: Tensor, smoothing: float = 0.0) -> Tensor:
+    r"""The maximum-likelihood table: :math:`p_{ij} = (n_{ij} + \alpha) / \sum_k (n_{ik} + \alpha)`; uniform for letters that never occur."""
     total = (table + smoothing).sum(1, keepdim=True)
     return torch.where(total > 0, (table + smoothing) / total, 1 / LETTERS)
 
 
-def loss(table: Tensor, chance: Tensor) -> float:
+def loss(table: Tensor, probability: Tensor) -> float:
     """Mean of -log p over all pairs, in nats; pairs that never occur do not count."""
-    return -(torch.special.xlogy(table, chance).sum() / table.sum()).item()
+    return -(torch.special.xlogy(table, probability).sum() / table.sum()).item()
 
 
 def by_gradient(
     before: Tensor, after: Tensor, *, steps: int, rate: float = 50.0, l2: float = 0.01, seed: int = 2147483647
 ) -> tuple[Tensor, list[float]]:
     """Logits (27, 27) by descent of cross-entropy plus `l2` times their mean square; and the loss before each step."""
-    draw = torch.Generator().manual_seed(seed)
-    logits = torch.nn.Parameter(torch.randn(LETTERS, LETTERS, generator=draw))
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.nn.Parameter(torch.randn(LETTERS, LETTERS, generator=generator))
     optimizer = optim.SGD([logits], lr=rate)
     # Pairs that begin with one letter share one row of logits: their mean loss is that against their frequencies.
     seen = counts(before, after)
-    share, weight = chances(seen).float(), seen.sum(1).float()
-    found = []
+    share, weight = probabilities(seen).float(), seen.sum(1).float()
+    curve = []
     for _ in range(steps):
         optimizer.zero_grad()
         total = losses.cross_entropy(logits, share, weight=weight) + penalties.l2(logits, l2 / logits.numel())
         total.backward()
-        found.append(total.item())
+        curve.append(total.item())
         optimizer.step()
-    return logits.detach(), found
+    return logits.detach(), curve

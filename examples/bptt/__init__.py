@@ -1,1 +1,1 @@
-"""Backpropagation through time: whole, cut at regular places, and cut at random without a bias."""
+"""Backpropagation through time: full, truncated regularly, and truncated at random without bias."""

@@ -13,9 +13,9 @@ WINDOWS = (1, 2, 3, 4, 6, 8, 12, 24)
 SIZES = (1, 4, 16, 64, 256, 1024)
 
 
-def far(found: Tensor, true: Tensor) -> float:
-    """The distance of a gradient from the true one, relative to the length of that."""
-    return ((found - true).norm() / true.norm()).item()
+def relative_error(gradient: Tensor, true: Tensor) -> float:
+    """The distance of a gradient from the true one, relative to the norm of that."""
+    return ((gradient - true).norm() / true.norm()).item()
 
 
 def cut_regularly(true: Tensor) -> tuple[list[Claim], list[tuple[int, float, float]]]:
@@ -23,9 +23,9 @@ def cut_regularly(true: Tensor) -> tuple[list[Claim], list[tuple[int, float, flo
     given = problem()
     rows = []
     for window in WINDOWS:
-        found = gradients(regular(window), given)[0]
-        angle = math.degrees(math.acos(min(1.0, ((found * true).sum() / found.norm() / true.norm()).item())))
-        rows.append((window, far(found, true), angle))
+        gradient = gradients(regular(window), given)[0]
+        angle = math.degrees(math.acos(min(1.0, ((gradient * true).sum() / gradient.norm() / true.norm()).item())))
+        rows.append((window, relative_error(gradient, true), angle))
     biases = {window: bias for window, bias, _ in rows}
     return [
         above("cut every 4 steps: bias, relative to the whole gradient", biases[4], 0.25),
@@ -34,9 +34,9 @@ def cut_regularly(true: Tensor) -> tuple[list[Claim], list[tuple[int, float, flo
     ], rows
 
 
-def _error(found: Tensor, true: Tensor, size: int) -> tuple[float, float, float]:
+def _error(draws: Tensor, true: Tensor, size: int) -> tuple[float, float, float]:
     """The root mean square error of means of `size` draws, relative, with two standard errors below and above."""
-    groups = found.reshape(-1, size, *true.shape).mean(1)
+    groups = draws.reshape(-1, size, *true.shape).mean(1)
     squares = ((groups - true).flatten(1).norm(dim=1) / true.norm()) ** 2
     middle, doubt = squares.mean().item(), 2 * squares.std().item() / math.sqrt(len(squares))
     return math.sqrt(middle), math.sqrt(max(middle - doubt, middle / 10)), math.sqrt(middle + doubt)
@@ -44,12 +44,12 @@ def _error(found: Tensor, true: Tensor, size: int) -> tuple[float, float, float]
 
 def cut_at_random(true: Tensor, truncated: Tensor) -> tuple[list[Claim], list[tuple[int, float, float, float]], float]:
     """Truncation at random places: right on average, with error bars."""
-    found = gradients(at_random(DRAWS, KEEP), problem())
-    mean, spread = found.mean(0), found.std(0) / math.sqrt(DRAWS)
+    draws = gradients(at_random(DRAWS, KEEP), problem())
+    mean, spread = draws.mean(0), draws.std(0) / math.sqrt(DRAWS)
     scores = (mean - true) / spread
-    # In the noise of this mean, how far off regular truncation is.
+    # The bias of regular truncation, in standard errors of this mean.
     bias = ((truncated - true) / spread).pow(2).mean().sqrt().item()
-    curve = [(size, *_error(found, true, size)) for size in SIZES]
+    curve = [(size, *_error(draws, true, size)) for size in SIZES]
     slope = math.log(curve[-2][1] / curve[0][1]) / math.log(curve[-2][0] / curve[0][0])
     return (
         [
@@ -63,12 +63,12 @@ def cut_at_random(true: Tensor, truncated: Tensor) -> tuple[list[Claim], list[tu
             about("cut at random: error falls with the number of draws to the power", slope, -0.5, 0.05),
             above(
                 "cut at random, one draw: error over the bias of a cut every 4 steps",
-                curve[0][1] / far(truncated, true),
+                curve[0][1] / relative_error(truncated, true),
                 1,
             ),
         ],
         curve,
-        far(mean, true),
+        relative_error(mean, true),
     )
 
 
@@ -78,7 +78,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
     first, rows = cut_regularly(true)
     second, curve, left = cut_at_random(true, gradients(regular(4), given)[0])
     claims = [
-        below("whole gradient: engine against the recursion by hand", far(true, by_hand(given)), 1e-12),
+        below("whole gradient: engine against the recursion by hand", relative_error(true, by_hand(given)), 1e-12),
         *first,
         *second,
     ]
@@ -120,7 +120,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("bptt", __doc__, lab, given)
 
 

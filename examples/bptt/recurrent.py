@@ -1,4 +1,4 @@
-"""A recurrent network whose gradient flows back through time as far as it is let."""
+"""A recurrent network with gates on the gradient through time."""
 
 from dataclasses import dataclass
 
@@ -22,9 +22,9 @@ class Problem:
 
 
 def problem(seed: int = 0) -> Problem:
-    """A network with a long memory: its recurrent matrix is a rotation, a little shortened."""
-    draw = torch.Generator().manual_seed(seed)
-    normal = lambda *size: torch.randn(*size, dtype=torch.float64, generator=draw)  # noqa: E731
+    """A network with a long memory: its recurrent matrix is a slightly contracted rotation."""
+    generator = torch.Generator().manual_seed(seed)
+    normal = lambda *size: torch.randn(*size, dtype=torch.float64, generator=generator)  # noqa: E731
     turn = torch.linalg.qr(normal(STATE, STATE)).Q
     inputs = normal(LENGTH)
     return Problem(
@@ -63,7 +63,7 @@ def gradients(gates: Tensor, given: Problem) -> Tensor:
 
 
 def whole() -> Tensor:
-    """Gates that let everything through: (1, t)."""
+    """Open gates, for the full gradient: (1, t)."""
     return torch.ones(1, LENGTH, dtype=torch.float64)
 
 
@@ -73,19 +73,19 @@ def regular(window: int) -> Tensor:
 
 
 def at_random(count: int, keep: float, seed: int = 0) -> Tensor:
-    r"""Gates that are closed at random, and wider by as much when they are open: (count, t).
+    r"""Gates that are closed at random, and scaled up when open so that the gradient is unbiased: (count, t).
 
     .. math:: P(\xi_t = 0) = 1 - \pi, \qquad P(\xi_t = \pi^{-1}) = \pi, \qquad E[\xi_t] = 1
 
     Every path back through time is weighted by a product of independent gates, whose mean is 1: no bias.
     Book: D2L 9.7.1. Paper: Tallec and Ollivier, 2017.
     """
-    draw = torch.Generator().manual_seed(seed)
-    return (torch.rand(count, LENGTH, dtype=torch.float64, generator=draw) < keep).double() / keep
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.rand(count, LENGTH, dtype=torch.float64, generator=generator) < keep).double() / keep
 
 
 def by_hand(given: Problem) -> Tensor:
-    r"""The whole gradient by the recursion of the book, without any engine.
+    r"""The full gradient by the recursion of the book, without autodiff.
 
     .. math::
         \frac{\partial L}{\partial h_t} = \frac{1}{T}(o_t - y_t) v + W^\top \left[ (1 - h_{t+1}^2) \odot
@@ -97,12 +97,12 @@ def by_hand(given: Problem) -> Tensor:
     states = [given.within.new_zeros(STATE)]
     for x in given.inputs:
         states.append(torch.tanh(given.within @ states[-1] + given.into * x))
-    slope, total = given.within.new_zeros(STATE), torch.zeros_like(given.within)
+    gradient, total = given.within.new_zeros(STATE), torch.zeros_like(given.within)
     for t in range(LENGTH, 0, -1):
-        slope = slope + (given.out @ states[t] - given.targets[t - 1]) * given.out / LENGTH
-        inner = (1 - states[t] ** 2) * slope
+        gradient = gradient + (given.out @ states[t] - given.targets[t - 1]) * given.out / LENGTH
+        inner = (1 - states[t] ** 2) * gradient
         total = total + torch.outer(inner, states[t - 1])
-        slope = given.within.T @ inner
+        gradient = given.within.T @ inner
     return total
 
 

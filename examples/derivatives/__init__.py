@@ -1,1 +1,1 @@
-"""The ways to a derivative, side by side: differences, formulas, and automatic differentiation in both directions."""
+"""Methods of differentiation compared: finite differences, symbolic, and automatic in forward and reverse mode."""

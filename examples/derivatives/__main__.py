@@ -1,4 +1,4 @@
-"""Compare the ways to a derivative on error and cost: differences, formulas, literal Jacobians, jvp and vjp."""
+"""Compare errors and costs of derivatives: finite differences, symbolic, products of Jacobians, jvp and vjp."""
 
 import sys
 from statistics import median
@@ -61,8 +61,8 @@ def literal_costs() -> tuple[list[Claim], dict[str, list[tuple[float, float]]]]:
     """Alice 6.2 and 6.3: forward mode pays for inputs, reverse mode for outputs; a chain takes l (l - 1) / 2 updates."""
 
     def chain(width: int, depth: int = 5):
-        draw = torch.Generator().manual_seed(0)
-        weights = [torch.randn(width, width, dtype=torch.float64, generator=draw) for _ in range(depth)]
+        generator = torch.Generator().manual_seed(0)
+        weights = [torch.randn(width, width, dtype=torch.float64, generator=generator) for _ in range(depth)]
         layers = [lambda h, w: torch.tanh(w @ h)] * depth
         return [*layers, torch.sum], torch.ones(width, dtype=torch.float64), *weights, None
 
@@ -87,8 +87,8 @@ def literal_costs() -> tuple[list[Claim], dict[str, list[tuple[float, float]]]]:
         curves["reverse by products"].append((width, trace(whole, x, *given).reverse().flops))
     functions, x, *weights = chain(8)
     forward, back = literal_forward(functions, x, *weights), literal_reverse(functions, x, *weights)
-    slopes = zip(forward.gradients()[:6], back.gradients()[:6], strict=True)
-    apart = max(((a - b).norm() / b.norm()).item() for a, b in slopes if a is not None and b is not None)
+    gradients = zip(forward.gradients()[:6], back.gradients()[:6], strict=True)
+    apart = max(((a - b).norm() / b.norm()).item() for a, b in gradients if a is not None and b is not None)
     return [
         below("5 layers of width 8: literal forward against literal reverse", apart, 1e-12),
         equal("literal forward: updates (for the weights 6·5/2, for x 5)", forward.updates, 15 + 5),
@@ -106,11 +106,11 @@ def small_numbers() -> list[Claim]:
     """Alice 2.2.2 and 2.2.3 (C.2.6)."""
     bend = lambda x: x**2 - 1.5 * x  # noqa: E731
     at, value = torch.tensor(0.5, dtype=torch.float64), torch.tensor(0.51, dtype=torch.float64)
-    out, slope = autodiff.linearize(bend, at)
+    out, gradient = autodiff.linearize(bend, at)
     x, v = torch.tensor([1.0, 2.0], dtype=torch.float64), torch.tensor([3.0, 4.0], dtype=torch.float64)
     return [
         about("x² − 1.5x at 0.51", bend(value).item(), -0.5049, 1e-12),
-        about("its linearisation at 0.5", (out + slope(value - at)).item(), -0.5050, 1e-12),
+        about("its linearisation at 0.5", (out + gradient(value - at)).item(), -0.5050, 1e-12),
         about(
             "sum of squares at (1, 2) along (3, 4)",
             autodiff.directional(lambda x: (x**2).sum(), x, v).item(),
@@ -129,8 +129,8 @@ def steps_picture() -> str:
         points = []
         for power in range(-28, -1):
             step = 10.0 ** (power / 2)
-            found = numerical_gradient(nested, subject.x, scheme=scheme, step=step)
-            points.append((step, max(((found - true).norm() / true.norm()).item(), 1e-17)))
+            gradient = numerical_gradient(nested, subject.x, scheme=scheme, step=step)
+            points.append((step, max(((gradient - true).norm() / true.norm()).item(), 1e-17)))
         best = min(points, key=lambda point: point[1])[0]
         curves["complex step" if scheme == "complex" else f"{scheme}, best at {best:.0e}"] = points
     return lines(curves, title="Error of differences", x_label="step", y_label="relative error", log_x=True, log_y=True)
@@ -167,7 +167,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("derivatives", __doc__, lab, given)
 
 

@@ -1,4 +1,4 @@
-"""The functions that the ways are tried on: of one vector, giving one number, real-analytic."""
+"""Test functions: analytic functions of a vector with scalar values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

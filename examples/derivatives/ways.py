@@ -1,4 +1,4 @@
-"""Every way to the gradient of a function, with its error and what it costs."""
+"""Methods for the gradient of a function, with error and cost of each."""
 
 import time
 from collections.abc import Callable
@@ -21,7 +21,7 @@ PRODUCTS, REVERSE = "forward mode (jvp)", "reverse mode (vjp)"
 
 @dataclass(frozen=True)
 class Result:
-    """The gradient that a way found, its relative error, how often the function ran, operations, and milliseconds.
+    """The gradient by a method, its relative error, how often the function ran, operations, and milliseconds.
 
     Operations are those of arithmetic: a pass through the function, or through its tangent or reverse program, counts what
     its trace counts; the literal forms count the products of Jacobians, a formula the operations that it writes.
@@ -29,7 +29,7 @@ class Result:
 
     subject: str
     way: str
-    found: Tensor
+    gradient: Tensor
     error: float
     passes: int
     operations: int
@@ -39,16 +39,18 @@ class Result:
 def truth(subject: Subject) -> tuple[Tensor, Tensor, int]:
     """The gradient by formulas to 40 digits and to 17, and the operations that the formulas write."""
     formula = expression(trace(subject.function, subject.x), "x")
-    slopes = [formula.diff(symbol) for symbol in symbols("x", (len(subject.point),))]
+    gradients = [formula.diff(symbol) for symbol in symbols("x", (len(subject.point),))]
     values = {f"x_{place}": value for place, value in enumerate(subject.point)}
     exact, plain = (
         [
-            float(evaluate(slope, digits, **{k: v for k, v in values.items() if k in map(str, slope.free_symbols)}))
-            for slope in slopes
+            float(
+                evaluate(gradient, digits, **{k: v for k, v in values.items() if k in map(str, gradient.free_symbols)})
+            )
+            for gradient in gradients
         ]
         for digits in (40, 17)
     )
-    operations = sum(int(slope.count_ops()) for slope in slopes)
+    operations = sum(int(gradient.count_ops()) for gradient in gradients)
     return torch.tensor(exact, dtype=torch.float64), torch.tensor(plain, dtype=torch.float64), operations
 
 
@@ -71,21 +73,23 @@ def compare(subject: Subject) -> list[Result]:
         calls = n * SCHEMES[scheme].calls
         ways.append((name, lambda scheme=scheme: numerical_gradient(f, x, scheme=scheme), calls, calls * program.flops))
     for name, literal in ((LITERAL, literal_forward), (LITERAL_BACK, literal_reverse)):
-        found = literal(program, x)
-        ways.append((name, lambda literal=literal: _slope(literal, program, x), 1, found.products + program.flops))
+        accumulated = literal(program, x)
+        ways.append(
+            (name, lambda literal=literal: _gradient(literal, program, x), 1, accumulated.products + program.flops)
+        )
     ways.append((PRODUCTS, lambda: by_products(f, x), n, n * tangent))
     ways.append((REVERSE, lambda: autodiff.grad(f)(x), 1, program.reverse().flops))
     for name, way, passes, operations in ways:
         began = time.perf_counter()
-        found = way()
+        gradient = way()
         spent = 1e3 * (time.perf_counter() - began)
-        results.append(Result(subject.name, name, found, _error(found, true), passes, operations, spent))
+        results.append(Result(subject.name, name, gradient, _error(gradient, true), passes, operations, spent))
     return results
 
 
-def _slope(literal: Callable, program: Trace, x: Tensor) -> Tensor:
+def _gradient(literal: Callable, program: Trace, x: Tensor) -> Tensor:
     return literal(program, x).jacobians[0]
 
 
-def _error(found: Tensor, true: Tensor) -> float:
-    return ((found - true).norm() / true.norm()).item()
+def _error(gradient: Tensor, true: Tensor) -> float:
+    return ((gradient - true).norm() / true.norm()).item()

@@ -64,9 +64,9 @@ def traces_of_d2l() -> tuple[list[Claim], dict[str, str], list[tuple[str, float,
     claims, rows = [], []
     for name, f, begin, rate, momentum, steps, ends in runs:
         path = descend(f, begin, rate, steps, momentum)
-        found = path[-1].reshape(-1).tolist()
-        rows.append((name, rate, momentum, steps, ", ".join(f"{entry:.6f}" for entry in found)))
-        for k, (entry, stated) in enumerate(zip(found, ends, strict=True)):
+        end = path[-1].reshape(-1).tolist()
+        rows.append((name, rate, momentum, steps, ", ".join(f"{entry:.6f}" for entry in end)))
+        for k, (entry, stated) in enumerate(zip(end, ends, strict=True)):
             place = f"x{k + 1}" if len(ends) > 1 else "x"
             claims.append(about(f"{name}, rate {rate}, momentum {momentum}: D2L's {place}", entry, stated, 1e-6))
     ways = {
@@ -95,21 +95,21 @@ def stability() -> list[Claim]:
 
 
 def orthogonality() -> list[Claim]:
-    """Alice 2.3: with the perfect step, each gradient is orthogonal to the one before."""
+    """Alice 2.3: with exact line search, each gradient is orthogonal to the one before."""
     path, gradients = steepest(valley, torch.tensor([-5.0, -2.0], dtype=torch.float64), 8)
     units = gradients / gradients.norm(dim=1, keepdim=True)
     angles = (units[1:] * units[:-1]).sum(1).abs().max().item()
     falls = (valley(path[1:]) < valley(path[:-1])).all().item()
     return [
-        below("perfect steps: cosine between consecutive gradients", angles, 1e-12),
-        equal("perfect steps: the value falls at each", falls, True),
+        below("exact line search: cosine between consecutive gradients", angles, 1e-12),
+        equal("exact line search: the value falls at each", falls, True),
     ]
 
 
 def many_starts() -> tuple[list[Claim], dict[str, str]]:
     """Alice, exercise of chapter 2: descent from many starts in [0, 10]²; the gradient's norm tends to 0."""
-    draw = torch.Generator().manual_seed(0)
-    starts = 10 * torch.rand(60, 2, dtype=torch.float64, generator=draw)
+    generator = torch.Generator().manual_seed(0)
+    starts = 10 * torch.rand(60, 2, dtype=torch.float64, generator=generator)
     path = descend(hills, starts, 0.2, 300, 0.3)
     norms = torch.stack([autodiff.grad(lambda x: hills(x).sum())(points).norm(dim=1) for points in path[::10]])
     ends = path[-1]
@@ -160,7 +160,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("descent_paths", __doc__, lab, given)
 
 

@@ -1,4 +1,4 @@
-"""Gradient descent and its accelerated form, with all points of the path."""
+"""Gradient descent with and without momentum, with all points of the path."""
 
 from collections.abc import Callable
 
@@ -18,29 +18,29 @@ def descend(f: Function, start: Tensor, rate: float, steps: int, momentum: float
     Shapes: start (...) -> (steps + 1, ...); many starts go together when f gives a number for each.
     Book: Alice 2.3 (E.2.27) and 2.3.2; D2L 12.3 and 12.6 (the same for a constant rate).
     """
-    slope = autodiff.grad(lambda x: f(x).sum())
+    gradient = autodiff.grad(lambda x: f(x).sum())
     x, move, path = start, torch.zeros_like(start), [start]
     for _ in range(steps):
-        move = -rate * slope(x) + momentum * move
+        move = -rate * gradient(x) + momentum * move
         x = x + move
         path.append(x)
     return torch.stack(path)
 
 
 def steepest(f: Function, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    r"""Descent of a quadratic with the perfect step: its points and its gradients.
+    r"""Gradient descent on a quadratic with exact line search: its points and gradients.
 
     .. math:: \eta_t = \frac{g_t^\top g_t}{g_t^\top H g_t}
 
     Consecutive gradients are orthogonal. The product with the Hessian needs no Hessian. Book: Alice 2.3.
     """
-    slope = autodiff.grad(f)
-    x, path, gradients = start, [start], [slope(start)]
+    gradient = autodiff.grad(f)
+    x, path, gradients = start, [start], [gradient(start)]
     for _ in range(steps):
         g = gradients[-1]
         x = x - (g @ g) / (g @ autodiff.hvp(f, (x,), (g,))[1]) * g
         path.append(x)
-        gradients.append(slope(x))
+        gradients.append(gradient(x))
     return torch.stack(path), torch.stack(gradients)
 
 

@@ -1,1 +1,1 @@
-"""Fine-tuning published checkpoints: what each method learns, at what price, and that it goes back."""
+"""Fine-tuning published checkpoints: the loss and the number of trained parameters of each method, and saving for transformers."""

@@ -1,4 +1,4 @@
-"""Texts whose best loss is known: chains in which each token has one usual successor."""
+"""Markov chains with known entropy: each token has one usual successor."""
 
 import math
 
@@ -16,16 +16,16 @@ def successors(seed: int) -> Tensor:
 
 def text(order: Tensor, rows: int, seed: int) -> Tensor:
     """Rows of tokens, each the usual successor of the one before with probability 0.9, else any: (rows, length + 1)."""
-    draw = torch.Generator().manual_seed(seed)
-    found = [torch.randint(TOKENS, (rows,), generator=draw)]
+    generator = torch.Generator().manual_seed(seed)
+    tokens = [torch.randint(TOKENS, (rows,), generator=generator)]
     for _ in range(LENGTH - 1):
-        usual = torch.rand(rows, generator=draw) < SURE
-        found.append(torch.where(usual, order[found[-1]], torch.randint(TOKENS, (rows,), generator=draw)))
-    return torch.cat([torch.ones(rows, 1, dtype=torch.int64), torch.stack(found, 1) + FIRST], 1)
+        usual = torch.rand(rows, generator=generator) < SURE
+        tokens.append(torch.where(usual, order[tokens[-1]], torch.randint(TOKENS, (rows,), generator=generator)))
+    return torch.cat([torch.ones(rows, 1, dtype=torch.int64), torch.stack(tokens, 1) + FIRST], 1)
 
 
 def best() -> float:
-    """The loss that no model can beat, in nats a token: the first token is any, the others follow."""
+    """The entropy of the chain in nats per token, the lowest possible loss; the first token is uniform."""
     rest = (1 - SURE) / TOKENS
     later = -(SURE + rest) * math.log(SURE + rest) - (TOKENS - 1) * rest * math.log(rest)
     return (math.log(TOKENS) + (LENGTH - 1) * later) / LENGTH

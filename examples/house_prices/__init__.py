@@ -1,1 +1,1 @@
-"""A linear model of the logarithm of house prices, judged by five folds, as D2L does it."""
+"""A linear model of the logarithm of house prices, evaluated by five folds, as in D2L."""

@@ -1,7 +1,7 @@
 """Predict log prices with D2L's recipe (SGD 0.01, 10 epochs, batch 64, 5 folds), then with ridge regression in closed form.
 
 The book encodes Kaggle's unlabelled file together with the labelled one, 331 columns; the labelled one alone has 330. Its
-number is one draw of a recipe that stops long before it is done, so it is held against the spread of ten draws.
+number is of one seed, with few epochs, so it is compared with the mean and standard deviation of ten seeds.
 """
 
 import math
@@ -21,11 +21,11 @@ from wonderland.tasks import losses
 from wonderland.train import cross_validate
 
 FOLDS, EPOCHS, BATCH, RATE, SEEDS = 5, 10, 64, 0.01, tuple(range(10))
-STATED = 0.1733  # mean validation log-MSE that the book prints, of one draw
+STATED = 0.1733  # mean validation log-MSE in the book, of one seed
 
 
 def load(path: str | Path | None = None) -> tuple[Tensor, Tensor]:
-    """Features (n, c) and log prices (n): numbers standardised, gaps at the mean, a column for each word and for its absence."""
+    """Features (n, c) and log prices (n): numbers standardised and imputed by the mean, categories one-hot, missing ones too."""
     place = find("house_prices_train.csv", path)
     frame = pd.read_csv(place)
     for column in ("Id", "SalePrice"):
@@ -40,7 +40,7 @@ def load(path: str | Path | None = None) -> tuple[Tensor, Tensor]:
 
 
 def folds(rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Blocks of rows in the order of the file, as the book cuts them."""
+    """Consecutive blocks of rows in the order of the file, as in the book."""
     size = rows // FOLDS
     held = [np.arange(k * size, (k + 1) * size) for k in range(FOLDS)]
     return [(np.setdiff1d(np.arange(rows), part), part) for part in held]
@@ -48,13 +48,13 @@ def folds(rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def descend(x: Tensor, y: Tensor, train: np.ndarray, held: np.ndarray, seed: int) -> list[float]:
     """The held-out loss after each epoch."""
-    draw = torch.Generator().manual_seed(seed)
-    w = nn.Parameter(0.01 * torch.randn(x.shape[1], generator=draw))
+    generator = torch.Generator().manual_seed(seed)
+    w = nn.Parameter(0.01 * torch.randn(x.shape[1], generator=generator))
     b = nn.Parameter(torch.zeros(()))
     optimizer = optim.SGD([w, b], lr=RATE)
     rows, curve = torch.from_numpy(train), []
     for _ in range(EPOCHS):
-        for part in rows[torch.randperm(len(rows), generator=draw)].split(BATCH):
+        for part in rows[torch.randperm(len(rows), generator=generator)].split(BATCH):
             optimizer.zero_grad()
             losses.squared(x[part] @ w + b, y[part]).backward()
             optimizer.step()
@@ -67,7 +67,7 @@ def descend(x: Tensor, y: Tensor, train: np.ndarray, held: np.ndarray, seed: int
     return curve
 
 
-def ridged(x: Tensor, y: Tensor, train: np.ndarray, held: np.ndarray, strength: float) -> float:
+def ridge_error(x: Tensor, y: Tensor, train: np.ndarray, held: np.ndarray, strength: float) -> float:
     """Mean squared error of ridge regression in closed form."""
     fit = solvers.ridge_regression(x[train], y[train], ridge=strength)
     return (fit.predict(x[held]) - y[held].double()).square().mean().item()
@@ -77,29 +77,31 @@ def lab(data: str | None = None) -> tuple[list[Claim], str, dict[str, str]]:
     x, y = load(data)
     parts = folds(len(y))
     curves = [[descend(x, y, *part, 100 * seed + k) for k, part in enumerate(parts)] for seed in SEEDS]
-    means = [sum(curve[-1] for curve in one) / FOLDS for one in curves]
+    means = [sum(curve[-1] for curve in fold_curves) / FOLDS for fold_curves in curves]
     strengths = [1.0, 10.0, 100.0, 300.0]
-    closed = {s: cross_validate(lambda a, b, s=s: ridged(x, y, a, b, s), parts) for s in strengths}
+    closed = {s: cross_validate(lambda a, b, s=s: ridge_error(x, y, a, b, s), parts) for s in strengths}
     constant = cross_validate(lambda a, b: (y[b] - y[a].mean()).square().mean().item(), parts)
     rows = [("the mean price for all", "", f"{constant.mean:.4f} ± {constant.error:.4f}")]
     rows.append(("SGD 0.01, 10 epochs, as the book", f"{STATED}", spread(means)))
     rows += [(f"ridge in closed form, {s:g}", "", f"{v.mean:.4f} ± {v.error:.4f}") for s, v in closed.items()]
     best = min(value.mean for value in closed.values())
-    middle, wide = float(np.mean(means)), float(np.std(means, ddof=1))
+    mean, deviation = float(np.mean(means)), float(np.std(means, ddof=1))
     claims = [
-        about(f"SGD: mean of {len(SEEDS)} seeds, the book's draw within two deviations", middle, STATED, 2 * wide),
+        about(
+            f"SGD: mean of {len(SEEDS)} seeds, the book's within two standard deviations", mean, STATED, 2 * deviation
+        ),
         below("SGD: the best of the seeds, the book's in four digits", min(means), STATED + 5e-5),
         below("the best ridge in closed form", best, 0.03),
     ]
     shown = {f"fold {k + 1}": list(enumerate(curve, 1)) for k, curve in enumerate(curves[0][:4])}
     picture = lines(shown, title="House prices: held-out loss of four folds", x_label="epoch", y_label="log-MSE")
-    report = table(("way", "book", "mean validation log-MSE"), rows, left=2)
-    told = f"{report}\n\n{x.shape[1]} columns; a log-MSE of {best:.3f} is a factor of about {math.exp(best**0.5):.2f}"
-    return claims, told, {"folds": picture}
+    report = table(("method", "book", "mean validation log-MSE"), rows, left=2)
+    text = f"{report}\n\n{x.shape[1]} columns; a log-MSE of {best:.3f} is a factor of about {math.exp(best**0.5):.2f}"
+    return claims, text, {"folds": picture}
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("house_prices", __doc__, lab, given, DATA)
 
 

@@ -1,4 +1,4 @@
-"""What the labs share: stated numbers, tables, pictures of functions, and the functions of the books."""
+"""Shared by the labs: claims about measured numbers, tables, plots, and the test functions of the books."""
 
 from examples.lab.claims import DATA, Claim, about, above, below, equal, run, spread
 from examples.lab.lines import lines

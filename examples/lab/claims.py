@@ -1,4 +1,4 @@
-"""Stated numbers: a lab returns what it measured beside what it states, and fails when one is missed."""
+"""Claims: a lab compares measured numbers with stated ones, and fails if one is missed."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from wonderland.core import WonderlandError, write_text
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence with its number, and whether the measurement agrees."""
+    """A stated number in words, the measured one, and whether it is met."""
 
     words: str
     measured: str
@@ -25,22 +25,22 @@ class Claim:
 
 
 def about(words: str, measured: float, stated: float, within: float) -> Claim:
-    """A number that is reached up to a distance."""
+    """A number within a tolerance."""
     return Claim(f"{words}: {stated:g} (within {within:g})", f"{measured:.7g}", abs(measured - stated) <= within)
 
 
 def below(words: str, measured: float, bound: float) -> Claim:
-    """A number that stays below a bound."""
+    """A number below a bound."""
     return Claim(f"{words}: below {bound:g}", f"{measured:.5g}", measured < bound)
 
 
 def above(words: str, measured: float, bound: float) -> Claim:
-    """A number that passes a bound."""
+    """A number above a bound."""
     return Claim(f"{words}: above {bound:g}", f"{measured:.4g}", measured > bound)
 
 
 def equal(words: str, measured: Any, stated: Any) -> Claim:
-    """Something that is exactly as stated."""
+    """A value that equals the stated one."""
     return Claim(f"{words}: {stated}", f"{measured}", measured == stated)
 
 
@@ -57,8 +57,8 @@ def run(
 ) -> int:
     """Run a lab: print its table and its stated numbers, write its pictures.
 
-    The answer is 0 when every number is reached, 1 when one is missed, 2 when the lab could not run. `more` are options of
-    the lab's own, as `add_argument` takes them; it is called with their values.
+    Returns 0 if every number is reached, 1 if one is missed, 2 if the lab could not run. `more` are options of the lab, as
+    arguments of `add_argument`; the lab is called with their values.
     """
     parser = argparse.ArgumentParser(prog=f"python -m examples.{name}", description=words)
     parser.add_argument("--out", default=f"runs/{name}", help="the folder where the pictures go")
@@ -75,17 +75,17 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     for title, picture in pictures.items():
         write_text(str(out / f"{title}.svg"), picture)
-    told = "\n".join(map(str, claims))
-    print(f"{report}\n\n{told}\n\nPictures: {', '.join(str(out / f'{title}.svg') for title in pictures)}")
+    results = "\n".join(map(str, claims))
+    print(f"{report}\n\n{results}\n\nPictures: {', '.join(str(out / f'{title}.svg') for title in pictures)}")
     return 0 if all(claim.met for claim in claims) else 1
 
 
 def spread(values: Sequence[float], digits: int = 4) -> str:
-    """Mean and standard deviation of several seeds, in words.
+    """Mean and standard deviation over seeds, as text.
 
     >>> spread([1.0, 2.0, 3.0])
     '2.0000 ± 1.0000 (3 seeds)'
     """
     mean = sum(values) / len(values)
-    wide = (sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)) ** 0.5
-    return f"{mean:.{digits}f} ± {wide:.{digits}f} ({len(values)} seeds)"
+    deviation = (sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)) ** 0.5
+    return f"{mean:.{digits}f} ± {deviation:.{digits}f} ({len(values)} seeds)"

@@ -11,25 +11,25 @@ SOURCES = {
     "timemachine.txt": "The Time Machine by H. G. Wells; data/timemachine.txt of github.com/probml/probml-data",
     "TREC.train.txt": "5,452 questions with their kind; data/TREC.train.all of github.com/harvardnlp/sent-conv-torch",
     "TREC.test.txt": "500 questions with their kind; data/TREC.test.all of github.com/harvardnlp/sent-conv-torch",
-    "names.txt": "32,033 first names, one a line; names.txt of github.com/karpathy/makemore",
+    "names.txt": "32,033 first names, one per line; names.txt of github.com/karpathy/makemore",
     "airfoil_self_noise.dat": "airfoil self-noise of the UCI repository; data/airfoil_self_noise.dat of github.com/ShusenTang/Dive-into-DL-PyTorch",
     "house_prices_train.csv": "train.csv of Kaggle's house prices; data/kaggle_house/train.csv of github.com/ShusenTang/Dive-into-DL-PyTorch",
 }
 
 
 def find(name: str, given: str | Path | None = None) -> Path:
-    """The file itself or a folder that holds it, as given; else the folder in WONDERLAND_DATA; else `data` here.
+    """The path of a data file: `given` is the file or its folder; otherwise the folder in WONDERLAND_DATA, or ./data.
 
     >>> find("names.txt", "/nowhere")
     Traceback (most recent call last):
-    wonderland.core.errors.WonderlandError: names.txt was not found at /nowhere. It holds 32,033 first names, one a line; \
+    wonderland.core.errors.WonderlandError: names.txt was not found at /nowhere. It holds 32,033 first names, one per line; \
 names.txt of github.com/karpathy/makemore. Save it as names.txt and name its folder with --data FOLDER or WONDERLAND_DATA=FOLDER.
     """
-    place = Path(given or os.environ.get("WONDERLAND_DATA") or "data").expanduser()
-    path = place / name if place.is_dir() else place
+    folder = Path(given or os.environ.get("WONDERLAND_DATA") or "data").expanduser()
+    path = folder / name if folder.is_dir() else folder
     if path.is_file():
         return path
-    told = f" It holds {SOURCES[name]}." if name in SOURCES else ""
+    description = f" It holds {SOURCES[name]}." if name in SOURCES else ""
     raise WonderlandError(
-        f"{name} was not found at {place}.{told} Save it as {name} and name its folder with --data FOLDER or WONDERLAND_DATA=FOLDER."
+        f"{name} was not found at {folder}.{description} Save it as {name} and name its folder with --data FOLDER or WONDERLAND_DATA=FOLDER."
     )

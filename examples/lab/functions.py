@@ -1,4 +1,4 @@
-"""The functions on which the books try their methods; those of the plane take (..., 2) and give (...)."""
+"""Test functions of the books; those of two variables map (..., 2) to (...)."""
 
 import math
 
@@ -28,7 +28,7 @@ def valley(x: Tensor) -> Tensor:
 
 
 def turned_valley(x: Tensor) -> Tensor:
-    """0.1 (x1 + x2)**2 + 2 (x1 - x2)**2: the valley, turned by 45 degrees. D2L 12.7."""
+    """0.1 (x1 + x2)**2 + 2 (x1 - x2)**2: the valley, rotated by 45 degrees. D2L 12.7."""
     a, b = x[..., 0], x[..., 1]
     return 0.1 * (a + b) ** 2 + 2 * (a - b) ** 2
 

@@ -1,4 +1,4 @@
-"""A function of the plane from above: shades and level lines, with paths and points on it."""
+"""Contour plots of functions of two variables, with paths and points."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -25,9 +25,9 @@ def plane(
     names: tuple[str, str] = ("x₁", "x₂"),
     even: bool = False,
 ) -> str:
-    """The levels of f from (n, 2) to (n), the stronger the colour, the lower. `paths` are lines with a dot at each step, `marks` points.
+    """A contour plot of f, from (n, 2) to (n); darker is lower. `paths` are lines with a dot at each step, `marks` points.
 
-    Levels lie between the values themselves, so that each band has the same area; with `even` they are equally spaced.
+    Levels are quantiles of the values, so that each band has the same area; with `even` they are equally spaced.
     """
     parts, top = svg.legend(
         [(_path([(0, 0), (12, 0), (25, 0)], i + 1, 2.2), name) for i, name in enumerate(paths or {})]
@@ -47,13 +47,13 @@ def plane(
     for value, label in x.ticks():
         parts.append(svg.text(x(value), y.start + 16, label, "m s c"))
     parts.append(svg.text((x.start + x.end) / 2, y.start + 33, f"{names[0]} across, {names[1]} upward", "m c"))
-    # What leaves the picture is cut at its frame.
+    # Paths are clipped to the frame.
     frame = f'<clipPath id="frame"><rect x="{x.start:g}" y="{y.end:g}" width="{x.end - x.start:g}" height="{tall:g}"/></clipPath>'
     parts += [frame, '<g clip-path="url(#frame)">']
     for i, several in enumerate((paths or {}).values()):
         for points in several:
             inside = [_place(point, x, y) for point in points]
-            # Earlier paths have larger dots, so that none hides another.
+            # Earlier paths have larger dots, so that all stay visible.
             parts.append(_path(inside, i + 1, 1.9 + 0.8 * (len(paths or {}) - i - 1) if len(several) < 9 else 1))
     parts.append("</g>")
     for i, points in enumerate((marks or {}).values()):
@@ -78,20 +78,20 @@ def _levels(grid: Tensor, even: bool) -> list[float]:
 
 
 def _shades(grid: Tensor, levels: list[float], x: svg.Scale, y: svg.Scale) -> str:
-    """Cells of one shade that lie side by side are one stroke."""
+    """Shaded cells; neighbours of the same shade in a row are one rectangle."""
     middle = (grid[:-1, :-1] + grid[1:, :-1] + grid[:-1, 1:] + grid[1:, 1:]) / 4
     shade = torch.bucketize(middle, torch.tensor(levels, dtype=grid.dtype)).tolist()
-    ways: dict[int, list[str]] = {}
+    outlines: dict[int, list[str]] = {}
     for row, cells in enumerate(shade):
         start = 0
         for column in range(1, CELLS + 1):
             if column == CELLS or cells[column] != cells[start]:
-                ways.setdefault(cells[start], []).append(f"M{start} {row}h{column - start}v1H{start}z")
+                outlines.setdefault(cells[start], []).append(f"M{start} {row}h{column - start}v1H{start}z")
                 start = column
     wide, tall = (x.end - x.start) / CELLS, (y.start - y.end) / CELLS
     drawn = "".join(
-        f'<path class="f0" fill-opacity="{0.62 * (1 - level / SHADES):.3f}" d="{"".join(way)}"/>'
-        for level, way in sorted(ways.items())
+        f'<path class="f0" fill-opacity="{0.62 * (1 - level / SHADES):.3f}" d="{"".join(outline)}"/>'
+        for level, outline in sorted(outlines.items())
     )
     return (
         f'<g transform="translate({x.start:g} {y.start:g}) scale({wide:.5g} {-tall:.5g})" shape-rendering="crispEdges">'
@@ -100,39 +100,39 @@ def _shades(grid: Tensor, levels: list[float], x: svg.Scale, y: svg.Scale) -> st
 
 
 def _level_lines(grid: Tensor, levels: list[float], x: svg.Scale, y: svg.Scale) -> list[str]:
-    """Marching squares: in each cell that a level passes, the pieces of line between the crossings of its sides."""
+    """Level lines by marching squares: in each cell, segments between the points where the level crosses its sides."""
     values = grid.tolist()
     wide, tall = (x.end - x.start) / CELLS, (y.start - y.end) / CELLS
     parts = []
     for level in levels:
-        way = []
+        outline = []
         for row in range(CELLS):
             for column in range(CELLS):
                 ends = _crossings(values, row, column, level)
                 for (a, b), (c, d) in zip(ends[::2], ends[1::2], strict=False):
-                    way.append(
+                    outline.append(
                         f"M{x.start + a * wide:.1f} {y.start - b * tall:.1f}L{x.start + c * wide:.1f} {y.start - d * tall:.1f}"
                     )
-        parts.append(f'<path class="a" stroke-opacity=".4" stroke-width=".6" d="{"".join(way)}"/>')
+        parts.append(f'<path class="a" stroke-opacity=".4" stroke-width=".6" d="{"".join(outline)}"/>')
     return parts
 
 
 def _crossings(values: list[list[float]], row: int, column: int, level: float) -> list[tuple[float, float]]:
-    """Where a level crosses the sides of a cell, around it from below."""
+    """The points where a level crosses the sides of a cell, counterclockwise from the lower side."""
     corners = [(column, row), (column + 1, row), (column + 1, row + 1), (column, row + 1)]
     heights = [values[b][a] - level for a, b in corners]
-    found = []
+    crossings = []
     for k in range(4):
-        one, other = heights[k], heights[(k + 1) % 4]
-        if (one < 0) != (other < 0):
-            share = one / (one - other)
+        start, end = heights[k], heights[(k + 1) % 4]
+        if (start < 0) != (end < 0):
+            share = start / (start - end)
             (a, b), (c, d) = corners[k], corners[(k + 1) % 4]
-            found.append((a + share * (c - a), b + share * (d - b)))
-    return found
+            crossings.append((a + share * (c - a), b + share * (d - b)))
+    return crossings
 
 
 def _place(point: tuple[float, float], x: svg.Scale, y: svg.Scale) -> tuple[float, float]:
-    """Pixels of a point that may lie outside of the scales, which would draw it at the edge."""
+    """Pixels of a point that may lie outside of the scales, which themselves would clamp it to the edge."""
     across = x.start + (x.end - x.start) * (point[0] - x.low) / (x.high - x.low)
     upward = y.start + (y.end - y.start) * (point[1] - y.low) / (y.high - y.low)
     keep = lambda pixel: max(-1e5, min(1e5, pixel)) if math.isfinite(pixel) else 1e5  # noqa: E731
@@ -140,10 +140,10 @@ def _place(point: tuple[float, float], x: svg.Scale, y: svg.Scale) -> tuple[floa
 
 
 def _path(points: Points, i: int, radius: float) -> str:
-    way = "L".join(f"{a:g} {b:g}" for a, b in points)
+    outline = "L".join(f"{a:g} {b:g}" for a, b in points)
     dots = "".join(f"M{a:g} {b:g}h0" for a, b in points)
     return (
-        f'<path class="l{i % 4}" d="M{way}" style="stroke-width:1.4"/>'
+        f'<path class="l{i % 4}" d="M{outline}" style="stroke-width:1.4"/>'
         f'<path class="l{i % 4} r" style="stroke-width:{2 * radius:g}" d="{dots}"/>'
     )
 
@@ -155,9 +155,9 @@ def _mark(a: float, b: float, i: int) -> str:
     if kind == "square":
         return f'<rect x="{a - 4.2:g}" y="{b - 4.2:g}" width="8.4" height="8.4" style="fill:var(--s1);stroke:var(--paper);stroke-width:1.3"/>'
     if kind == "cross":
-        way = f"M{a - 4:g} {b - 4:g}l8 8m0 -8l-8 8"
+        outline = f"M{a - 4:g} {b - 4:g}l8 8m0 -8l-8 8"
         return (
-            f'<path d="{way}" style="stroke:var(--paper);stroke-width:4.6;fill:none"/>'
-            f'<path d="{way}" style="stroke:var(--s3);stroke-width:2.4;fill:none"/>'
+            f'<path d="{outline}" style="stroke:var(--paper);stroke-width:4.6;fill:none"/>'
+            f'<path d="{outline}" style="stroke:var(--s3);stroke-width:2.4;fill:none"/>'
         )
     return svg.dot(a, b, "h1", 4.2)

@@ -1,1 +1,1 @@
-"""The loss of a small network seen from above, along two directions at a time."""
+"""The loss surface of a small network, along two directions at a time."""

@@ -1,4 +1,4 @@
-"""Train a small network, and look at its loss around the end and along the way."""
+"""Train a small network, and plot its loss around the minimum and along the training path."""
 
 import sys
 
@@ -10,8 +10,8 @@ from examples.landscape.network import Loss, loss, moons, polish, random_directi
 from wonderland import autodiff
 
 
-def bend(f: Loss, weights: Tensor, direction: Tensor, h: float = 1e-3) -> float:
-    """The curvature of the picture along a direction: a second difference."""
+def curvature(f: Loss, weights: Tensor, direction: Tensor, h: float = 1e-3) -> float:
+    """The curvature along a direction, by a second difference."""
     ends = f(torch.stack([weights + h * direction, weights, weights - h * direction]))
     return ((ends[0] - 2 * ends[1] + ends[2]) / h**2).item()
 
@@ -32,7 +32,7 @@ def learned(f: Loss, path: Tensor, end: Tensor) -> list[Claim]:
 
 
 def curved(f: Loss, end: Tensor) -> tuple[list[Claim], Tensor, Tensor]:
-    """What the picture shows along a direction is what the Hessian says."""
+    """Curvatures along directions agree with the Hessian."""
     values, vectors = torch.linalg.eigh(autodiff.hessian(f)(end))
     rows = []
     for name, direction in (
@@ -41,7 +41,7 @@ def curved(f: Loss, end: Tensor) -> tuple[list[Claim], Tensor, Tensor]:
         ("random", random_direction(end, 0)),
     ):
         product = (direction @ autodiff.hvp(f, (end,), (direction,))[1]).item()
-        rows.append((name, product, bend(f, end, direction)))
+        rows.append((name, product, curvature(f, end, direction)))
     worst = max(abs(seen / said - 1) for _, said, seen in rows)
     claims = [
         above("smallest eigenvalue of the Hessian: the end is a minimum", values[0].item(), 0),
@@ -52,7 +52,7 @@ def curved(f: Loss, end: Tensor) -> tuple[list[Claim], Tensor, Tensor]:
 
 
 def twins(f: Loss, end: Tensor) -> tuple[list[Claim], str]:
-    """Units in another order are the same function: two minima of one height, with a hill between them."""
+    """Permuted units are the same function: two minima of equal loss, with a barrier between them."""
     other = swapped(end)
     shares = torch.linspace(0, 1, 81, dtype=torch.float64)
     between = f(end + shares[:, None] * (other - end))
@@ -124,7 +124,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("landscape", __doc__, lab, given)
 
 

@@ -1,4 +1,4 @@
-"""A small network on two half moons, as a function of one vector of weights; many such vectors go together."""
+"""A small network on two half moons, as a function of one vector of weights, or of a batch of such vectors."""
 
 import math
 from collections.abc import Callable
@@ -15,13 +15,13 @@ Loss = Callable[[Tensor], Tensor]
 
 
 def moons(samples: int = 60) -> tuple[Tensor, Tensor]:
-    """Points (n, 2) on two half circles that reach into each other, and the sign (n) of theirs."""
-    draw = torch.Generator().manual_seed(1)
-    angle = math.pi * torch.rand(samples, dtype=torch.float64, generator=draw)
+    """Points (n, 2) on two half circles that interlock, and the sign (n) of their class."""
+    generator = torch.Generator().manual_seed(1)
+    angle = math.pi * torch.rand(samples, dtype=torch.float64, generator=generator)
     upper = torch.arange(samples) % 2 == 0
     x = torch.where(upper, angle.cos(), 1 - angle.cos())
     y = torch.where(upper, angle.sin(), 0.5 - angle.sin())
-    noise = 0.08 * torch.randn(samples, 2, dtype=torch.float64, generator=draw)
+    noise = 0.08 * torch.randn(samples, 2, dtype=torch.float64, generator=generator)
     return torch.stack([x, y], 1) - torch.tensor([0.5, 0.25]) + noise, torch.where(upper, 1.0, -1.0).double()
 
 
@@ -49,18 +49,18 @@ def start() -> Tensor:
 
 def train(f: Loss, weights: Tensor, steps: int = 400, rate: float = 0.5, momentum: float = 0.9) -> Tensor:
     """The path of descent with momentum: (steps + 1, SIZE)."""
-    slope, move, path = autodiff.grad(f), torch.zeros_like(weights), [weights]
+    gradient, move, path = autodiff.grad(f), torch.zeros_like(weights), [weights]
     for _ in range(steps):
-        move = momentum * move - rate * slope(path[-1])
+        move = momentum * move - rate * gradient(path[-1])
         path.append(path[-1] + move)
     return torch.stack(path)
 
 
 def polish(f: Loss, weights: Tensor, steps: int = 40) -> Tensor:
-    """Steps of Newton, with the absolute values of the eigenvalues and no longer than helps, until the gradient is gone."""
-    slope, curvature = autodiff.grad(f), autodiff.hessian(f)
+    """Newton steps with absolute eigenvalues and a line search, until the gradient vanishes."""
+    gradient, curvature = autodiff.grad(f), autodiff.hessian(f)
     for _ in range(steps):
-        g = slope(weights)
+        g = gradient(weights)
         if g.norm() < 1e-12:
             break
         values, vectors = torch.linalg.eigh(curvature(weights))
@@ -72,7 +72,7 @@ def polish(f: Loss, weights: Tensor, steps: int = 40) -> Tensor:
 
 
 def random_direction(weights: Tensor, seed: int) -> Tensor:
-    """A random direction in which each unit's weights, and each other group, are as long as in the network itself.
+    """A random direction, scaled so that each unit's weights, and each other group, have the norm that they have in the network.
 
     Without that, a plane would show the scale of the weights and not the shape of the loss. Paper: Li et al., 2018.
     """
@@ -86,7 +86,7 @@ def random_direction(weights: Tensor, seed: int) -> Tensor:
 
 
 def swapped(weights: Tensor) -> Tensor:
-    """The same function by other weights: the hidden units in another order."""
+    """The same function with permuted hidden units."""
     order = torch.arange(HIDDEN).roll(1)
     inner, bias, outer, last = weights.split([2 * HIDDEN, HIDDEN, HIDDEN, 1])
     return torch.cat([inner.reshape(2, HIDDEN)[:, order].reshape(-1), bias[order], outer[order], last])

@@ -1,8 +1,8 @@
-r"""A letter from the three before it: embedding, hidden layer, softmax; several seeds side by side in one program.
+r"""An MLP that predicts a letter from the three before it; several seeds are trained together, as a leading axis.
 
 .. math:: h = \tanh(\mathrm{BN}(W_1 [e_{a}, e_{b}, e_{c}] + b_1)), \qquad \hat y = \operatorname{softmax}(W_2 h + b_2)
 
-The gradient is written down by hand, as the steps are 200,000 and each is tiny; a test holds it against autograd.
+The gradient is derived by hand for speed, because there are 200,000 tiny steps; a test compares it with autograd.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ LETTERS = 27
 class Network:
     """Weights with the seeds first: table (s, 27, e), w1 (s, 3e, h), b1 (s, 1, h), w2 (s, h, 27), b2 (s, 1, 27).
 
-    With batch norm `gain` and `shift` (s, 1, h) are trained, `mean` and `deviation` follow the batches, and b1 is left out.
+    With batch norm `gain` and `shift` (s, 1, h) are trained, `mean` and `deviation` are running statistics, and there is no b1.
     """
 
     weights: dict[str, Tensor]
@@ -31,7 +31,7 @@ class Network:
         return self.weights["table"][torch.arange(seeds)[:, None, None], contexts].reshape(seeds, rows, -1)
 
     def logits(self, contexts: Tensor) -> Tensor:
-        """Scores in use, with the followed statistics: (s, b, c) -> (s, b, 27)."""
+        """Logits with the running statistics of batch norm: (s, b, c) -> (s, b, 27)."""
         w = self.weights
         before = self.features(contexts) @ w["w1"]
         if self.normed:
@@ -44,7 +44,7 @@ class Network:
         """The mean loss of each seed on its own batch, and the gradient of each weight. (s, b, c), (s, b) -> (s)."""
         w, (seeds, rows, size) = self.weights, contexts.shape
         x = self.features(contexts)
-        z, back = x @ w["w1"], {}
+        z, grads = x @ w["w1"], {}
         if self.normed:
             deviation, mean = torch.std_mean(z, 1, keepdim=True)
             unit = (z - mean) / deviation
@@ -55,23 +55,23 @@ class Network:
             h = torch.tanh(z + w["b1"])
         scores = torch.log_softmax(torch.baddbmm(w["b2"], h, w["w2"]), 2)
         loss = -scores.gather(2, letters[:, :, None]).mean((1, 2))
-        # The slope of the loss at the scores is p - y.
+        # The gradient of the loss with respect to the logits is p - y.
         d = scores.exp_().scatter_add_(2, letters[:, :, None], -torch.ones(seeds, rows, 1)).div_(rows)
-        back["w2"], back["b2"] = h.transpose(1, 2) @ d, d.sum(1, keepdim=True)
+        grads["w2"], grads["b2"] = h.transpose(1, 2) @ d, d.sum(1, keepdim=True)
         d = (d @ w["w2"].transpose(1, 2)).mul_(1 - h * h)
         if self.normed:
-            back["gain"], back["shift"] = (d * unit).sum(1, keepdim=True), d.sum(1, keepdim=True)
-            # Through mean and (unbiased) deviation of the batch.
-            d = (w["gain"] / deviation) * (d - back["shift"] / rows - unit * back["gain"] / (rows - 1))
+            grads["gain"], grads["shift"] = (d * unit).sum(1, keepdim=True), d.sum(1, keepdim=True)
+            # Backward through mean and (unbiased) deviation of the batch.
+            d = (w["gain"] / deviation) * (d - grads["shift"] / rows - unit * grads["gain"] / (rows - 1))
         else:
-            back["b1"] = d.sum(1, keepdim=True)
-        back["w1"] = x.transpose(1, 2) @ d
+            grads["b1"] = d.sum(1, keepdim=True)
+        grads["w1"] = x.transpose(1, 2) @ d
         d = (d @ w["w1"].transpose(1, 2)).reshape(seeds, rows * size, -1)
         where = (contexts.reshape(seeds, -1) + LETTERS * torch.arange(seeds)[:, None]).reshape(-1)
         table = torch.zeros_like(w["table"])
         table.view(seeds * LETTERS, -1).index_add_(0, where, d.reshape(len(where), -1))
-        back["table"] = table
-        return loss, back
+        grads["table"] = table
+        return loss, grads
 
 
 def plain(generators: list[torch.Generator], context: int = 3, width: int = 10, hidden: int = 200) -> Network:

@@ -1,1 +1,1 @@
-"""Names by a small transformer: what makemore.py trains when it is asked for nothing else."""
+"""A small transformer on names: the default model of makemore.py."""

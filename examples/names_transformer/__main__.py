@@ -1,4 +1,4 @@
-"""Train makemore's default transformer on names.txt with three seeds, and hold its test loss beside the 1.92 it states."""
+"""Train makemore's default transformer on names.txt with three seeds, and compare its test loss with the 1.92 that makemore states."""
 
 import sys
 
@@ -15,7 +15,7 @@ SEEDS = (3407, 1, 2)  # the first is makemore's
 
 
 def lab(data: str | None = None, steps: int = STEPS) -> tuple[list[Claim], str, dict[str, str]]:
-    """Three seeds on makemore's split, the weights as they are and their average; with fewer steps nothing is stated."""
+    """Three seeds on makemore's split, with and without averaged weights; with fewer steps there are no claims."""
     keep_freed_memory()
     words = load(data)
     curves, plain, averaged, rows, model = {}, [], [], [], None
@@ -42,12 +42,12 @@ def lab(data: str | None = None, steps: int = STEPS) -> tuple[list[Claim], str, 
             below(f"mean of the best test losses, {stated}", sum(plain) / len(plain), STATED),
             below(f"mean of the best test losses of averaged weights, {stated}", sum(averaged) / len(averaged), STATED),
         ]
-    picture = lines(curves, title="Loss on 1,000 names", x_label="step", y_label="nats a letter")
+    picture = lines(curves, title="Loss on 1,000 names", x_label="step", y_label="nats per character")
     return claims, report, {"loss": picture}
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("names_transformer", __doc__, lab, given, {**DATA, "--steps": {"type": int, "default": STEPS}})
 
 

@@ -15,7 +15,7 @@ DECAY = 0.9995  # of the average of weights, about the last 2,000 steps
 
 
 def rows(words: list[str], longest: int) -> tuple[Tensor, Tensor]:
-    """Names after their start, and what follows each place, -1 where nothing is asked: (n, longest + 1) each.
+    """Inputs and targets of names, -1 where there is no target: (n, longest + 1) each.
 
     >>> rows(["ab"], 3)
     (tensor([[0, 1, 2, 0]]), tensor([[ 1,  2,  0, -1]]))
@@ -31,8 +31,8 @@ def rows(words: list[str], longest: int) -> tuple[Tensor, Tensor]:
 
 
 def network(longest: int) -> Decoder:
-    """GPT-2 in small. All matrices begin normal and small, as they did in makemore.py when its README came to state 1.92;
-    later versions begin as torch's layers do, and end a little worse.
+    """A small GPT-2. All matrices are initialised with standard deviation 0.02, as in makemore.py when its README stated 1.92;
+    later versions use torch's defaults, and end slightly worse.
     """
     model = Decoder(
         len(ALPHABET),
@@ -53,7 +53,7 @@ def network(longest: int) -> Decoder:
 
 
 def train(words: list[str], *, seed: int, steps: int = STEPS):
-    """The average of the weights where its test loss was best, and on the way (step, test loss, that of the average)."""
+    """The averaged weights with the best test loss, and the curve (step, test loss, test loss of the average)."""
     torch.manual_seed(SPLIT)
     order = torch.randperm(len(words)).tolist()
     if seed != SPLIT:
@@ -63,36 +63,36 @@ def train(words: list[str], *, seed: int, steps: int = STEPS):
     held = rows([words[i] for i in order[-1000:]], longest)
     model = network(longest)
     average = optim.EMA(model, decay=DECAY)
-    update = optim.AdamW(model.parameters(), lr=5e-4, weight_decay=0.01, betas=(0.9, 0.99), eps=1e-8)
-    best, kept, curve = float("inf"), {}, []
+    optimizer = optim.AdamW(model.parameters(), lr=5e-4, weight_decay=0.01, betas=(0.9, 0.99), eps=1e-8)
+    best, best_weights, curve = float("inf"), {}, []
     for step in range(steps):
         picked = torch.randint(len(x), (BATCH,))
-        # Columns after the longest name of the batch are asked for nothing.
-        wide = int((y[picked] >= 0).sum(1).max())
-        loss = _loss(model, x[picked, :wide], y[picked, :wide])
-        update.zero_grad()
+        # Columns after the longest name of the batch have no targets.
+        width = int((y[picked] >= 0).sum(1).max())
+        loss = _loss(model, x[picked, :width], y[picked, :width])
+        optimizer.zero_grad()
         loss.backward()
-        update.step()
+        optimizer.step()
         average.update(model)
         if (step + 1) % EVERY == 0 or step + 1 == steps:
             curve.append((step + 1, score(model, *held), score(average.module, *held)))
             print(f"seed {seed}, step {step + 1}: test {curve[-1][1]:.4f}, average {curve[-1][2]:.4f}", flush=True)
             if curve[-1][2] < best:
-                best, kept = (
+                best, best_weights = (
                     curve[-1][2],
                     {name: value.clone() for name, value in average.module.state_dict().items()},
                 )
-    model.load_state_dict(kept)
+    model.load_state_dict(best_weights)
     return model, curve
 
 
 @torch.no_grad()
 def score(model: nn.Module, x: Tensor, y: Tensor) -> float:
-    """Nats a letter."""
+    """Nats per character."""
     model.eval()
-    found = _loss(model, x, y).item()
+    loss = _loss(model, x, y).item()
     model.train()
-    return found
+    return loss
 
 
 def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:

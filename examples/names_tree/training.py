@@ -1,4 +1,4 @@
-"""200,000 steps of plain SGD on windows of eight letters, the rate a tenth from three quarters on."""
+"""200,000 steps of plain SGD on windows of eight letters; the learning rate drops to a tenth after three quarters."""
 
 import torch
 import torch.nn.functional as F
@@ -12,13 +12,13 @@ CHUNK = 10_000  # steps whose batches are drawn at once
 
 
 def network(seed: int) -> Tree:
-    """makemore's sizes and its beginning: normal vectors, normal joints."""
+    """The sizes and the initialisation of makemore."""
     torch.manual_seed(seed)
     return Tree(len(ALPHABET), levels=3, dim=24, hidden=128)
 
 
 def train(contexts: Tensor, letters: Tensor, *, seed: int, steps: int = STEPS) -> tuple[Tree, list[tuple[int, float]]]:
-    """A trained model, and its loss on batches, means of a hundredth of the steps."""
+    """A trained model, and its training loss, averaged over each hundredth of the steps."""
     model = network(seed)
     weights = list(model.parameters())
     curve, every, losses = [], max(1, steps // 100), []
@@ -27,9 +27,9 @@ def train(contexts: Tensor, letters: Tensor, *, seed: int, steps: int = STEPS) -
             rows = torch.randint(len(letters), (min(CHUNK, steps - step), BATCH))
         picked = rows[step % CHUNK]
         loss = F.cross_entropy(model.predict(contexts[picked]), letters[picked])
-        slopes = torch.autograd.grad(loss, weights)
+        gradients = torch.autograd.grad(loss, weights)
         with torch.no_grad():
-            torch._foreach_add_(weights, slopes, alpha=-RATE if step < 0.75 * steps else -RATE / 10)
+            torch._foreach_add_(weights, gradients, alpha=-RATE if step < 0.75 * steps else -RATE / 10)
         losses.append(loss.detach())
         if (step + 1) % every == 0:
             curve.append((step + 1, torch.stack(losses).mean().item()))
@@ -41,7 +41,7 @@ def train(contexts: Tensor, letters: Tensor, *, seed: int, steps: int = STEPS) -
 
 @torch.no_grad()
 def score(model: nn.Module, contexts: Tensor, letters: Tensor, chunk: int = 8192) -> float:
-    """The mean loss on all of a split, with the batch norms as in evaluation."""
+    """The mean loss on a whole split, in evaluation mode."""
     model.eval()
     total = sum(
         F.cross_entropy(model.predict(x), y, reduction="sum").item()

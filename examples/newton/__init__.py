@@ -1,1 +1,1 @@
-"""Newton's method and preconditioning on the books' functions: few steps, when the curvature is what it should be."""
+"""Newton's method and preconditioning on the books' functions: few steps, if the curvature is positive."""

@@ -72,7 +72,7 @@ def expected(condition_number: float) -> int:
 
 
 def preconditioning() -> tuple[list[Claim], str, dict[str, str]]:
-    """The diagonal of the Hessian heals a valley along the axes, and not one across them."""
+    """Diagonal preconditioning helps for a valley along the axes, not for a rotated one."""
     start, rows, claims, pictures = at(-5.0, -2.0), [], [], {}
     for name, f, after in (("valley", valley, 1.0), ("turned valley", turned_valley, 20.0)):
         curvature = autodiff.hessian(f)(start)
@@ -104,7 +104,7 @@ def preconditioning() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def saddles() -> tuple[list[Claim], dict[str, str]]:
-    """Newton is drawn to the nearest stationary point, whatever it is; with absolute values it leaves saddles."""
+    """Newton's method converges to any nearby stationary point; with absolute eigenvalues it leaves saddles."""
     start = at(3.3, 4.4)
     ways = {
         "Newton": follow(hills, start, 12),
@@ -143,7 +143,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("newton", __doc__, lab, given)
 
 

@@ -1,4 +1,4 @@
-"""Steps that know the curvature: the whole Hessian, its absolute value, or only its diagonal."""
+"""Second-order steps: with the full Hessian, its absolute value, or its diagonal."""
 
 from collections.abc import Callable
 
@@ -12,34 +12,34 @@ Curvature = Callable[[], Tensor]
 Step = Callable[[Tensor, Curvature], Tensor]
 
 
-def plain(slope: Tensor, curvature: Curvature) -> Tensor:
+def plain(gradient: Tensor, curvature: Curvature) -> Tensor:
     """The gradient itself: gradient descent."""
-    return slope
+    return gradient
 
 
-def whole(slope: Tensor, curvature: Curvature) -> Tensor:
-    r"""Newton's step, :math:`H^{-1} \nabla f`: exact on quadratics, drawn to saddles and maxima too. D2L 12.3."""
-    return torch.linalg.solve(curvature(), slope)
+def whole(gradient: Tensor, curvature: Curvature) -> Tensor:
+    r"""Newton's step, :math:`H^{-1} \nabla f`: exact on quadratics, also attracted by saddles and maxima. D2L 12.3."""
+    return torch.linalg.solve(curvature(), gradient)
 
 
-def absolute(slope: Tensor, curvature: Curvature) -> Tensor:
+def absolute(gradient: Tensor, curvature: Curvature) -> Tensor:
     r"""Newton's step with the absolute values of the eigenvalues, :math:`|H|^{-1} \nabla f`: always downward. D2L 12.3."""
     values, vectors = torch.linalg.eigh(curvature())
-    return vectors @ ((vectors.T @ slope) / values.abs())
+    return vectors @ ((vectors.T @ gradient) / values.abs())
 
 
-def diagonal(slope: Tensor, curvature: Curvature) -> Tensor:
+def diagonal(gradient: Tensor, curvature: Curvature) -> Tensor:
     r"""Preconditioning, :math:`\operatorname{diag}(H)^{-1} \nabla f`: a rate for each coordinate. D2L 12.3."""
-    return slope / curvature().diagonal()
+    return gradient / curvature().diagonal()
 
 
 def follow(f: Function, start: Tensor, steps: int, step: Step = whole, rate: float = 1.0) -> Tensor:
     """The path of a method, :math:`x \\leftarrow x - \\eta \\, \\text{step}`: (steps + 1, d) from a start (d)."""
-    slope, curvature = autodiff.grad(f), autodiff.hessian(f)
+    gradient, curvature = autodiff.grad(f), autodiff.hessian(f)
     path = [start]
     for _ in range(steps):
         x = path[-1]
-        path.append(x - rate * step(slope(x), lambda x=x: curvature(x)))
+        path.append(x - rate * step(gradient(x), lambda x=x: curvature(x)))
     return torch.stack(path)
 
 
@@ -50,12 +50,12 @@ def condition(table: Tensor) -> float:
 
 
 def preconditioned(table: Tensor) -> Tensor:
-    r"""What the curvature becomes, :math:`\operatorname{diag}^{-1/2}(Q)\, Q \operatorname{diag}^{-1/2}(Q)`. D2L 12.7."""
+    r"""The preconditioned curvature, :math:`\operatorname{diag}^{-1/2}(Q)\, Q \operatorname{diag}^{-1/2}(Q)`. D2L 12.7."""
     scale = table.diagonal().rsqrt()
     return scale[:, None] * table * scale
 
 
 def steps_until(path: Tensor, share: float) -> int:
-    """How many steps until the distance to the origin is a share of what it was."""
+    """The number of steps until the distance to the origin falls to a share of its initial value."""
     near = path.norm(dim=1) <= share * path[0].norm()
     return int(near.int().argmax()) if near.any() else -1

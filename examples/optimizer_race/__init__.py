@@ -1,1 +1,1 @@
-"""Every update rule on the books' test functions: printed traces to six digits, and how many steps each needs."""
+"""Optimizers on the books' test functions: the printed traces to six digits, and the steps that each needs."""

@@ -1,4 +1,4 @@
-"""Repeat the traces that D2L prints, then let every rule run on the books' functions with its best rate."""
+"""Repeat the traces that D2L prints, then run every optimizer on the books' functions with its best learning rate."""
 
 import math
 import sys
@@ -36,11 +36,11 @@ def traces() -> list[Claim]:
     ]
     claims = []
     for name, kind, options, ends in printed:
-        found = path(kind, valley, at(*START), 20, **options)[-1].tolist()
-        claims += [about(f"{name}: D2L's x{k + 1}", found[k], ends[k], 5.1e-7) for k in range(2)]
+        end = path(kind, valley, at(*START), 20, **options)[-1].tolist()
+        claims += [about(f"{name}: D2L's x{k + 1}", end[k], ends[k], 5.1e-7) for k in range(2)]
     for rate, end in ((0.2, 0.060466), (0.05, 3.486784), (1.1, 61.917364)):
-        found = path(optim.SGD, torch.square, at(10.0), 10, lr=rate)[-1].item()
-        claims.append(about(f"x² with rate {rate}: D2L's x", found, end, 5.1e-7))
+        last = path(optim.SGD, torch.square, at(10.0), 10, lr=rate)[-1].item()
+        claims.append(about(f"x² with rate {rate}: D2L's x", last, end, 5.1e-7))
     return claims
 
 
@@ -53,7 +53,7 @@ def newton(f: Function, start: Tensor, steps: int) -> Tensor:
 
 
 def turning() -> list[Claim]:
-    """The turned valley is twice the valley in coordinates turned by 45 degrees: who does not see the turn takes the turned path."""
+    """The rotated valley is twice the valley in coordinates rotated by 45 degrees: rotation-invariant optimizers follow the rotated path."""
     turn = at(1, 1, 1, -1).reshape(2, 2) / math.sqrt(2)
     claims = []
     for name, kind, options in (
@@ -78,7 +78,7 @@ def turning() -> list[Claim]:
 
 
 def race() -> tuple[list[Claim], str]:
-    """Steps to a thousandth of the way, with the best rate of twelve."""
+    """Steps to a thousandth of the initial distance, with the best of twelve learning rates."""
     courses = {
         "x₁² + 2x₂²": (bowl, at(*START), at(0, 0)),
         "valley": (valley, at(*START), at(0, 0)),
@@ -87,14 +87,14 @@ def race() -> tuple[list[Claim], str]:
         "x sin 2x": (wave, at(1.05), newton(wave, at(2.45), 5)),
         "x cos 0.15πx": (ripple, at(2.0), newton(ripple, at(7.2), 5)),
     }
-    found: dict[str, dict[str, int | None]] = {}
+    steps_needed: dict[str, dict[str, int | None]] = {}
     rows = []
     for name in RACERS:
         ends = {
             course: fastest(name, f, start, goal, within=5e-3, steps=300)
             for course, (f, start, goal) in courses.items()
         }
-        found[name] = {course: steps for course, (steps, _) in ends.items()}
+        steps_needed[name] = {course: steps for course, (steps, _) in ends.items()}
         rows.append((name, *("-" if steps is None else f"{steps} ({rate:g})" for steps, rate in ends.values())))
     claims = [
         below(f"Newton, one step on the {name}: distance", newton(f, start, 1).norm().item(), 1e-12)
@@ -104,12 +104,12 @@ def race() -> tuple[list[Claim], str]:
     claims += [
         below(
             "momentum 0.5 beats plain descent on the valley: steps over steps",
-            ratio(found["momentum 0.5"]["valley"], found["gradient descent"]["valley"]),
+            ratio(steps_needed["momentum 0.5"]["valley"], steps_needed["gradient descent"]["valley"]),
             1,
         ),
         below(
             "rates for each coordinate help along the axes, not across them: AdaGrad's valley over its turned valley",
-            ratio(found["AdaGrad"]["valley"], found["AdaGrad"]["turned valley"]),
+            ratio(steps_needed["AdaGrad"]["valley"], steps_needed["AdaGrad"]["turned valley"]),
             1,
         ),
     ]
@@ -168,7 +168,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("optimizer_race", __doc__, lab, given)
 
 

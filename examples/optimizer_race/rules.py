@@ -1,4 +1,4 @@
-"""The optimizers that race, the rates they may choose from, and the path each takes."""
+"""The optimizers, their learning rates to choose from, and the path of each."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from wonderland import optim
 
 Function = Callable[[Tensor], Tensor]
 Kind = Callable[..., torch.optim.Optimizer]
-ROOT = {"eps": 0.0, "eps_root": 1e-6}  # D2L adds its small number under the root
+ROOT = {"eps": 0.0, "eps_root": 1e-6}  # D2L adds epsilon under the root
 RATES = tuple(sorted(a * 10.0**b for a in (1, 2, 5) for b in range(-3, 1)))
 
 RACERS: dict[str, tuple[Kind, dict[str, Any]]] = {
@@ -32,13 +32,13 @@ def path(kind: Kind, f: Function, start: Tensor, steps: int, **options: Any) -> 
     """All points of a descent: (d) -> (steps + 1, d)."""
     x = nn.Parameter(start.clone())
     optimizer = kind([x], **options)
-    found = [start]
+    points = [start]
     for _ in range(steps):
         optimizer.zero_grad()
         f(x).sum().backward()
         optimizer.step()
-        found.append(x.detach().clone())
-    return torch.stack(found)
+        points.append(x.detach().clone())
+    return torch.stack(points)
 
 
 def steps_to(points: Tensor, goal: Tensor, within: float, stay: int = 10) -> int | None:
@@ -55,7 +55,7 @@ def fastest(
     kind, options = RACERS[name]
     best: tuple[int | None, float] = None, RATES[0]
     for rate in RATES:
-        found = steps_to(path(kind, f, start, steps, lr=rate, **options), goal, within)
-        if found is not None and (best[0] is None or found < best[0]):
-            best = found, rate
+        needed = steps_to(path(kind, f, start, steps, lr=rate, **options), goal, within)
+        if needed is not None and (best[0] is None or needed < best[0]):
+            best = needed, rate
     return best

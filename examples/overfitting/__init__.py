@@ -1,1 +1,1 @@
-"""Overfitting and double descent: what happens to the test error when a model grows past its data."""
+"""Overfitting and double descent: the test error of models with more parameters than data."""

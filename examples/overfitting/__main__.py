@@ -1,4 +1,4 @@
-"""Polynomials that fit too little and too much, a memory that fits everything, and the second descent of wide models."""
+"""Polynomials that underfit and overfit, memorisation, and the double descent of wide models."""
 
 import sys
 
@@ -32,7 +32,7 @@ def polynomial(degree: int, rows: int, seed: int) -> tuple[float, float]:
 
 
 def memory(rows: int, seed: int) -> tuple[float, float, float]:
-    """A look-up table that says 0 for what it never saw: error on its rows, on fresh ones, and that of saying 0 always."""
+    """A look-up table that predicts 0 for unseen inputs: its error on its rows, on fresh ones, and the error of predicting 0."""
     generator = draw(seed)
     x = torch.randn(2 * rows, generator=generator, dtype=torch.float64)
     y = TRUTH[0] + powers(x, 3) @ TRUTH[1:]
@@ -43,7 +43,7 @@ def memory(rows: int, seed: int) -> tuple[float, float, float]:
 
 
 def wide(features: int, rows: int, seed: int, ridge: float = 0.0, inputs: int = 8) -> tuple[float, float]:
-    """Errors of the smallest weights on random rectified features that fit best; targets are a noisy plane."""
+    """Errors of the minimum-norm least-squares fit on random ReLU features; targets are linear with noise."""
     generator = draw(seed)
     make = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)  # noqa: E731
     x, w = make(rows + 1000, inputs), make(inputs) / inputs**0.5
@@ -53,7 +53,7 @@ def wide(features: int, rows: int, seed: int, ridge: float = 0.0, inputs: int = 
         gram = hidden[:rows].T @ hidden[:rows] + ridge * torch.eye(features, dtype=torch.float64)
         weights = torch.linalg.solve(gram, hidden[:rows].T @ y[:rows])
     else:
-        # The smallest of all solutions, once there are many.
+        # The minimum-norm solution, if there are several.
         weights = torch.linalg.pinv(hidden[:rows], rtol=1e-10) @ y[:rows]
     error = (hidden @ weights - y).square()
     return error[:rows].mean().item(), error[rows:].mean().item()
@@ -79,16 +79,16 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
         above("degree 1 fits its own rows worse than the noise (0.01) by a factor", middle(fits[1], 0) / 0.01, 10),
         below("degree 3, the true one: test error over that of the noise", middle(fits[3], 1) / 0.01, 1.6),
         above("degree 15: test error over training error", middle(fits[15], 1) / middle(fits[15], 0), 100),
-        equal("the memory's error on its own rows", max(a for a, _, _ in seen), 0.0),
-        equal("the memory is as bad as saying 0 on fresh rows", all(b == c for _, b, c in seen), True),
+        equal("the look-up table: error on its own rows", max(a for a, _, _ in seen), 0.0),
+        equal("the look-up table equals predicting 0 on fresh rows", all(b == c for _, b, c in seen), True),
         below(f"{2 * n} features and more: training error", max(middle(free[m], 0) for m in sizes if m >= 2 * n), 1e-9),
         above(f"{n} features for {n} rows, the peak: over the best smaller model", test[n] / first, 5),
         below("1,000 features: over the peak", test[1000] / test[n], 0.1),
         below("1,000 features: over the best smaller model", test[1000] / first, 1),
         below(f"with a ridge there is no peak: {n} features over the best smaller model", calm[n] / small, 1),
     ]
-    told = [(d, *(spread([pair[k] for pair in fits[d]], 4) for k in (0, 1))) for d in degrees[:4]]
-    report = table(("degree", "training error", "test error"), told)
+    rows = [(d, *(spread([pair[k] for pair in fits[d]], 4) for k in (0, 1))) for d in degrees[:4]]
+    report = table(("degree", "training error", "test error"), rows)
     report += "\n\n" + table(
         ("features", "training error", "test error", "with a ridge"),
         [(m, f"{middle(free[m], 0):.4f}", f"{test[m]:.4f}", f"{calm[m]:.4f}") for m in sizes],
@@ -118,7 +118,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("overfitting", __doc__, lab, given)
 
 

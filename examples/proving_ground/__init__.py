@@ -1,1 +1,1 @@
-"""The proving ground: five small tasks that tell sequence mixers apart, and one table of who solves which."""
+"""The proving ground: five small tasks that distinguish sequence mixers, and a table of which mixer solves which."""

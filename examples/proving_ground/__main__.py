@@ -43,9 +43,9 @@ def main(given: list[str] | None = None) -> int:
             say(f"{task.name}, {mixer}: score {result.scores['']:.4f} after {result.steps} steps")
             results.append(result)
     claims = verdicts(tasks, results)
-    told = "\n".join(sentence for _, sentence in claims)
+    sentences = "\n".join(sentence for _, sentence in claims)
     print(
-        f"\n{text(lines(tasks, results))}\n\n{glance(tasks, results)}\n\n{told}\n\n{time.monotonic() - began:.0f} seconds in all"
+        f"\n{text(lines(tasks, results))}\n\n{glance(tasks, results)}\n\n{sentences}\n\n{time.monotonic() - began:.0f} seconds in all"
     )
     Path(options.out).parent.mkdir(parents=True, exist_ok=True)
     write_text(options.out, page(tasks, results, claims, options))
@@ -57,7 +57,9 @@ def read(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="+", metavar="TASK", help=f"of {', '.join(map(repr, TASKS))}")
     parser.add_argument("--mixers", nargs="+", metavar="MIXER", help=f"of {', '.join(map(repr, entries(4)))}")
     parser.add_argument(
-        "--all", action="store_true", help="every mixer on every task, some four hours; else each task's own"
+        "--all",
+        action="store_true",
+        help="every mixer on every task, about four hours; otherwise the mixers of each task",
     )
     parser.add_argument("--steps", type=int, help="at most so many steps for each mixer and task")
     parser.add_argument(
@@ -67,15 +69,15 @@ def read(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="small models and a few steps, to see that all runs; states nothing"
     )
-    parser.add_argument("--show", action="store_true", help="train nothing: the table of what is kept")
-    parser.add_argument("--fresh", action="store_true", help="train again what is kept")
+    parser.add_argument("--show", action="store_true", help="train nothing: print the table of stored results")
+    parser.add_argument("--fresh", action="store_true", help="train again what is stored")
     parser.add_argument("--out", default="runs/proving_ground.md", help="where the table goes")
     parser.add_argument("--kept", default="runs/proving_ground.jsonl", help="where results are kept for the next run")
     return parser.parse_args(given)
 
 
 def chosen(options: argparse.Namespace) -> tuple[list[Task], list[str]]:
-    """The tasks and mixers that were asked for; no mixers means each task's own."""
+    """The selected tasks and mixers; without mixers, those of each task."""
     for name, names, known in (("task", options.tasks, list(TASKS)), ("mixer", options.mixers, list(entries(4)))):
         for one in names or ():
             if one not in known:
@@ -99,15 +101,15 @@ def chosen(options: argparse.Namespace) -> tuple[list[Task], list[str]]:
 
 
 def remembered(path: Path) -> dict[str, Result]:
-    """What earlier runs kept; a line that was cut off is left out."""
-    found = {}
+    """The results of earlier runs; an incomplete line is skipped."""
+    results = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
             entry = json.loads(line)
-            found[entry["key"]] = Result(**entry["result"])
+            results[entry["key"]] = Result(**entry["result"])
         except (ValueError, KeyError, TypeError):
             continue
-    return found
+    return results
 
 
 def say(sentence: str) -> None:
@@ -117,42 +119,44 @@ def say(sentence: str) -> None:
 def page(tasks: list[Task], results: list[Result], claims: list[tuple[bool, str]], options: argparse.Namespace) -> str:
     """The table as a page of Markdown, with what it needs to be understood."""
     command = "python -m examples.proving_ground" + " --all" * options.all + " --show" * options.show
-    told = "\n".join(f"- {sentence}" for _, sentence in claims) or "- none of the mixers with a stated number took part"
+    sentences = (
+        "\n".join(f"- {sentence}" for _, sentence in claims) or "- none of the mixers with a stated result was run"
+    )
     about = "\n".join(f"- **{task.name}**: {task.words().strip()}" for task in tasks)
     return f"""# The proving ground
 
-Printed by `{command}`. What an earlier run with the same settings has measured is kept in
-`{options.kept}` and not trained again; with `--show` what was never measured is left out. One seed ({options.seed}), one
-run of each; one thread (`torch.set_num_threads(1)`), float32, torch {torch.__version__}.
+Printed by `{command}`. Results of earlier runs with the same settings are read from
+`{options.kept}` instead of training again; with `--show`, missing results are left out. One seed ({options.seed}), one
+run for each pair; one thread (`torch.set_num_threads(1)`), float32, torch {torch.__version__}.
 
-Every mixer stands in the same stack: blocks with the norm before each slot, the mixer, then an MLP of expansion 2 (RWKV has
-its own channel mixer), no dropout; AdamW, warm-up and cosine, gradients clipped at 1. Attention has one
-head and learned positions added to the embedding unless it is called rotary; linear attention and AFT have learned positions
-too, the others none. The convolution has a short dense filter in the first layer and a depthwise one of the whole length in
-the second; the gated convolution has two filters, the second dilated, that together just reach the beginning.
+Every mixer is tested in the same model: pre-norm blocks of the mixer and an MLP with expansion 2 (RWKV has its own channel
+mixer), no dropout; AdamW, linear warmup and cosine schedule, gradients clipped to norm 1. Attention has one head and learned
+positions added to the embedding, unless it is called rotary; linear attention and AFT have learned positions too, the others
+none. The convolution has a short dense filter in the first layer and a depthwise one of the whole length in
+the second; the gated convolution has two filters, the second dilated, whose joint receptive field is the whole sequence.
 
-- score: share of right answers at the places that are asked, on examples never seen in training; for adding the mean
-  squared error. Training stops when 200 further examples reach the task's number ("solved") twice in a row, of twenty
-  looks (of the last ten where training begins with shorter rows), or when its steps are used up.
-- seconds: processor time of training. batch MB: the tensors that a whole training batch keeps between its forward and
-  its backward pass, counted by storage; weights, their gradients and the optimizer's numbers are not in it.
-- state: numbers in the state of the whole stack after a sequence of the training length.
-- Learning rates, steps and the easier beginnings were chosen on this seed, while looking at the mixers with a stated number;
-  the others were given the same and tuned no further. "Not solved" means: not within these steps, with these settings.
+- score: accuracy at the queried positions of held-out examples; for adding, the mean squared error. Training stops when 200
+  validation examples reach the task's threshold ("solved") in two consecutive of twenty evaluations (of the last ten where
+  training begins with shorter sequences), or after the last step.
+- seconds: processor time of training. batch MB: the tensors that one training batch keeps between forward and backward pass,
+  counted by storage, without weights, gradients and optimizer state.
+- state: numbers in the state of all layers after a sequence of the training length.
+- Learning rates, steps and curricula were chosen on this seed for the mixers with a stated result; the others use the same
+  settings without tuning. "Not solved" means: not within these steps, with these settings.
 
 {about}
 
-Scores at a glance; a star means solved:
+Scores; a star means solved:
 
 {glance(tasks, results)}
 
-What it took:
+Cost:
 
 {text(lines(tasks, results))}
 
-Stated numbers:
+Stated results:
 
-{told}
+{sentences}
 """
 
 

@@ -1,11 +1,11 @@
-"""The adding problem: two of many numbers are marked; what is their sum?"""
+"""The adding problem: the sum of two marked numbers among many."""
 
 import numpy as np
 import torch
 
 from examples.proving_ground.examples import Examples
 
-# What a model earns that always says 1, as the first papers measured it (the variance of the sum is 1/6).
+# The mean squared error of always predicting 1, the baseline of the first papers (the variance of the sum is 1/6).
 BASELINE = 0.1767
 
 

@@ -1,4 +1,4 @@
-"""One contest: a mixer learns a task within its budget, and what that took is measured."""
+"""One contest: train a mixer on a task within its budget, and measure score and cost."""
 
 import json
 import time
@@ -25,7 +25,7 @@ EVERY = 5.0
 
 @dataclass(frozen=True)
 class Result:
-    """What one mixer did on one task: scores by test ("" for the training length), steps and processor seconds taken,
+    """The result of one mixer on one task: scores by test ("" for the training length), steps and processor seconds taken,
     memory that one batch holds for its backward pass, parameters, and numbers in the state after the task's length."""
 
     task: str
@@ -39,7 +39,7 @@ class Result:
 
 
 class Adder(nn.Module):
-    """Numbers (b, t, features) to one number a row (b,): a stack between two linear maps, read at the last place."""
+    """Numbers (b, t, features) to one number per row (b,): a stack between two linear maps, read at the last position."""
 
     def __init__(self, features: int, dim: int, depth: int, blocks: Any, position: Any):
         super().__init__()
@@ -55,7 +55,7 @@ class Adder(nn.Module):
 
 
 def build(task: Task, mixer: str) -> Any:
-    """The model: the same for everybody but for the mixer."""
+    """The model, the same for all mixers."""
     entry = entries(task.length)[mixer]
     if task.vocab:
         shape = {"mixer": entry.mixer, "channel": entry.channel, "position": entry.position}
@@ -65,7 +65,7 @@ def build(task: Task, mixer: str) -> Any:
 
 
 def loss(model: Any, examples: Examples) -> Tensor:
-    """Cross-entropy at the places that are asked, or the squared error."""
+    """Cross-entropy at the positions with targets, or the squared error."""
     if not isinstance(model, Decoder):
         return F.mse_loss(model(examples.inputs), examples.target)
     asked = examples.target != SILENT
@@ -75,7 +75,7 @@ def loss(model: Any, examples: Examples) -> Tensor:
 
 @torch.no_grad()
 def score(model: Any, examples: Examples, at_once: int = 64) -> float:
-    """The share of right answers at the places that are asked, or the mean squared error."""
+    """The accuracy at the positions with targets, or the mean squared error."""
     model.eval()
     total, right = 0, 0.0
     for rows in torch.arange(len(examples)).split(max(1, at_once)):
@@ -143,7 +143,7 @@ def compete(task: Task, mixer: str, seed: int, say: Callable[[str], None] = prin
 
 
 def kept_megabytes(model: nn.Module, examples: Examples) -> float:
-    """What a batch holds at the peak between forward and backward: the storages that autograd keeps, weights not counted."""
+    """Megabytes that autograd saves for the backward pass of a batch, without the weights."""
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept: dict[int, int] = {}
 
@@ -154,7 +154,7 @@ def kept_megabytes(model: nn.Module, examples: Examples) -> float:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        # The result is held until the count is done, so that no address is used twice.
+        # The result is kept alive until the count is done, so that no address is reused.
         held = loss(model, examples)
         total = sum(kept.values())
     del held
@@ -162,7 +162,7 @@ def kept_megabytes(model: nn.Module, examples: Examples) -> float:
 
 
 def settings(task: Task, mixer: str, seed: int) -> str:
-    """All that a result depends on, as one line: two contests alike in this are the same contest."""
+    """Everything that a result depends on, as one line, used as the key of stored results."""
     kept = {
         name: value
         for name, value in asdict(task).items()

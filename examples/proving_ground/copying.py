@@ -1,4 +1,4 @@
-"""Selective copying: pick the words out of the noise and say them again in their order."""
+"""Selective copying: output the words among blanks again, in their order."""
 
 import numpy as np
 import torch
@@ -7,7 +7,7 @@ from examples.proving_ground.examples import SILENT, Examples, distinct, tokens
 
 
 def copying(seed: int, count: int, *, vocab: int = 16, length: int = 256, words: int = 16) -> Examples:
-    """Words at random places among blanks, then a sign, then blanks at which the words are to be said in order.
+    """Words at random positions among blanks, then a marker, then blanks at which the words are to be output in order.
 
     The last two tokens of the vocabulary are the blank and the sign; words are drawn from the others. The places of the
     words are any of the first length - words - 1, all equally likely, so a filter that weighs tokens by their distance
@@ -18,10 +18,10 @@ def copying(seed: int, count: int, *, vocab: int = 16, length: int = 256, words:
     room = length - words - 1
     if room < words or vocab < 3:
         raise ValueError(f"Copying needs a length of at least {2 * words + 1} and a vocabulary of 3.")
-    draw = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     blank, sign = vocab - 2, vocab - 1
-    said = draw.integers(vocab - 2, size=(count, words))
-    places = np.sort(distinct(draw, count, room, words), 1)
+    said = generator.integers(vocab - 2, size=(count, words))
+    places = np.sort(distinct(generator, count, room, words), 1)
     inputs = np.full((count, length), blank)
     np.put_along_axis(inputs, places, said, 1)
     inputs[:, room] = sign
@@ -30,19 +30,19 @@ def copying(seed: int, count: int, *, vocab: int = 16, length: int = 256, words:
     return tokens(inputs, target)
 
 
-def shortened(examples: Examples, words: int, blanks: int, draw: torch.Generator) -> Examples:
-    """The first words of each row, scattered anew among fewer blanks; made of what was there, so it adds no words."""
+def shortened(examples: Examples, words: int, blanks: int, generator: torch.Generator) -> Examples:
+    """The first words of each row, placed again among fewer blanks."""
     said = examples.target[:, -_most(examples) :][:, :words]
     blank, sign = examples.inputs[0, -1], examples.inputs.max()
     room = words + blanks
-    places = torch.rand(len(said), room, generator=draw).argsort(1)[:, :words].sort(1).values
+    places = torch.rand(len(said), room, generator=generator).argsort(1)[:, :words].sort(1).values
     inputs = blank.expand(len(said), room + 1 + words).clone()
     inputs.scatter_(1, places, said)
     inputs[:, room] = sign
     return Examples(inputs, torch.cat([torch.full((len(said), room + 1), SILENT), said], 1))
 
 
-def shorter_first(examples: Examples, done: float, draw: torch.Generator) -> Examples:
+def shorter_first(examples: Examples, done: float, generator: torch.Generator) -> Examples:
     """A batch shortened at random: few words at first, up to all of them after a fifth of training; blanks grow later.
 
     From whole rows alone a network finds no first step within thousands: sixteen words are a plateau, two are not. How the
@@ -52,13 +52,13 @@ def shorter_first(examples: Examples, done: float, draw: torch.Generator) -> Exa
     words = _most(examples)
     blanks = examples.inputs.shape[1] - 2 * words - 1
     if done > 0.75:
-        return shortened(examples, words, blanks, draw)
+        return shortened(examples, words, blanks, generator)
     most = round(min(words, 2 + (words - 2) * done / 0.2))
-    said = int(torch.randint(max(1, most // 2), most + 1, (1,), generator=draw))
+    said = int(torch.randint(max(1, most // 2), most + 1, (1,), generator=generator))
     near = min(2 * said, blanks)
     far = round(near + (blanks - near) * min(1.0, max(0.0, (done - 0.5) / 0.2)))
-    share = float(torch.rand(1, generator=draw)) ** (2 if done > 0.5 else 1)
-    return shortened(examples, said, round(far * share), draw)
+    share = float(torch.rand(1, generator=generator)) ** (2 if done > 0.5 else 1)
+    return shortened(examples, said, round(far * share), generator)
 
 
 def _most(examples: Examples) -> int:

@@ -1,4 +1,4 @@
-"""Examples: what a task hands to a model, and where it is asked."""
+"""Examples: inputs and targets of a task."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ SILENT = -100
 class Examples:
     """Inputs (n, t) of tokens or (n, t, features) of numbers, and what is asked.
 
-    The target of tokens is (n, t), `SILENT` at places that are not scored; that of numbers is one number a row, (n,).
+    The target of tokens is (n, t), `SILENT` at places that are not scored; that of numbers is one number per row, (n,).
     """
 
     inputs: Tensor

@@ -1,4 +1,4 @@
-"""Induction heads: what followed the special token the last time it was seen?"""
+"""Induction heads: output the token that followed the special token before."""
 
 import numpy as np
 import torch
@@ -7,7 +7,7 @@ from examples.proving_ground.examples import SILENT, Examples, tokens
 
 
 def induction(seed: int, count: int, *, vocab: int = 16, length: int = 64) -> Examples:
-    """Random tokens with the special one (the last of the vocabulary) at a random place and again at the end.
+    """Random tokens with the special one (the last of the vocabulary) at a random position and again at the end.
 
     The target, at the last place only, is the token that came after the first special one. The task is the same at every
     length, so a model that learned the rule and not the places answers at any.
@@ -16,9 +16,9 @@ def induction(seed: int, count: int, *, vocab: int = 16, length: int = 64) -> Ex
     """
     if length < 3 or vocab < 2:
         raise ValueError("Induction needs a length of at least 3 and a vocabulary of 2.")
-    draw = np.random.default_rng(seed)
-    inputs = draw.integers(vocab - 1, size=(count, length))
-    places = draw.integers(length - 2, size=(count, 1))
+    generator = np.random.default_rng(seed)
+    inputs = generator.integers(vocab - 1, size=(count, length))
+    places = generator.integers(length - 2, size=(count, 1))
     np.put_along_axis(inputs, places, vocab - 1, 1)
     inputs[:, -1] = vocab - 1
     target = np.full((count, length), SILENT)
@@ -26,16 +26,16 @@ def induction(seed: int, count: int, *, vocab: int = 16, length: int = 64) -> Ex
     return tokens(inputs, target)
 
 
-def shorter_first(examples: Examples, done: float, draw: torch.Generator) -> Examples:
+def shorter_first(examples: Examples, done: float, generator: torch.Generator) -> Examples:
     """Rows cut to a window that holds the special token, growing over two fifths of training; whole rows after that."""
     length = examples.inputs.shape[1]
     if done >= 0.4:
         return examples
     special = examples.inputs[0, -1]
     most = round(min(length, 8 + (length - 8) * done / 0.4))
-    kept = int(torch.randint(min(4, length), most + 1, (1,), generator=draw))
+    kept = int(torch.randint(min(4, length), most + 1, (1,), generator=generator))
     place = (examples.inputs == special).int().argmax(1)
-    back = (torch.rand(len(place), generator=draw) * (kept - 2)).long()
+    back = (torch.rand(len(place), generator=generator) * (kept - 2)).long()
     start = (place - back).clamp(min=0).clamp(max=length - kept)
     inputs = examples.inputs.gather(1, start.unsqueeze(1) + torch.arange(kept))
     inputs[:, -1] = special

@@ -1,4 +1,4 @@
-"""Copy memory: hold ten symbols over a long silence and say them again."""
+"""Copy memory: output ten symbols again after a long run of blanks."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from examples.proving_ground.examples import SILENT, Examples, tokens
 
 
 def memory(seed: int, count: int, *, symbols: int = 8, held: int = 10, silence: int = 100) -> Examples:
-    """Symbols, a silence, a sign, and a blank for each symbol, at which it is to be said.
+    """Symbols, blanks, a marker, and a blank for each symbol, at which it is to be output.
 
     Token 0 is the blank, 1 to `symbols` are the symbols, and one more is the sign, the last token of the silence.
 

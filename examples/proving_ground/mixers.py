@@ -34,7 +34,7 @@ class Entry:
 
 
 def entries(length: int) -> dict[str, Entry]:
-    """All competitors for sequences of a length; only convolutions look at it, so that two layers reach the beginning.
+    """All mixers for sequences of a length; only convolutions depend on it, so that two layers reach the beginning.
 
     The channel mixer is the same MLP for everybody but RWKV, which has its own. Mamba gets it too, though it does not need
     one, so that nobody is ahead for that reason.

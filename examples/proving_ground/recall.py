@@ -20,12 +20,12 @@ def recall(
     """
     if length % 2 or length < 4 * pairs or vocab < 4 * (pairs + 1):
         raise ValueError(f"Recall needs an even length of at least {4 * pairs} and a vocabulary of {4 * (pairs + 1)}.")
-    draw = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     half, room = vocab // 2, length // 2 - pairs
-    keys = 1 + distinct(draw, count, half - 1, pairs)
-    values = half + distinct(draw, count, vocab - half, pairs)
-    gaps = distinct(draw, count, room, pairs, weight=np.arange(1.0, room + 1) ** (power - 1))
-    inputs = draw.integers(vocab, size=(count, length))
+    keys = 1 + distinct(generator, count, half - 1, pairs)
+    values = half + distinct(generator, count, vocab - half, pairs)
+    gaps = distinct(generator, count, room, pairs, weight=np.arange(1.0, room + 1) ** (power - 1))
+    inputs = generator.integers(vocab, size=(count, length))
     inputs[:, 0 : 2 * pairs : 2], inputs[:, 1 : 2 * pairs : 2] = keys, values
     target = np.full((count, length), SILENT)
     places = 2 * pairs + 2 * gaps
@@ -34,7 +34,7 @@ def recall(
     return tokens(inputs, target)
 
 
-def beginnings_first(examples: Examples, done: float, draw: torch.Generator) -> Examples:
+def beginnings_first(examples: Examples, done: float, generator: torch.Generator) -> Examples:
     """A batch cut at random: pairs and a question or two at first, whole rows after seven tenths of training.
 
     The beginning of a row is a task of its own. Among few tokens a network finds the pairing soon; among many it stays with
@@ -43,5 +43,5 @@ def beginnings_first(examples: Examples, done: float, draw: torch.Generator) -> 
     length = examples.inputs.shape[1]
     least = int((examples.target != SILENT).int().argmax(1).min()) + 2
     most = min(length, round(least + 2 + (length - least) * max(0.0, (done - 0.3) / 0.4)))
-    cut = int(torch.randint(least, most + 1, (1,), generator=draw))
+    cut = int(torch.randint(least, most + 1, (1,), generator=generator))
     return Examples(examples.inputs[:, :cut], examples.target[:, :cut])

@@ -1,4 +1,4 @@
-"""The table: who solved what, and what it took."""
+"""The table of scores and costs."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ HEAD = ("task", "mixer", "score", "solved", "steps", "seconds", "batch MB", "par
 
 def lines(tasks: Sequence[Task], results: Sequence[Result]) -> list[tuple[str, ...]]:
     """One line a task and mixer, in the order of the tasks."""
-    found = []
+    rows = []
     for task in tasks:
         for result in (one for one in results if one.task == task.name):
-            found.append(
+            rows.append(
                 (
                     task.name,
                     result.mixer,
@@ -26,18 +26,18 @@ def lines(tasks: Sequence[Task], results: Sequence[Result]) -> list[tuple[str, .
                     f"{result.state:,}",
                 )
             )
-    return found
+    return rows
 
 
 def show(scores: dict[str, float]) -> str:
-    """The score at the training length, and the others behind it with their names."""
+    """The score at the training length, followed by the named others."""
     rest = ", ".join(f"{name}: {value:.3f}" for name, value in scores.items() if name)
     number = scores[""]
     return (f"{number:.4f}" if number < 0.1 else f"{number:.3f}") + (f" ({rest})" if rest else "")
 
 
 def glance(tasks: Sequence[Task], results: Sequence[Result]) -> str:
-    """Mixers by tasks: the score at the training length, with a star where it counts as solved."""
+    """Mixers by tasks: the score at the training length, with a star if it counts as solved."""
     scores = {(one.task, one.mixer): one.scores[""] for one in results}
 
     def cell(task: Task, mixer: str) -> str:
@@ -69,11 +69,11 @@ def text(rows: Sequence[tuple[str, ...]], head: Sequence[str] = HEAD, words: int
 def verdicts(tasks: Sequence[Task], results: Sequence[Result]) -> list[tuple[bool, str]]:
     """Each stated number whose mixer took part: whether it was reached, and a sentence."""
     scores = {(one.task, one.mixer): one.scores for one in results}
-    told = []
+    verdicts_ = []
     for task in tasks:
         for claim in task.claims:
             if (had := scores.get((task.name, claim.mixer))) is not None:
                 value = had[claim.at]
                 met = claim.holds(value)
-                told.append((met, f"{task.name}: {claim.words()} - {'reached' if met else 'MISSED'}, {value:.4f}"))
-    return told
+                verdicts_.append((met, f"{task.name}: {claim.words()} - {'reached' if met else 'MISSED'}, {value:.4f}"))
+    return verdicts_

@@ -35,7 +35,7 @@ class Claim:
 class Task:
     """A generator with the sizes, the model and the budget it is used with.
 
-    `vocab` 0 means that inputs are numbers, answered by one number a row and scored by the mean squared error, lower being
+    `vocab` 0 means that inputs are numbers, answered by one number per row and scored by the mean squared error, lower being
     better; tokens are scored by the share of right answers. Training stops when `solved` is reached twice in a row
     on examples apart from both training and test. `also` names further tests with other sizes; `only` names
     the mixers that take part when none are asked for; `ease` makes a batch easier, given how much of
@@ -105,7 +105,7 @@ TASKS = {
             ease=beginnings_first,
             claims=(Claim("attention", 0.99),),
             only=("attention", "Mamba", "RWKV", "S4D", "GRU"),
-            note="Training begins with the beginnings of rows.",
+            note="Training begins with shortened sequences.",
         ),
         Task(
             "selective copying",
@@ -120,8 +120,9 @@ TASKS = {
             ease=shorter_copies,
             claims=(Claim("Mamba", 0.95), Claim("S4D", 0.5, below=True)),
             only=("Mamba", "S4D"),
-            note="Training begins with fewer words and blanks, made of the same examples; in its last quarter rows are whole, their "
-            "words scattered anew; tests are whole. At width 128 and rate 0.002, one run each, Mamba had 0.997 and S4D 0.533.",
+            note="Training begins with fewer words and blanks, cut from the same examples; in its last quarter sequences have full "
+            "length, with their words at new random positions; tests have full length. At width 128 and learning rate 0.002, one "
+            "run each, Mamba had 0.997 and S4D 0.533.",
         ),
         Task(
             "induction heads",
@@ -135,8 +136,8 @@ TASKS = {
             batch=32,
             ease=shorter_rows,
             eased=("attention", "attention, rotary"),
-            note="Only attention begins with shorter rows, which helps S4D as much at the training length: in a trial of "
-            "1,500 steps it had 1.000 there and 0.216 at x4. It harms Mamba, which had 1.000, and 0.832 at x4.",
+            note="Only attention begins with shorter sequences. They would help S4D too: in a trial of 1,500 steps it had 1.000 at "
+            "the training length and 0.216 at x4. They harm Mamba, which then had 1.000, and 0.832 at x4.",
             also={"x4": {"length": 256}, "x16": {"length": 1024}},
             only=("attention", "Mamba", "S4D", "GRU"),
             claims=(
@@ -158,7 +159,7 @@ TASKS = {
             steps=1500,
             batch=32,
             claims=tuple(Claim(name, 0.01, below=True) for name in ("GRU", "LSTM", "Mamba", "convolution")),
-            note=f"Always saying 1 gives {BASELINE}.",
+            note=f"Always predicting 1 gives {BASELINE}.",
         ),
         Task(
             "copy memory",
@@ -176,5 +177,5 @@ TASKS = {
 
 
 def quick(task: Task) -> Task:
-    """The task made so small that all mixers pass through it in a minute; it states nothing."""
+    """A tiny version of the task, a minute for all mixers; without claims."""
     return replace(task, dim=16, steps=4, batch=4, train=64, test=64, also={}, claims=())

@@ -1,1 +1,1 @@
-"""Stationary points and what they are: minima, maxima and saddles, told by the eigenvalues of the Hessian."""
+"""Stationary points and what they are: minima, maxima and saddles, classified by the eigenvalues of the Hessian."""

@@ -1,4 +1,4 @@
-"""Find and name the stationary points of the books' functions."""
+"""Find and classify the stationary points of the books' functions."""
 
 import math
 import sys
@@ -40,15 +40,15 @@ def on_the_hills() -> tuple[list[Claim], list[Point]]:
     points = sorted((classify(hills, place) for place in stationary(hills, 0.0, 10.0)), key=lambda point: point.value)
     claims = []
     for kind, count in (("minimum", 6), ("maximum", 6), ("saddle", 12)):
-        found = [point for point in points if point.kind == kind]
-        claims.append(equal(f"hills in [0, 10]²: points that are a {kind}", len(found), count))
-        far = max(_nearest(stated, found) for stated in STATED[kind])
+        of_kind = [point for point in points if point.kind == kind]
+        claims.append(equal(f"hills in [0, 10]²: points that are a {kind}", len(of_kind), count))
+        far = max(_nearest(stated, of_kind) for stated in STATED[kind])
         claims.append(about(f"hills: the stated points of kind {kind}, distance of the farthest", far, 0, 1e-4))
     return claims, points
 
 
-def _nearest(stated: tuple[float, float, float], found: list[Point]) -> float:
-    return min((math.dist(stated, (*point.place, point.value)) for point in found), default=math.inf)
+def _nearest(stated: tuple[float, float, float], points: list[Point]) -> float:
+    return min((math.dist(stated, (*point.place, point.value)) for point in points), default=math.inf)
 
 
 def elsewhere() -> list[Claim]:
@@ -63,7 +63,7 @@ def elsewhere() -> list[Claim]:
         about("x sin(2x): second derivative at 2.45659", right.curvatures[0], 10.43, 5e-3),
         about("x sin(2x): its value there", right.value, -2.40723, 1e-5),
         about(
-            "tanh: slope at 4, where it has nearly vanished",
+            "tanh: derivative at 4, where it has nearly vanished",
             autodiff.grad(torch.tanh)(number(4.0)).item(),
             0.0013,
             5e-5,
@@ -87,7 +87,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("saddles", __doc__, lab, given)
 
 

@@ -1,4 +1,4 @@
-"""Find the stationary points of a function in a box, and tell what they are."""
+"""Find the stationary points of a function in a box, and classify them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Function = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Point:
-    """A stationary point: where it is, how high, its kind, and the eigenvalues of the Hessian there, smallest first."""
+    """A stationary point: its place, value, kind, and the eigenvalues of the Hessian there, smallest first."""
 
     place: tuple[float, ...]
     value: float
@@ -22,7 +22,7 @@ class Point:
 
 
 def kind(curvatures: Tensor, flat: float = 1e-7) -> str:
-    """What a stationary point is, by the signs of the Hessian's eigenvalues; "flat" when one of them says nothing.
+    """The kind of a stationary point by the signs of the Hessian's eigenvalues; "flat" if one is 0.
 
     Book: Alice 2.3.1 (D.2.10); D2L 12.1.
 
@@ -45,7 +45,7 @@ def classify(f: Function, place: Tensor) -> Point:
 
 
 def curvature(f: Function, points: Tensor) -> Tensor:
-    """The Hessian at each of many points at once, (n, d) -> (n, d, d), column by column as products with units."""
+    """The Hessian at each of many points, (n, d) -> (n, d, d), column by column as Hessian-vector products."""
     units = torch.eye(points.shape[1], dtype=points.dtype)
     columns = [autodiff.hvp(lambda x: f(x).sum(), (points,), (unit.expand_as(points),))[1] for unit in units]
     return torch.stack(columns, -1)
@@ -59,15 +59,15 @@ def stationary(f: Function, low: float, high: float, side: int = 15, steps: int 
     """
     edge = torch.linspace(low, high, side, dtype=torch.float64)
     x = torch.cartesian_prod(edge, edge) + 0.01
-    slope = autodiff.grad(lambda x: f(x).sum())
+    gradient = autodiff.grad(lambda x: f(x).sum())
     for _ in range(steps):
-        # Far from a stationary point the Hessian may be singular: then a small step is as good as any.
-        move = torch.linalg.lstsq(curvature(f, x), slope(x).unsqueeze(-1)).solution.squeeze(-1)
+        # Far from a stationary point the Hessian may be singular; least squares then gives a small step.
+        move = torch.linalg.lstsq(curvature(f, x), gradient(x).unsqueeze(-1)).solution.squeeze(-1)
         x = x - move * (1 / move.norm(dim=1, keepdim=True).clamp(min=1e-300)).clamp(max=1.0)
-    still = slope(x).norm(dim=1) < 1e-10
+    still = gradient(x).norm(dim=1) < 1e-10
     inside = ((x > low - 1e-9) & (x < high + 1e-9)).all(1)
-    found: list[Tensor] = []
+    distinct: list[Tensor] = []
     for point in x[still & inside]:
-        if all((point - other).norm() > 1e-6 for other in found):
-            found.append(point)
-    return torch.stack(found)
+        if all((point - other).norm() > 1e-6 for other in distinct):
+            distinct.append(point)
+    return torch.stack(distinct)

@@ -1,1 +1,1 @@
-"""A small GPT writes like Shakespeare, letter by letter: nanoGPT's recipe for a laptop."""
+"""A character-level GPT on Shakespeare: nanoGPT's recipe for a laptop."""

@@ -1,4 +1,4 @@
-"""The recipe: blocks of 64 letters, twelve at a time, 2,000 steps of AdamW under a cosine."""
+"""The recipe: blocks of 64 characters, batches of twelve, 2,000 steps of AdamW with a cosine schedule."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ BLOCK, BATCH, STEPS = 64, 12, 2000
 
 
 def encode(text: str) -> tuple[Tensor, list[str]]:
-    """Letters as numbers, in the order of their codes, and the letters themselves.
+    """A text as character ids, and the sorted characters.
 
     >>> tokens, letters = encode("abc" * 1000)
     >>> tokens[:4], letters
@@ -29,9 +29,9 @@ def encode(text: str) -> tuple[Tensor, list[str]]:
 
 
 def network(vocab: int, *, rotary: bool = False, dim: int = 128, depth: int = 4, heads: int = 4) -> Decoder:
-    """nanoGPT without biases: attention, GELU, learned positions, a head tied to the embedding, GPT-2's beginning.
+    """nanoGPT without biases: attention, GELU, learned positions, a head tied to the embedding, GPT-2's initialisation.
 
-    With `rotary` queries and keys are turned by their positions in place of a table of positions: all else is the same.
+    With `rotary`, rotary positions replace the table of positions.
     """
     model = Decoder(
         vocab,
@@ -47,7 +47,7 @@ def network(vocab: int, *, rotary: bool = False, dim: int = 128, depth: int = 4,
 
 
 def optimizer(model: nn.Module, steps: int, *, rate: float = 1e-3, decay: float = 0.1) -> torch.optim.Optimizer:
-    """AdamW as nanoGPT sets it: all matrices and tables decay, 100 steps of 2,000 rise, the rate ends at a tenth."""
+    """AdamW as nanoGPT sets it: weight decay for matrices, 5 % warmup, and a cosine schedule that ends at a tenth of the rate."""
     weights = list(model.parameters())
     groups = [
         {"params": [weight for weight in weights if weight.dim() > 1], "weight_decay": decay},
@@ -60,23 +60,23 @@ def optimizer(model: nn.Module, steps: int, *, rate: float = 1e-3, decay: float 
 
 
 def windows(tokens: Tensor, starts: Tensor, block: int = BLOCK) -> tuple[Tensor, Tensor]:
-    """Blocks of tokens from each start, and the same one step on: (b, block) each."""
-    found = tokens[starts.unsqueeze(1) + torch.arange(block + 1)]
-    return found[:, :-1], found[:, 1:]
+    """Inputs and targets: blocks of tokens from each start, and the same shifted by one: (b, block) each."""
+    rows = tokens[starts.unsqueeze(1) + torch.arange(block + 1)]
+    return rows[:, :-1], rows[:, 1:]
 
 
 def train(tokens: Tensor, held: Tensor, vocab: int, *, rotary: bool, seed: int, steps: int = STEPS, every: int = 250):
-    """A trained model, and the losses on held-out text on the way: (step, loss)."""
+    """A trained model, and the curve of held-out losses: (step, loss)."""
     torch.manual_seed(seed)
     model = network(vocab, rotary=rotary)
-    update = optimizer(model, steps)
+    adamw = optimizer(model, steps)
     curve = []
     for step in range(steps):
         x, y = windows(tokens, torch.randint(len(tokens) - BLOCK, (BATCH,)))
         loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
-        update.zero_grad()
+        adamw.zero_grad()
         loss.backward()
-        update.step()
+        adamw.step()
         if (step + 1) % every == 0 or step + 1 == steps:
             curve.append((step + 1, score(model, held)))
             print(f"{'rotary' if rotary else 'learned'}, seed {seed}, step {step + 1}: {curve[-1][1]:.4f}", flush=True)
@@ -85,12 +85,12 @@ def train(tokens: Tensor, held: Tensor, vocab: int, *, rotary: bool, seed: int, 
 
 @torch.no_grad()
 def score(model: nn.Module, tokens: Tensor, batch: int = 64) -> float:
-    """Nats a letter on all of a text, cut into whole blocks."""
+    """Nats per character on all of a text, cut into whole blocks."""
     model.eval()
     starts = torch.arange(0, len(tokens) - BLOCK, BLOCK)
     total = 0.0
-    for some in starts.split(batch):
-        x, y = windows(tokens, some)
+    for batch_starts in starts.split(batch):
+        x, y = windows(tokens, batch_starts)
         total += F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum").item()
     model.train()
     return total / (len(starts) * BLOCK)

@@ -1,1 +1,1 @@
-"""The Time Machine, letter by letter: the recurrent language models of D2L."""
+"""Character-level recurrent language models of The Time Machine, as in D2L."""

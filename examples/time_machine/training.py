@@ -1,4 +1,4 @@
-"""D2L's data and loop: windows of 32 letters, 10,000 to learn from and the next 5,000 to test, SGD with clipped gradients."""
+"""D2L's data and loop: windows of 32 letters, 10,000 for training and the next 5,000 for testing, SGD with clipped gradients."""
 
 import math
 import re
@@ -17,7 +17,7 @@ WINDOW, BATCH, TRAIN, TEST = 32, 1024, 10_000, 5_000
 
 
 class Windows(NamedTuple):
-    """Windows of letters (n, 33): all but the last go in, all but the first come out."""
+    """Windows of letters (n, 33): inputs are all but the last, targets all but the first."""
 
     train: Tensor
     test: Tensor
@@ -34,7 +34,7 @@ def clean(text: str) -> str:
 
 
 def windows(text: str) -> Windows:
-    """One window from each letter on; a number is kept for what is unknown, as D2L does."""
+    """A window from each letter; one id is reserved for unknown letters, as in D2L."""
     text = clean(text)
     if len(text) < TRAIN + TEST + WINDOW:
         raise WonderlandError(
@@ -46,15 +46,23 @@ def windows(text: str) -> Windows:
     return Windows(cut[:TRAIN], cut[TRAIN : TRAIN + TEST], len(numbers))
 
 
-def begun(cell: str, depth: int, vocab: int, size: int = 32, *, turning: bool = False, writing: bool = False) -> RNNLM:
-    """A model that begins as D2L's, whose layers are torch's: their two biases, both drawn, are one here, their sum.
+def initial_model(
+    cell: str,
+    depth: int,
+    vocab: int,
+    size: int = 32,
+    *,
+    orthogonal_state: bool = False,
+    lower_update_bias: bool = False,
+) -> RNNLM:
+    """A model with D2L's initialisation, that of torch's layers: torch's two random biases are added to one here.
 
-    With `turning`, each gate's map of the state begins orthogonal, that of the input as Glorot has it, and biases are 0. With
-    `writing`, the update gates of a GRU begin with 1 less in their biases, so that more of each letter is written.
+    With `orthogonal_state`, recurrent matrices are orthogonal for each gate, input matrices Glorot uniform, and biases 0. With
+    `lower_update_bias`, the biases of a GRU's update gates start lower by 1, so that more of each input enters the state.
     """
     kinds = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
     model = RNNLM(vocab, size, cell=cell, depth=depth).load_torch(kinds[cell](vocab, size, num_layers=depth))
-    for name, weight in model.named_parameters() if turning else ():
+    for name, weight in model.named_parameters() if orthogonal_state else ():
         if name.endswith("weight_state"):
             for gate in weight.detach().split(size):
                 orthogonal(gate)
@@ -63,43 +71,51 @@ def begun(cell: str, depth: int, vocab: int, size: int = 32, *, turning: bool = 
                 xavier(gate, uniform=True)
         elif ".mixer.bias" in name:
             weight.detach().zero_()
-    for name, weight in model.named_parameters() if writing else ():
+    for name, weight in model.named_parameters() if lower_update_bias else ():
         if name.endswith("mixer.bias"):
             weight.detach()[size : 2 * size] -= 1
     return model
 
 
-def twice(model: RNNLM) -> list[tuple[Tensor, Tensor]]:
-    """Each weight, and how many of torch's it stands for: 2 for a sum of two biases, which moves by both gradients."""
-    found = []
+def with_multiplicity(model: RNNLM) -> list[tuple[Tensor, Tensor]]:
+    """Each weight, and how many of torch's weights it represents: 2 for a sum of two biases, whose updates add up."""
+    weights = []
     for name, weight in model.named_parameters():
         count = torch.ones_like(weight)
         if name.endswith("mixer.bias"):
-            # The candidate of a gated unit keeps its two biases apart.
+            # The candidate of a GRU keeps its two biases separate.
             gated = name.replace("bias", "bias_candidate") in dict(model.named_parameters())
             count[: len(count) // 3 * 2 if gated else len(count)] = 2
-        found.append((weight, count))
-    return found
+        weights.append((weight, count))
+    return weights
 
 
 @torch.no_grad()
-def update(weights: list[tuple[Tensor, Tensor]], rate: float, longest: float = 1.0) -> None:
-    """A step of SGD with the gradient clipped to a norm, both as if each of torch's biases were there."""
-    slopes = [(weight, count, weight.grad) for weight, count in weights if weight.grad is not None]
-    norm = torch.stack([(count * slope.square()).sum() for _, count, slope in slopes]).sum().sqrt()
-    short = torch.clamp(longest / norm, max=1.0)
-    for weight, count, slope in slopes:
-        weight -= rate * short * count * slope
+def update(weights: list[tuple[Tensor, Tensor]], rate: float, max_norm: float = 1.0) -> None:
+    """A step of SGD with clipped gradients, as it would be with both of torch's biases."""
+    gradients = [(weight, count, weight.grad) for weight, count in weights if weight.grad is not None]
+    norm = torch.stack([(count * gradient.square()).sum() for _, count, gradient in gradients]).sum().sqrt()
+    scale = torch.clamp(max_norm / norm, max=1.0)
+    for weight, count, gradient in gradients:
+        weight -= rate * scale * count * gradient
         weight.grad = None
 
 
 def train(
-    data: Windows, *, cell: str, depth: int, rate: float, epochs: int, seed: int, last: float = 0.1, **beginning: bool
+    data: Windows,
+    *,
+    cell: str,
+    depth: int,
+    rate: float,
+    epochs: int,
+    seed: int,
+    last: float = 0.1,
+    **initialisation: bool,
 ):
-    """The mean of the weights over the last part of the steps, its perplexity, and (epoch, perplexity) of the weights."""
+    """The weights averaged over the last part of the steps, their perplexity, and the curve (epoch, perplexity) without."""
     torch.manual_seed(seed)
-    model = begun(cell, depth, data.vocab, **beginning)
-    weights, curve = twice(model), []
+    model = initial_model(cell, depth, data.vocab, **initialisation)
+    weights, curve = with_multiplicity(model), []
     steps = epochs * -(-len(data.train) // BATCH)
     average = optim.SWA(model, start=steps - max(1, round(last * steps)))
     for epoch in range(epochs):
@@ -110,7 +126,7 @@ def train(
         if (epoch + 1) % 5 == 0 or epoch + 1 == epochs:
             curve.append((epoch + 1, perplexity(model, data.test)))
     mean = perplexity(average.module, data.test)
-    print(f"{depth} x {cell}, seed {seed}: {curve[-1][1]:.3f}, mean of weights {mean:.3f}", flush=True)
+    print(f"{depth} x {cell}, seed {seed}: {curve[-1][1]:.3f}, averaged weights {mean:.3f}", flush=True)
     return average.module, mean, curve
 
 

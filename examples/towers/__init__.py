@@ -1,1 +1,1 @@
-"""A hundred layers at the first step: which first weights keep a signal alive, forward and backward."""
+"""Networks of a hundred layers at initialisation: which weights preserve the signal, forward and backward."""

@@ -1,4 +1,4 @@
-"""Build towers of 100 layers with different first weights, and measure what arrives at the top and at the bottom."""
+"""Build networks of 100 layers with different initialisations, and measure activations and gradients in each layer."""
 
 import math
 import sys
@@ -16,18 +16,18 @@ Fill = Callable[[Tensor, torch.Generator], Tensor]
 
 
 def tower(fill: Fill, activation: nn.Module, seed: int) -> initialise.Signal:
-    """Sizes of activations and gradients after each of 100 layers."""
-    draw = torch.Generator().manual_seed(seed)
+    """Root mean squares of activations and gradients after each of 100 layers."""
+    generator = torch.Generator().manual_seed(seed)
     layers = []
     for _ in range(DEPTH):
         layer = nn.Linear(WIDTH, WIDTH, bias=False, dtype=torch.float64)
-        fill(layer.weight, draw)
+        fill(layer.weight, generator)
         layers.append(nn.Sequential(layer, activation))
-    return initialise.signal(layers, torch.randn(32, WIDTH, generator=draw, dtype=torch.float64))
+    return initialise.signal(layers, torch.randn(32, WIDTH, generator=generator, dtype=torch.float64))
 
 
 def stretch(values: list[float]) -> float:
-    """Orders of magnitude between the largest and the smallest size on the way."""
+    """Orders of magnitude between the largest and the smallest size."""
     return math.log10(max(values) / max(min(values), 1e-300))
 
 
@@ -42,8 +42,8 @@ FILLS: dict[str, tuple[Fill, nn.Module]] = {
 
 
 def symmetry(seed: int) -> tuple[int, int]:
-    """How many different hidden units a network has after training: begun equal, and begun at random."""
-    found = []
+    """The number of different hidden units after training, from equal and from random initial weights."""
+    distinct = []
     for equal_start in (True, False):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
@@ -60,32 +60,32 @@ def symmetry(seed: int) -> tuple[int, int]:
             (model(x) - y).square().mean().backward()
             optimizer.step()
         rows = model[0].weight.detach().round(decimals=5)
-        found.append(len(rows.unique(dim=0)))
-    return found[0], found[1]
+        distinct.append(len(rows.unique(dim=0)))
+    return distinct[0], distinct[1]
 
 
 def products(seed: int, rescale: bool) -> float:
     """The largest entry of a product of 100 random 4 x 4 matrices, as D2L 5.4 shows it; log10."""
-    draw = torch.Generator().manual_seed(seed)
-    whole = torch.eye(4, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    product = torch.eye(4, dtype=torch.float64)
     for _ in range(DEPTH):
-        matrix = torch.randn(4, 4, generator=draw, dtype=torch.float64)
-        whole = whole @ (initialise.spectral_radius(matrix) if rescale else matrix)
-    return whole.abs().max().log10().item()
+        matrix = torch.randn(4, 4, generator=generator, dtype=torch.float64)
+        product = product @ (initialise.spectral_radius(matrix) if rescale else matrix)
+    return product.abs().max().log10().item()
 
 
 def lab() -> tuple[list[Claim], str, dict[str, str]]:
-    found = {name: [tower(*how, seed) for seed in SEEDS] for name, how in FILLS.items()}
+    signals = {name: [tower(*settings, seed) for seed in SEEDS] for name, settings in FILLS.items()}
     rows = []
-    for name, runs in found.items():
-        ways = [[stretch(getattr(run, way)) for run in runs] for way in ("forward", "backward")]
-        rows.append((name, *(spread(way, 2) for way in ways)))
+    for name, runs in signals.items():
+        both = [[stretch(getattr(run, direction)) for run in runs] for direction in ("forward", "backward")]
+        rows.append((name, *(spread(stretches, 2) for stretches in both)))
     with torch.random.fork_rng():
         torch.manual_seed(0)
         blocks = [Residual(16, MLP.spec(activation="relu")) for _ in range(DEPTH)]
         silent = initialise.signal(blocks, torch.randn(2, 3, 16))
-    largest = lambda name, way: max(stretch(getattr(run, way)) for run in found[name])  # noqa: E731
-    smallest = lambda name, way: min(stretch(getattr(run, way)) for run in found[name])  # noqa: E731
+    largest = lambda name, direction: max(stretch(getattr(run, direction)) for run in signals[name])  # noqa: E731
+    smallest = lambda name, direction: min(stretch(getattr(run, direction)) for run in signals[name])  # noqa: E731
     units = [symmetry(seed) for seed in SEEDS]
     claims = [
         above("small weights, tanh: orders of magnitude that are lost forward", smallest("N(0, 0.01²), tanh", "forward"), 50),
@@ -103,11 +103,11 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
         above("100 random 4 x 4 matrices: the product's largest entry, log10", min(products(s, False) for s in SEEDS), 20),
         below("with spectral radius 1 each: at most, log10", max(products(s, True) for s in SEEDS), 12),
     ]  # fmt: skip
-    report = table(("first weights, activation", "orders forward", "orders backward"), rows)
+    report = table(("initialisation, activation", "orders forward", "orders backward"), rows)
     pictures = {}
-    for way, words in (("forward", "activations"), ("backward", "gradients")):
+    for direction, words in (("forward", "activations"), ("backward", "gradients")):
         shown = {
-            name: [(k + 1, max(min(v, 1e30), 1e-30)) for k, v in enumerate(getattr(found[name][0], way))]
+            name: [(k + 1, max(min(v, 1e30), 1e-30)) for k, v in enumerate(getattr(signals[name][0], direction))]
             for name in ("N(0, 0.01²), tanh", "N(0, 1), relu", "Xavier, relu", "Kaiming, relu")
         }
         pictures[words] = lines(
@@ -118,7 +118,7 @@ def lab() -> tuple[list[Claim], str, dict[str, str]]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """0 when every stated number is reached, 1 when one is missed."""
+    """Exit code: 0 if every stated number is reached, 1 if one is missed."""
     return run("towers", __doc__, lab, given)
 
 

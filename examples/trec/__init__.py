@@ -1,1 +1,1 @@
-"""What kind of answer does a question ask for? TextCNN on TREC."""
+"""Classification of questions by the kind of their answer: TextCNN on TREC."""

@@ -1,4 +1,4 @@
-"""TREC's questions as tokens: words as Kim cut them, one number for each, 0 for padding."""
+"""TREC's questions as tokens: tokenised as by Kim, one id per word, 0 for padding."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ class Questions(NamedTuple):
 
 
 def words(line: str) -> list[str]:
-    """The words of a sentence in lower case, endings and signs apart.
+    """The words of a sentence in lower case, with endings and punctuation as separate words.
 
     >>> words("Who's there? (It isn't me.)")
     ['who', "'s", 'there', '?', '(', 'it', 'is', "n't", 'me', ')']
@@ -33,19 +33,19 @@ def words(line: str) -> list[str]:
 
 def read(path: Path) -> list[tuple[int, list[str]]]:
     """Lines of a kind and a question."""
-    found = []
+    questions = []
     for row, line in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
         kind, _, question = line.partition(" ")
         if not kind.isdigit() or not question.strip():
             raise WonderlandError(f"Line {row} of {path} is not a number, a space and a question.")
-        found.append((int(kind), words(question)))
-    if not found:
+        questions.append((int(kind), words(question)))
+    if not questions:
         raise WonderlandError(f"{path} holds no question.")
-    return found
+    return questions
 
 
 def encode(questions: list[tuple[int, list[str]]], numbers: dict[str, int], unknown: int | None = None) -> Questions:
-    """Rows of numbers; a word that has none gets the next one, or `unknown` where that is given."""
+    """Rows of word ids; a new word gets the next id, or `unknown` if that is given."""
     longest = max(len(sentence) for _, sentence in questions)
     tokens = torch.zeros(len(questions), longest, dtype=torch.int64)
     for row, (_, sentence) in enumerate(questions):

@@ -1,1 +1,1 @@
-"""Exclusive or: four points that no line can part, and the smallest networks that can."""
+"""Exclusive or: four points that are not linearly separable, and the smallest networks that separate them."""

@@ -184,7 +184,7 @@ def second(entry: Any, given: Any) -> str:
     function, ours, theirs = split(entry, given)
     with torchs():
         weights, first, live = _torch_gradients(function, theirs, create=True)
-        kept = [k for k, slope in enumerate(first) if slope is not None]
+        kept = [k for k, gradient in enumerate(first) if gradient is not None]
         assert kept, "no input has a gradient"
         more = cotangents([first[k].detach() for k in kept], seed=4)
         total = [(first[k], w) for k, w in zip(kept, more, strict=True) if first[k].requires_grad]
@@ -193,17 +193,17 @@ def second(entry: Any, given: Any) -> str:
             ends, starts = [a for a, _ in total], [b for _, b in total]
             expected = list(torch.autograd.grad(ends, theirs, starts, allow_unused=True))
 
-    def slopes(*x: Tensor) -> list[Tensor]:
+    def gradients(*x: Tensor) -> list[Tensor]:
         _, pullback = autodiff.vjp(lambda *x: [function(*x)[k] for k in live], *x)
         found = pullback(weights)
         return [found[k] for k in kept]
 
-    _, pullback = autodiff.vjp(slopes, *ours)
+    _, pullback = autodiff.vjp(gradients, *ours)
     found = list(pullback(more))
     moves = cotangents(ours, seed=3)
 
     def arbiter() -> tuple[Any, Any, Any]:
-        return _paired(found, moves), _paired(expected, moves), _paired(more, limit(slopes, ours, moves))
+        return _paired(found, moves), _paired(expected, moves), _paired(more, limit(gradients, ours, moves))
 
     return compared(found, expected, arbiter, 1e-7)
 

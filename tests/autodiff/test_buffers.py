@@ -1,4 +1,4 @@
-"""Buffers: a trace writes into them what the function did, once for every run."""
+"""Module buffers: every run of a trace repeats the writes of the function."""
 
 import copy
 
@@ -46,7 +46,7 @@ def test_the_printed_program_writes_them_too():
     assert text.count(".copy_(v") == 3
     names: dict = {}
     exec(text, names)  # noqa: S102
-    out = names["Sequential"](*autodiff.parameters(net).values(), x, **made.closed)
+    out = names["Sequential"](*autodiff.parameters(net).values(), x, **made.captured)
     torch.testing.assert_close(out, twin(x))
     same(net, twin)
 

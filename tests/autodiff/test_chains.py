@@ -1,4 +1,4 @@
-"""Plans for chains: the book's numbers, and the best plan against a search over all of them."""
+"""Checkpointing of chains: the book's numbers, and the optimum against exhaustive search."""
 
 import itertools
 import math
@@ -76,9 +76,12 @@ def test_the_best_plan_beats_square_roots():
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (lambda: evaluations(4, [5]), "A chain of 4 blocks has no block 5: they are counted from 1."),
-        (lambda: optimal([1], [], 1), "A chain has as many works as sizes, at least one: there are 1 and 0."),
-        (lambda: optimal([1], [1], -1), "Works, sizes and the budget of a chain are at least 0."),
+        (lambda: evaluations(4, [5]), "A chain of 4 blocks has no block 5: blocks are counted from 1."),
+        (
+            lambda: optimal([1], [], 1),
+            "A chain needs one size for each block's work, and at least one block: got 1 works and 0 sizes.",
+        ),
+        (lambda: optimal([1], [1], -1), "Work, sizes and budget of a chain must not be negative."),
     ],
 )
 def test_chains_that_make_no_sense_are_told(run, message):

@@ -1,4 +1,4 @@
-"""Checkpointing: the same gradients in less memory, and the peak that was predicted."""
+"""Checkpointing: equal gradients in less memory, with the predicted peak."""
 
 import copy
 import re
@@ -10,8 +10,8 @@ from torch import nn
 
 from wonderland import autodiff
 from wonderland.autodiff import memory
-from wonderland.autodiff.checkpointing import fitted, imagined
-from wonderland.autodiff.plans import Numbered
+from wonderland.autodiff.checkpoint_search import IndexedProgram
+from wonderland.autodiff.checkpointing import fit_budget, trace_on_shapes
 from wonderland.core import WonderlandError
 
 
@@ -78,16 +78,18 @@ def test_a_plan_says_what_it_will_do():
     text = str(autodiff.checkpoint(loss, "1MB").plan(own, x))
     assert re.fullmatch(
         r"Predicted peak [\d.]+ kB of the budget of 1\.0 MB \([\d.]+ kB without checkpointing\); 0\.0 % more work: "
-        r"0 values of the forward pass are computed again, \d+ are kept\.",
+        r"0 values of the forward pass are recomputed, \d+ are kept\.",
         text,
     )
 
 
 def test_a_budget_that_cannot_be_kept_is_told():
     _, loss, own, x = setting()
-    with pytest.raises(WonderlandError, match=r"No plan found keeps 1\.0 kB: the smallest peak is [\d.]+ kB, and "):
+    with pytest.raises(
+        WonderlandError, match=r"No plan was found within 1\.0 kB: the smallest peak is [\d.]+ kB, and "
+    ):
         autodiff.checkpoint(loss, "1kB")(own, x)
-    message = "'much' is no amount of memory: write bytes, or words such as '200MB' or '1.5GiB'."
+    message = "'much' is not an amount of memory: give bytes as an integer, or a text such as '200MB' or '1.5GiB'."
     with pytest.raises(WonderlandError, match=re.escape(message)):
         autodiff.checkpoint(loss, "much")
 
@@ -103,27 +105,27 @@ def test_random_numbers_are_not_drawn_again():
 
     without = autodiff.checkpoint(loss, "1GB").plan(x).without
     made = autodiff.checkpoint(loss, int(0.9 * without))
-    assert made.plan(x).forgotten
+    assert made.plan(x).recomputed
     torch.manual_seed(1)
-    value, slope = made(x)
+    value, gradient = made(x)
     torch.manual_seed(1)
     expected = autodiff.checkpoint(loss, "1GB")(x)
-    torch.testing.assert_close((value, slope), expected)
+    torch.testing.assert_close((value, gradient), expected)
 
 
 def test_functions_that_decide_by_numbers_are_run_to_be_planned():
     def loss(x):
         return x.exp().sum() if x[0] > 0 else x.sum()
 
-    _, slope = autodiff.checkpoint(loss, "1MB")(torch.zeros(2))
-    assert slope.tolist() == [1, 1]
+    _, gradient = autodiff.checkpoint(loss, "1MB")(torch.zeros(2))
+    assert gradient.tolist() == [1, 1]
 
 
 def test_a_timeline_counts_what_is_alive():
     made = autodiff.trace(lambda x: (x.exp() + 1).view(2, 2).sin().sum(), torch.zeros(4))
     live = [moment.live for moment in made.timeline()]
     assert live == [16, 32, 16, 32, 20]
-    assert memory.words(1500) == "1.5 kB"
+    assert memory.format_bytes(1500) == "1.5 kB"
 
 
 class Recurrent(nn.Module):
@@ -194,7 +196,7 @@ def predicted(net, loss, args, budgets):
             plan = made.plan(own, *args)
         except WonderlandError:
             break
-        assert plan.lasting
+        assert plan.reusable
         watch = Peak([*own.values(), *net.buffers(), *args])
         torch.manual_seed(1)
         with watch:
@@ -203,7 +205,7 @@ def predicted(net, loss, args, budgets):
         del result
         assert watch.most <= plan.budget
         assert abs(watch.most - plan.predicted) <= 0.01 * plan.predicted
-        found.append(plan.forgotten)
+        found.append(plan.recomputed)
     return found
 
 
@@ -245,15 +247,15 @@ def test_planning_grows_with_the_length_of_the_program():
     def planned(length):
         net, x = Recurrent(nn.LSTM), torch.randn(2, length, 4)
         loss = lambda own, x: autodiff.call(net, own, x).square().mean()  # noqa: E731
-        joint, _ = imagined(autodiff.value_and_grad(loss), (autodiff.parameters(net), x))
-        program = Numbered(joint.inputs, joint.steps, joint.kept, [value for value, _ in joint.constants])
+        joint, _ = trace_on_shapes(autodiff.value_and_grad(loss), (autodiff.parameters(net), x))
+        program = IndexedProgram(joint.inputs, joint.steps, joint.kept, [value for value, _ in joint.constants])
         dropped, once = set().union(*list(program.ways())[5]), []
         for _ in range(5):
             began = time.process_time()
             program.peak(program.order(dropped))
             once.append(time.process_time() - began)
         began = time.process_time()
-        fitted(joint, int(0.98 * fitted(joint, 10**9)[1].without))
+        fit_budget(joint, int(0.98 * fit_budget(joint, 10**9)[1].without))
         return len(joint.steps), min(once), time.process_time() - began
 
     (few, short, _), (many, long, whole) = planned(30), planned(120)
@@ -275,7 +277,7 @@ def test_buffers_are_updated_once_a_run_and_not_by_planning():
         x = torch.randn(4, 3, 8, 8)
         without = autodiff.checkpoint(function, "1GB").plan(own, x).without
         made = autodiff.checkpoint(function, int(without * share))
-        assert made.plan(own, x).lasting == (function is loss)
+        assert made.plan(own, x).reusable == (function is loss)
         for _ in range(2):
             made(own, x)
             twin(x)
@@ -301,6 +303,6 @@ def test_functions_that_decide_say_so_and_modules_that_remember_are_run():
         x = torch.randn(2, 3)
         torch.testing.assert_close(made(own, x)[0], twin(x).square().sum())
     assert str(made.plan(own, x)).endswith(
-        "The function decides by its numbers, so every call is traced anew with all values in memory: the budget is kept by "
-        "the gradient, and not by the tracing before it."
+        "The function branches on values, so it is traced again at every call with all values in memory: the budget holds for "
+        "the gradient, not for that tracing."
     )

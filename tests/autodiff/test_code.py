@@ -1,4 +1,4 @@
-"""Printed programs run: whatever stands in them is named, taken by name, or written so that Python reads it back."""
+"""Printed programs run and give the same values; constants are inlined exactly or passed by name."""
 
 import math
 
@@ -61,7 +61,7 @@ def test_a_printed_program_runs_to_the_same_numbers(name):
     names: dict = {}
     exec(made.code(), names)  # noqa: S102
     GENERATOR.manual_seed(1)
-    found = names["program"](x, **made.closed)
+    found = names["program"](x, **made.captured)
     GENERATOR.manual_seed(1)
     torch.testing.assert_close(found, f(x), equal_nan=True)
 
@@ -71,8 +71,8 @@ def test_reverse_programs_of_functions_run_too():
     made = autodiff.trace(PROGRAMS["autograd function"], x).reverse()
     names: dict = {}
     exec(made.code(), names)  # noqa: S102
-    assert list(made.closed) == ["Cube"]
-    torch.testing.assert_close(names["program_reverse"](x, **made.closed)[1], 3 * x**2)
+    assert list(made.captured) == ["Cube"]
+    torch.testing.assert_close(names["program_reverse"](x, **made.captured)[1], 3 * x**2)
 
 
 def test_what_is_usual_is_not_said():

@@ -1,4 +1,4 @@
-"""Primitives of one's own, autograd functions and registered operators are single steps with their own rules."""
+"""User primitives, autograd functions and registered operators are single steps with their own rules."""
 
 import re
 
@@ -46,13 +46,13 @@ def test_a_rule_that_gives_too_few_cotangents_is_told():
     def wrong(a, b):
         return a * b
 
-    message = "gave 1 cotangents for 2 arguments: give one for each, None where there is none."
+    message = "returned 1 cotangents for 2 arguments: return one for each, None for arguments without a derivative."
     with pytest.raises(WonderlandError, match=re.escape(message)):
         autodiff.grad(lambda x: wrong(x, x).sum())(torch.ones(1))
 
 
 class Square(torch.autograd.Function):
-    """With a slope that is not the true one, so that one sees which backward pass was used."""
+    """With a gradient that is not the true one, so that one sees which backward pass was used."""
 
     @staticmethod
     def forward(ctx, x):
@@ -92,7 +92,7 @@ def test_what_an_autograd_function_hides_is_not_differentiated_twice():
     torch.testing.assert_close(autodiff.grad(lambda x: Hidden.apply(x).sum())(x), 2 * x.exp())
     program = autodiff.trace(autodiff.value_and_grad(lambda x: Hidden.apply(x).sum()), x)
     torch.testing.assert_close(program(x + 1)[1], 2 * (x + 1).exp())
-    with pytest.raises(WonderlandError, match="saves what is neither an input nor an output of it"):
+    with pytest.raises(WonderlandError, match="saves a tensor that is neither an input nor an output"):
         autodiff.grad(lambda x: autodiff.grad(lambda x: Hidden.apply(x).sum())(x).sum())(x)
 
 

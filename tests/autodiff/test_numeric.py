@@ -1,4 +1,4 @@
-"""Differences approach derivatives at the orders they state, and say when they cannot."""
+"""Numerical derivatives converge at their stated order, and error messages."""
 
 import math
 
@@ -91,21 +91,21 @@ def test_the_books_directional_derivative():
     assert numerical_derivative(lambda x: (x**2).sum(), x, v).item() == pytest.approx(22, abs=1e-8)
 
 
-def test_errors_are_told():
+def test_error_messages():
     x = torch.ones(2, dtype=torch.float64)
     with pytest.raises(
-        WonderlandError, match=r"no scheme 'centre'; there are forward, central, complex\. Did you mean"
+        WonderlandError, match=r"no scheme 'centre'; the schemes are forward, central, complex\. Did you mean"
     ):
         numerical_gradient(wavy, x, scheme="centre")
-    with pytest.raises(WonderlandError, match=r"gave a tensor \(2,\), and a gradient is of one number"):
+    with pytest.raises(WonderlandError, match=r"returns a scalar, not a tensor \(2,\)"):
         numerical_gradient(torch.sin, x)
     with pytest.raises(WonderlandError, match=r"not torch\.int64"):
         numerical_gradient(wavy, torch.ones(2, dtype=torch.int64))
     with pytest.raises(WonderlandError, match="not float"):
         numerical_gradient(wavy, 1.0)
-    with pytest.raises(WonderlandError, match="A step is positive, not 0"):
+    with pytest.raises(WonderlandError, match="The step must be positive, not 0"):
         numerical_gradient(wavy, x, step=0)
-    with pytest.raises(WonderlandError, match="is lost in 1"):
+    with pytest.raises(WonderlandError, match="vanishes when added to 1"):
         numerical_gradient(wavy, x, step=1e-20)
     with pytest.raises(WonderlandError, match=r"direction has shape \(3,\) where x has \(2,\)"):
         numerical_derivative(wavy, x, torch.ones(3))
@@ -113,9 +113,9 @@ def test_errors_are_told():
 
 def test_the_complex_step_refuses_what_is_not_analytic():
     x = torch.ones(2, dtype=torch.float64)
-    with pytest.raises(WonderlandError, match="gave real numbers for complex ones"):
+    with pytest.raises(WonderlandError, match="returned real numbers for complex input"):
         numerical_gradient(lambda x: x.abs().sum(), x, scheme="complex")
-    with pytest.raises(WonderlandError, match="needs a function of complex numbers"):
+    with pytest.raises(WonderlandError, match="needs a function that accepts complex numbers"):
         numerical_gradient(lambda x: torch.relu(x).sum(), x, scheme="complex")
     with pytest.raises(RuntimeError, match="no such thing"):
         numerical_gradient(broken, x, scheme="complex")

@@ -1,4 +1,4 @@
-"""The kernels of the house are primitives: models made of any mixer are differentiated once and twice."""
+"""The kernels of wonderland.ops are primitives: models with any mixer have first and second derivatives."""
 
 import pytest
 import torch
@@ -55,10 +55,10 @@ def test_second_derivatives_go_through_the_equations(mixer):
         return F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
 
     if mixer == "Attention":  # torch has no forward mode for its fused attention
-        slope = torch.func.vjp(lambda own: torch.func.grad(theirs)(own), own)[1](moves)[0]
+        gradient = torch.func.vjp(lambda own: torch.func.grad(theirs)(own), own)[1](moves)[0]
     else:
-        slope = torch.func.jvp(torch.func.grad(theirs), (own,), (moves,))[1]
-    for name, value in slope.items():
+        gradient = torch.func.jvp(torch.func.grad(theirs), (own,), (moves,))[1]
+    for name, value in gradient.items():
         torch.testing.assert_close(found[name], value, rtol=1e-8, atol=1e-10)
 
 
@@ -73,8 +73,8 @@ def test_attention_with_fewer_key_heads_has_all_derivatives(causal):
     torch.testing.assert_close(autodiff.jvp(few, (q, k, v), moves), autodiff.jvp(many, (q, k, v), moves))
     loss = lambda f: lambda *x: f(*x).sin().sum()  # noqa: E731
     torch.testing.assert_close(autodiff.hvp(loss(few), (q, k, v), moves), autodiff.hvp(loss(many), (q, k, v), moves))
-    slopes = lambda f: lambda q: sum(one.square().sum() for one in autodiff.grad(loss(f), (0, 1, 2))(q, k, v))  # noqa: E731
-    torch.testing.assert_close(autodiff.grad(slopes(few))(q), autodiff.grad(slopes(many))(q))
+    gradients = lambda f: lambda q: sum(one.square().sum() for one in autodiff.grad(loss(f), (0, 1, 2))(q, k, v))  # noqa: E731
+    torch.testing.assert_close(autodiff.grad(gradients(few))(q), autodiff.grad(gradients(many))(q))
     with autodiff.plain_rules():
         torch.testing.assert_close(
             autodiff.grad(loss(few), (0, 1, 2))(q, k, v), autodiff.grad(loss(many), (0, 1, 2))(q, k, v)
@@ -100,10 +100,10 @@ def test_second_derivatives_of_mixers_are_limits_of_first_ones(name):
     mixer, x = getattr(nn, name)(dim=4, **heads).double(), torch.randn(2, 5, 4, dtype=torch.float64)
     own = autodiff.parameters(mixer)
     move = {part: torch.randn_like(value) for part, value in own.items()}
-    slope = autodiff.grad(lambda own: autodiff.call(mixer, own, x).sin().sum())
-    there, back = (slope({part: own[part] + step * move[part] for part in own}) for step in (1e-5, -1e-5))
-    found = autodiff.jvp(slope, (own,), (move,))[1]
-    again = autodiff.grad(lambda own: sum((g * move[part]).sum() for part, g in slope(own).items()))(own)
+    gradient = autodiff.grad(lambda own: autodiff.call(mixer, own, x).sin().sum())
+    there, back = (gradient({part: own[part] + step * move[part] for part in own}) for step in (1e-5, -1e-5))
+    found = autodiff.jvp(gradient, (own,), (move,))[1]
+    again = autodiff.grad(lambda own: sum((g * move[part]).sum() for part, g in gradient(own).items()))(own)
     for part in own:
         torch.testing.assert_close(found[part], (there[part] - back[part]) / 2e-5, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(again[part], found[part])

@@ -1,4 +1,4 @@
-"""Formulas say what the traces compute, and grow where programs do not."""
+"""Symbolic expressions agree with traces, and grow faster than programs."""
 
 import math
 import sys
@@ -50,20 +50,20 @@ FORMULAS = {
 def test_formulas_have_the_value_and_the_slope_of_the_function(name):
     f, at = FORMULAS[name], 0.8125
     x = torch.tensor(at, dtype=torch.float64)
-    value, slope = autodiff.value_and_grad(f)(x)
+    value, gradient = autodiff.value_and_grad(f)(x)
     assert float(evaluate(expression(f, "x"), x=at)) == pytest.approx(value.item(), rel=1e-14)
-    assert float(evaluate(symbolic_derivative(f, "x"), x=at)) == pytest.approx(slope.item(), rel=1e-13)
+    assert float(evaluate(symbolic_derivative(f, "x"), x=at)) == pytest.approx(gradient.item(), rel=1e-13)
 
 
 def test_vectors_have_a_symbol_for_each_entry():
     found = expression(trace(lambda x: (x[0] * x[1] ** 2).sin(), torch.ones(2)))
     assert str(found) == "sin(x_0*x_1**2)"
-    slope = "2*x_0*x_1*cos(x_0*x_1**2)"
-    assert str(sympy.diff(found, symbols("x", (2,))[1])) == slope
+    gradient = "2*x_0*x_1*cos(x_0*x_1**2)"
+    assert str(sympy.diff(found, symbols("x", (2,))[1])) == gradient
     recorded = trace(lambda x: (x[0] * x[1] ** 2).sin(), torch.ones(2))
-    assert str(symbolic_derivative(recorded, by="x_1")) == slope
+    assert str(symbolic_derivative(recorded, by="x_1")) == gradient
     assert str(symbolic_derivative(recorded)) == "x_1**2*cos(x_0*x_1**2)"
-    assert str(symbolic_derivative(recorded, "w", by="w_1")) == slope.replace("x", "w")
+    assert str(symbolic_derivative(recorded, "w", by="w_1")) == gradient.replace("x", "w")
 
 
 def test_values_have_as_many_digits_as_wanted():
@@ -81,20 +81,20 @@ def test_formulas_swell_and_programs_do_not():
     assert rows[-1].shared < rows[-1].derivative / 20
 
 
-def test_errors_are_told(monkeypatch):
-    with pytest.raises(WonderlandError, match=r"no formula for aten.relu.default .*; there are for .*acos, add"):
+def test_error_messages(monkeypatch):
+    with pytest.raises(WonderlandError, match=r"aten.relu.default .* has no formula. Supported: .*acos, add"):
         expression(torch.relu, "x")
     with pytest.raises(WonderlandError, match="Name the arguments"):
         expression(torch.sin)
-    with pytest.raises(WonderlandError, match="A formula is of one number"):
+    with pytest.raises(WonderlandError, match="A formula needs a function that returns a scalar"):
         expression(trace(torch.sin, torch.ones(2)))
     with pytest.raises(WonderlandError, match="1 inputs and was given 2 names"):
         expression(trace(torch.sin, torch.tensor(1.0)), "x", "y")
     with pytest.raises(WonderlandError, match="no value without y"):
         evaluate(expression(lambda x, y: x + y, "x", "y"), x=1.0)
-    with pytest.raises(WonderlandError, match="no 'z' to differentiate by; there are x, y"):
+    with pytest.raises(WonderlandError, match="no argument 'z'; the arguments are x, y"):
         symbolic_derivative(lambda x, y: x + y, "x", "y", by="z")
-    with pytest.raises(WonderlandError, match="inf is none"):
+    with pytest.raises(WonderlandError, match="A formula cannot contain inf"):
         expression(lambda x: x * math.inf, "x")
     monkeypatch.setitem(sys.modules, "sympy", None)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""The literal forms equal the products, and cost what the book says."""
+"""The literal algorithms agree with jvp and vjp, and cost what the book says."""
 
 import pytest
 import torch
@@ -36,8 +36,8 @@ def test_chains_equal_reverse_mode(form):
     functions, x, weights = chain(3, 4)
     found = form(functions, x, *weights)
     true = autodiff.grad(composed(functions), (0, 1, 2, 3))(x, *weights)
-    for slope, expected in zip(found.gradients(), true, strict=True):
-        torch.testing.assert_close(slope, expected, rtol=1e-12, atol=1e-12)
+    for gradient, expected in zip(found.gradients(), true, strict=True):
+        torch.testing.assert_close(gradient, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
@@ -135,14 +135,14 @@ def test_an_input_given_back_has_the_identity_for_jacobian(form):
     assert not form(trace(lambda x, y: x, x, x), x, x).jacobians[1].any()
 
 
-def test_errors_are_told():
+def test_error_messages():
     x = torch.ones(2)
     with pytest.raises(WonderlandError, match="takes 1 tensors and was given 2"):
         literal_forward(trace(torch.sin, x), x, x)
-    with pytest.raises(WonderlandError, match="gives 2 results, and the literal forms are for one tensor"):
+    with pytest.raises(WonderlandError, match="returns 2 results, and the literal algorithms need a single tensor"):
         literal_reverse(trace(lambda x: (x, 2 * x), x), x)
     for form in FORMS:
-        with pytest.raises(WonderlandError, match="literal forms are for real numbers"):
+        with pytest.raises(WonderlandError, match="literal algorithms need real numbers"):
             form(trace(lambda x: torch.fft.fft(x).real.sum(), x), x)
     with pytest.raises(WonderlandError, match="at least one function"):
         literal_forward([], x)

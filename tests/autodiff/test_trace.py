@@ -1,4 +1,4 @@
-"""Traces read well, run to the same values, know their costs, and give their reverse program."""
+"""Traces: printing, running, costs and the reverse program."""
 
 import importlib.util
 import re
@@ -81,9 +81,9 @@ def test_modules_are_traced_with_their_parameters_and_paths():
     ).reverse()
     assert {step.module for step in program.steps} >= {"inner.0", "inner.1", "inner.2", "head"}
     net(x).square().sum().backward()
-    _, *slopes = program(*autodiff.parameters(net).values(), x)
-    for (_, value), slope in zip(net.named_parameters(), slopes, strict=False):
-        torch.testing.assert_close(slope, value.grad)
+    _, *gradients = program(*autodiff.parameters(net).values(), x)
+    for (_, value), gradient in zip(net.named_parameters(), gradients, strict=False):
+        torch.testing.assert_close(gradient, value.grad)
 
 
 def test_other_numbers_run_through_the_same_program():
@@ -97,7 +97,7 @@ def test_other_numbers_run_through_the_same_program():
         match=re.escape("This trace was made for x0 of float64 (3, 5), not of float64 (2, 5): trace again."),
     ):
         program(x[:2], w)
-    with pytest.raises(WonderlandError, match="This trace takes its arguments as it was made with"):
+    with pytest.raises(WonderlandError, match="This trace takes arguments nested as when it was made"):
         program(x)
 
 
@@ -115,9 +115,9 @@ def test_an_output_of_many_numbers_takes_a_cotangent():
     x = torch.randn(3, dtype=D)
     program = autodiff.trace(torch.sin, x).reverse()
     g = torch.randn(3, dtype=D)
-    out, slope = program(x, g)
-    torch.testing.assert_close((out, slope), (x.sin(), g * x.cos()))
-    with pytest.raises(WonderlandError, match=re.escape("argmax gives nothing that has a derivative.")):
+    out, gradient = program(x, g)
+    torch.testing.assert_close((out, gradient), (x.sin(), g * x.cos()))
+    with pytest.raises(WonderlandError, match=re.escape("argmax returns nothing that has a derivative.")):
         autodiff.trace(torch.argmax, x).reverse()
 
 
@@ -125,10 +125,10 @@ def test_the_reverse_program_can_be_reversed_and_compiled():
     x = torch.randn(3, dtype=D)
     program = autodiff.trace(lambda x: x.exp().sin().sum(), x).reverse()
     again = autodiff.trace(lambda x: program(x)[1].sum(), x)
-    slope = autodiff.grad(lambda x: x.exp().sin().sum())
-    torch.testing.assert_close(again(x), slope(x).sum())
+    gradient = autodiff.grad(lambda x: x.exp().sin().sum())
+    torch.testing.assert_close(again(x), gradient(x).sum())
     torch.testing.assert_close(
-        autodiff.grad(lambda x: program(x)[1].sum())(x), autodiff.grad(lambda x: slope(x).sum())(x)
+        autodiff.grad(lambda x: program(x)[1].sum())(x), autodiff.grad(lambda x: gradient(x).sum())(x)
     )
     compiled = program.compile(backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(x), program(x))

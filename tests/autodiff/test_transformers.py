@@ -1,4 +1,4 @@
-"""Models of the transformers package, untouched, have the gradients that torch gives them."""
+"""Unmodified models of the transformers package have the gradients of torch."""
 
 import pytest
 import torch
@@ -77,7 +77,7 @@ def test_gradients_are_those_of_torch(name):
     model, given = {**MODELS, **MORE}[name]()
     model = model.double().eval()
     own = autodiff.parameters(model)
-    value, slopes = autodiff.value_and_grad(lambda own: autodiff.call(model, own, **given).loss)(own)
+    value, gradients = autodiff.value_and_grad(lambda own: autodiff.call(model, own, **given).loss)(own)
     loss = model(**given).loss
     loss.backward()
     torch.testing.assert_close(value, loss.detach())
@@ -85,4 +85,4 @@ def test_gradients_are_those_of_torch(name):
         if not parameter.requires_grad:  # frozen by the model: torch gives no gradient to compare with
             continue
         expected = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        assert (slopes[part] - expected).abs().max() < 1e-8, part
+        assert (gradients[part] - expected).abs().max() < 1e-8, part

@@ -1,4 +1,4 @@
-"""Transforms agree with torch's own, nest in any order, and refuse what they cannot do in a sentence."""
+"""Transforms agree with torch.func, nest in any order, and have clear error messages."""
 
 import re
 
@@ -29,9 +29,9 @@ def test_gradients_by_one_argument_and_by_several(given):
     for argnums in (0, 1, (0, 1), (1,), -1):
         ours, theirs = autodiff.grad(loss, argnums)(*given), torch.func.grad(loss, argnums)(*given)
         torch.testing.assert_close(ours, theirs)
-    value, slope = autodiff.value_and_grad(loss)(*given)
+    value, gradient = autodiff.value_and_grad(loss)(*given)
     torch.testing.assert_close(value, loss(*given))
-    torch.testing.assert_close(slope, torch.func.grad(loss)(*given))
+    torch.testing.assert_close(gradient, torch.func.grad(loss)(*given))
 
 
 def test_vjp_and_jvp_have_the_signatures_of_torch(given):
@@ -40,8 +40,8 @@ def test_vjp_and_jvp_have_the_signatures_of_torch(given):
     torch.testing.assert_close(pullback(g), torch.func.vjp(torch.matmul, *given)[1](g))
     moves = tuple(torch.randn_like(one) for one in given)
     torch.testing.assert_close(autodiff.jvp(loss, given, moves), torch.func.jvp(loss, given, moves))
-    out, slope = autodiff.linearize(loss, *given)
-    torch.testing.assert_close(slope(*moves), torch.func.jvp(loss, given, moves)[1])
+    out, gradient = autodiff.linearize(loss, *given)
+    torch.testing.assert_close(gradient(*moves), torch.func.jvp(loss, given, moves)[1])
 
 
 def test_directional_derivatives_are_the_gradient_times_the_direction(given):
@@ -158,7 +158,7 @@ def test_what_is_stopped_has_no_derivative():
 
 
 @pytest.mark.parametrize(
-    ("f", "at", "slope"),
+    ("f", "at", "gradient"),
     [
         (torch.relu, 0.0, 0.0),
         (torch.abs, 0.0, 0.0),
@@ -174,12 +174,12 @@ def test_what_is_stopped_has_no_derivative():
         (torch.round, 0.5, 0.0),
     ],
 )
-def test_conventions_at_kinks_are_those_of_torch(f, at, slope):
+def test_conventions_at_kinks_are_those_of_torch(f, at, gradient):
     x = torch.tensor(at, dtype=D)
-    assert autodiff.grad(f)(x) == slope
-    torch.testing.assert_close(autodiff.jvp(f, (x,), (torch.ones_like(x),))[1], torch.tensor(slope, dtype=D))
+    assert autodiff.grad(f)(x) == gradient
+    torch.testing.assert_close(autodiff.jvp(f, (x,), (torch.ones_like(x),))[1], torch.tensor(gradient, dtype=D))
     leaf = x.clone().requires_grad_()
-    assert torch.autograd.grad(f(leaf), leaf)[0] == slope
+    assert torch.autograd.grad(f(leaf), leaf)[0] == gradient
 
 
 def test_complex_numbers_follow_the_convention_of_torch():
@@ -189,7 +189,7 @@ def test_complex_numbers_follow_the_convention_of_torch():
         return ((z * z.conj() + z.exp()).abs() + torch.fft.fft(z).real).sum()
 
     torch.testing.assert_close(autodiff.grad(f)(z), torch.func.grad(f)(z))
-    message = "grad is for functions that give a real number, and sum gave torch.complex128."
+    message = "grad needs a function that returns a real number, and sum returned torch.complex128."
     with pytest.raises(WonderlandError, match=re.escape(message)):
         autodiff.grad(torch.sum)(z)
 
@@ -218,16 +218,16 @@ BAD = [
     ),
     (
         lambda: autodiff.vjp(f_list, torch.ones(2)),
-        "The outputs of f_list are tensors, not of type int: wrap numbers with torch.tensor().",
+        "The outputs of f_list must be tensors, not int: wrap numbers with torch.tensor().",
     ),
     (
         lambda: autodiff.grad(torch.sum)(torch.arange(3)),
-        "The primals of vjp hold torch.int64, which has no derivatives: "
+        "The primals of vjp include torch.int64, which has no derivatives: "
         "convert with .to(torch.float32), or leave it out of argnums.",
     ),
     (
         lambda: autodiff.grad(torch.sin)(torch.ones(2)),
-        "grad is for functions that give one number, and sin gave a tensor (2,): take .sum(), or use jacobian.",
+        "grad needs a function that returns a scalar, and sin returned a tensor (2,): take .sum(), or use jacobian.",
     ),
     (
         lambda: autodiff.grad(torch.sum, 3)(torch.ones(2)),
@@ -235,7 +235,7 @@ BAD = [
     ),
     (
         lambda: autodiff.grad(lambda x: x.sum())(2.0),
-        "The primals of vjp are tensors, not of type float: wrap numbers with torch.tensor().",
+        "The primals of vjp must be tensors, not float: wrap numbers with torch.tensor().",
     ),
     (
         lambda: autodiff.jvp(torch.sin, torch.ones(2), torch.ones(2)),
@@ -251,7 +251,7 @@ BAD = [
     ),
     (
         lambda: autodiff.jacobian(torch.sin, mode="sideways"),
-        "jacobian has the modes 'forward', 'reverse' and 'auto', not 'sideways'.",
+        "The mode of jacobian is 'forward', 'reverse' or 'auto', not 'sideways'.",
     ),
 ]
 
@@ -293,10 +293,10 @@ def test_modules_are_functions_of_their_parameters():
     net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh()).double()
     net[2].weight = net[0].weight if net[0].weight.shape == net[2].weight.shape else net[2].weight
     x = torch.randn(5, 3, dtype=D)
-    slopes = autodiff.grad(lambda own: autodiff.call(net, own, x).square().sum())(autodiff.parameters(net))
+    gradients = autodiff.grad(lambda own: autodiff.call(net, own, x).square().sum())(autodiff.parameters(net))
     net(x).square().sum().backward()
     for name, value in net.named_parameters():
-        torch.testing.assert_close(slopes[name], value.grad)
+        torch.testing.assert_close(gradients[name], value.grad)
     with pytest.raises(WonderlandError, match=re.escape("Sequential has no parameter 'nothing'.")):
         autodiff.call(net, {"nothing": x}, x)
 
@@ -312,10 +312,10 @@ def test_tied_weights_get_the_sum_of_both_uses():
             return self.second(torch.tanh(self.first(x)))
 
     net, x = Tied().double(), torch.randn(2, 3, dtype=D)
-    slopes = autodiff.grad(lambda own: autodiff.call(net, own, x).sum())(autodiff.parameters(net))
+    gradients = autodiff.grad(lambda own: autodiff.call(net, own, x).sum())(autodiff.parameters(net))
     net(x).sum().backward()
-    assert list(slopes) == ["first.weight"]
-    torch.testing.assert_close(slopes["first.weight"], net.first.weight.grad)
+    assert list(gradients) == ["first.weight"]
+    torch.testing.assert_close(gradients["first.weight"], net.first.weight.grad)
     assert isinstance(net.first.weight, nn.Parameter)
 
 
@@ -324,8 +324,8 @@ def test_auxiliary_results_come_along():
         return x.square().sum(), {"mean": x.mean()}
 
     x = torch.tensor([1.0, 3.0])
-    slope, aux = autodiff.grad(f, has_aux=True)(x)
-    assert slope.tolist() == [2, 6]
+    gradient, aux = autodiff.grad(f, has_aux=True)(x)
+    assert gradient.tolist() == [2, 6]
     assert aux["mean"] == 2
-    with pytest.raises(WonderlandError, match="With has_aux=True the function returns a pair"):
+    with pytest.raises(WonderlandError, match="With has_aux=True the function must return a pair"):
         autodiff.grad(torch.sum, has_aux=True)(x)

@@ -1,11 +1,11 @@
-"""Writes through views: what is read afterwards, with its derivatives, and how the trace says it."""
+"""Writes through views: later reads, their derivatives, and how the trace shows them."""
 
 import pytest
 import torch
 from torch import nn
 
 from wonderland import autodiff
-from wonderland.autodiff.windows import taken, window
+from wonderland.autodiff.windows import read_window, window
 
 
 def halves(x):
@@ -64,8 +64,8 @@ def test_what_is_written_through_views_has_its_derivatives(f):
     torch.testing.assert_close(out, f(x))
     torch.testing.assert_close((pullback(g)[0] * v).sum(), (moved(f, x) * g).sum(), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(autodiff.jvp(f, (x,), (v,))[1], moved(f, x), rtol=1e-5, atol=1e-5)
-    slope = autodiff.grad(lambda x: (f(x) * g).tanh().sum())
-    torch.testing.assert_close(autodiff.jvp(slope, (x,), (v,))[1], moved(slope, x), rtol=1e-4, atol=1e-4)
+    gradient = autodiff.grad(lambda x: (f(x) * g).tanh().sum())
+    torch.testing.assert_close(autodiff.jvp(gradient, (x,), (v,))[1], moved(gradient, x), rtol=1e-4, atol=1e-4)
     made = autodiff.trace(f, x)
     torch.testing.assert_close(made(v), f(v))
     torch.testing.assert_close(made.reverse()(v, g)[1], autodiff.vjp(f, v)[1](g)[0])
@@ -75,14 +75,14 @@ def test_windows_are_slices_and_selections():
     whole = torch.arange(24.0).reshape(4, 6)
     for view in (whole, whole[1], whole[:, 2], whole[1:3, ::2], whole[2:3], whole[3, 5], whole[None, 1:, None]):
         part = window(whole, view)
-        assert torch.equal(taken(part, whole), view)
-        assert taken(part, whole).shape == view.shape
+        assert torch.equal(read_window(part, whole), view)
+        assert read_window(part, whole).shape == view.shape
     turned = whole.t().contiguous().t()
-    assert torch.equal(taken(window(turned, turned[1:3, 2]), turned), turned[1:3, 2])
+    assert torch.equal(read_window(window(turned, turned[1:3, 2]), turned), turned[1:3, 2])
     for view in (whole.t(), whole.view(-1)[2:9], whole.diagonal(), whole[0].expand(2, 6)):
         assert window(whole, view) is None
-    assert window(whole, whole[:2]).misses(window(whole, whole[2:]))
-    assert not window(whole, whole[:3]).misses(window(whole, whole[2:]))
+    assert window(whole, whole[:2]).is_disjoint(window(whole, whole[2:]))
+    assert not window(whole, whole[:3]).is_disjoint(window(whole, whole[2:]))
 
 
 def test_gates_written_in_place_read_as_a_program_without_writes():
@@ -96,13 +96,13 @@ def test_draws_follow_the_layout_of_memory():
     x = torch.randn(3, 4, 5)
     drop = lambda x: nn.functional.dropout(x.transpose(0, 1), 0.3)  # noqa: E731
     made = autodiff.trace(drop, x)
-    slope = autodiff.trace(autodiff.grad(lambda x: drop(x).sum()), x)
+    gradient = autodiff.trace(autodiff.grad(lambda x: drop(x).sum()), x)
     torch.manual_seed(3)
     expected = drop(x)
     torch.manual_seed(3)
     assert torch.equal(made(x), expected)
     torch.manual_seed(3)
-    torch.testing.assert_close(slope(x).transpose(0, 1) * x.transpose(0, 1), expected)
+    torch.testing.assert_close(gradient(x).transpose(0, 1) * x.transpose(0, 1), expected)
 
 
 def test_a_matrix_used_for_a_whole_batch_gets_its_gradient_by_one_product():

@@ -57,14 +57,14 @@ def test_shards_are_one_model(tmp_path):
     assert torch.equal(load_pretrained(tmp_path / "cut")(TOKENS, MASK), load_pretrained(tmp_path)(TOKENS, MASK))
 
 
-def test_names_of_older_days_are_known(tmp_path):
+def test_older_names_of_tensors_are_known(tmp_path):
     small(tmp_path, tie_word_embeddings=True)
     expected = load_pretrained(tmp_path)(TOKENS)
     bare = {"h.0.attn.bias": torch.ones(1, 1, 4, 4), "lm_head.weight": "transformer.wte.weight"}
 
     def older(tensors):
-        found = {name.removeprefix("transformer."): value for name, value in tensors.items()}
-        return {**found, "h.0.attn.bias": bare["h.0.attn.bias"], "lm_head.weight": found["wte.weight"].clone()}
+        renamed = {name.removeprefix("transformer."): value for name, value in tensors.items()}
+        return {**renamed, "h.0.attn.bias": bare["h.0.attn.bias"], "lm_head.weight": renamed["wte.weight"].clone()}
 
     rewritten(tmp_path, older)
     changed(tmp_path, n_ctx=24, torch_dtype="float32", task_specific_params={"a": {"max_length": 5}})
@@ -75,19 +75,19 @@ def test_names_of_older_days_are_known(tmp_path):
     expected = load_pretrained(tmp_path / "bert")(TOKENS, MASK)
 
     def oldest(tensors):
-        found = {name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
-                 for name, value in tensors.items()}  # fmt: skip
+        renamed = {name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+                   for name, value in tensors.items()}  # fmt: skip
         size = tensors["bert.embeddings.word_embeddings.weight"].shape[1]
         more = {"bert.pooler.dense.weight": torch.zeros(size, size), "bert.pooler.dense.bias": torch.zeros(size)}
         more["bert.embeddings.position_ids"] = torch.arange(24).unsqueeze(0)
         more["cls.seq_relationship.weight"], more["cls.seq_relationship.bias"] = torch.zeros(2, size), torch.zeros(2)
-        return found | more
+        return renamed | more
 
     rewritten(tmp_path / "bert", oldest)
     assert torch.equal(load_pretrained(tmp_path / "bert")(TOKENS, MASK), expected)
 
 
-def test_a_head_of_its_own_counts_more_than_what_is_said(tmp_path):
+def test_a_head_with_other_values_is_not_tied_whatever_the_config_says(tmp_path):
     theirs = small(tmp_path, tie_word_embeddings=True)
     rewritten(tmp_path, lambda tensors: {**tensors, "lm_head.weight": torch.randn(VOCAB, theirs.config.n_embd)})
     model = load_pretrained(tmp_path)
@@ -107,15 +107,15 @@ def test_precision_is_that_of_the_file_unless_asked(tmp_path):
     assert torch.allclose(wide(TOKENS), theirs(TOKENS).logits, atol=1e-5)
 
 
-def test_the_files_of_a_tokenizer_go_along(tmp_path):
+def test_tokenizer_files_are_copied(tmp_path):
     small(tmp_path / "there")
     (tmp_path / "there/tokenizer.json").write_text('{"version": "1.0"}')
     (tmp_path / "there/vocab.txt").write_text("a\nb\n")
     (tmp_path / "there/secret.py").write_text("import os")
     model = load_pretrained(tmp_path / "there")
     save_pretrained(model, tmp_path / "back")
-    found = sorted(path.name for path in (tmp_path / "back").iterdir())
-    assert found == ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "vocab.txt"]
+    actual = sorted(path.name for path in (tmp_path / "back").iterdir())
+    assert actual == ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "vocab.txt"]
     del model.origin
     save_pretrained(model, tmp_path / "like", like=tmp_path / "there")
     assert (tmp_path / "like/tokenizer.json").read_text() == '{"version": "1.0"}'
@@ -123,7 +123,7 @@ def test_the_files_of_a_tokenizer_go_along(tmp_path):
     assert sorted(path.name for path in (tmp_path / "alone").iterdir()) == ["config.json", "model.safetensors"]
 
 
-def test_options_of_published_files_that_change_nothing_are_passed_over(tmp_path):
+def test_options_without_effect_are_accepted_and_kept(tmp_path):
     make("gpt2", "GPT2LMHeadModel", 2, tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     config |= {"_num_labels": 1, "transformers.js_config": {"dtype": "q4"}, "max_sequence_length": 2048, "n_ctx": 12}
@@ -206,10 +206,10 @@ def test_a_model_built_here_is_read_there(name, tmp_path):
     more = {"decoder_input_ids": TOKENS[:, :4]} if "T5" in name else {}
     more |= {} if "Rwkv" in name else {"attention_mask": MASK.long()}
     with torch.no_grad():
-        expected, found = theirs.eval()(input_ids=TOKENS, **more).logits, model(*given)
-    if found.dim() == 3 and "T5" not in name:
-        expected, found = expected[MASK], found[MASK]
-    assert torch.allclose(found, expected, atol=1e-5)
+        expected, actual = theirs.eval()(input_ids=TOKENS, **more).logits, model(*given)
+    if actual.dim() == 3 and "T5" not in name:
+        expected, actual = expected[MASK], actual[MASK]
+    assert torch.allclose(actual, expected, atol=1e-5)
     again = load_pretrained(tmp_path)
     assert type(again) is type(model)
     with torch.no_grad():
@@ -248,7 +248,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize(("build", "words"), FOREIGN)
-def test_a_model_of_no_family_is_told(build, words, tmp_path):
+def test_a_model_of_no_family_is_refused(build, words, tmp_path):
     with pytest.raises(WonderlandError) as error:
         save_pretrained(build(), tmp_path / "out")
     assert str(error.value) == words
@@ -301,16 +301,18 @@ SIZES = {
 
 
 @pytest.mark.parametrize(("kind", "name", "options", "words"), OPTIONS)
-def test_an_option_that_is_not_known_is_told(kind, name, options, words, tmp_path):
+def test_an_unsupported_option_is_refused(kind, name, options, words, tmp_path):
     small(tmp_path, kind, name, **SIZES.get(kind, {}))
     with pytest.raises(WonderlandError) as error:
         load_pretrained(changed(tmp_path, **options))
-    found = str(error.value).replace(str(tmp_path), "FOLDER")
+    actual = str(error.value).replace(str(tmp_path), "FOLDER")
     if "lacks" in words:
-        assert found.startswith("FOLDER lacks 'transformer.h.")
-        assert found.endswith("which GPT-2 with these options has: the weights and config.json do not belong together.")
+        assert actual.startswith("FOLDER lacks 'transformer.h.")
+        assert actual.endswith(
+            "which GPT-2 with these options has: the weights and config.json do not belong together."
+        )
     else:
-        assert found == words
+        assert actual == words
 
 
 def _index(folder, places):
@@ -338,16 +340,16 @@ HOSTILE = [
         "FOLDER/model.safetensors is not a safetensors file: it is damaged, cut short or not ours.",
     ),
     (
-        lambda folder: rewritten(folder, lambda found: {**found, "transformer.extra": torch.zeros(2)}),
+        lambda folder: rewritten(folder, lambda tensors: {**tensors, "transformer.extra": torch.zeros(2)}),
         "FOLDER holds 'transformer.extra', which GPT-2 with these options does not have: the weights and config.json do not belong "
         "together.",
     ),
     (
-        lambda folder: rewritten(folder, lambda found: {**found, "transformer.ln_f.bias": torch.full((8,), torch.nan)}),
+        lambda folder: rewritten(folder, lambda tensors: {**tensors, "transformer.ln_f.bias": torch.full((8,), torch.nan)}),
         "FOLDER: 'transformer.ln_f.bias' holds values that are not finite: it is damaged.",
     ),
     (
-        lambda folder: rewritten(folder, lambda found: {**found, "transformer.ln_f.bias": torch.zeros(8, dtype=torch.int8)}),
+        lambda folder: rewritten(folder, lambda tensors: {**tensors, "transformer.ln_f.bias": torch.zeros(8, dtype=torch.int8)}),
         "FOLDER: 'transformer.ln_f.bias' has the type I8, but weights are floating point numbers.",
     ),
     (
@@ -368,7 +370,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("harm", "words"), HOSTILE)
-def test_a_damaged_or_hostile_folder_is_told(harm, words, tmp_path):
+def test_a_damaged_or_hostile_folder_is_refused(harm, words, tmp_path):
     small(tmp_path, **SIZES["gpt2"])
     harm(tmp_path)
     with pytest.raises(WonderlandError) as error:
@@ -376,7 +378,7 @@ def test_a_damaged_or_hostile_folder_is_told(harm, words, tmp_path):
     assert str(error.value).replace(str(tmp_path), "FOLDER") == words
 
 
-def test_what_else_does_not_fit_is_told(tmp_path):
+def test_other_misfits_are_refused(tmp_path):
     with pytest.raises(WonderlandError) as error:
         load_pretrained(tmp_path / "none")
     assert str(error.value) == f"There is no checkpoint in {tmp_path / 'none'}: the folder does not exist."
@@ -384,7 +386,7 @@ def test_what_else_does_not_fit_is_told(tmp_path):
         load_pretrained(tmp_path, dtype=torch.int64)
     assert str(error.value) == "A model can be loaded as float64, float32, bfloat16 or float16, not as torch.int64."
     small(tmp_path, **{**SIZES["gpt2"], "tie_word_embeddings": False})
-    rewritten(tmp_path, lambda found: {name: value for name, value in found.items() if name != "lm_head.weight"})
+    rewritten(tmp_path, lambda tensors: {name: value for name, value in tensors.items() if name != "lm_head.weight"})
     with pytest.raises(WonderlandError) as error:
         load_pretrained(tmp_path)
     assert str(error.value) == (
@@ -393,11 +395,13 @@ def test_what_else_does_not_fit_is_told(tmp_path):
     )
 
 
-def test_copies_that_differ_are_told(tmp_path):
+def test_copies_that_differ_are_refused(tmp_path):
     make("t5", "T5ForConditionalGeneration", 2, tmp_path / "t5")
-    rewritten(tmp_path / "t5", lambda found: {**found, "encoder.embed_tokens.weight": found["shared.weight"].clone()})
+    rewritten(
+        tmp_path / "t5", lambda tensors: {**tensors, "encoder.embed_tokens.weight": tensors["shared.weight"].clone()}
+    )
     load_pretrained(tmp_path / "t5")
-    rewritten(tmp_path / "t5", lambda found: {**found, "encoder.embed_tokens.weight": found["shared.weight"] + 1})
+    rewritten(tmp_path / "t5", lambda tensors: {**tensors, "encoder.embed_tokens.weight": tensors["shared.weight"] + 1})
     with pytest.raises(WonderlandError) as error:
         load_pretrained(tmp_path / "t5")
     assert (
@@ -407,7 +411,7 @@ def test_copies_that_differ_are_told(tmp_path):
     make("bert", "BertForMaskedLM", 2, tmp_path / "bert", tie_word_embeddings=True)
     rewritten(
         tmp_path / "bert",
-        lambda found: {**found, "cls.predictions.decoder.bias": found["cls.predictions.bias"] + 1},
+        lambda tensors: {**tensors, "cls.predictions.decoder.bias": tensors["cls.predictions.bias"] + 1},
     )
     with pytest.raises(WonderlandError) as error:
         load_pretrained(tmp_path / "bert")

@@ -73,7 +73,7 @@ def test_a_law_that_is_broken_names_the_place(folder, capsys):
     assert "when input 4 changed" in words
 
 
-def test_what_was_not_promised_is_told_and_does_not_count(folder, capsys):
+def test_laws_that_do_not_apply_are_shown_and_do_not_count(folder, capsys):
     code, out, _ = said(capsys, "blocks.py:Future", "--input", "2,5,3")
     assert code == 0
     assert "does not hold" in out
@@ -88,13 +88,13 @@ def test_tokens_outputs_and_masks(folder, capsys):
     assert out.count("holds") == 2
 
 
-def test_a_module_with_promises_and_a_width_needs_no_more_words(folder, capsys):
+def test_a_module_with_laws_and_dim_needs_no_options(folder, capsys):
     code, out, _ = said(capsys, "blocks.py:Own")
     assert code == 0
     assert "1 law\n" in out
 
 
-def test_an_instance_and_a_package_of_others(folder, capsys):
+def test_an_instance_and_a_class_of_another_package(folder, capsys):
     assert said(capsys, "blocks.py:ready", "--input", "2,5,3", "--laws", "causality")[0] == 0
     assert said(capsys, "torch.nn:Identity", "--input", "2,5,3", "--laws", "causality")[0] == 0
 
@@ -110,7 +110,7 @@ def test_an_instance_and_a_package_of_others(folder, capsys):
         (["blocks.py:number"], "blocks.py:number gives a int, and laws are checked on a torch module."),
         (["blocks.py:nothing"], "blocks.py:nothing gives a int, and laws are checked on a torch module."),
         (["blocks.py:Width"], "blocks.py:Width could not be called without arguments (TypeError: Width.__init__() missing 1 required positional argument: 'dim'): name a function that builds the module."),
-        (["blocks.py:Past"], "blocks.py:Past does not say its width: give the shape of an input with --input 2,17,64."),
+        (["blocks.py:Past"], "blocks.py:Past has no attribute dim: give the shape of an input with --input 2,17,64."),
         (["blocks.py:Past", "--mask", "m"], "--mask says how to read an input: give its shape with --input 2,17,64 too."),
         (["blocks.py:Past", "--input", "2,x"], "'2,x' is not the shape of an input: write positive sizes such as 2,17,64."),
         (["blocks.py:Past", "--input", "2,0"], "'2,0' is not the shape of an input: write positive sizes such as 2,17,64."),
@@ -119,7 +119,7 @@ def test_an_instance_and_a_package_of_others(folder, capsys):
         (["blocks.py:Tokens", "--input", "2,5", "--integers", "9", "--output", "logit"], "The answer, a dict, has no part 'logit'. Did you mean 'logits'?"),
     ],
 )  # fmt: skip
-def test_wrong_words_get_one_sentence_and_code_2(folder, capsys, words, message):
+def test_errors_to_the_word_with_exit_code_2(folder, capsys, words, message):
     code, _, err = said(capsys, *words)
     assert code == 2
     assert err == f"wonderland: {message}\n"

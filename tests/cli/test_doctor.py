@@ -58,22 +58,22 @@ def said(capsys, *words) -> tuple[int, str, str]:
 def test_a_healthy_model(folder, capsys):
     code, out, _ = said(capsys, "nets.py:well", "--lr", "0.001", "--optimizer", "sgd")
     assert code == 0
-    assert out.startswith("Nothing is wrong with Sequential, as far as could be measured. Its loss is ")
-    assert "Not examined" not in out
+    assert out.startswith("No problem found in Sequential. Its loss is ")
+    assert "Not checked" not in out
 
 
-def test_a_sick_layer_and_the_numbers_of_all(folder, capsys):
+def test_a_problem_and_the_statistics_of_all_layers(folder, capsys):
     code, out, _ = said(capsys, "nets.py:tower", "--layers")
     assert code == 1
     lines = out.splitlines()
     assert lines[1] == "1. vanishing gradients in 1 (nets.py:16)"
     assert lines[3].startswith("  Remedy: Use ReLU or GELU")
-    assert lines[4] == "Not examined: the learning rate; give optimizer= or lr=."
+    assert lines[4] == "Not checked: the learning rate: give optimizer= or lr=."
     assert lines[5].split() == ["module", "kind", "mean", "std", "zeros", "saturated", "gradient"]
     assert len(lines) == 6 + 17
 
 
-def test_a_loss_and_an_optimizer_of_ones_own(folder, capsys):
+def test_a_users_own_loss_and_optimizer(folder, capsys):
     code, out, _ = said(capsys, "nets.py:summed")
     assert code == 1
     assert "1. loss summed over the batch" in out
@@ -94,11 +94,11 @@ def test_a_loss_and_an_optimizer_of_ones_own(folder, capsys):
         (["nets.py:number"], "nets.py:number gives a int, and the doctor needs (model, batch), (model, batch, loss) or (model, batch, loss, optimizer)."),
         (["nets.py:single"], "nets.py:single gives a Sequential, and the doctor needs (model, batch), (model, batch, loss) or (model, batch, loss, optimizer)."),
         (["nets.py:well", "--lr", "0"], "lr must be a positive number, not 0.0."),
-        (["nets.py:well", "--steps", "1"], "A learning rate shows itself in at least 2 steps, not 1."),
+        (["nets.py:well", "--steps", "1"], "The check of the learning rate needs at least 2 steps, not 1."),
         (["nets.py:well", "--optimizer", "adm"], "There is no optimizer 'adm'. Did you mean 'adam' or 'adamw'? Known are adam, adamw, sgd. See: wonderland doctor --help"),
     ],
 )  # fmt: skip
-def test_wrong_words_get_one_sentence_and_code_2(folder, capsys, words, message):
+def test_errors_to_the_word_with_exit_code_2(folder, capsys, words, message):
     code, _, err = said(capsys, *words)
     assert code == 2
     assert err == f"wonderland: {message}\n"

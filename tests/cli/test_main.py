@@ -52,7 +52,7 @@ def said(capsys, *words) -> tuple[int, str, str]:
         (["predict", "nowhere", "x.csv"], "There is no run in nowhere: the folder does not exist."),
     ],
 )  # fmt: skip
-def test_wrong_words_get_one_sentence_and_code_2(capsys, words, message):
+def test_errors_to_the_word_with_exit_code_2(capsys, words, message):
     code, _, err = said(capsys, *words)
     assert code == 2
     assert err.startswith(f"wonderland: {message}")
@@ -60,13 +60,13 @@ def test_wrong_words_get_one_sentence_and_code_2(capsys, words, message):
     assert "Traceback" not in err
 
 
-def test_a_missing_file_is_told(capsys):
+def test_a_missing_file_is_an_error(capsys):
     code, _, err = said(capsys, "fit", "no/such/file.csv")
     assert code == 2
     assert "no/such/file.csv" in err
 
 
-def test_no_words_show_the_help(capsys):
+def test_without_arguments_the_help_is_shown(capsys):
     code, out, _ = said(capsys)
     assert code == 0
     assert "fit" in out
@@ -128,7 +128,7 @@ def test_fit_predict_evaluate_inspect(tmp_path, capsys):
     assert "date" in shown
 
 
-def test_a_wrong_ending_is_told_before_the_work(tmp_path, capsys):
+def test_a_wrong_suffix_is_refused_before_predicting(tmp_path, capsys):
     code, _, err = said(capsys, "predict", runs.regressor().folder, "x.csv", "-o", "a.xls")
     assert code == 2
     assert err == "wonderland: Predictions are written as .csv, .parquet or .jsonl, and 'a.xls' ends otherwise.\n"

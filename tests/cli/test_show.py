@@ -13,28 +13,28 @@ def found(**changes):
     }
 
 
-def test_good_numbers_need_no_remark():
-    assert show.remarks(found()) == []
+def test_good_numbers_give_no_warning():
+    assert show.warnings_about(found()) == []
 
 
-def test_numbers_that_deceive_get_a_sentence():
-    assert show.remarks(found(share=0.97)) == [
-        "Always saying 'no' would be right 97.0% of the time: the model is no better. Look at the balanced accuracy."
+def test_misleading_numbers_give_a_warning():
+    assert show.warnings_about(found(share=0.97)) == [
+        "Always predicting 'no' would be right 97.0% of the time: the model is no better. Look at the balanced accuracy."
     ]
-    assert show.remarks(found(conformal={"coverage": 0.7})) == [
+    assert show.warnings_about(found(conformal={"coverage": 0.7})) == [
         "Coverage is 70.0% where 90% was asked: these rows differ from those the model was calibrated on, so its sets and "
-        "intervals promise too much here."
+        "intervals cover too little here."
     ]
-    assert show.remarks(found(metrics={"accuracy": 0.9, "r2": -0.5})) == [
-        "Always answering the mean would do as well: the model explains nothing of these rows."
+    assert show.warnings_about(found(metrics={"accuracy": 0.9, "r2": -0.5})) == [
+        "Always predicting the mean would be as good: the model explains nothing of these rows."
     ]
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "-"), (15850.4, "15,850"), (0.12345, "0.1235"), (3, "3"), (True, "True")]
 )
-def test_numbers_for_people(value, text):
-    assert show._text(value) == text
-    assert show._text("one\n\x1b") == "one↵\ufffd"
+def test_numbers_as_text(value, text):
+    assert show.printable_cell(value) == text
+    assert show.printable_cell("one\n\x1b") == "one↵\ufffd"
     assert show.counted(1, "row") == "1 row"
     assert show.counted(1200, "row") == "1,200 rows"

@@ -31,7 +31,7 @@ def test_a_text_becomes_tokens(tmp_path, capsys, kind):
         (b"", [], "There is no text to learn tokens from: every text is empty."),
         (b"ab\0c", [], "is not text: there is a zero byte at offset 2."),
         (b"abc", ["--vocab", "7"], "A vocabulary of kind 'bpe' has from 260 to"),
-        (b"abc", ["--sample", "0"], "sample is a number of megabytes of at least 1, not 0."),
+        (b"abc", ["--sample", "0"], "sample is a number of megabytes, at least 1, not 0."),
         (b"abc", ["--kind", "byte"], "There is no kind 'byte'. Known are characters, words, bpe, wordpiece, unigram. See: "),
     ],
 )  # fmt: skip
@@ -42,7 +42,7 @@ def test_bad_input(tmp_path, capsys, content, words, says):
     assert not (tmp_path / "out").exists()
 
 
-def test_what_only_learning_takes_does_not_go_with_a_tokenizer(tmp_path, capsys):
+def test_options_of_training_are_refused_with_a_tokenizer(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("one two three " * 50)
     base = ["tokenize", str(tmp_path / "a.txt"), "--out", str(tmp_path / "out"), "--quiet"]
     assert main([*base, "--kind", "words"]) == 0

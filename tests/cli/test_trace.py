@@ -67,7 +67,7 @@ def test_the_reverse_program_as_python(own, capsys):
     assert out.splitlines()[-2].startswith("    return (")
 
 
-def test_a_page_to_look_at(own, capsys):
+def test_an_html_page(own, capsys):
     assert main(["trace", "own.py:loss", "--shapes", "2,3", "2,3", "--html"]) == 0
     assert capsys.readouterr().out == "The trace is in trace.html\n"
     assert "<svg" in (own / "trace.html").read_text()
@@ -83,7 +83,7 @@ def test_a_page_to_look_at(own, capsys):
         (
             ["own.py:Net", "--shapes", "4,5"],
             "own.py:Net could not be run on 4,5 (RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x5 and 3x2)): "
-            "say its inputs with --shapes.",
+            "give its inputs with --shapes.",
         ),
         (
             ["own.py:Needs"],
@@ -102,6 +102,6 @@ def test_a_page_to_look_at(own, capsys):
         ),
     ],
 )
-def test_what_cannot_be_traced_is_told(own, capsys, words, message):
+def test_errors_to_the_word(own, capsys, words, message):
     assert main(["trace", *words]) == 2
     assert capsys.readouterr().err == f"wonderland: {message}\n"

@@ -33,7 +33,7 @@ def test_generate_writes_after_the_prompt(capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--count", "0"], "count, the number of tokens to write, is a whole number from 1, not 0."),
+        (["--count", "0"], "count, the number of tokens to generate, is a whole number from 1, not 0."),
         (["--temperature", "-1"], "temperature is a number from 0"),
         (["--top-p", "2"], "top_p is a probability above 0, at most 1, not 2.0."),
         (["--tempreature", "1"], "Unknown option '--tempreature'. Did you mean '--temperature'?"),
@@ -56,16 +56,16 @@ def test_generate_writes_what_matches_and_searches(capsys, tmp_path):
     assert "r" not in said
     (tmp_path / "schema.json").write_text('{"enum": ["fox", "hare"]}')
     assert main(["generate", folder, "--schema", str(tmp_path / "schema.json")]) == 2
-    assert "No text that matches can be written with these pieces" in capsys.readouterr().err  # there are no quotes
+    assert "No matching text can be written with these pieces" in capsys.readouterr().err  # there are no quotes
     assert main(["generate", folder, "--schema", str(tmp_path / "schema.json"), "--matches", "a"]) == 2
-    assert "A text is held to one of --matches and --schema." in capsys.readouterr().err
+    assert "Choose one of --matches and --schema." in capsys.readouterr().err
     assert main(["generate", folder, "--beams", "2", "--top-k", "3"]) == 2
-    assert "top_k is for drawing tokens; beams search for the likeliest text." in capsys.readouterr().err
-    with pytest.raises(WonderlandError, match="held to one of matches, schema and constraint"):
+    assert "top_k is an option of sampling, and beams=... is beam search: give one of them." in capsys.readouterr().err
+    with pytest.raises(WonderlandError, match="Give only one of matches, schema and constraint"):
         write("The ", matches="a", schema={})
 
 
-def test_tokens_of_a_prompt_that_are_unknown_are_told(capsys):
+def test_unknown_tokens_of_a_prompt_give_a_warning(capsys):
     assert main(["generate", str(language().folder), "--prompt", "\u00c6 fox", "--count", "3"]) == 0
     assert (
         capsys.readouterr().err == "wonderland: 1 token of the prompt is not in the vocabulary and counts as unknown.\n"
@@ -86,7 +86,7 @@ def test_a_translator_translates(capsys):
         ([], "There is no text to translate: give it with --prompt."),
         (
             ["--prompt", "a", "--beams", "2", "--seed", "1"],
-            "seed is for drawing tokens; beams search for the likeliest",
+            "seed is an option of sampling, and beams=... is beam search",
         ),
     ):
         assert main(["generate", folder, *words]) == 2
@@ -97,7 +97,7 @@ def test_a_translator_translates(capsys):
     )
 
 
-def test_what_cannot_write(capsys, tmp_path):
+def test_runs_that_cannot_generate(capsys, tmp_path):
     folder = str(classifier().folder)
     assert main(["generate", folder]) == 2
     assert capsys.readouterr().err == (
@@ -113,26 +113,26 @@ def test_chat_reads_lines_and_commands(capsys, monkeypatch):
     assert main(["chat", str(language().folder), "--count", "12"]) == 0
     said = capsys.readouterr().out
     for text in (HELP, "Temperature 0.", "At most 10 tokens.", "/temperature takes a number, such as /temperature 0.7.",
-                 "There is no /rest. Did you mean 'reset'? /help tells what there is.", "Forgotten."):  # fmt: skip
+                 "There is no /rest. Did you mean 'reset'? /help shows the commands.", "The conversation is cleared."):  # fmt: skip
         assert text in said, text
     monkeypatch.setattr("sys.stdin", io.StringIO("/quit\nmore\n"))
     assert main(["chat", str(language().folder)]) == 0
     assert capsys.readouterr().out == ""
 
 
-def answer(talk, line):
-    return talk.write(talk.read(line))
+def answer(conversation, line):
+    return conversation.write(conversation.read(line))
 
 
-def test_a_conversation_remembers_and_forgets():
+def test_a_conversation_grows_and_is_cleared():
     writing = language().ability("chat")
-    talk = Conversation(writing, 8, {"temperature": 0}, [])
-    first = "".join(answer(talk, "The fox"))
-    assert talk.said == f"The fox\n{first}" + ("" if first.endswith("\n") else "\n")
-    "".join(answer(talk, "A" * 1000))
-    assert len(talk.said) < 9 * writing.encoder.context
-    talk.command("/reset")
-    assert talk.said == ""
+    conversation = Conversation(writing, 8, {"temperature": 0}, [])
+    first = "".join(answer(conversation, "The fox"))
+    assert conversation.text == f"The fox\n{first}" + ("" if first.endswith("\n") else "\n")
+    "".join(answer(conversation, "A" * 1000))
+    assert len(conversation.text) < 9 * writing.encoder.context
+    conversation.command("/reset")
+    assert conversation.text == ""
 
 
 def test_control_characters_do_not_reach_the_terminal():
@@ -150,7 +150,7 @@ def test_the_other_verbs_read_text(capsys, tmp_path):
     assert "language modelling" in capsys.readouterr().out
 
 
-def test_a_line_that_cannot_be_read_ends_no_conversation(capsys, monkeypatch):
+def test_a_line_that_cannot_be_encoded_does_not_end_the_chat(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("The \udcff fox\nA hare\nThe 日\n"))
     assert main(["chat", str(language().folder), "--count", "3"]) == 0
     said = capsys.readouterr()
@@ -161,7 +161,7 @@ def test_a_line_that_cannot_be_read_ends_no_conversation(capsys, monkeypatch):
     assert len(said.out.splitlines()) >= 3
 
 
-def test_what_is_no_run_is_told_what_it_is(capsys, tmp_path):
+def test_errors_about_folders_that_are_not_runs(capsys, tmp_path):
     (tmp_path / "a.txt").write_text("text")
     assert main(["generate", str(tmp_path / "a.txt")]) == 2
     path = tmp_path / "a.txt"
@@ -172,11 +172,11 @@ def test_what_is_no_run_is_told_what_it_is(capsys, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     assert main(["chat", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"wonderland: {tmp_path} is a checkpoint of transformers, not a run. Learn from it with: wonderland fit DATA --from {tmp_path}\n"
+        f"wonderland: {tmp_path} is a checkpoint of transformers, not a run. Fine-tune it with: wonderland fit DATA --from {tmp_path}\n"
     )
 
 
-def test_options_that_cannot_be_end_a_chat(capsys, monkeypatch):
+def test_wrong_options_end_a_chat(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("The fox\n"))
     assert main(["chat", str(language().folder), "--top-p", "7"]) == 2
     assert capsys.readouterr().err == "wonderland: top_p is a probability above 0, at most 1, not 7.0.\n"

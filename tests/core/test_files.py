@@ -9,7 +9,7 @@ import pytest
 from wonderland.core import WonderlandError, inside, lock, read_bytes, read_json, sha256, write_bytes, write_json
 
 
-def test_write_replaces_whole_and_leaves_nothing_aside(tmp_path):
+def test_write_replaces_whole_and_leaves_no_temporary_file(tmp_path):
     path = tmp_path / "a.json"
     write_json(path, {"a": 1})
     write_json(path, {"a": 2})
@@ -28,7 +28,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path):
     assert os.listdir(tmp_path) == ["a.json"]
 
 
-def test_a_full_disk_is_a_sentence_and_the_old_file_stays(tmp_path):
+def test_a_full_disk_raises_a_clear_error_and_the_old_file_stays(tmp_path):
     script = (
         "import resource, signal, sys\n"
         "from wonderland.core import WonderlandError, write_bytes\n"
@@ -41,21 +41,21 @@ def test_a_full_disk_is_a_sentence_and_the_old_file_stays(tmp_path):
     path = tmp_path / "file"
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
     assert (
-        done.stdout == f"No room left to write {path}. Free some space, then go on: nothing that was saved is lost.\n"
+        done.stdout == f"No room left to write {path}. Free some space and try again; files saved before are intact.\n"
     )
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 1000
 
 
-def test_reading_is_bounded_and_says_what_is_wrong(tmp_path):
+def test_reading_is_bounded_and_errors_name_the_cause(tmp_path):
     path = tmp_path / "a"
     with pytest.raises(WonderlandError, match="is missing"):
         read_bytes(path, 10)
     path.write_bytes(b"x" * 11)
     with pytest.raises(WonderlandError, match="is larger than 0 MiB"):
         read_bytes(path, 10)
-    with pytest.raises(WonderlandError, match="is a folder where a file should be"):
+    with pytest.raises(WonderlandError, match="is a folder, not a file"):
         read_bytes(tmp_path, 10)
     for text in (b"{", b"\xff", b"[" * 100_000):
         path.write_bytes(text)
@@ -86,7 +86,7 @@ def _try_lock(folder, queue):
         queue.put(str(error))
 
 
-def test_one_process_at_a_time(tmp_path):
+def test_only_one_process_can_hold_a_lock(tmp_path):
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     with lock(tmp_path):
@@ -107,17 +107,17 @@ def test_sha256_of_bytes_and_files(tmp_path):
     )
 
 
-def test_pipes_and_folders_are_not_waited_for(tmp_path):
+def test_pipes_and_link_loops_are_refused_without_blocking(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(WonderlandError) as caught:
         read_bytes(tmp_path / "pipe", 10)
-    assert str(caught.value) == f"{tmp_path / 'pipe'} is a pipe or a device where a file should be."
+    assert str(caught.value) == f"{tmp_path / 'pipe'} is a pipe or a device, not a file."
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(WonderlandError):
         read_bytes(tmp_path / "loop", 10)
 
 
-def test_places_that_cannot_be_written_are_told(tmp_path):
+def test_paths_that_cannot_be_written_raise_clear_errors(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(WonderlandError) as caught:
         write_bytes(tmp_path / "folder.csv", b"x")

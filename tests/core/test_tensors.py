@@ -92,7 +92,7 @@ def test_any_changed_byte_and_any_cut_is_noticed(tmp_path_factory, place, value)
         assert meta == {"k": 1}
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(WonderlandError) as caught:
         read_header(tmp_path / "x")
     assert str(caught.value) == f"{tmp_path / 'x'} is missing."

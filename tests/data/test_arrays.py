@@ -23,7 +23,7 @@ def test_arrays_of_every_layout():
     assert Images.from_arrays(np.zeros((2, 3, 9, 3), np.uint8), layout="nhwc").width == 9
 
 
-def test_numbers_are_scaled_and_it_is_said():
+def test_numbers_are_scaled_with_a_finding():
     x = np.array([0.0, 8, 16]).reshape(3, 1, 1)
     data = Images.from_arrays(x, [1, 2, 1], name="digits", strict=True)
     assert data.pixels([0, 1, 2]).ravel().tolist() == [0, 128, 255]

@@ -15,7 +15,7 @@ def images(n, c=1, h=8, w=8):
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 28, 28), (3, 33, 47)])
-def test_an_image_does_not_feel_its_batch_mates(shape):
+def test_an_image_does_not_depend_on_its_batch(shape):
     augment = Augment(shift=0.1, rotate=20, scale=0.2, flip=0.5, cutout=0.3)
     x, rows = images(70, *shape), np.arange(70)
     together = augment(x, uniform(1, 2, rows, augment.draws))
@@ -25,7 +25,7 @@ def test_an_image_does_not_feel_its_batch_mates(shape):
     assert torch.equal(together[order], augment(x[order], uniform(1, 2, order, augment.draws)))
 
 
-def test_no_change_asked_no_change_made():
+def test_without_changes_the_image_is_unchanged():
     augment = Augment(shift=0, rotate=0, scale=0)
     x = images(3)
     assert torch.equal(augment(x, uniform(0, 0, np.arange(3), augment.draws)), x.float())
@@ -42,7 +42,7 @@ def test_a_flip_is_a_mirror_and_a_shift_moves():
     assert torch.allclose(shifted[..., :-1], x[..., 1:].float(), atol=1e-2)
 
 
-def test_a_turn_is_a_turn_also_when_the_image_is_not_square():
+def test_rotation_of_an_image_that_is_not_square():
     x = torch.zeros(1, 1, 9, 21)
     x[0, 0, 4, 13] = 255  # three pixels right of the centre
     numbers = np.full((1, Augment.draws), 0.5)
@@ -75,7 +75,7 @@ def test_defaults_mirror_photographs_only():
     assert Augment.for_images(3, 16, 16).flip == 0
 
 
-def test_json_and_its_refusals():
+def test_json_round_trip_and_errors():
     augment = Augment(shift=0.2, flip=0.5)
     assert Augment.from_json(augment.to_json()) == augment
     for value, sentence in [

@@ -36,7 +36,7 @@ def test_a_stream_can_begin_anywhere(workers):
     assert list(batches.stream(5, 5)) == []
 
 
-def test_members_have_rows_and_orders_of_their_own():
+def test_ensemble_members_have_their_own_rows_and_orders():
     rows = [np.arange(0, 20), np.arange(10, 32)]
     batches = Batches(torch.arange(40.0)[:, None], torch.arange(40), size=6, seed=0, rows=rows)
     x, y = batches.batch(0, 0)
@@ -59,14 +59,14 @@ def test_the_randomness_of_an_example_does_not_depend_on_its_batch():
         assert torch.equal(image, looks[4][label])
 
 
-def test_a_source_that_reads_when_asked():
+def test_rows_from_a_function():
     source = torch.arange(10.0)[:, None]
     batches = Batches(lambda rows: source[torch.as_tensor(rows)], torch.arange(10), size=5)
     x, y = batches.batch(0, 1)
     assert torch.equal(x[:, 0].long(), y)
 
 
-def test_a_fault_in_the_background_is_raised():
+def test_an_error_in_the_background_thread_is_raised():
     def broken(rows):
         raise WonderlandError("cannot read")
 
@@ -74,7 +74,7 @@ def test_a_fault_in_the_background_is_raised():
         next(Batches(broken, torch.arange(4), size=2).stream(0, 3))
 
 
-def test_no_rows_no_batches():
+def test_without_rows_it_is_an_error():
     with pytest.raises(WonderlandError) as caught:
         Batches(torch.zeros(0, 1), torch.zeros(0), size=4)
     assert str(caught.value) == "Batches of 4 from 0 rows cannot be made: there must be at least one of each."

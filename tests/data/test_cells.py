@@ -3,18 +3,18 @@
 import numpy as np
 import pandas as pd
 
-from wonderland.data.cells import as_levels, label
+from wonderland.data.cells import label, to_levels
 
 
 def test_labels_agree_between_files_frames_and_arrays():
     for cells in (["1", "0", "1"], [1, 0, 1], [1.0, 0.0, 1.0], ["1.0", "0.0", " 1"], np.array(["1", "0", "1"])):
-        codes, levels = as_levels(pd.Series(cells))
+        codes, levels = to_levels(pd.Series(cells))
         assert levels[codes].tolist() == ["1", "0", "1"]
     assert label(b"x") == "x"
 
 
-def test_untidy_texts_are_found_wherever_they_stand():
+def test_texts_that_need_a_label_are_found_at_any_position():
     cells = ["a", "", "NA", "n/a", " b", "b", "2.0", "2", "true", "c ", "a\nNA\nb", "x.00"]
-    codes, levels = as_levels(pd.Series(cells, dtype=object))
+    codes, levels = to_levels(pd.Series(cells, dtype=object))
     assert levels.tolist() == ["a", "b", "2", "True", "c", "a\nNA\nb", "x.00"]
     assert codes.tolist() == [0, -1, -1, -1, 1, 1, 2, 2, 3, 4, 5, 6]

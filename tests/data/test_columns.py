@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wonderland.core import WonderlandError
-from wonderland.data.columns import KINDS, read_as, read_column
+from wonderland.data.columns import COLUMN_KINDS, read_as, read_column
 
 
 def kind(cells, name="x"):
@@ -64,7 +64,7 @@ MANY = list(range(100, 140))
 )
 def test_kinds(cells, expected):
     assert kind(cells) == expected
-    assert expected in KINDS
+    assert expected in COLUMN_KINDS
 
 
 @pytest.mark.parametrize("name", ["id", "ID", "userId", "user_id", "customer id", "key"])
@@ -115,7 +115,7 @@ def test_read_as():
     date = read_column("x", pd.Series(["31/12/2020", "01/02/2021"]))
     again = read_as(date, pd.Series(["02/03/2021", "2021-02-03", "02-03-2021"]))
     assert [again.cell(i) for i in range(3)] == ["2021-03-02", "2021-02-03", None]
-    assert (again.unread, again.stray) == (1, "02-03-2021")
+    assert (again.unread, again.unread_example) == (1, "02-03-2021")
     assert read_as(date, pd.Series([1, 2])).unread == 2
     assert read_as(number, pd.Series(pd.date_range("2020", periods=2))).unread == 2
     assert read_as(date, pd.Series(pd.date_range("2020", periods=2))).unread == 0
@@ -129,7 +129,7 @@ def test_read_as():
 )
 def test_any_text_is_read(cells):
     column = read_column("x", pd.Series(cells, dtype=object))
-    assert column.kind in KINDS
+    assert column.kind in COLUMN_KINDS
     assert len(column) == len(cells)
     for i in range(len(cells)):
         column.cell(i)

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 
 from wonderland.data.columns import read_as, read_column
-from wonderland.data.dates import MIXED, find_dates
+from wonderland.data.dates import MIXED, detect_date_format
 
 
 def date_format(texts):
-    return find_dates(texts)[:2]
+    return detect_date_format(texts)[:2]
 
 
 def test_day_or_month_first():
@@ -27,7 +27,7 @@ def test_date_values():
 def test_several_formats_in_one_column():
     cells = ["2024-01-31", "31/01/2024", "02/03/2024", "Jan 31, 2024", "31.01.2024", "3 Feb 2024", "2024/01/31"]
     column = read_column("d", pd.Series([*cells, "17/02/2024", "2024-02-05", "2024-02-06", "soon"]))
-    assert (column.kind, column.format, column.unread, column.stray) == ("date", MIXED[1], 1, "soon")
+    assert (column.kind, column.format, column.unread, column.unread_example) == ("date", MIXED[1], 1, "soon")
     assert column.cell(1) == column.cell(3) == column.cell(4) == "2024-01-31"
     assert column.cell(2) == "2024-03-02"
     assert column.note == (

@@ -68,7 +68,7 @@ def test_alpha_is_laid_over_white(tmp_path, colours):
     assert decode(tmp_path / "c.png")[0, 0] == 255
 
 
-def test_orientation_is_honoured(tmp_path, colours):
+def test_exif_orientation_is_applied(tmp_path, colours):
     upright = Image.fromarray(colours)
     stored = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM}
     stored |= {
@@ -147,7 +147,7 @@ def test_what_is_not_an_image(tmp_path, colours):
     refused(tmp_path / "gone.png", f"{tmp_path / 'gone.png'} is missing.")
 
 
-def test_cut_and_damaged_files(tmp_path, colours):
+def test_truncated_and_damaged_files(tmp_path, colours):
     large = np.kron(colours, np.ones((8, 8, 1), np.uint8))
     for name in ("a.jpg", "b.png", "c.webp"):
         path = save(tmp_path / name, large)
@@ -158,7 +158,7 @@ def test_cut_and_damaged_files(tmp_path, colours):
                 decode(path)
 
 
-def test_random_damage_is_always_a_sentence(tmp_path, colours):
+def test_random_damage_is_always_a_wonderland_error(tmp_path, colours):
     rng = np.random.default_rng(1)
     said = []
     for name in ("a.jpg", "b.png", "c.webp"):

@@ -8,7 +8,7 @@ from tests.data.pictures import folder, picture, refused
 from wonderland.kinds.image.images import Images
 
 
-def test_classes_sort_as_people_count(tmp_path):
+def test_classes_are_sorted_naturally(tmp_path):
     assert Images.from_folder(folder(tmp_path, {"10": 1, "2": 1, "a": 1})).classes == ["2", "10", "a"]
 
 
@@ -22,7 +22,7 @@ def test_files_may_lie_deeper_and_hidden_ones_do_not_count(animals):
     assert data.y[:4].tolist() == [0] * 4
 
 
-def test_foreign_empty_and_loose_are_told_and_strict_stops(animals):
+def test_findings_about_foreign_empty_and_loose_files(animals):
     (animals / "cat" / "notes.txt").write_text("x")
     (animals / "dog" / "a.gif").write_text("x")
     (animals / "fox").mkdir()

@@ -19,7 +19,7 @@ def test_labels_sum_to_one_and_shares_agree(shape):
         assert y.min() >= 0
 
 
-def test_the_ends_are_the_example_and_its_mate():
+def test_shares_of_0_and_1_give_the_partner_and_the_example():
     x = torch.randn(5, 4)
     found, y = mixup(x, Y, classes=3, share=1.0)
     assert torch.equal(found, x)
@@ -72,7 +72,7 @@ def test_tokens_can_be_cut_and_not_blended():
         ),
     ],
 )
-def test_wrong_use_meets_a_sentence(call, sentence):
+def test_errors_to_the_word(call, sentence):
     with pytest.raises(WonderlandError) as error:
         call()
     assert str(error.value) == sentence

@@ -31,7 +31,7 @@ def test_weighted_means_are_unbiased_whatever_the_importance(importance):
     assert abs(drawn.weight.mean() - 1) < 4 * drawn.weight.std() / len(values) ** 0.5 + 1e-12
 
 
-def test_importance_by_the_size_of_a_loss_leaves_no_noise_and_a_draw_has_a_name():
+def test_importance_proportional_to_the_loss_has_no_variance_and_draws_are_reproducible():
     losses = np.array([3.0, 1.0, 0.0, 8.0])
     drawn = importance_sample(losses, 50, seed=2, epoch=1, position=3)
     np.testing.assert_allclose(losses[drawn.rows] * drawn.weight, losses.mean())
@@ -56,6 +56,6 @@ def test_importance_by_the_size_of_a_loss_leaves_no_noise_and_a_draw_has_a_name(
         (lambda: importance_sample([1.0], 0), "importance_sample takes a size of at least 1 row, not 0."),
     ],
 )  # fmt: skip
-def test_wrong_use_meets_a_sentence(call, sentence):
+def test_errors_to_the_word(call, sentence):
     with pytest.raises(WonderlandError, match=f"^{sentence}$"):
         call()

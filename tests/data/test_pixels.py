@@ -47,7 +47,7 @@ def test_grey_folders_have_one_channel(tmp_path):
     assert (data.pixels([0])[0, 0] == picture(0, grey=True)).all()
 
 
-def test_threads_do_not_change_the_answer(tmp_path):
+def test_threads_do_not_change_the_result(tmp_path):
     root = folder(tmp_path, {"x": 30, "y": 30})
     one, many = Images.from_folder(root, workers=1), Images.from_folder(root, workers=4)
     assert (one.pixels(range(60)) == many.pixels(range(60))).all()

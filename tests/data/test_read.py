@@ -74,7 +74,7 @@ def says(path, text):
         ),
     ],
 )
-def test_faults(tmp_path, name, content, message):
+def test_errors_name_the_line(tmp_path, name, content, message):
     path = put(tmp_path, name, content)
     with says(path, message):
         read_file(path)
@@ -120,7 +120,7 @@ def test_nested_and_repeated_parquet(tmp_path):
         ("a.csv.gz", gzip.compress(b"a,b\n1,x\n2,y\n", mtime=0)),
     ],
 )
-def test_the_same_table_in_many_forms(tmp_path, name, content):
+def test_the_same_table_in_many_formats(tmp_path, name, content):
     frame, _ = read_file(put(tmp_path, name, content))
     assert frame.to_dict("list") == {"a": [1, 2], "b": ["x", "y"]}
 
@@ -159,7 +159,7 @@ def test_blanks_between_fields(tmp_path):
         read_file(path)
 
 
-def test_years_are_names():
+def test_years_are_a_header():
     assert has_header([["country", "2019", "2020"], ["fr", "1.5", "2"], ["de", "1", "3"]])
     assert not has_header([["1", "2"], ["3", "4"]])
 
@@ -174,7 +174,7 @@ def test_unnamed_column(tmp_path):
     assert list(frame.columns) == ["column_0", "b"]
 
 
-def test_bulk_count_agrees_with_the_slow_one():
+def test_bulk_count_of_delimiters_agrees_with_the_reader():
     random = np.random.default_rng(0)
     cells = ["1", "", '"a,b"', '"x\ny"', '"q""q"', "word"]
     for _ in range(200):

@@ -124,7 +124,7 @@ def test_regression_is_spread_over_the_target():
         assert abs(np.median(y[split.parts[name]]) - np.median(y)) < 0.3
 
 
-def test_seeds_differ_and_records_tell():
+def test_seeds_give_different_splits_and_digests():
     rows = Rows(np.arange(100) % 2)
     one, two = cut(rows, seed=1), cut(rows, seed=2)
     assert one.digest != two.digest
@@ -136,7 +136,7 @@ def test_seeds_differ_and_records_tell():
     assert cut(rows, folds=5).to_json()["folds"] == 5
 
 
-def test_the_digest_of_today():
+def test_digest_is_stable():
     """A split may not change between versions: runs are rebuilt from their seed."""
     assert cut(kinds.open("iris")).digest[:16] == "f1b6a831138281e3"
     assert cut(kinds.open("diabetes"), seed=7, folds=5).digest[:16] == "3519257b9a9de1dc"
@@ -206,7 +206,7 @@ def test_groups_in_order_of_time():
         ),
     ],
 )
-def test_faults(rows, options, message):
+def test_errors_to_the_word(rows, options, message):
     with refused(message):
         cut(rows, **options)
 

@@ -42,7 +42,9 @@ def test_tasks_are_overridden():
 
 def test_a_class_with_a_single_row():
     found = kinds.open(table(y=["c", *CLASSES[1:]]))
-    assert texts(found, "single row") == ["Class 'c' has a single row: it can be learned from or tested on, not both."]
+    assert texts(found, "single row") == [
+        "Class 'c' has a single row: it can be in the training or the test part, not both."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -102,12 +104,12 @@ def test_a_class_with_a_single_row():
         ),
     ],
 )
-def test_faults(columns, options, message):
+def test_errors_to_the_word(columns, options, message):
     with refused(message):
         kinds.open(table(**columns), **options)
 
 
-def test_the_other_task_is_offered():
+def test_the_finding_offers_the_other_task():
     assert texts(kinds.open(table(y=np.arange(N) % 3)), "task") == [
         "The target 'y' holds 3 classes: the task is multiclass. If that is wrong, choose regression (option task)."
     ]

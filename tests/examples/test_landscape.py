@@ -8,7 +8,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from examples.landscape.__main__ import around, bend, main
+from examples.landscape.__main__ import around, curvature, main
 from examples.landscape.network import HIDDEN, SIZE, loss, moons, polish, random_direction, score, start, swapped, train
 from wonderland import autodiff
 
@@ -44,7 +44,7 @@ def test_training_descends_and_the_picture_bends_as_the_hessian_says():
     end, direction = polish(f, path[-1], steps=1), random_direction(path[-1], 0)
     assert f(end) < f(path[-1])
     product = (direction @ autodiff.hvp(f, (end,), (direction,))[1]).item()
-    assert bend(f, end, direction) == pytest.approx(product, rel=1e-3)
+    assert curvature(f, end, direction) == pytest.approx(product, rel=1e-3)
 
 
 def test_the_plane_goes_through_the_weights():

@@ -87,13 +87,13 @@ def test_steps_are_those_of_torchs_layers_with_their_two_biases(cell, kind, dept
     model.load_torch(peer)
     head = torch.nn.Linear(4, 5).double()
     head.load_state_dict(model.head.state_dict())
-    weights = time_machine.twice(model)
+    weights = time_machine.with_multiplicity(model)
     theirs = [*peer.parameters(), *head.parameters()]
     optimizer = torch.optim.SGD(theirs, lr=4.0)
     for _ in range(4):
         rows = torch.randint(5, (6, 8))
         torch.nn.functional.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten()).backward()
-        time_machine.update(weights, 4.0, longest=0.05)
+        time_machine.update(weights, 4.0, max_norm=0.05)
         optimizer.zero_grad()
         hot = torch.nn.functional.one_hot(rows[:, :-1], 5).double()
         torch.nn.functional.cross_entropy(head(peer(hot)[0]).flatten(0, 1), rows[:, 1:].flatten()).backward()
@@ -109,9 +109,9 @@ def test_steps_are_those_of_torchs_layers_with_their_two_biases(cell, kind, dept
 
 def test_update_gates_may_begin_with_more_to_write():
     torch.manual_seed(0)
-    plain = time_machine.begun("gru", 2, 5)
+    plain = time_machine.initial_model("gru", 2, 5)
     torch.manual_seed(0)
-    writing = dict(time_machine.begun("gru", 2, 5, writing=True).named_parameters())
+    writing = dict(time_machine.initial_model("gru", 2, 5, lower_update_bias=True).named_parameters())
     for name, weight in plain.named_parameters():
         less = torch.zeros_like(weight)
         if name.endswith("mixer.bias"):

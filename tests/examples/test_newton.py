@@ -20,11 +20,11 @@ def test_quadratics_take_one_step(step):
 
 
 def test_steps_see_what_they_should_of_the_curvature():
-    slope, table = torch.tensor([2.0, 3.0]), torch.tensor([[-4.0, 0.0], [0.0, 0.5]])
-    assert torch.equal(plain(slope, lambda: table), slope)
-    torch.testing.assert_close(whole(slope, lambda: table), torch.tensor([-0.5, 6.0]))
-    torch.testing.assert_close(absolute(slope, lambda: table), torch.tensor([0.5, 6.0]))
-    torch.testing.assert_close(diagonal(slope, lambda: table), torch.tensor([-0.5, 6.0]))
+    gradient, table = torch.tensor([2.0, 3.0]), torch.tensor([[-4.0, 0.0], [0.0, 0.5]])
+    assert torch.equal(plain(gradient, lambda: table), gradient)
+    torch.testing.assert_close(whole(gradient, lambda: table), torch.tensor([-0.5, 6.0]))
+    torch.testing.assert_close(absolute(gradient, lambda: table), torch.tensor([0.5, 6.0]))
+    torch.testing.assert_close(diagonal(gradient, lambda: table), torch.tensor([-0.5, 6.0]))
 
 
 def test_a_scaled_diagonal_is_healed():

@@ -71,7 +71,7 @@ def test_words_become_columns_and_gaps_the_mean(street):
     curve = houses.descend(x, y, *parts[0], 0)
     assert len(curve) == 10
     assert curve[-1] < curve[0]
-    assert houses.ridged(x, y, *parts[0], 1.0) < 0.1
+    assert houses.ridge_error(x, y, *parts[0], 1.0) < 0.1
     pd.DataFrame({"Id": [1]}).to_csv(street / "house_prices_train.csv")
     with pytest.raises(WonderlandError, match=r"has no column SalePrice: take train\.csv of Kaggle's house prices"):
         houses.load(street)

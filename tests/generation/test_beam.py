@@ -15,15 +15,15 @@ from wonderland.models import Decoder
 
 def every(model, prompt, count, stop, vocab, scale):
     """All texts with their scores: those that a stop token ends, and those of full length."""
-    found = []
+    actual = []
     for size in range(1, count + 1):
         for text in itertools.product(range(vocab), repeat=size):
             stopped = text[-1] in stop
             if any(token in stop for token in text[:-1]) or (size < count and not stopped):
                 continue
             logs = log_likelihood(model, [prompt], [list(text)])[0]
-            found.append((logs / scale(size), list(text[:-1]) if stopped else list(text)))
-    return sorted(found, key=lambda one: -one[0])
+            actual.append((logs / scale(size), list(text[:-1]) if stopped else list(text)))
+    return sorted(actual, key=lambda one: -one[0])
 
 
 @pytest.mark.parametrize(("alpha", "length"), [(0, "power"), (0.75, "power"), (1.5, "power"), (0.6, "gnmt")])
@@ -36,10 +36,10 @@ def test_with_enough_beams_the_search_is_exhaustive(alpha, length):
         return (size if length == "power" else (5 + size) / 6) ** alpha
 
     expected = every(model, [1, 2], 3, {0}, 4, scale)
-    (found,) = beam_search(model, [[1, 2]], 3, beams=64, alpha=alpha, length=length, stop=[0])
-    assert len(found.tokens) == len(expected)
-    assert torch.allclose(torch.tensor(found.scores), torch.tensor([score for score, _ in expected]))
-    assert found.tokens == [text for _, text in expected]
+    (actual,) = beam_search(model, [[1, 2]], 3, beams=64, alpha=alpha, length=length, stop=[0])
+    assert len(actual.tokens) == len(expected)
+    assert torch.allclose(torch.tensor(actual.scores), torch.tensor([score for score, _ in expected]))
+    assert actual.tokens == [text for _, text in expected]
 
 
 @pytest.mark.parametrize("mixer", ["nn.Attention", "nn.Mamba", "nn.GRU"])
@@ -47,12 +47,12 @@ def test_one_beam_is_greedy_and_prompts_do_not_meet(mixer):
     model = decoder(mixer)
     prompts = [[1, 2, 3], [4], [5, 6]]
     greedy = generate(model, prompts, 7, temperature=0).tokens
-    assert [found.tokens[0] for found in beam_search(model, prompts, 7, beams=1)] == greedy
+    assert [actual.tokens[0] for actual in beam_search(model, prompts, 7, beams=1)] == greedy
     together = beam_search(model, prompts, 7, beams=3, stop=[0])
-    for prompt, found in zip(prompts, together, strict=True):
+    for prompt, actual in zip(prompts, together, strict=True):
         (alone,) = beam_search(model, [prompt], 7, beams=3, stop=[0])
-        assert alone.tokens == found.tokens
-        assert torch.allclose(torch.tensor(alone.scores), torch.tensor(found.scores))
+        assert alone.tokens == actual.tokens
+        assert torch.allclose(torch.tensor(alone.scores), torch.tensor(actual.scores))
 
 
 def sharp():
@@ -65,7 +65,7 @@ def sharp():
 
 def test_with_a_constraint_the_best_of_the_texts_that_match_are_found():
     model, pieces = sharp(), [b"a", b"b", b"ab", b""]
-    (found,) = beam_search(model, [[1]], 4, beams=200, stop=[3], constraint=matching("(ab)+a?", pieces))
+    (actual,) = beam_search(model, [[1]], 4, beams=200, stop=[3], constraint=matching("(ab)+a?", pieces))
     expected = []
     for size in range(1, 5):
         for text in itertools.product(range(3), repeat=size):
@@ -77,9 +77,9 @@ def test_with_a_constraint_the_best_of_the_texts_that_match_are_found():
                 logs = log_likelihood(model, [[1]], [[*text, *end]])[0]
                 expected.append((logs / (size + len(end)) ** 0.75, list(text)))
     expected.sort(key=lambda one: -one[0])
-    assert found.tokens == [text for _, text in expected]
-    assert torch.allclose(torch.tensor(found.scores), torch.tensor([score for score, _ in expected]))
-    assert all(re.fullmatch(b"(ab)+a?", text) for text in found.texts)
+    assert actual.tokens == [text for _, text in expected]
+    assert torch.allclose(torch.tensor(actual.scores), torch.tensor([score for score, _ in expected]))
+    assert all(re.fullmatch(b"(ab)+a?", text) for text in actual.texts)
     (few,) = beam_search(model, [[1]], 4, beams=2, constraint=matching("ab(ab)?", pieces))
     assert set(few.ended) == {"constraint"}
     assert set(few.texts) <= {b"ab", b"abab"}
@@ -89,7 +89,7 @@ def test_with_a_constraint_the_best_of_the_texts_that_match_are_found():
 
 def test_stop_strings_end_a_text_and_are_cut_off():
     model, pieces = sharp(), [b"a", b"b", b"ab", b"c"]
-    (found,) = beam_search(model, [[1]], 3, beams=100, stop="bc", pieces=pieces)
+    (actual,) = beam_search(model, [[1]], 3, beams=100, stop="bc", pieces=pieces)
     expected = []
     for size in range(1, 4):
         for text in itertools.product(range(4), repeat=size):
@@ -100,10 +100,10 @@ def test_stop_strings_end_a_text_and_are_cut_off():
             logs = log_likelihood(model, [[1]], [list(text)])[0]
             expected.append((logs / size**0.75, list(text), whole[: places[-1]] if places[-1] >= 0 else whole))
     expected.sort(key=lambda one: -one[0])
-    assert found.tokens == [text for _, text, _ in expected]
-    assert found.texts == [text for *_, text in expected]
-    assert [why == "stop" for why in found.ended] == [
-        b"bc" in b"".join(pieces[token] for token in text) for text in found.tokens
+    assert actual.tokens == [text for _, text, _ in expected]
+    assert actual.texts == [text for *_, text in expected]
+    assert [why == "stop" for why in actual.ended] == [
+        b"bc" in b"".join(pieces[token] for token in text) for text in actual.tokens
     ]
 
 
@@ -111,9 +111,9 @@ def test_greedy_search_can_lose():
     """p(A) = .6 and p(B) = .4, but after A the best has .35 and after B .95: greedy .21, two beams .38."""
     a = [0.35, 0.35, 0.3]
     table = torch.tensor([a, [0.95, 0.03, 0.02], [0.6, 0.4, 1e-9]]).log()
-    (found,) = beam_search(Table(table.tolist()), [[2]], 2, beams=2, alpha=0)
-    assert found.tokens[0] == [1, 0]
-    assert round(2.718281828 ** found.scores[0], 6) == 0.38
+    (actual,) = beam_search(Table(table.tolist()), [[2]], 2, beams=2, alpha=0)
+    assert actual.tokens[0] == [1, 0]
+    assert round(2.718281828 ** actual.scores[0], 6) == 0.38
     assert generate(Table(table.tolist()), [[2]], 2, temperature=0).tokens == [[0, 0]]
 
 
@@ -135,9 +135,9 @@ def test_the_texts_are_those_of_transformers():
     }
     expected = theirs.generate(tokens, attention_mask=mask, eos_token_id=None, **options)
     own = from_gpt2(theirs)
-    found = beam_search(own, tokens, 6, beams=4)
-    assert [text for row in found for text in row.tokens] == expected.sequences[:, 3:].tolist()
-    scores = torch.tensor([score for row in found for score in row.scores])
+    actual = beam_search(own, tokens, 6, beams=4)
+    assert [text for row in actual for text in row.tokens] == expected.sequences[:, 3:].tolist()
+    scores = torch.tensor([score for row in actual for score in row.scores])
     assert torch.allclose(scores, expected.sequences_scores.float(), atol=1e-5)
     # With an end token, theirs are not looked at unless they are among the first; ours are, and never worse.
     ended = theirs.generate(tokens, attention_mask=mask, eos_token_id=5, **options).sequences_scores.view(2, 4)
@@ -156,17 +156,17 @@ def test_the_search_stops_as_soon_as_nothing_can_overtake():
             return super().stream(tokens, state, mask)
 
     model = Ends([[9.0, 0.0, -40.0]] * 3)
-    (found,) = beam_search(model, [[1]], 50, beams=1, stop=[0])
-    assert found.tokens == [[]]
-    assert found.ended == ["stop"]
+    (actual,) = beam_search(model, [[1]], 50, beams=1, stop=[0])
+    assert actual.tokens == [[]]
+    assert actual.ended == ["stop"]
     assert model.calls == 1
 
 
 def test_an_encoder_decoder_is_searched():
     model = Copier()
     source = torch.tensor([[3, 1, 4], [1, 5, 2]])
-    found = beam_search(model, [[0], [0]], 3, beams=2, state=model.prepare(source))
-    assert [row.tokens[0] for row in found] == source.tolist()
+    actual = beam_search(model, [[0], [0]], 3, beams=2, state=model.prepare(source))
+    assert [row.tokens[0] for row in actual] == source.tolist()
 
 
 @pytest.mark.parametrize(
@@ -175,16 +175,16 @@ def test_an_encoder_decoder_is_searched():
         ({"beams": 0}, "beams is a whole number from 1, not 0."),
         (
             {"alpha": -1},
-            "Lengths are made equal by alpha, at least 0, and length, 'power' or 'gnmt', not -1 and 'power'.",
+            "Scores are normalised by alpha, at least 0, and length, 'power' or 'gnmt', not -1 and 'power'.",
         ),
         (
             {"length": "log"},
-            "Lengths are made equal by alpha, at least 0, and length, 'power' or 'gnmt', not 0.75 and 'log'.",
+            "Scores are normalised by alpha, at least 0, and length, 'power' or 'gnmt', not 0.75 and 'log'.",
         ),
         ({"pieces": [b"a"]}, "There are 1 pieces and the model has 11 tokens: give one for each."),
         (
             {"stop": "x", "constraint": matching("a", [b"a"] * 11)},
-            "A stop string would cut a text that a constraint completes: give one of them.",
+            "A stop string could cut off a text before the constraint is met: give only one of them.",
         ),
     ],
 )
@@ -200,5 +200,7 @@ def test_broken_logits_are_told():
     assert str(error.value) == (
         "The model gives logits that are not numbers after 0 new tokens: look for NaN and infinity in its weights."
     )
-    with pytest.raises(WonderlandError, match="count, the number of tokens to write, is a whole number from 1, not 0"):
+    with pytest.raises(
+        WonderlandError, match="count, the number of tokens to generate, is a whole number from 1, not 0"
+    ):
         beam_search(Table([[0.0] * 3] * 3), [[1]], 0)

@@ -29,10 +29,10 @@ def test_a_score_of_ones_own():
 def test_likelihoods_are_those_of_the_whole():
     model = decoder("nn.RWKV")
     prompts, texts = [[1, 2], [3], [4, 5, 6]], [[7, 8, 9], [1], []]
-    for prompt, text, found in zip(prompts, texts, log_likelihood(model, prompts, texts), strict=True):
+    for prompt, text, actual in zip(prompts, texts, log_likelihood(model, prompts, texts), strict=True):
         logs = model(torch.tensor([prompt + text])).log_softmax(-1)[0]
         expected = sum(logs[len(prompt) - 1 + at, token].item() for at, token in enumerate(text))
-        assert found == pytest.approx(expected, abs=1e-9)
+        assert actual == pytest.approx(expected, abs=1e-9)
 
 
 def test_an_encoder_decoder_reads_its_source_once():

@@ -60,14 +60,14 @@ def test_each_token_is_drawn_from_what_the_whole_text_says():
     for prompt, tokens in zip(PROMPTS, written, strict=True):
         for step, token in enumerate(tokens):
             logits = model(torch.tensor([prompt + tokens[:step]]))[:, -1]
-            assert sampling.chances(logits)[0, token] > 0
+            assert sampling.probabilities(logits)[0, token] > 0
 
 
 def test_frequencies_are_those_of_the_model():
     """2,000 rows of one step, against the exact distribution, by a chi-square statistic."""
     model = decoder()
     sampling = generation.Sampling(temperature=1.5, top_p=0.95)
-    chances = sampling.chances(model(torch.tensor([[1, 2]]))[0, -1])
+    chances = sampling.probabilities(model(torch.tensor([[1, 2]]))[0, -1])
     written = generate(model, torch.tensor([[1, 2]]).expand(2_000, 2), 1, temperature=1.5, top_p=0.95).tokens
     counts = torch.bincount(torch.tensor(written).flatten(), minlength=11)
     assert (counts[chances == 0] == 0).all()
@@ -100,11 +100,11 @@ def test_greedy_text_is_that_of_transformers(prompts):
     tokens = torch.tensor(prompts)
     options = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0, "max_new_tokens": 20}
     expected = theirs.generate(tokens, attention_mask=torch.ones_like(tokens), **options)
-    found = generate(from_gpt2(theirs), tokens, 20, temperature=0)
-    assert found.tokens == expected[:, 5:].tolist()
+    actual = generate(from_gpt2(theirs), tokens, 20, temperature=0)
+    assert actual.tokens == expected[:, 5:].tolist()
     penalised = theirs.generate(tokens, attention_mask=torch.ones_like(tokens), repetition_penalty=1.7, **options)
-    found = generate(from_gpt2(theirs), tokens, 20, temperature=0, repetition_penalty=1.7)
-    assert found.tokens == penalised[:, 5:].tolist()
+    actual = generate(from_gpt2(theirs), tokens, 20, temperature=0, repetition_penalty=1.7)
+    assert actual.tokens == penalised[:, 5:].tolist()
 
 
 def test_a_given_state_is_continued_and_not_written_to():
@@ -260,7 +260,7 @@ def test_broken_logits_are_told(value):
     with pytest.raises(WonderlandError) as error:
         generate(broken, [[0]], 3)
     assert str(error.value) == (
-        f"The model gives {'logits that are not numbers' if value != value else 'no finite logit for a token that may follow'} "
+        f"The model gives {'logits that are not numbers' if value != value else 'no finite logit for an allowed token'} "
         "in row 0, after 0 new tokens: look for NaN and infinity in its weights."
     )
     if value != value:
@@ -281,14 +281,14 @@ PLACED = Decoder(vocab=11, dim=8, depth=1, mixer=Spec("nn.Attention"), position=
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        (lambda: generate(SMALL, [], 3), "There is no prompt to go on from: give at least one."),
+        (lambda: generate(SMALL, [], 3), "There are no prompts: give at least one."),
         (
             lambda: generate(SMALL, [[1], []], 3),
-            "Prompt 1 is empty, and a model goes on from at least one token: start it with the begin token.",
+            "Prompt 1 is empty, and a model needs at least one token to continue: give it the begin token.",
         ),
         (
             lambda: generate(SMALL, torch.zeros(2, 0, dtype=torch.int64), 3),
-            "Prompt 0 is empty, and a model goes on from at least one token: start it with the begin token.",
+            "Prompt 0 is empty, and a model needs at least one token to continue: give it the begin token.",
         ),
         (
             lambda: generate(SMALL, [[1], [2, 11]], 3),
@@ -300,7 +300,7 @@ PLACED = Decoder(vocab=11, dim=8, depth=1, mixer=Spec("nn.Attention"), position=
         ),
         (
             lambda: generate(SMALL, [1, 2], 3),
-            "Prompt 0 is a int where a list of token ids belongs; one prompt alone is a list with one list in it.",
+            "Prompt 0 is a int, not a list of token ids; give a single prompt as a list that holds one list.",
         ),
         (
             lambda: generate(SMALL, "abc", 3),
@@ -308,45 +308,45 @@ PLACED = Decoder(vocab=11, dim=8, depth=1, mixer=Spec("nn.Attention"), position=
         ),
         (
             lambda: generate(SMALL, [[1, 2.5]], 3),
-            "Prompt 0 has 2.5 at position 1 where a token id, a whole number, belongs.",
+            "Prompt 0 has 2.5 at position 1, which is not a token id: ids are whole numbers.",
         ),
         (
             lambda: generate(SMALL, torch.zeros(2, 3), 3),
-            "Prompts are whole numbers (batch, time), not torch.float32 of shape (2, 3).",
+            "Prompts are token ids, integers (batch, time), not torch.float32 of shape (2, 3).",
         ),
         (
             lambda: generate(SMALL, torch.zeros(2, 3, dtype=torch.int64), 3, mask=torch.ones(2, 3)),
-            "The mask of prompts is of booleans (2, 3), True where a token is real, not torch.float32 (2, 3).",
+            "The mask of prompts is a tensor of booleans (2, 3), True for real tokens, not torch.float32 (2, 3).",
         ),
         (
             lambda: generate(SMALL, torch.zeros(1, 3, dtype=torch.int64), 3, mask=torch.tensor([[True, False, True]])),
-            "The mask has a hole in row 0: the real tokens of a prompt stand together.",
+            "The mask has a gap in row 0: the real tokens of a prompt must be consecutive.",
         ),
         (
             lambda: generate(SMALL, [[1]], 3, mask=torch.ones(1, 1, dtype=torch.bool)),
-            "A mask goes with prompts in a tensor; prompts in lists have the lengths they have.",
+            "A mask is for prompts in a tensor; lists need none, because their lengths are known.",
         ),
         (
             lambda: generate(PLACED, [[1], [1, 2, 3, 4]], 4),
-            "Prompt 1 has 4 tokens and 4 more are asked for, and this model has 6 positions: "
+            "Prompt 1 has 4 tokens and 4 more are asked for, but this model has 6 positions: "
             "ask for at most 3, or shorten the prompt.",
         ),
         (
             lambda: generate(PLACED, [[1] * 9], 1),
-            "Prompt 0 has 9 tokens and 1 more are asked for, and this model has 6 positions: keep its last 6.",
+            "Prompt 0 has 9 tokens and 1 more are asked for, but this model has 6 positions: keep its last 6.",
         ),
         (
             lambda: generate(PLACED, [[1] * 9], 4),
-            "Prompt 0 has 9 tokens and 4 more are asked for, and this model has 6 positions: keep its last 3.",
+            "Prompt 0 has 9 tokens and 4 more are asked for, but this model has 6 positions: keep its last 3.",
         ),
         (
             lambda: generate(PLACED, [[1] * 9], 9),
-            "Prompt 0 has 9 tokens and 9 more are asked for, and this model has 6 positions: "
+            "Prompt 0 has 9 tokens and 9 more are asked for, but this model has 6 positions: "
             "keep its last 1 and ask for at most 6.",
         ),
         (
             lambda: generate(SMALL, [[1]], 0),
-            "count, the number of tokens to write, is a whole number from 1, not 0.",
+            "count, the number of tokens to generate, is a whole number from 1, not 0.",
         ),
         (
             lambda: generate(SMALL, [[1]], 3, temperature=-1),
@@ -360,15 +360,14 @@ PLACED = Decoder(vocab=11, dim=8, depth=1, mixer=Spec("nn.Attention"), position=
         (lambda: generate(SMALL, [[1]], 3, top_k=2.0), "top_k is a whole number from 1, not 2.0."),
         (lambda: generate(SMALL, [[1]], 3, top_p=0), "top_p is a probability above 0, at most 1, not 0."),
         (lambda: generate(SMALL, [[1]], 3, typical=1.5), "typical is a probability above 0, at most 1, not 1.5."),
-        (lambda: generate(SMALL, [[1]], 3, min_p=-0.1), "min_p is a share from 0 to 1, not -0.1."),
+        (lambda: generate(SMALL, [[1]], 3, min_p=-0.1), "min_p is a number from 0 to 1, not -0.1."),
         (
             lambda: generate(SMALL, [[1]], 3, repetition_penalty=0),
-            "repetition_penalty is a number above 0 (1 changes nothing), not 0.",
+            "repetition_penalty is a number above 0 (1 has no effect), not 0.",
         ),
         (
             lambda: generate(SMALL, [[1]], 3, stop=["a"]),
-            "Stop strings are looked for in the text: give pieces, the bytes that each token writes "
-            "(a tokenizer's pieces()).",
+            "Stop strings are searched for in the text: give pieces, the bytes of each token (a tokenizer's pieces()).",
         ),
         (
             lambda: generate(SMALL, [[1]], 3, stop=[""], pieces=PIECES),
@@ -385,7 +384,7 @@ PLACED = Decoder(vocab=11, dim=8, depth=1, mixer=Spec("nn.Attention"), position=
         ),
         (
             lambda: generate(SMALL, [[1]], 3, rows=[1, 2]),
-            "rows names 2 rows and there are 1 prompts: give one for each.",
+            "rows has 2 names and there are 1 prompts: give one for each.",
         ),
         (lambda: generate(SMALL, [[1]], 3, seed=0.5), "seed is a whole number, not 0.5."),
         (
@@ -395,8 +394,7 @@ PLACED = Decoder(vocab=11, dim=8, depth=1, mixer=Spec("nn.Attention"), position=
         (lambda: write(SMALL, [[1]], 3, temprature=1), "write has no option 'temprature'. Did you mean 'temperature'?"),
         (
             lambda: generate(nn.Linear(2, 2), [[1]], 3),
-            "A Linear cannot write: a language model has stream(tokens, state, mask), "
-            "which returns logits and the next state.",
+            "A Linear cannot generate: a language model has stream(tokens, state, mask), which returns logits and the next state.",
         ),
     ],
 )

@@ -14,7 +14,7 @@ from wonderland.generation import rules
 from wonderland.generation.sampling import draw
 
 PAIRS = [
-    (lambda x: generation.temper(x, 0.7), theirs.TemperatureLogitsWarper(0.7)),
+    (lambda x: generation.apply_temperature(x, 0.7), theirs.TemperatureLogitsWarper(0.7)),
     (lambda x: generation.top_k(x, 3), theirs.TopKLogitsWarper(3)),
     (lambda x: generation.top_k(x, 500), theirs.TopKLogitsWarper(500)),
     (lambda x: generation.top_p(x, 0.6), theirs.TopPLogitsWarper(0.6)),
@@ -36,7 +36,7 @@ def test_the_repetition_penalty_is_that_of_transformers():
     logits, text = torch.randn(4, 20, dtype=torch.float64), torch.randint(20, (4, 6))
     seen = torch.zeros(4, 20, dtype=torch.bool).scatter_(1, text, True)
     expected = theirs.RepetitionPenaltyLogitsProcessor(1.3)(text, logits)
-    assert torch.allclose(generation.penalise(logits, seen, 1.3), expected)
+    assert torch.allclose(generation.penalize_repetition(logits, seen, 1.3), expected)
 
 
 def test_all_rules_in_their_order():
@@ -87,10 +87,10 @@ def test_a_flat_nucleus_is_wider_than_the_first_look():
 
 def test_a_temperature_near_zero_is_greedy():
     logits = torch.randn(3, 9)
-    chances = generation.Sampling(temperature=1e-40).chances(logits)
+    chances = generation.Sampling(temperature=1e-40).probabilities(logits)
     assert torch.equal(chances.argmax(-1), logits.argmax(-1))
     assert torch.allclose(chances.max(-1).values, torch.ones(3, dtype=torch.float64))
-    assert torch.equal(generation.Sampling(temperature=0).chances(logits), chances.round())
+    assert torch.equal(generation.Sampling(temperature=0).probabilities(logits), chances.round())
 
 
 @settings(deadline=None, max_examples=60)
@@ -109,7 +109,7 @@ def test_the_fast_form_draws_from_what_the_rules_leave(vocab, spread):
         sampling = generation.Sampling(temperature, k, p, share)
         logits = torch.randn(3, vocab, dtype=torch.float64) * spread
         uniform = torch.rand(3, 1, dtype=torch.float64)
-        chances = sampling.chances(logits)
+        chances = sampling.probabilities(logits)
         plain = k is None and p is None and share is None
         order = torch.arange(vocab).expand(3, vocab) if plain else logits.argsort(-1, descending=True)
         at = draw(chances.gather(1, order), uniform)
@@ -127,8 +127,9 @@ def test_no_tokens_are_none_to_choose_from(k):
 
 def test_what_was_seen_is_a_table_and_no_list_of_tokens():
     with pytest.raises(
-        WonderlandError, match=r"^penalise takes seen as booleans \(..., vocab\), True for tokens of the text so far, "
+        WonderlandError,
+        match=r"^penalize_repetition takes seen as booleans \(..., vocab\), True for tokens of the text so far, ",
     ):
-        rules.penalise(torch.zeros(3), torch.tensor([0, 1]), 1.5)
-    with pytest.raises(WonderlandError, match=r"^penalise takes a finite penalty above 0, not 0.$"):
-        rules.penalise(torch.zeros(3), torch.ones(3, dtype=torch.bool), 0)
+        rules.penalize_repetition(torch.zeros(3), torch.tensor([0, 1]), 1.5)
+    with pytest.raises(WonderlandError, match=r"^penalize_repetition takes a finite penalty above 0, not 0.$"):
+        rules.penalize_repetition(torch.zeros(3), torch.ones(3, dtype=torch.bool), 0)

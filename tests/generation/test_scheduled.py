@@ -8,31 +8,31 @@ import torch.nn.functional as F
 
 from tests.generation.test_generate import decoder
 from wonderland.core import WonderlandError
-from wonderland.generation import mix_samples, truth_rate
+from wonderland.generation import scheduled_sampling, teacher_forcing_rate
 
 
 def test_schedules_are_those_of_the_paper():
-    assert [truth_rate(i, "linear", rate=4, least=0.25) for i in range(6)] == [1, 0.75, 0.5, 0.25, 0.25, 0.25]
-    assert truth_rate(3, "exponential", rate=2) == pytest.approx(math.exp(-1.5))
-    assert truth_rate(50, rate=20) == pytest.approx(20 / (20 + math.exp(2.5)))
-    assert truth_rate(10**9, rate=1) == pytest.approx(0)
+    assert [teacher_forcing_rate(i, "linear", rate=4, least=0.25) for i in range(6)] == [1, 0.75, 0.5, 0.25, 0.25, 0.25]
+    assert teacher_forcing_rate(3, "exponential", rate=2) == pytest.approx(math.exp(-1.5))
+    assert teacher_forcing_rate(50, rate=20) == pytest.approx(20 / (20 + math.exp(2.5)))
+    assert teacher_forcing_rate(10**9, rate=1) == pytest.approx(0)
     for schedule in ("linear", "exponential", "inverse_sigmoid"):
-        shares = [truth_rate(step, schedule, rate=30) for step in range(200)]
+        shares = [teacher_forcing_rate(step, schedule, rate=30) for step in range(200)]
         assert shares == sorted(shares, reverse=True)
 
 
 @pytest.mark.parametrize("mixer", ["nn.Attention", "nn.GRU"])
 def test_as_many_passes_as_tokens_are_the_exact_mixture(mixer):
     model, tokens = decoder(mixer), torch.randint(11, (4, 9))
-    exact = mix_samples(model, tokens, 0.4, seed=1, step=5, passes=None)
-    assert torch.equal(mix_samples(model, tokens, 0.4, seed=1, step=5, passes=9), exact)
+    exact = scheduled_sampling(model, tokens, 0.4, seed=1, step=5, passes=None)
+    assert torch.equal(scheduled_sampling(model, tokens, 0.4, seed=1, step=5, passes=9), exact)
     assert not torch.equal(exact, tokens)
-    assert not torch.equal(mix_samples(model, tokens, 0.4, seed=1, step=6, passes=9), exact)
+    assert not torch.equal(scheduled_sampling(model, tokens, 0.4, seed=1, step=6, passes=9), exact)
     mask = torch.arange(9) < torch.tensor([[9], [4], [1], [6]])
-    masked = mix_samples(model, tokens, 0.4, seed=1, step=5, mask=mask, passes=None)
+    masked = scheduled_sampling(model, tokens, 0.4, seed=1, step=5, mask=mask, passes=None)
     assert torch.equal(masked[mask], exact[mask])
     assert torch.equal(masked[~mask], tokens[~mask])
-    assert torch.equal(mix_samples(model, tokens, 0.4, seed=1, step=5, mask=mask, passes=9), masked)
+    assert torch.equal(scheduled_sampling(model, tokens, 0.4, seed=1, step=5, mask=mask, passes=9), masked)
 
 
 def test_the_share_of_true_tokens():
@@ -47,7 +47,7 @@ def test_the_share_of_true_tokens():
 
     tokens = torch.randint(4, (50, 101))
     for truth in (0.0, 0.3, 1.0):
-        mixed = mix_samples(Other(), tokens, truth)
+        mixed = scheduled_sampling(Other(), tokens, truth)
         assert torch.equal(mixed[:, 0], tokens[:, 0])
         assert abs((mixed[:, 1:] == tokens[:, 1:]).double().mean() - truth) < 0.03
 
@@ -55,7 +55,7 @@ def test_the_share_of_true_tokens():
 def test_a_training_step_with_samples_mixed_in():
     model = decoder(dropout=0.1)
     tokens = torch.randint(11, (3, 8))
-    inputs = mix_samples(model, tokens, truth_rate(500, rate=100))
+    inputs = scheduled_sampling(model, tokens, teacher_forcing_rate(500, rate=100))
     assert model.training
     F.cross_entropy(model(inputs[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).backward()
     assert model.embedding.weight.grad.abs().sum() > 0
@@ -65,25 +65,24 @@ def test_a_training_step_with_samples_mixed_in():
     ("run", "words"),
     [
         (
-            lambda: truth_rate(-1),
-            "The share of true tokens needs a step from 0, a rate above 0 and a least share from 0 to 1, "
-            "not -1, 1000.0 and 0.0.",
+            lambda: teacher_forcing_rate(-1),
+            "teacher_forcing_rate needs a step from 0, a rate above 0 and least from 0 to 1, not -1, 1000.0 and 0.0.",
         ),
         (
-            lambda: truth_rate(1, "cosine"),
+            lambda: teacher_forcing_rate(1, "cosine"),
             "Schedules are linear, exponential and inverse_sigmoid, not 'cosine'.",
         ),
         (
-            lambda: mix_samples(decoder(), torch.zeros(1, 2, dtype=torch.int64), 1.5),
-            "truth, the share of true tokens, is from 0 to 1, not 1.5.",
+            lambda: scheduled_sampling(decoder(), torch.zeros(1, 2, dtype=torch.int64), 1.5),
+            "truth, the probability of a true token, is from 0 to 1, not 1.5.",
         ),
         (
-            lambda: mix_samples(decoder(), torch.zeros(1, 2, dtype=torch.int64), 0.5, passes=0),
-            "passes is a whole number from 1, or None for token by token, not 0.",
+            lambda: scheduled_sampling(decoder(), torch.zeros(1, 2, dtype=torch.int64), 0.5, passes=0),
+            "passes is a whole number from 1, or None for position by position, not 0.",
         ),
         (
-            lambda: mix_samples(decoder(), torch.zeros(1, 2, dtype=torch.int64), 0.5, temperature=0),
-            "Samples are mixed in at a temperature above 0, not 0.",
+            lambda: scheduled_sampling(decoder(), torch.zeros(1, 2, dtype=torch.int64), 0.5, temperature=0),
+            "scheduled_sampling takes a temperature above 0, not 0.",
         ),
     ],
 )

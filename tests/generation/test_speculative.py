@@ -28,13 +28,13 @@ def test_the_greedy_text_is_the_same(mixers, ahead):
     slow = generate(model, PROMPTS, 12, temperature=0, stop=[0], repetition_penalty=1.2)
     assert fast.tokens == slow.tokens
     assert fast.ended == slow.ended
-    assert 0 <= fast.kept <= fast.guessed
+    assert 0 <= fast.accepted <= fast.proposed
 
 
 def test_a_draft_that_is_the_model_is_always_right():
     model = decoder()
     fast = speculate(model, model, PROMPTS, 13, ahead=3, temperature=0.9, top_k=5)
-    assert fast.kept == fast.guessed == 4 * 9  # three rounds of three guesses, and a last token without
+    assert fast.accepted == fast.proposed == 4 * 9  # three rounds of three guesses, and a last token without
     assert [len(tokens) for tokens in fast.tokens] == [13] * 4
 
 
@@ -55,14 +55,14 @@ def test_the_distribution_is_that_of_the_model(mixer, size, runs):
     draft = Table([[0.5, 1.0, -0.5], [0.0, 0.2, 1.0], [1.0, 0.0, 0.0]])
     chances = {}
     for text in itertools.product(range(3), repeat=size):
-        steps = Sampling(**settings).chances(model(torch.tensor([[1, *text[:-1]]]))[0])
+        steps = Sampling(**settings).probabilities(model(torch.tensor([[1, *text[:-1]]]))[0])
         chances[text] = float(steps.gather(1, torch.tensor(text).unsqueeze(1)).prod())
     assert sum(chances.values()) == pytest.approx(1)
     fast = speculate(Cached(model), Cached(draft), [[1]] * runs, size, ahead=2, **settings)
     counts = dict.fromkeys(chances, 0)
     for tokens in fast.tokens:
         counts[tuple(tokens)] += 1
-    assert 0.2 < fast.kept / fast.guessed < 0.95
+    assert 0.2 < fast.accepted / fast.proposed < 0.95
     assert all(counts[text] == 0 for text, p in chances.items() if p == 0)
     statistic = sum((counts[text] - runs * p) ** 2 / (runs * p) for text, p in chances.items() if p > 0)
     # One in a thousand lies above, at 8 and at 26 degrees of freedom.
@@ -104,11 +104,11 @@ def test_many_wrong_guesses_do_not_pile_up():
     [
         (
             lambda: speculate(decoder(), Decoder(vocab=9, dim=8, depth=1), [[1]], 3),
-            "The model has 11 tokens and the draft 9: both need one vocabulary.",
+            "The model has 11 tokens and the draft 9: both need the same vocabulary.",
         ),
         (
             lambda: speculate(decoder(), decoder(), [[1]], 3, ahead=0),
-            "ahead, the number of tokens that the draft guesses at a time, is a whole number from 1, not 0.",
+            "ahead, the number of tokens that the draft proposes at a time, is a whole number from 1, not 0.",
         ),
         (
             lambda: speculate(Table([[float("nan")] * 3] * 3), Table([[0.0] * 3] * 3), [[1]], 3),
@@ -117,7 +117,7 @@ def test_many_wrong_guesses_do_not_pile_up():
         ),
         (
             lambda: speculate(decoder(), decoder(), [[1]], 0),
-            "count, the number of tokens to write, is a whole number from 1, not 0.",
+            "count, the number of tokens to generate, is a whole number from 1, not 0.",
         ),
     ],
 )

@@ -1,6 +1,6 @@
 """The public surface is chosen: what each folder exports is written down in surface.txt and changes only on purpose.
 
-    python -m tests.house.test_surface    # writes surface.txt anew
+python -m tests.house.test_surface    # writes surface.txt anew
 """
 
 import importlib
@@ -28,7 +28,9 @@ def surface() -> str:
 
 
 def test_the_surface_is_as_written():
-    assert surface() == (HERE / "surface.txt").read_text(), "if it changed on purpose: python -m tests.house.test_surface"
+    assert surface() == (HERE / "surface.txt").read_text(), (
+        "if it changed on purpose: python -m tests.house.test_surface"
+    )
 
 
 def test_everything_public_is_documented():

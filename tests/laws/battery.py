@@ -1,4 +1,4 @@
-"""How the battery finds blocks and tries laws on them."""
+"""How the battery collects blocks and checks laws on them."""
 
 import importlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Batch independence finds what a row learns from its mates."""
+"""Batch independence detects outputs that depend on other rows."""
 
 import pytest
 import torch

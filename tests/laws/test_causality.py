@@ -1,4 +1,4 @@
-"""Causality finds a look into the future, wherever it is, and says where."""
+"""Causality detects dependence on later inputs and reports where."""
 
 import pytest
 import torch

@@ -115,7 +115,7 @@ def test_two_axes_are_enough_to_name_a_row():
         ),
         (
             lambda: wonderland.check(nn.Linear(3, 3), torch.ones(0, 2, 3)),
-            "The input of this example has the shape (0, 2, 3), so nothing is in it: "
+            "The input of this example has the shape (0, 2, 3), so it is empty: "
             "give at least one row and one position.",
         ),
     ],

@@ -1,4 +1,4 @@
-"""Compiles finds breaks of the graph, and answers that change."""
+"""Compiles detects graph breaks and changed outputs."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Determinism finds chance and memory."""
+"""Determinism detects randomness and state that persists between calls."""
 
 import torch
 from torch import nn

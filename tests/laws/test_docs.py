@@ -1,4 +1,4 @@
-"""What docs/laws.md prints is what its code prints."""
+"""The outputs shown in docs/laws.md are those of its code."""
 
 import os
 import re

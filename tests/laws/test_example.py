@@ -1,4 +1,4 @@
-"""Examples: what they take, what they refuse, and how answers are read."""
+"""Examples: accepted and refused arguments, and which part of an output is compared."""
 
 from collections import namedtuple
 
@@ -28,7 +28,7 @@ def test_an_example_from_what_is_at_hand():
         (lambda: Example.of((2, 7, 8)), "(2, 7, 8) could be a shape or arguments: write Example.floats(2, 7, 8) for random numbers of that shape, or Example.tokens(2, 7, 8, vocab=...) for random integers."),
         (lambda: Example.of("x"), "An example is a tensor, a tuple of arguments or an Example, not of type str."),
         (lambda: Example.of(None, nn.Identity()), "Identity needs an example to be checked on: a tensor, a tuple of arguments, or Example.tokens(2, 17, vocab=100)."),
-        (lambda: Example((3,)), "An example needs a tensor among its inputs: nothing else can be changed by a law."),
+        (lambda: Example((3,)), "An example needs a tensor among its inputs, since laws change a tensor and compare outputs."),
         (lambda: Example.floats(2, 3, axes=("batch", "tim")), "'tim' is not the name of an axis. Did you mean 'time'? Axes are batch, time, node, height, width, feature, or None."),
         (lambda: Example.floats(2, 3, side="top"), "Padding goes to the 'right' or the 'left', not to 'top'."),
     ],

@@ -1,4 +1,4 @@
-"""Finiteness finds numbers too large, too small, and zero."""
+"""Finiteness detects overflow, underflow and division by zero."""
 
 import torch
 from torch import nn

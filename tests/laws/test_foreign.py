@@ -1,4 +1,4 @@
-"""Models of another library are judged as they are."""
+"""Laws on unmodified models of another library."""
 
 import pytest
 import torch

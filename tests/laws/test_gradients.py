@@ -1,4 +1,4 @@
-"""Gradients finds a backward pass that is not the derivative."""
+"""Gradients detects a backward pass that is not the derivative."""
 
 import pytest
 import torch

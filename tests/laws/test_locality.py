@@ -1,4 +1,4 @@
-"""Locality finds a kernel that reaches too far."""
+"""Locality detects dependence outside the receptive field."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Padding invariance finds padding that is read."""
+"""Padding invariance detects padding that influences outputs."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Save and load finds what a file forgets."""
+"""Save and load detects state that is missing in the file."""
 
 import pytest
 import torch

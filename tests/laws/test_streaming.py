@@ -1,4 +1,4 @@
-"""Streaming finds pieces that do not add up to the whole."""
+"""Streaming detects pieces that differ from the whole."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Symmetries: order, delay and size."""
+"""Permutation, shift and scale symmetries."""
 
 import pytest
 import torch

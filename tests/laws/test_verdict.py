@@ -1,4 +1,4 @@
-"""Verdicts show themselves."""
+"""How verdicts are displayed."""
 
 from wonderland.laws import Verdict, Verdicts
 

@@ -104,11 +104,11 @@ def test_an_adapted_model_keeps_its_laws_and_streams():
         assert law(model, example).outcome == "holds", law.__name__
     model.eval()
     with torch.no_grad(), consuming():
-        state, found = None, []
+        state, actual = None, []
         for step in range(7):
             y, state = model.stream(TOKENS[:, step : step + 1], state)
-            found.append(y)
-    assert torch.allclose(torch.cat(found, 1), model(TOKENS), atol=1e-5)
+            actual.append(y)
+    assert torch.allclose(torch.cat(actual, 1), model(TOKENS), atol=1e-5)
 
 
 def test_the_outer_spec_builds_it_again(tmp_path):
@@ -200,11 +200,11 @@ def test_tuned_here_merged_and_loaded_there(kind, name, tmp_path):
     theirs = getattr(transformers, name).from_pretrained(tmp_path / "back").eval()
     more = {"decoder_input_ids": tokens} if kind == "t5" else {}
     with torch.no_grad():
-        expected, found = theirs(input_ids=tokens, attention_mask=mask.long(), **more).logits, model(*given)
+        expected, actual = theirs(input_ids=tokens, attention_mask=mask.long(), **more).logits, model(*given)
         again = load_pretrained(tmp_path / "back")(*given)
-    if found.dim() == 3 and kind != "t5":
-        expected, found, again = expected[mask], found[mask], again[mask]
-    assert torch.allclose(found, expected, atol=1e-5)
+    if actual.dim() == 3 and kind != "t5":
+        expected, actual, again = expected[mask], actual[mask], again[mask]
+    assert torch.allclose(actual, expected, atol=1e-5)
     assert torch.allclose(again, expected, atol=1e-5)
 
 
@@ -247,12 +247,12 @@ LORA = {"part": "nn.LoRA", "arguments": {"rank": 1 << 23}}
         ),
         (
             lambda path: adapt(Decoder(**SMALL), GLU.spec()),
-            "nn.GLU is no adapter: those are nn.LoRA, nn.IA3, nn.Bottleneck, nn.BiasTuning, models.PromptTuned and "
+            "nn.GLU is not an adapter: those are nn.LoRA, nn.IA3, nn.Bottleneck, nn.BiasTuning, models.PromptTuned and "
             "models.PrefixTuned.",
         ),
         (
             lambda path: adapt(Decoder(**SMALL), LoRA.spec(), "*attention*"),
-            "No linear layer is called '*attention*'. Some of those there are: stack.blocks.0.mixer.project, "
+            "No linear layer is called '*attention*'. Some layers are: stack.blocks.0.mixer.project, "
             "stack.blocks.0.mixer.out, stack.blocks.0.channel.inward, stack.blocks.0.channel.outward.",
         ),
         (
@@ -273,9 +273,9 @@ LORA = {"part": "nn.LoRA", "arguments": {"rank": 1 << 23}}
         ),
         (
             lambda path: merge(PromptTuned(Decoder.spec(**SMALL))),
-            "PromptTuned begins a text, which no weight of a plain model can: keep it, or use LoRA, IA3 or BiasTuning.",
+            "PromptTuned trains an initial state, which cannot be merged into weights: keep it, or use LoRA, IA3 or BiasTuning.",
         ),
-        (lambda path: PromptTuned(Encoder.spec(vocab=3)), "PromptTuned begins a Decoder, not a Encoder."),
+        (lambda path: PromptTuned(Encoder.spec(vocab=3)), "PromptTuned takes a Decoder, not a Encoder."),
         (lambda path: PrefixTuned(Decoder.spec(**SMALL), 0), "PrefixTuned has a length of at least 1, not 0."),
         (
             lambda path: save_adapter(Decoder(**SMALL), path),
@@ -288,11 +288,11 @@ LORA = {"part": "nn.LoRA", "arguments": {"rank": 1 << 23}}
         ),
         (
             lambda path: load_adapter(Decoder(**SMALL), hostile(path, [])),
-            "PATH is no adapter's file: it was not written by save_adapter, or the model has one already.",
+            "PATH is not an adapter: it was not written by save_adapter.",
         ),
         (
             lambda path: load_adapter(Decoder(**SMALL), hostile(path, [{"adapter": LORA, "where": [1], "also": []}])),
-            "PATH is no adapter's file: it is damaged or not ours.",
+            "PATH is not an adapter: it is damaged or not ours.",
         ),
         (
             lambda path: load_adapter(Decoder(**SMALL), hostile(path, [{"adapter": LORA, "where": ["*"], "also": []}])),
@@ -317,7 +317,7 @@ LORA = {"part": "nn.LoRA", "arguments": {"rank": 1 << 23}}
                 Decoder(**{**SMALL, "dim": 2, "mixer": Attention.spec(heads=1)}),
                 hostile(path, [{"adapter": BiasTuning.spec().to_json(), "where": ["*0.mixer.out"], "also": []}]),
             ),
-            "PATH does not fit this model at 'stack.blocks.0.mixer.out.shift': it belongs to another one.",
+            "PATH does not fit this model at 'stack.blocks.0.mixer.out.shift': it belongs to another model.",
         ),
     ],
 )  # fmt: skip

@@ -46,7 +46,7 @@ def test_it_survives_json_and_errors_speak():
     spec = BiRNN.spec(vocab=9, classes=2, cell="gru")
     assert Spec.from_json(spec.to_json()) == spec
     for call, sentence in (
-        (lambda: BiRNN(9, 1), "BiRNN tells at least two classes apart, not 1."),
+        (lambda: BiRNN(9, 1), "BiRNN needs at least two classes, not 1."),
         (lambda: BiRNN(9, 2, cell="elman"), "BiRNN has no cell 'elman': choose 'lstm', 'gru' or 'rnn'."),
         (lambda: BiRNN(9, 2, depth=0), "BiRNN needs depth to be a whole number of at least 1, not 0."),
         (

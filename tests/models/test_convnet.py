@@ -118,7 +118,7 @@ def test_it_learns():
             {"depth": 1, "stages": 2},
             "ConvNet needs at least one block for each stage and at most 8 stages, not depth=1, stages=2.",
         ),
-        ({"stem": 3}, "ConvNet's stem is 1, 2 or 4 pixels wide, not 3."),
+        ({"stem": 3}, "ConvNet's stem, the stride of the first convolution, is 1, 2 or 4, not 3."),
         ({"mean": [0.1, 0.2]}, "ConvNet needs one mean for each of the 1 channels, not 2."),
         ({"std": [0.0]}, "ConvNet needs every std to be above 0."),
     ],

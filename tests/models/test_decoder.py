@@ -33,7 +33,7 @@ for module in pkgutil.walk_packages(wonderland.nn.__path__, "wonderland.nn."):
 
 def mixers() -> list[str]:
     """Every causal mixer that is built from its width alone."""
-    found = []
+    actual = []
     for name in parts():
         thing = find(name)
         if not (name.startswith("nn.") and isinstance(thing, type) and issubclass(thing, Mixer)):
@@ -43,8 +43,8 @@ def mixers() -> list[str]:
         except TypeError:
             continue
         if causal:
-            found.append(name)
-    return found
+            actual.append(name)
+    return actual
 
 
 def ragged(b: int, t: int) -> torch.Tensor:
@@ -134,8 +134,8 @@ def test_gradients_of_pieces_are_those_of_the_whole():
     weight = torch.randn(2, 6, 11, dtype=torch.float64)
     parameters = list(model.parameters())
     expected = torch.autograd.grad((model(tokens) * weight).sum(), parameters)
-    found = torch.autograd.grad((streamed(model, tokens, [1, 4]) * weight).sum(), parameters)
-    for a, b in zip(expected, found, strict=True):
+    actual = torch.autograd.grad((streamed(model, tokens, [1, 4]) * weight).sum(), parameters)
+    for a, b in zip(expected, actual, strict=True):
         assert torch.allclose(a, b)
 
 
@@ -280,11 +280,11 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
         ),
         (
             lambda: Decoder(**SMALL)(torch.zeros(2, 0, dtype=torch.int64)),
-            "A Decoder takes tokens (batch, time) with at least one row and one position, not one of shape (2, 0).",
+            "A Decoder takes tokens (batch, time) with at least one row and one position, not a value of shape (2, 0).",
         ),
         (
             lambda: Decoder(**SMALL).check([1, 2], None),
-            "A Decoder takes tokens (batch, time) with at least one row and one position, not one of type list.",
+            "A Decoder takes tokens (batch, time) with at least one row and one position, not a value of type list.",
         ),
         (
             lambda: Decoder(**SMALL)(torch.zeros(2, 3)),
@@ -296,7 +296,7 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
         ),
         (
             lambda: Decoder(**SMALL)(TOKENS, torch.tensor([[True, True, True], [True, False, True]])),
-            "The mask has a hole in row 1: real tokens stand together, with padding before or after them.",
+            "The mask has a gap in row 1: real tokens must be consecutive, with padding before or after them.",
         ),
         (
             lambda: Decoder(**SMALL)(TOKENS, torch.tensor([[True, True, True], [False, False, False]])),
@@ -305,16 +305,16 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
         (
             lambda: Decoder(**SMALL, mixer=Shift.spec()).stream(TOKENS, (torch.zeros(2, dtype=torch.int64), ())),
             "The state does not fit this Decoder: entry 1 is a tuple of 0 where a tuple of 1 belongs. "
-            "A state belongs to the model and the batch that made it; state=None starts anew.",
+            "A state belongs to the model and the batch that made it; state=None starts a new sequence.",
         ),
         (
             lambda: Decoder(**SMALL, mixer=Shift.spec()).stream(TOKENS, Decoder(**SMALL, mixer=Shift.spec()).start(1)),
             "The state does not fit this Decoder: entry 0 is for 1 rows and the input has 2. "
-            "A state belongs to the model and the batch that made it; state=None starts anew.",
+            "A state belongs to the model and the batch that made it; state=None starts a new sequence.",
         ),
         (
             lambda: Decoder(**SMALL, mixer=Attention.spec(causal=False)),
-            "A Decoder writes one token after another, and Attention looks ahead: give a causal mixer.",
+            "A Decoder needs causal mixers, and Attention is not causal here: give a causal one.",
         ),
         (
             lambda: Decoder(**SMALL, position=Rotary.spec()),
@@ -331,7 +331,7 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
         ),
         (
             lambda: Decoder(vocab=5, dim=7),
-            "The attention that a Decoder has by default turns pairs of features, so dim is even, not 7: "
+            "The default mixer of a Decoder rotates pairs of features, so dim has to be even, not 7: "
             "choose another dim or give a mixer.",
         ),
         (

@@ -12,9 +12,9 @@ from wonderland.models import (
     SpanFinder,
     TokenClassifier,
     best_spans,
-    hide_spans,
-    hide_tokens,
-    take_spans,
+    mask_spans,
+    mask_tokens,
+    replace_spans,
 )
 from wonderland.models.tokens import unpadded
 from wonderland.nn import Learned, Rotary
@@ -28,10 +28,10 @@ def test_left_and_right_padding_give_what_a_row_gives_alone():
     model = Encoder(**SMALL, segments=2).double().eval()
     tokens, segments = torch.randint(11, (2, 6)), torch.randint(2, (2, 6))
     for mask in (torch.arange(6) < torch.tensor([[6], [3]]), torch.arange(6) >= torch.tensor([[0], [3]])):
-        found = model(tokens, mask, segments)
+        actual = model(tokens, mask, segments)
         alone = model(tokens[1:, mask[1]], None, segments[1:, mask[1]])
-        assert torch.allclose(found[1:, mask[1]], alone, atol=1e-12)
-        assert (found[1, ~mask[1]] == 0).all()
+        assert torch.allclose(actual[1:, mask[1]], alone, atol=1e-12)
+        assert (actual[1, ~mask[1]] == 0).all()
 
 
 def test_segments_are_counted_by_their_separator():
@@ -66,13 +66,13 @@ def test_positions_can_be_given():
 def test_padding_is_found_in_the_tokens(model):
     head = model().double().eval()
     mask = torch.tensor([[True] * 5, [True, True, True, False, False]])
-    found = head(TOKENS)
-    assert torch.equal(found, head(TOKENS, mask))
+    actual = head(TOKENS)
+    assert torch.equal(actual, head(TOKENS, mask))
     alone = head(TOKENS[1:, :3])
-    assert torch.allclose(found[1:, :3] if found.dim() == 3 else found[1:], alone, atol=1e-12)
+    assert torch.allclose(actual[1:, :3] if actual.dim() == 3 else actual[1:], alone, atol=1e-12)
     moved = torch.tensor([[1, 2, 10, 3, 4], [0, 0, 5, 10, 6]])
     again = head(moved)
-    assert torch.allclose(again[1:, 2:] if found.dim() == 3 else again[1:], alone, atol=1e-12)
+    assert torch.allclose(again[1:, 2:] if actual.dim() == 3 else again[1:], alone, atol=1e-12)
 
 
 def test_padding_inside_a_text_is_real_and_an_empty_text_has_one_token():
@@ -104,7 +104,7 @@ def test_holes_are_dug_as_bert_digs_them():
     tokens = torch.randint(5, 100, (200, 100))
     tokens[:, 0] = 1
     generator = torch.Generator().manual_seed(0)
-    hidden, labels = hide_tokens(tokens, mask_token=4, vocab=100, special=(1,), generator=generator)
+    hidden, labels = mask_tokens(tokens, mask_token=4, vocab=100, special=(1,), generator=generator)
     asked = labels != -100
     assert torch.equal(labels[asked], tokens[asked])
     assert torch.equal(hidden[~asked], tokens[~asked])
@@ -113,13 +113,13 @@ def test_holes_are_dug_as_bert_digs_them():
     masked, kept = (hidden == 4)[asked].float().mean(), (hidden == tokens)[asked].float().mean()
     assert abs(masked - 0.8) < 0.02
     assert abs(kept - 0.101) < 0.02
-    again = hide_tokens(tokens, mask_token=4, vocab=100, special=(1,), generator=generator.manual_seed(0))
+    again = mask_tokens(tokens, mask_token=4, vocab=100, special=(1,), generator=generator.manual_seed(0))
     assert torch.equal(again[0], hidden)
 
 
 def test_spans_are_taken_as_the_book_takes_them():
     words = ["Thank", "you", "for", "inviting", "me", "to", "your", "party", "last", "week"]
-    source, target = take_spans(words, [(2, 4), (8, 9)], sentinels=["<X>", "<Y>", "<Z>"])
+    source, target = replace_spans(words, [(2, 4), (8, 9)], sentinels=["<X>", "<Y>", "<Z>"])
     assert " ".join(source) == "Thank you <X> me to your party <Y> week"
     assert " ".join(target) == "<X> for inviting <Y> last <Z>"
 
@@ -127,7 +127,7 @@ def test_spans_are_taken_as_the_book_takes_them():
 @pytest.mark.parametrize(("n", "chance", "mean"), [(2, 0.15, 3.0), (50, 0.15, 3.0), (100, 0.5, 2.0), (9, 0.9, 1.0)])
 def test_hidden_spans_can_be_put_back(n, chance, mean):
     tokens, sentinels = list(range(n)), list(range(1000, 1100))
-    source, target = hide_spans(tokens, sentinels=sentinels, chance=chance, mean_length=mean)
+    source, target = mask_spans(tokens, sentinels=sentinels, probability=chance, mean_length=mean)
     gone = sum(token < 1000 for token in target)
     assert gone == min(max(round(n * chance), 1), n - 1)
     spans: dict[int, list[int]] = {}
@@ -159,7 +159,7 @@ def test_hidden_spans_can_be_put_back(n, chance, mean):
         ),
         (
             lambda: Encoder(**SMALL, segments=2)(TOKENS, segments=TOKENS[:1]),
-            "An Encoder takes segments as whole numbers (2, 5), one a token.",
+            "An Encoder takes segments as integers (2, 5), one for each token.",
         ),
         (
             lambda: Encoder(**SMALL, segments=2)(TOKENS, segments=TOKENS),
@@ -167,7 +167,7 @@ def test_hidden_spans_can_be_put_back(n, chance, mean):
         ),
         (
             lambda: Encoder(**SMALL)(TOKENS, positions=TOKENS[:, :2]),
-            "An Encoder takes positions as whole numbers (2, 5), one a token.",
+            "An Encoder takes positions as integers (2, 5), one for each token.",
         ),
         (
             lambda: Encoder(**SMALL, position=Learned.spec(length=4))(TOKENS),
@@ -176,55 +176,54 @@ def test_hidden_spans_can_be_put_back(n, chance, mean):
         ),
         (
             lambda: SequenceClassifier("bert", 3),
-            "SequenceClassifier takes its trunk as a spec such as models.Encoder.spec(...), or built, not as a str.",
+            "SequenceClassifier takes its trunk as a spec such as models.Encoder.spec(...), or as a module, not as a str.",
         ),
         (
             lambda: SequenceClassifier(Rotary.spec(dim=4), 3),
-            "Rotary has no features for a head to read: give an Encoder, a Decoder or the like.",
+            "Rotary has no method features, which a head needs: give an Encoder, Decoder or EncoderDecoder.",
         ),
         (
             lambda: SequenceClassifier(TRUNK, 3, pool="firt"),
-            "There is no way to pool called 'firt'. Did you mean 'first'? "
+            "There is no pooling called 'firt'. Did you mean 'first'? "
             "The choices are mean, max, first, last, attention, summary.",
         ),
         (
             lambda: SequenceClassifier(Decoder.spec(**SMALL), 3, pool="summary"),
-            "Decoder has no summary: pool its features in another way.",
+            "Decoder has no summary: choose another pool.",
         ),
         (
             lambda: SequenceClassifier(TRUNK, 3, at=9)(TOKENS),
-            "Row 0 has no token 9, at which this SequenceClassifier reads: add it.",
+            "Row 0 has no token 9, whose features this SequenceClassifier uses: add it.",
         ),
         (lambda: TokenClassifier(TRUNK, 0), "TokenClassifier needs at least one class, not 0."),
         (
             lambda: MaskedLM(TRUNK).both(TOKENS),
-            "This MaskedLM does not judge pairs of sentences: build it with sentences=True.",
+            "This MaskedLM has no next-sentence classifier: build it with sentences=True.",
         ),
         (lambda: best_spans(torch.zeros(2, 3)), "best_spans takes scores (batch, time, 2), not (2, 3)."),
         (lambda: best_spans(torch.zeros(2, 3, 2), longest=0), "A span has at least one token, so longest is not 0."),
         (
-            lambda: hide_tokens(torch.zeros(3), mask_token=1, vocab=3),
-            "hide_tokens takes tokens (batch, time) as whole numbers, not (3,).",
+            lambda: mask_tokens(torch.zeros(3), mask_token=1, vocab=3),
+            "mask_tokens takes tokens (batch, time) as whole numbers, not (3,).",
         ),
         (
-            lambda: hide_tokens(TOKENS, mask_token=11, vocab=11),
-            "hide_tokens takes a chance of 0 to 1 and a mask token of the vocabulary, not 0.15 and 11 of 11.",
+            lambda: mask_tokens(TOKENS, mask_token=11, vocab=11),
+            "mask_tokens takes a probability from 0 to 1 and a mask token below 11, not 0.15 and 11.",
         ),
         (
-            lambda: hide_spans([1], sentinels=[9]),
-            "A text of 1 tokens has no span to hide: give at least 2.",
+            lambda: mask_spans([1], sentinels=[9]),
+            "A text of 1 tokens has no span to mask: give at least 2.",
         ),
         (
-            lambda: hide_spans([1, 2], sentinels=[9], chance=1.0),
-            "hide_spans takes a chance between 0 and 1 and a mean length of at least 1, not 1.0 and 3.0.",
+            lambda: mask_spans([1, 2], sentinels=[9], probability=1.0),
+            "mask_spans takes a probability between 0 and 1 and a mean length of at least 1, not 1.0 and 3.0.",
         ),
         (
-            lambda: take_spans([1, 2, 3], [(0, 1)], sentinels=[9]),
-            "1 spans need 2 sentinels, one each and one to close, and there are 1: hide fewer or longer spans, or cut the "
-            "text.",
+            lambda: replace_spans([1, 2, 3], [(0, 1)], sentinels=[9]),
+            "1 spans need 2 sentinels, one each and one at the end, but there are 1: mask fewer or longer spans, or shorten the text.",
         ),
         (
-            lambda: take_spans([1, 2, 3], [(2, 2)], sentinels=[9, 8]),
+            lambda: replace_spans([1, 2, 3], [(2, 2)], sentinels=[9, 8]),
             "The span from 2 up to 2 is empty, out of order or beyond the text.",
         ),
     ],

@@ -25,7 +25,7 @@ def shaken(model: nn.Module) -> nn.Module:
 
 def torch_weights(theirs: nn.Transformer) -> dict[str, torch.Tensor]:
     """Weights of torch's transformer under our names."""
-    found = {}
+    actual = {}
     for name, value in theirs.state_dict().items():
         side, _, index, *rest = name.split(".")
         tail = ".".join(rest)
@@ -36,11 +36,11 @@ def torch_weights(theirs: nn.Transformer) -> dict[str, torch.Tensor]:
             "norm3.": "norms.2.",
         }.items():  # fmt: skip
             if tail.startswith(old):
-                found[place + new + tail.removeprefix(old)] = value
+                actual[place + new + tail.removeprefix(old)] = value
         if tail.startswith("multihead_attn.in_proj_"):
             kind, dim = tail.removeprefix("multihead_attn.in_proj_"), value.shape[0] // 3
-            found[f"{place}cross.query.{kind}"], found[f"{place}cross.project.{kind}"] = value[:dim], value[dim:]
-    return found
+            actual[f"{place}cross.query.{kind}"], actual[f"{place}cross.project.{kind}"] = value[:dim], value[dim:]
+    return actual
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
@@ -87,11 +87,11 @@ def test_prepare_and_stream_are_forward_whatever_the_padding(how):
     rolled = torch.stack([source[row].roll(int((~right[row]).sum())) for row in range(3)])
     assert torch.allclose(model(rolled, tokens, left), whole, atol=1e-12)
     short = torch.tensor([[True] * 5, [False, False, True, True, True], [True, True, False, False, False]])
-    found = model(source, tokens, right, short)
+    actual = model(source, tokens, right, short)
     for row in range(3):
         alone = model(source[row : row + 1, right[row]], tokens[row : row + 1, short[row]])
-        assert torch.allclose(found[row : row + 1, short[row]], alone, atol=1e-12)
-    assert (found[~short] == 0).all()
+        assert torch.allclose(actual[row : row + 1, short[row]], alone, atol=1e-12)
+    assert (actual[~short] == 0).all()
 
 
 def test_rows_of_a_state_can_be_chosen():
@@ -100,8 +100,8 @@ def test_rows_of_a_state_can_be_chosen():
     mask = torch.tensor([[True] * 6, [True] * 3 + [False] * 3])
     _, state = model.stream(tokens[:, :2], model.prepare(source, mask))
     index = torch.tensor([1, 1, 0])
-    found, _ = model.stream(tokens[index, 2:], rows(state, index))
-    assert torch.allclose(found, model(source, tokens, mask)[index, 2:], atol=1e-12)
+    actual, _ = model.stream(tokens[index, 2:], rows(state, index))
+    assert torch.allclose(actual, model(source, tokens, mask)[index, 2:], atol=1e-12)
 
 
 def test_a_source_moves_every_output_and_its_padding_none():
@@ -162,15 +162,15 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
         ),
         (
             lambda: EncoderDecoder(vocab=5, target_vocab=6),
-            "A source of 5 tokens and a target of 6 cannot share one embedding: give share=False.",
+            "Vocabularies of 5 and 6 tokens cannot share one embedding: give share=False.",
         ),
         (
             lambda: EncoderDecoder(**SMALL, scale="heads"),
-            "What is scaled is 'embedding', 'head', 'none', not 'heads'. Did you mean 'head'?",
+            "scale is 'embedding', 'head', 'none', not 'heads'. Did you mean 'head'?",
         ),
         (
             lambda: EncoderDecoder(**SMALL, mixer=Shift.spec(causal=False)),
-            "An EncoderDecoder writes one token after another, and nn.Shift looks ahead: give a causal mixer.",
+            "The mixer of an EncoderDecoder has to be causal, and nn.Shift is not: give a causal one.",
         ),
         (
             lambda: EncoderDecoder(**SMALL, position=Rotary.spec()),
@@ -207,7 +207,7 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
         ),
         (
             lambda: EncoderDecoder(**SMALL).stream(TOKENS, None),
-            "An EncoderDecoder writes about a source: stream from the state of prepare(source).",
+            "An EncoderDecoder needs a source: stream from the state of prepare(source).",
         ),
         (
             lambda: EncoderDecoder(**SMALL).stream(TOKENS[:1], EncoderDecoder(**SMALL).prepare(TOKENS)),
@@ -217,7 +217,7 @@ TOKENS = torch.zeros(2, 3, dtype=torch.int64)
         (
             lambda: EncoderDecoder(**SMALL).stream(TOKENS, EncoderDecoder(**SMALL).double().prepare(TOKENS)),
             "The state of this EncoderDecoder holds torch.float64 and its weights torch.float32: "
-            "go on in the type that the state was made in.",
+            "continue in the type that the state was made in.",
         ),
         (
             lambda: RelativeBuckets(8, heads=2, buckets=3),

@@ -10,7 +10,7 @@ from torch import nn
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.models import RNNLM, NeuralNgram, Ngram, Tree
-from wonderland.models.window import windows_of
+from wonderland.models.window import windows_and_targets
 from wonderland.nn import rows
 
 
@@ -72,7 +72,7 @@ def test_n_grams_are_distributions_and_follow_the_counts(smoothing, order):
     text = torch.randint(5, (300,), generator=torch.Generator().manual_seed(0))
     model = Ngram.count(text, 6, order, smoothing=smoothing)
     windows = torch.cartesian_prod(*[torch.arange(6)] * max(order - 1, 1)).view(-1, max(order - 1, 1))
-    chances = model.chances(windows)
+    chances = model.probabilities(windows)
     torch.testing.assert_close(chances.sum(1), torch.ones(len(windows)).double())
     assert (chances > 0).all()
     # Much text: all of them come to the shares that were counted.
@@ -85,7 +85,7 @@ def test_n_grams_are_distributions_and_follow_the_counts(smoothing, order):
     )
     plain = Ngram.count(text.repeat(2000), 5, min(order, 2), k=0)
     seen = torch.arange(5).unsqueeze(1)
-    torch.testing.assert_close(sure.chances(seen), plain.chances(seen), atol=1e-3, rtol=0)
+    torch.testing.assert_close(sure.probabilities(seen), plain.probabilities(seen), atol=1e-3, rtol=0)
 
 
 def test_discount_and_backoff_by_hand():
@@ -100,7 +100,7 @@ def test_discount_and_backoff_by_hand():
             expected = taken + 0.5 * 2 / 3 * low
         else:
             expected = taken + 0.5 * 2 / 3 * torch.tensor([0, 1, 0])
-        torch.testing.assert_close(model.chances(torch.tensor([[1]]))[0], expected)
+        torch.testing.assert_close(model.probabilities(torch.tensor([[1]]))[0], expected)
 
 
 def test_counts_are_saved_with_the_model():
@@ -137,7 +137,7 @@ def test_rows_of_a_state_and_its_beginning(model):
         (
             lambda: RNNLM(6, 4).stream(torch.zeros(1, 2, dtype=torch.int64), RNNLM(6, 3).start(1)),
             "The state does not fit this RNNLM: entry 0.0 has shape (1, 3) where (1, 4) belongs. "
-            "A state belongs to the model and the batch that made it; state=None starts anew.",
+            "A state belongs to the model and the batch that made it; state=None starts a new sequence.",
         ),
         (lambda: RNNLM(6, cell="qrnn"), "RNNLM has no cell 'qrnn': choose 'lstm', 'gru' or 'rnn'."),
         (
@@ -147,12 +147,12 @@ def test_rows_of_a_state_and_its_beginning(model):
         (lambda: Tree(6, 17), "A Tree has at most 16 levels, which is a window of 65,536 tokens, not 17."),
         (
             lambda: NeuralNgram(6, begin=6),
-            "NeuralNgram takes a token from 0 to 5 to stand before the first, not 6.",
+            "NeuralNgram takes begin, the token before the first, from 0 to 5, not 6.",
         ),
         (lambda: NeuralNgram(6, 0), "NeuralNgram needs window to be a whole number of at least 1, not 0."),
         (
-            lambda: windows_of(torch.arange(3), 3),
-            "Windows of 3 tokens and one after them need a text of at least 4, not one of shape (3,).",
+            lambda: windows_and_targets(torch.arange(3), 3),
+            "Windows of 3 tokens with a target need a text of at least 4 tokens, not of shape (3,).",
         ),
         (
             lambda: Ngram(100_000, 4),
@@ -171,12 +171,12 @@ def test_rows_of_a_state_and_its_beginning(model):
             "Ngram takes 3 weights of at least 0, for the uniform distribution and each order: not [1.0, 2.0].",
         ),
         (lambda: Ngram(5, 2, entries=[1]), "Ngram takes the number of entries of each of its 2 orders, not [1]."),
-        (lambda: Ngram.count([], 5), "Ngram counts at least one token, and there is none."),
+        (lambda: Ngram.count([], 5), "Ngram.count needs at least one token."),
         (
             lambda: Ngram.count(torch.tensor([1, 5]), 5),
             "Token 5 in row 0, position 1 is not in the vocabulary: tokens are 0 to 4.",
         ),
-        (lambda: Ngram.count(torch.ones(3), 5), "Ngram counts texts as tensors (n,) of whole numbers."),
+        (lambda: Ngram.count(torch.ones(3), 5), "Ngram.count takes texts as tensors (n,) of integers."),
     ],
 )
 def test_errors_speak(call, sentence):

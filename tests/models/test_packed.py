@@ -40,9 +40,9 @@ def test_a_document_among_others_is_a_document_alone(name, position):
         for span in row:
             begin, stop = rows.spans[span]
             alone = torch.as_tensor(tokens[begin:stop])[None]
-            found = model(alone)
-            torch.testing.assert_close(logits[r, at : at + stop - begin], found[0], rtol=1e-10, atol=1e-10)
-            F.cross_entropy(found[0, :-1], alone[0, 1:], reduction="sum").backward()
+            actual = model(alone)
+            torch.testing.assert_close(logits[r, at : at + stop - begin], actual[0], rtol=1e-10, atol=1e-10)
+            F.cross_entropy(actual[0, :-1], alone[0, 1:], reduction="sum").backward()
             at += int(stop - begin)
     for key, parameter in model.named_parameters():
         torch.testing.assert_close(together[key], parameter.grad, rtol=1e-8, atol=1e-8)

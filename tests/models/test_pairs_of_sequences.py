@@ -118,7 +118,7 @@ def test_they_survive_json_and_errors_speak():
     for call, sentence in (
         (
             lambda: model.stream(tokens, None),
-            "The state does not fit this Seq2Seq: there is none. Writing begins from prepare(source) of the same batch.",
+            "The state does not fit this Seq2Seq: there is none. Start from prepare(source) of the same batch.",
         ),
         (
             lambda: model(tokens, tokens[:1]),
@@ -126,7 +126,7 @@ def test_they_survive_json_and_errors_speak():
         ),
         (
             lambda: model(tokens, tokens, tokens > 0),
-            "Seq2Seq got a source_mask whose row 0 has no real token to read.",
+            "Seq2Seq got a source_mask whose row 0 has no real token.",
         ),
         (
             lambda: model(tokens, tokens + 8),
@@ -140,7 +140,7 @@ def test_they_survive_json_and_errors_speak():
             lambda: DecomposableAttention(9)(tokens, tokens[:1]),
             "DecomposableAttention got 2 premises and 1 hypotheses: give pairs.",
         ),
-        (lambda: DecomposableAttention(9, 1), "DecomposableAttention tells at least two classes apart, not 1."),
+        (lambda: DecomposableAttention(9, 1), "DecomposableAttention needs at least two classes, not 1."),
     ):
         with pytest.raises(WonderlandError) as caught:
             call()

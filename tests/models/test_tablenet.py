@@ -48,7 +48,9 @@ def test_it_survives_json_and_errors_speak():
     assert str(caught.value) == "TableNet needs a sigma and a dropout for each member, not 1 and 2."
     with pytest.raises(WonderlandError) as caught:
         TableNet(numbers=0, levels=[], outputs=1)
-    assert str(caught.value) == "TableNet needs at least one column, one output, one layer, and two features a number."
+    assert (
+        str(caught.value) == "TableNet needs at least one column, one output, one layer, and number_dim of at least 2."
+    )
     with pytest.raises(WonderlandError) as caught:
         net()(torch.zeros(2, 9))
     assert str(caught.value) == "This model reads 5 columns, not 9."

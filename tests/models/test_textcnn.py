@@ -16,11 +16,11 @@ def test_it_is_the_books_on_sentences_longer_than_a_filter():
     def outside(tokens):
         h = torch.cat([model.embedding.weight[tokens], model.known[tokens]], 2).transpose(1, 2)
         wide = [F.pad(h, (width - 1, width - 1)) for width in (3, 4)]
-        found = [
+        actual = [
             nn.AdaptiveMaxPool1d(1)(F.conv1d(x, f.weight, f.bias)).squeeze(2)
             for x, f in zip(wide, model.filters, strict=True)
         ]
-        return model.head(torch.cat(found, 1).relu())
+        return model.head(torch.cat(actual, 1).relu())
 
     torch.testing.assert_close(model(tokens), outside(tokens))
 
@@ -59,11 +59,14 @@ def test_it_survives_json():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: TextCNN(9, 1), "TextCNN tells at least two classes apart, not 1."),
+        (lambda: TextCNN(9, 1), "TextCNN needs at least two classes, not 1."),
         (lambda: TextCNN(0, 2), "TextCNN needs vocab to be a whole number of at least 1, not 0."),
         (lambda: TextCNN(9, 2, widths=[]), "TextCNN needs at least one width of filter, as in widths=[3, 4, 5]."),
         (lambda: TextCNN(9, 2, widths=[0]), "TextCNN needs every width to be a whole number of at least 1, not 0."),
-        (lambda: TextCNN(9, 2, pad=9), "TextCNN takes the id of padding from 0 to 8, or None for none, not 9."),
+        (
+            lambda: TextCNN(9, 2, pad=9),
+            "TextCNN takes pad, the id of the padding token, from 0 to 8, or None for no padding, not 9.",
+        ),
         (lambda: TextCNN(9, 2, max_norm=0), "TextCNN takes a max_norm above 0, or None for no limit, not 0."),
         (lambda: TextCNN(9, 2, dropout=1), "TextCNN takes a dropout probability of at least 0 and below 1, not 1."),
         (
@@ -76,11 +79,11 @@ def test_it_survives_json():
         ),
         (
             lambda: TextCNN(9, 2)(torch.zeros(0, 3)),
-            "TextCNN takes tokens (batch, time) with at least one row and one position, not one of shape (0, 3).",
+            "TextCNN takes tokens (batch, time) with at least one row and one position, not a value of shape (0, 3).",
         ),
         (
             lambda: TextCNN(9, 2)("a sentence"),
-            "TextCNN takes tokens (batch, time) with at least one row and one position, not one of type str.",
+            "TextCNN takes tokens (batch, time) with at least one row and one position, not a value of type str.",
         ),
         (
             lambda: TextCNN(9, 2)(torch.ones(1, 2, dtype=torch.int64), torch.ones(1, 2)),

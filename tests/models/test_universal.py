@@ -20,10 +20,10 @@ def error(m, layout="cover"):
 
 @pytest.mark.parametrize(("bins", "printed", "digits"), [(5, 0.02, 2), (15, 0.002, 3), (50, 0.00016, 5)])
 def test_the_three_errors_that_the_book_prints(bins, printed, digits):
-    found = error(bins, "ends")
-    assert found == pytest.approx(printed, rel=0.1)
+    actual = error(bins, "ends")
+    assert actual == pytest.approx(printed, rel=0.1)
     if bins != 50:
-        assert round(found, digits) == printed
+        assert round(actual, digits) == printed
 
 
 @pytest.mark.parametrize(("bins", "known"), [(5, 0.0148), (15, 0.00175), (50, 0.00016)])
@@ -37,8 +37,8 @@ def test_the_error_falls_with_the_square_of_the_bins():
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.02)
     assert errors[1] / errors[2] == pytest.approx(4, rel=0.02)
     x = torch.linspace(1e-6, 10, 100_001, dtype=torch.float64)
-    slope = (x * x.cos() - x.sin()) / x.square()
-    assert errors[2] == pytest.approx(float((10 / 200) ** 2 / 12 * slope.square().mean()), rel=0.01)
+    gradient = (x * x.cos() - x.sin()) / x.square()
+    assert errors[2] == pytest.approx(float((10 / 200) ** 2 / 12 * gradient.square().mean()), rel=0.01)
 
 
 def test_straight_lines_fall_with_the_fourth_power():
@@ -88,7 +88,7 @@ SENTENCES = [
     (lambda: approximate(torch.sin, 3, low=1.0, high=1.0), "`low` has to lie below `high`; they are 1.0 and 1.0."),
     (
         lambda: approximate(lambda x: x.sum(), 3),
-        "`g` gave shape () for (600,): it has to work entry by entry.",
+        "`g` gave shape () for (600,): it has to be elementwise.",
     ),
     (
         lambda: approximate_with_relu(lambda x: 1 / x, 3),

@@ -1,4 +1,4 @@
-"""What goes around a step, around our optimizers and torch's, alone and together, saved in the middle."""
+"""Clipping, decay, schedules and lookahead on our optimizers and torch's, alone, combined, and resumed."""
 
 import copy
 
@@ -95,7 +95,7 @@ def test_a_schedule_that_remembers_is_saved_with_the_optimizer(tmp_path):
     train(params, optimizer, 3, 3)
     train(halves, again, 3, 3)
     assert all(torch.equal(a, b) for a, b in zip(params, halves, strict=True))
-    with pytest.raises(WonderlandError, match="nothing for scheduled"):
+    with pytest.raises(WonderlandError, match="saved state has no 'scheduled'"):
         again.load_state_dict(setup(optim.SGD)[1].state_dict())
 
 
@@ -203,14 +203,17 @@ def test_averages_are_saved_and_go_on():
             lambda o: optim.SWA(nn.Linear(1, 1)).update(nn.Sequential(nn.Linear(1, 1))[:0]),
             "SWA: model has other parameters",
         ),
-        (lambda o: optim.groups(nn.ReLU()), "groups got a ReLU, which has nothing to learn"),
+        (lambda o: optim.groups(nn.ReLU()), "groups got a ReLU, which has no trainable parameters"),
         (lambda o: optim.groups([nn.Parameter(torch.zeros(1))]), "groups takes a model, not a list"),
         (lambda o: optim.groups(nn.Linear(1, 1), weight_decay=-1.0), "groups: weight_decay must be"),
         (lambda o: optim.lookahead(o, every=0), "lookahead: every must be"),
         (lambda o: optim.lookahead(o, pull=1.5), "lookahead: pull must be"),
         (lambda o: optim.EMA(nn.Linear(1, 1), decay=1.5), "EMA: decay must be"),
         (lambda o: optim.SWA(nn.Linear(1, 1), every=0), "SWA: every must be"),
-        (lambda o: optim.lookahead(o).load_state_dict(setup(optim.SGD)[1].state_dict()), "nothing for lookahead"),
+        (
+            lambda o: optim.lookahead(o).load_state_dict(setup(optim.SGD)[1].state_dict()),
+            "saved state has no 'lookahead'",
+        ),
     ],
 )
 def test_wrong_options_are_named(call, sentence):
@@ -218,11 +221,11 @@ def test_wrong_options_are_named(call, sentence):
         call(setup(optim.SGD)[1])
 
 
-def test_decay_that_turns_weights_round_is_told():
+def test_decay_that_changes_the_sign_of_weights_is_refused():
     (p, _), optimizer = setup(optim.SGD, lr=1.0)
     optim.decayed(optimizer, 5.0)
     p.grad = torch.zeros_like(p)
     with pytest.raises(
-        WonderlandError, match=r"^decayed: weight_decay 5 times the rate 1 is above 1, and weights would change"
+        WonderlandError, match=r"^decayed: weight_decay 5 times the learning rate 1 is above 1, so weights would change"
     ):
         optimizer.step()

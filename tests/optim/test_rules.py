@@ -1,4 +1,4 @@
-"""Every rule beside torch.optim or the published update, in float64, with groups, decay and a schedule in play."""
+"""Every update rule against torch.optim or the published update, in float64, with groups, decay and a schedule in play."""
 
 import copy
 from functools import partial
@@ -390,7 +390,7 @@ def test_other_wrong_use_gets_a_sentence():
     ):
         optim.SGD([x], nesterov=True)
     with pytest.raises(
-        WonderlandError, match=r"^SGD: a group has a momentum and the optimizer none: give momentum to SGD"
+        WonderlandError, match=r"^SGD: a group has momentum and the optimizer has none: give momentum to SGD"
     ):
         optim.SGD([{"params": [x], "momentum": 0.5}])
     with pytest.raises(WonderlandError, match="params is empty"):
@@ -409,7 +409,9 @@ def test_other_wrong_use_gets_a_sentence():
     ):
         with pytest.raises(WonderlandError, match=sentence):
             optim.AdamW(params)
-    with pytest.raises(WonderlandError, match=r"AdamW: a saved state has 'state' and 'param_groups'; this has not\.$"):
+    with pytest.raises(
+        WonderlandError, match=r"AdamW: a saved state must be a dict with 'state' and 'param_groups'\.$"
+    ):
         optim.AdamW([x]).load_state_dict({})
     with pytest.raises(
         WonderlandError, match=r"has groups of \[2\] tensors, and this optimizer of \[1\]: build it for"

@@ -1,4 +1,4 @@
-"""Schedules beside torch's, and the sentence for wrong options."""
+"""Schedules against torch's, and error messages for wrong options."""
 
 import math
 from functools import partial
@@ -79,7 +79,7 @@ def test_each_can_be_plotted(schedule, steps):
         (lambda: optim.warmup_cosine(1, 10, floor=-1.0), "warmup_cosine: floor must be"),
         (lambda: optim.cosine(1, 10, floor=2.0), "cosine: floor must be"),
         (lambda: optim.one_cycle(1, 10, rise=2.0), "one_cycle: rise must be"),
-        (lambda: optim.piecewise(1, 10, at=(0.5, 0.2), factors=(0.1, 0.1)), "piecewise: at must rise"),
+        (lambda: optim.piecewise(1, 10, at=(0.5, 0.2), factors=(0.1, 0.1)), "piecewise: at must be increasing"),
         (lambda: optim.Plateau(patience=-1), "Plateau: patience must be"),
         (
             lambda: optim.exponential(1, 10, rate="fast"),
@@ -87,7 +87,7 @@ def test_each_can_be_plotted(schedule, steps):
         ),
         (lambda: optim.factor(1, 10, alpha=None), "factor: alpha must be between 0 and 1, not None"),
         (lambda: optim.multi_step(1, 10, at=5), "multi_step: at must be a list of steps such as"),
-        (lambda: optim.piecewise(1, 10, at=0.5, factors=0.1), "piecewise: at must rise"),
+        (lambda: optim.piecewise(1, 10, at=0.5, factors=0.1), "piecewise: at must be increasing"),
         (lambda: optim.piecewise(1, 10, at=(5,), factors=(0.1,)), "piecewise: at must be between 0 and 1, not 5"),
         (lambda: optim.plot(optim.cosine, 10.5), "plot: steps must be a whole number"),
         (lambda: optim.plot(optim.cosine, 0), "plot: steps must be"),

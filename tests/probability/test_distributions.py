@@ -1,4 +1,4 @@
-"""Cumulative distributions against scipy, exponential families against torch and autodiff, and their sentences."""
+"""Cumulative distributions against scipy, exponential families against torch and autodiff, and error messages."""
 
 import re
 
@@ -145,13 +145,13 @@ SENTENCES = [
     (lambda: DiscreteUniform(0), "`n` has to be a whole number of at least 1, not 0."),
     (
         lambda: exponential_family.poisson.fit([0.0, 0.0], [0.0]),
-        "The Poisson likelihood has no maximum for these values of `x`: they lie on the edge of what it can produce.",
+        "The Poisson likelihood has no maximum for these values of `x`: their mean statistics are on the boundary of the possible ones.",
     ),
     (lambda: exponential_family.binomial(0), "`trials` has to be a whole number of at least 1, not 0."),
 ]
 
 
 @pytest.mark.parametrize(("call", "sentence"), SENTENCES, ids=range(len(SENTENCES)))
-def test_what_is_said(call, sentence):
+def test_error_messages(call, sentence):
     with pytest.raises(WonderlandError, match=f"^{re.escape(sentence)}$"):
         call()

@@ -228,11 +228,11 @@ SENTENCES = [
     (lambda: generalisation_gap([1.0], [1.0]), "`values` holds one draw: an error bar needs two."),
     (
         lambda: expectation(lambda x: x.sum(), d.Normal(0.0, 1.0), 5),
-        "`f` gave shape () for 5 draws: it has to give one number a draw.",
+        "`f` returned shape () for 5 draws: it has to return one number for each.",
     ),
     (
         lambda: quality(lambda x: x, lambda r: torch.zeros(r, 2), 0.0, 3),
-        "`estimator` gave shape (3, 2) for 3 samples: it has to give one number each.",
+        "`estimator` returned shape (3, 2) for 3 samples: it has to return one number each.",
     ),
     (lambda: mean_interval([1.0]), "`x` holds one value: pass its known `deviation`, or more values."),
     (
@@ -255,6 +255,6 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("call", "sentence"), SENTENCES, ids=range(len(SENTENCES)))
-def test_what_is_said(call, sentence):
+def test_error_messages(call, sentence):
     with pytest.raises(WonderlandError, match=f"^{re.escape(sentence)}$"):
         call()

@@ -169,11 +169,11 @@ SENTENCES = [
     (lambda: JointTable.from_counts([[0, 0]]), "`counts` has to be non-negative, with at least one count above 0."),
     (
         lambda: JointTable.from_counts([[0, 0], [1, 1]]).given_row(0),
-        "`row` 0 has probability 0: nothing can be said given that it happened.",
+        "`row` 0 has probability 0: there is no distribution given it.",
     ),
     (
         lambda: JointTable.from_counts([[1, 1]]).given_column(2),
-        "`column` is 2, and the table has 2: they count from 0.",
+        "`column` is 2, and the table has 2, counted from 0.",
     ),
     (
         lambda: JointTable.from_conditional([1.0], [[0.5, 0.4]]),
@@ -186,12 +186,12 @@ SENTENCES = [
     ),
     (
         lambda: neighbour_entropy([1.0, 1.0, 1.0], k=1),
-        "`samples` holds more than 1 equal rows: a continuous variable never repeats itself.",
+        "`samples` holds more than 1 equal rows: samples of a continuous variable do not repeat.",
     ),
 ]
 
 
 @pytest.mark.parametrize(("call", "sentence"), SENTENCES, ids=range(len(SENTENCES)))
-def test_what_is_said(call, sentence):
+def test_error_messages(call, sentence):
     with pytest.raises(WonderlandError, match=f"^{re.escape(sentence)}$"):
         call()

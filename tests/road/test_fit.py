@@ -71,8 +71,8 @@ def test_data_that_changed_is_noticed(tmp_path):
     with pytest.raises(WonderlandError) as caught:
         wonderland.fit(resume=tmp_path / "run")
     assert str(caught.value) == (
-        f"The data of {tmp_path / 'run'} changed since the run began, so it cannot go on as it was. "
-        "Bring back the data, or start a new run in another folder."
+        f"The data of {tmp_path / 'run'} changed since the run began, so the run cannot be resumed. "
+        "Restore the data, or start a new run in another folder."
     )
 
 
@@ -160,7 +160,7 @@ def test_an_old_run_survives_a_new_one_that_cannot_begin(tmp_path):
         assert wonderland.load(tmp_path).metrics
 
 
-def test_other_peoples_folders_are_left_alone(tmp_path):
+def test_a_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "report.html").write_text("mine")
     for overwrite in (False, True):
         with pytest.raises(WonderlandError) as caught:
@@ -168,7 +168,7 @@ def test_other_peoples_folders_are_left_alone(tmp_path):
         assert str(caught.value) == f"{tmp_path} is not empty and holds no run: choose another folder with --out."
     assert (tmp_path / "report.html").read_text() == "mine"
     (tmp_path / "config.json").write_text('{"my": "settings"}')
-    with pytest.raises(WonderlandError, match="is not a run's description"):
+    with pytest.raises(WonderlandError, match="is not in a format that this version reads"):
         wonderland.fit("iris", out=tmp_path, steps=2, overwrite=True)
     assert (tmp_path / "config.json").read_text() == '{"my": "settings"}'
 
@@ -191,11 +191,11 @@ GIVEN = "It is given float32 of shape (rows, 4)."
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (nn.Linear(4, 9), f"Your module Linear gives (2, 9) for two rows, where this task needs (2, 3). {GIVEN}"),
+        (nn.Linear(4, 9), f"Your module Linear returns (2, 9) for two rows, where this task needs (2, 3). {GIVEN}"),
         (nn.Identity(), "Your module Identity has nothing to learn: it has no trainable parameters."),
         (
             nn.LSTM(4, 3),
-            f"Your module LSTM fails on a batch (A model must give a tensor of shape (rows, outputs).). {GIVEN}",
+            f"Your module LSTM fails on a batch (A model must return a tensor of shape (rows, outputs).). {GIVEN}",
         ),
         ("boosting", "'boosting' is not a part of Wonderland, so it is not built. See: wonderland models"),
         (
@@ -204,14 +204,14 @@ GIVEN = "It is given float32 of shape (rows, 4)."
         ),
     ],
 )
-def test_a_module_that_does_not_fit_is_told_so_before_anything_is_written(tmp_path, model, message):
+def test_a_module_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, model, message):
     with pytest.raises(WonderlandError) as caught:
         wonderland.fit("iris", model=model, out=tmp_path / "run")
     assert str(caught.value) == message
     assert not (tmp_path / "run").exists()
 
 
-def test_a_module_of_the_wrong_width_is_told_what_it_gets(tmp_path):
+def test_the_error_for_a_wrong_width_shows_the_input(tmp_path):
     with pytest.raises(
         WonderlandError, match=r"^Your module Linear fails on a batch \(mat1 and mat2 .*\)\. It is given float32"
     ):
@@ -244,24 +244,24 @@ def test_options_of_the_wrong_kind(options, message):
     assert str(caught.value) == message
 
 
-def test_what_was_found_in_the_data_stays_with_the_run(tmp_path):
+def test_findings_stay_with_the_run(tmp_path):
     run = wonderland.fit(runs.mixed(), out=tmp_path, steps=2)
     assert any("'risk'" in text for text in run.findings)
     assert "notes on the data in .findings" in repr(run)
     assert wonderland.load(tmp_path).findings == run.findings
 
 
-def test_a_config_that_was_changed_is_not_continued(tmp_path):
+def test_a_changed_config_is_not_resumed(tmp_path):
     wonderland.fit("iris", out=tmp_path, steps=4)
     path = tmp_path / "config.json"
     config = json.loads(path.read_text())
     config["recipe"]["steps"] = 6
     path.write_text(json.dumps(config))
-    with pytest.raises(WonderlandError, match="depends on was changed since it began"):
+    with pytest.raises(WonderlandError, match="were changed since it began"):
         wonderland.fit(resume=tmp_path)
 
 
-def test_a_test_set_of_ones_own(tmp_path):
+def test_a_separate_test_set(tmp_path):
     train, test = runs.mixed(200, seed=1), runs.mixed(60, seed=2)
     run = wonderland.fit(train, "risk", out=tmp_path / "a", steps=30, test=test)
     assert run.record["measured"]["test"]["rows"] == 60

@@ -121,7 +121,7 @@ def test_twelve_kills_of_text(tmp_path, kind):
     killed_and_continued(tmp_path, path, 12, "--steps", 150, "--kind", kind, span=0.9)
 
 
-def test_a_polite_stop_says_how_to_go_on(tmp_path):
+def test_a_stop_signal_prints_how_to_resume(tmp_path):
     out = tmp_path / "run"
     process = begun(command("fit", table(tmp_path), "--out", out, "--quiet", "--steps", "100000"), out)
     process.terminate()

@@ -14,7 +14,7 @@ from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Ensemble, Recipe
 from wonderland.road.request import Request
 from wonderland.ship import read_config
-from wonderland.ship.format1 import upgraded
+from wonderland.ship.format1 import upgrade
 
 RUNS = Path(__file__).parent / "format1"
 # Inputs and what version 0.9.0 predicted for them.
@@ -148,13 +148,13 @@ def test_a_config_of_each_kind_becomes_a_recipe_and_a_request(tmp_path, kind):
 
 
 @pytest.mark.parametrize("missing", ["source", "request", "recipe"])
-def test_half_a_config_is_refused(missing):
+def test_an_incomplete_config_is_refused(missing):
     for value in (None, 5, "x"):
         with pytest.raises(WonderlandError, match="is damaged or not ours"):
-            upgraded(config("table", {}, CLASSES) | {missing: value})
+            upgrade(config("table", {}, CLASSES) | {missing: value})
 
 
-def test_recipes_that_cannot_be_are_refused():
+def test_invalid_recipes_are_refused():
     for name, value in (("kind", "poem"), ("kind", None), ("augment", 3), ("augment", "shift")):
         with pytest.raises(WonderlandError, match="is damaged or not ours"):
-            upgraded(config("table", {}, CLASSES, **{name: value}) if name != "kind" else config(value, {}, CLASSES))
+            upgrade(config("table", {}, CLASSES, **{name: value}) if name != "kind" else config(value, {}, CLASSES))

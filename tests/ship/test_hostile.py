@@ -73,7 +73,7 @@ def test_a_model_outside_the_closed_set(run, name):
 
 
 @pytest.mark.parametrize("name", ["tasks.Classification", "optim.warmup_cosine", "data.Augment"])
-def test_a_part_that_is_no_model(run, name):
+def test_a_part_that_is_not_a_model(run, name):
     change(run, "config.json", lambda config: config["recipe"]["model"].update(part=name, arguments={}))
     assert refused(run) == f"{name} is not a model."
 
@@ -94,7 +94,7 @@ def test_absurd_arguments(run, arguments, words):
     assert words in refused(run)
 
 
-def test_a_task_that_is_none(run):
+def test_a_part_that_is_not_a_task(run):
     change(run, "config.json", lambda config: config["recipe"].update(task=config["recipe"]["model"]))
     assert refused(run) == "models.TableNet is not a task."
 
@@ -134,13 +134,13 @@ def test_json_that_is_not_ours(run, name, text):
     refused(run)
 
 
-def test_a_json_file_without_end(run):
+def test_a_huge_json_file(run):
     with (run / "config.json").open("wb") as file:
         file.truncate(3 << 30)
     assert refused(run) == f"{run / 'config.json'} is larger than 16 MiB, the limit for this kind of file."
 
 
-def test_no_run_at_all(tmp_path):
+def test_a_folder_without_a_run(tmp_path):
     assert refused(tmp_path / "none") == f"There is no run in {tmp_path / 'none'}: the folder does not exist."
     assert refused(tmp_path) == f"{tmp_path} is not a run: it has no config.json."
 
@@ -175,13 +175,13 @@ def test_weights_of_another_type_or_not_finite(run):
     [("temperature", 1e-320), ("temperature", 10**400), ("level", 10**400), ("shares", [0.5, 0.5]), ("shares", [10**400]),
      ("scores", [[]] * 5), ("measured", None), ("measured", {"test": 3}), ("inputs", {}), ("inputs", 5)],
 )  # fmt: skip
-def test_trust_that_cannot_be(run, name, value):
+def test_invalid_trust_json(run, name, value):
     change(run, "trust.json", lambda trust: trust.update({name: value}))
     refused(run)
 
 
 @pytest.mark.parametrize("classes", [5, None, "ab", [1, 2], ["a", "a"], ["high", "other"]])
-def test_classes_that_cannot_be(run, classes):
+def test_invalid_classes(run, classes):
     change(run, "config.json", lambda config: config["recipe"]["task"]["arguments"].update(classes=classes))
     refused(run)
 
@@ -191,7 +191,7 @@ def test_classes_that_cannot_be(run, classes):
     [("threads", 10**6), ("threads", "x"), ("seed", -1), ("level", "a"), ("split", None), ("source", 5), ("source", {}),
      ("recipe", {"folds": "x"})],
 )  # fmt: skip
-def test_a_config_that_cannot_be(run, name, value):
+def test_invalid_config(run, name, value):
     change(run, "config.json", lambda config: config.update({name: value}))
     refused(run)
 
@@ -217,14 +217,14 @@ def test_a_config_that_cannot_be(run, name, value):
         ("betas", 3),
     ],
 )
-def test_a_recipe_that_cannot_be_is_not_continued(run, name, value):
+def test_a_run_with_an_invalid_recipe_is_not_resumed(run, name, value):
     change(run, "config.json", lambda config: config["recipe"].update({name: value}))
     with pytest.raises(WonderlandError):
         wonderland.fit(resume=run)
 
 
 @pytest.mark.parametrize("kind", ["image", "poem"])
-def test_a_run_of_another_kind_of_data_is_not_continued(run, kind):
+def test_a_run_of_another_kind_of_data_is_not_resumed(run, kind):
     change(run, "config.json", lambda config: config["source"].update(kind=kind))
     for how in ({"resume": run}, {"source": run.parent / "table.csv", "target": "risk", "out": run, "steps": 60}):
         with pytest.raises(WonderlandError):

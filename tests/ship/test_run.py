@@ -100,7 +100,7 @@ def test_tables_on_disk_round_trip(tmp_path, ending):
     assert again["p(high)"].to_numpy() == pytest.approx(found["p(high)"].to_numpy(), rel=1e-9)
 
 
-def test_an_ending_that_is_none(tmp_path):
+def test_an_unknown_suffix_is_refused(tmp_path):
     table = pd.DataFrame({"prediction": [1]})
     with pytest.raises(WonderlandError) as caught:
         write_table(table, tmp_path / "out.xlsx")
@@ -112,7 +112,7 @@ def test_an_ending_that_is_none(tmp_path):
     assert str(caught.value) == f"The folder of {tmp_path / 'no' / 'out.csv'} does not exist: make it first."
 
 
-def test_it_shows_itself():
+def test_repr_and_html():
     run = runs.classifier()
     assert "accuracy" in repr(run)
     assert "<table>" in run._repr_html_()
@@ -129,7 +129,7 @@ class Own(nn.Module):
         return self.net(x.float() / 255)
 
 
-def test_a_module_of_the_users_own(tmp_path):
+def test_a_run_with_a_users_own_module(tmp_path):
     torch.manual_seed(5)
     run = wonderland.fit("digits", model=Own(), out=tmp_path, epochs=15)
     assert run.metrics["accuracy"] > 0.6
@@ -149,5 +149,5 @@ def test_a_module_of_the_users_own(tmp_path):
     pd.testing.assert_frame_equal(run.predict(images), again.predict(images))
     with pytest.raises(WonderlandError, match="do not belong together"):
         wonderland.load(tmp_path, model=nn.Linear(2, 2))
-    with pytest.raises(WonderlandError, match="has a model of its own: load it without model="):
+    with pytest.raises(WonderlandError, match="was not fitted with your own module: load it without model="):
         wonderland.load(runs.digits().folder, model=Own())

@@ -103,7 +103,7 @@ def test_no_line_separates_xor():
 
 
 X0, Y0 = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
-APART = "The classes in `y` can be separated by a plane in `X`, and the weights grow without end: pass ridge > 0."
+APART = "The classes in `y` are linearly separable in `X`, so the weights diverge: pass ridge > 0."
 NAN = float("nan")
 SENTENCES = [
     (lambda: logistic_regression(X0, [0, 1, 2, 0]), "`y` holds 2 at index 2: labels are whole numbers from 0 to 1."),
@@ -122,7 +122,7 @@ SENTENCES = [
     ),
     (
         lambda: logistic_regression(X0, [1, 1, 1, 1], ridge=1.0),
-        "`y` holds only label 1: the free bias would grow without end.",
+        "`y` holds only label 1: the bias, which is not penalised, would diverge.",
     ),
     (lambda: logistic_regression(X0, [0, 0, 1, 1]), APART),
     (lambda: logistic_regression([[0.0], [1.0], [1.0], [2.0]], [0, 0, 1, 1]), APART),
@@ -130,7 +130,7 @@ SENTENCES = [
     (lambda: softmax_regression([[0.0], [1.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1, 2]), APART),
     (
         lambda: logistic_regression(X0, [0, 0, 1, 1], solver="gradient", steps=50),
-        "The gradient did not vanish in 50 `steps`: bring the columns of `X` to one scale, pass ridge > 0, or take "
+        "Gradient descent did not converge in 50 `steps`: scale the columns of `X`, pass ridge > 0, or use "
         "solver='newton'.",
     ),
     (

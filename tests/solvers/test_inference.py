@@ -54,10 +54,10 @@ def test_errors_by_the_formula():
 
 def test_the_variance_of_the_book_is_too_small_by_its_factor():
     X, n = torch.randn(8, 2, dtype=torch.float64), 8
-    found = torch.tensor([noise_variance(X, torch.randn(n, dtype=torch.float64)) for _ in range(400)])
-    error = float(found.std() / 20)
-    assert abs(float(found.mean()) - (n - 3) / n) < 4 * error
-    assert float(found.mean()) + 4 * error < 1
+    actual = torch.tensor([noise_variance(X, torch.randn(n, dtype=torch.float64)) for _ in range(400)])
+    error = float(actual.std() / 20)
+    assert abs(float(actual.mean()) - (n - 3) / n) < 4 * error
+    assert float(actual.mean()) + 4 * error < 1
     y = torch.randn(n, dtype=torch.float64)
     assert noise_variance(X, y, unbiased=True) == pytest.approx(noise_variance(X, y) * n / (n - 3))
 
@@ -68,12 +68,12 @@ def test_intervals_cover_as_often_as_they_say():
     rounds = 120
     for _ in range(rounds):
         y = 2 * X[:, 0] - 1 + torch.randn(8, dtype=torch.float64)
-        slope = coefficient_intervals(X, y, confidence=0.8)
+        interval = coefficient_intervals(X, y, confidence=0.8)
         mean = prediction_intervals(X, y, new, confidence=0.8, of="mean")
         target = prediction_intervals(X, y, new, confidence=0.8)
         fresh = 2.0 + torch.randn((), dtype=torch.float64)
         hits += torch.stack([
-            (slope.low[0] < 2) & (slope.high[0] > 2),
+            (interval.low[0] < 2) & (interval.high[0] > 2),
             (mean.low[0] < 2) & (mean.high[0] > 2),
             (target.low[0] < fresh) & (target.high[0] > fresh),
         ])  # fmt: skip
@@ -84,14 +84,14 @@ X0, Y0 = [[0.0], [1.0], [3.0]], [0.0, 1.0, 2.0]
 SENTENCES = [
     (
         lambda: coefficient_intervals([[0.0], [1.0]], [0.0, 1.0]),
-        "`X` has 2 rows for 2 fitted numbers: the fit is exact, and leaves nothing to estimate noise from.",
+        "`X` has 2 rows for 2 coefficients: the fit is exact, and there are no residuals to estimate the noise from.",
     ),
     (
         lambda: coefficient_intervals(X0, Y0, confidence=95.0),
         "`confidence` has to lie strictly between 0 and 1, not at 95.0.",
     ),
     (lambda: prediction_intervals(X0, Y0, X0, of="line"), "`of` has to be one of 'target', 'mean', not 'line'."),
-    (lambda: prediction_intervals(X0, Y0, [[1.0, 2.0]]), "`x_new` has 2 columns where the model was fitted on 1."),
+    (lambda: prediction_intervals(X0, Y0, [[1.0, 2.0]]), "`x_new` has 2 columns, but the model was fitted on 1."),
 ]
 
 

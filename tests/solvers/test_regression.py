@@ -14,9 +14,9 @@ from wonderland import WonderlandError
 from wonderland.solvers import (
     append_one,
     descend,
-    drivers,
     dual_weights,
     hat_matrix,
+    influential_rows,
     least_squares,
     ridge_regression,
 )
@@ -113,20 +113,20 @@ def test_rows_are_treated_alike(seed):
 @few
 def test_descent_goes_down_at_every_step_to_the_closed_form(seed):
     X, y = data(seed, n=12, c=3)
-    found = descend(X, y)
-    assert found.settled
-    assert (found.losses.diff() <= 1e-15).all()
-    torch.testing.assert_close(found.fit.weights, least_squares(X, y).weights, rtol=0, atol=1e-9)
+    actual = descend(X, y)
+    assert actual.converged
+    assert (actual.losses.diff() <= 1e-15).all()
+    torch.testing.assert_close(actual.fit.weights, least_squares(X, y).weights, rtol=0, atol=1e-9)
 
 
 def test_descent_settles_only_below_its_bound():
     X, y = data()
     centred = X - X.mean(0)
     bound = 2 / float(torch.linalg.eigvalsh(centred.T @ centred)[-1])
-    assert descend(X, y, rate=0.99 * bound).settled
+    assert descend(X, y, rate=0.99 * bound).converged
     with pytest.raises(WonderlandError, match=r"^`rate` .* is too large and the loss grows: keep it below 0\.\d+\.$"):
         descend(X, y, rate=1.2 * bound)
-    assert not descend(X, y, steps=1).settled
+    assert not descend(X, y, steps=1).converged
 
 
 def test_descent_forms_no_square_matrix():
@@ -170,12 +170,12 @@ def test_dual_weights_give_the_prediction_and_its_derivative(seed, ridge):
 
 def test_drivers_are_the_largest_weights_first():
     X, _ = data()
-    found, D = drivers(X, X[:2], top=4), dual_weights(X, X[:2])
-    assert found.rows.shape == (2, 4)
-    torch.testing.assert_close(found.weights, D.gather(1, found.rows))
-    assert (found.weights.abs().diff(dim=1) <= 0).all()
-    assert (found.weights.abs()[:, -1] >= D.abs().sort(dim=1).values[:, -5]).all()
-    assert drivers(X, X[:1], top=99).rows.shape == (1, 30)
+    actual, D = influential_rows(X, X[:2], top=4), dual_weights(X, X[:2])
+    assert actual.rows.shape == (2, 4)
+    torch.testing.assert_close(actual.weights, D.gather(1, actual.rows))
+    assert (actual.weights.abs().diff(dim=1) <= 0).all()
+    assert (actual.weights.abs()[:, -1] >= D.abs().sort(dim=1).values[:, -5]).all()
+    assert influential_rows(X, X[:1], top=99).rows.shape == (1, 30)
 
 
 X0, Y0 = [[0.0], [1.0], [3.0]], [0.0, 1.0, 2.0]
@@ -186,7 +186,7 @@ SENTENCES = [
         lambda: least_squares([[0.0], [float("inf")], [1.0]], Y0),
         "`X` holds inf at index (1, 0): only finite numbers are allowed here.",
     ),
-    (lambda: least_squares(X0, [0.0]), "`y` has 1 entries where `X` has 3 rows."),
+    (lambda: least_squares(X0, [0.0]), "`y` has 1 entries, but `X` has 3 rows."),
     (lambda: least_squares([0.0, 1.0], Y0), "`X` has shape (2,) and has to be a matrix."),
     (lambda: least_squares(X0, X0), "`y` has shape (3, 1) and has to be a vector."),
     (
@@ -207,13 +207,13 @@ SENTENCES = [
     ),
     (lambda: ridge_regression(X0, Y0, -1.0), "`ridge` has to be 0 or more, not -1."),
     (lambda: ridge_regression(X0, Y0, NAN), "`ridge` holds nan at index (): only finite numbers are allowed here."),
-    (lambda: ridge_regression(X0, Y0, 0.0), "`ridge` has to be above 0 here: least_squares is the case of 0."),
+    (lambda: ridge_regression(X0, Y0, 0.0), "`ridge` has to be above 0: for 0 use least_squares."),
     (
         lambda: least_squares(X0, Y0).predict([[1.0, 2.0]]),
-        "`X` has 2 columns where the model was fitted on 1.",
+        "`X` has 2 columns, but the model was fitted on 1.",
     ),
-    (lambda: drivers(X0, X0, top=0), "`top` has to be a whole number of at least 1, not 0."),
-    (lambda: dual_weights(X0, [[1.0, 2.0]]), "`x_new` has 2 columns where the model was fitted on 1."),
+    (lambda: influential_rows(X0, X0, top=0), "`top` has to be a whole number of at least 1, not 0."),
+    (lambda: dual_weights(X0, [[1.0, 2.0]]), "`x_new` has 2 columns, but the model was fitted on 1."),
     (lambda: descend(X0, Y0, rate=0.0), "`rate` has to be a positive number, not 0.0."),
 ]
 

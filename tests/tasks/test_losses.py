@@ -1,4 +1,4 @@
-"""Losses equal torch's where torch has them, in values and gradients, and refuse what would silently be wrong."""
+"""Losses equal torch's where torch has them, in values and gradients, and wrong use raises."""
 
 import math
 
@@ -80,14 +80,14 @@ def _reduced(values, reduction):
     return {"mean": values.mean, "sum": values.sum, "none": lambda: values}[reduction]()
 
 
-def value_and_slope(loss, x, target, **how):
+def value_and_gradient(loss, x, target, **how):
     x = x.clone().requires_grad_()
     value = loss(x, target, **how)
     (slope,) = torch.autograd.grad(value.sum(), x)
     return value.detach(), slope
 
 
-def said(call) -> str:
+def error_message(call) -> str:
     with pytest.raises(WonderlandError) as error:
         call()
     return str(error.value)
@@ -97,17 +97,17 @@ def said(call) -> str:
 @pytest.mark.parametrize("name", OURS_AND_TORCHS)
 def test_values_and_gradients_are_torchs(name, reduction):
     ours, torchs, target = OURS_AND_TORCHS[name]
-    for found, expected in zip(
-        value_and_slope(ours, X, target, reduction=reduction),
-        value_and_slope(torchs, X, target, reduction=reduction),
+    for actual, expected in zip(
+        value_and_gradient(ours, X, target, reduction=reduction),
+        value_and_gradient(torchs, X, target, reduction=reduction),
         strict=True,
     ):
-        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_poisson_is_torchs_up_to_its_constant():
-    ours, slope = value_and_slope(losses.poisson_nll, X, COUNTS, reduction="none")
-    torchs, expected = value_and_slope(F.poisson_nll_loss, X, COUNTS, reduction="none")
+def test_poisson_nll_equals_torch_up_to_a_constant():
+    ours, slope = value_and_gradient(losses.poisson_nll, X, COUNTS, reduction="none")
+    torchs, expected = value_and_gradient(F.poisson_nll_loss, X, COUNTS, reduction="none")
     torch.testing.assert_close(ours - torchs, torch.lgamma(COUNTS + 1), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(slope, expected, rtol=1e-12, atol=1e-12)
 
@@ -125,21 +125,21 @@ def test_classes_are_the_last_axis_of_sequences():
 
 
 def test_binary_gradient_at_zero_is_that_of_the_sigmoid():
-    _, slope = value_and_slope(losses.binary_cross_entropy, torch.zeros(1, dtype=torch.float64), torch.zeros(1))
+    _, slope = value_and_gradient(losses.binary_cross_entropy, torch.zeros(1, dtype=torch.float64), torch.zeros(1))
     assert slope.item() == 0.5
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_hidden_is_not_read(name):
     loss, target = ALL[name]
-    value, slope = value_and_slope(loss, X[ROWS], target[ROWS])
-    x, spoilt = X.clone(), target.clone()
+    value, slope = value_and_gradient(loss, X[ROWS], target[ROWS])
+    x, nan_filled = X.clone(), target.clone()
     x[~ROWS] = torch.nan
-    spoilt[~ROWS] = -100 if not target.is_floating_point() else torch.nan
-    found, found_slope = value_and_slope(loss, x, spoilt, mask=ROWS)
-    torch.testing.assert_close(found, value, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(found_slope[ROWS], slope, rtol=1e-12, atol=1e-12)
-    assert found_slope[~ROWS].count_nonzero() == 0
+    nan_filled[~ROWS] = -100 if not target.is_floating_point() else torch.nan
+    masked_value, masked_gradient = value_and_gradient(loss, x, nan_filled, mask=ROWS)
+    torch.testing.assert_close(masked_value, value, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(masked_gradient[ROWS], slope, rtol=1e-12, atol=1e-12)
+    assert masked_gradient[~ROWS].count_nonzero() == 0
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "contrastive"])
@@ -180,7 +180,7 @@ def test_losses_compile(name):
 
 @given(level=st.floats(0.05, 0.95), seed=st.integers(0, 1000))
 @settings(max_examples=20, deadline=None)
-def test_quantile_is_least_at_the_quantile(level, seed):
+def test_quantile_loss_is_minimal_at_the_quantile(level, seed):
     sample = torch.randn(101, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     best = torch.quantile(sample, level, interpolation="nearest")
 
@@ -204,13 +204,13 @@ def test_hinge_is_never_below_the_errors():
 
 
 def test_the_gradient_of_cross_entropy_is_probability_less_truth():
-    _, slope = value_and_slope(losses.cross_entropy, X, SOFT, reduction="sum")
+    _, slope = value_and_gradient(losses.cross_entropy, X, SOFT, reduction="sum")
     torch.testing.assert_close(slope, X.softmax(-1) - SOFT)
-    _, slope = value_and_slope(losses.cross_entropy, X, SOFT, reduction="sum", smoothing=0.3)
+    _, slope = value_and_gradient(losses.cross_entropy, X, SOFT, reduction="sum", smoothing=0.3)
     torch.testing.assert_close(slope, X.softmax(-1) - (0.7 * SOFT + 0.1))
 
 
-def test_two_logits_are_one():
+def test_two_logits_equal_one_binary_logit():
     pair = torch.stack([torch.zeros(4, dtype=torch.float64), X[:, 0]], -1)
     labels = BITS[:, 0]
     torch.testing.assert_close(losses.cross_entropy(pair, labels.long()), losses.binary_cross_entropy(X[:, 0], labels))
@@ -219,16 +219,16 @@ def test_two_logits_are_one():
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 2.0, 5])
 def test_focal_is_its_equation_and_stays_finite(gamma):
     p = X.softmax(-1)[torch.arange(4), LABELS]
-    found = losses.focal(X, LABELS, gamma=gamma, reduction="none")
-    torch.testing.assert_close(found, -((1 - p) ** gamma) * p.log())
-    value, slope = value_and_slope(
+    actual = losses.focal(X, LABELS, gamma=gamma, reduction="none")
+    torch.testing.assert_close(actual, -((1 - p) ** gamma) * p.log())
+    value, slope = value_and_gradient(
         lambda x, t: losses.focal(x, t, gamma=gamma), torch.tensor([[800.0, 0.0], [0.0, 800.0]]), torch.tensor([0, 0])
     )
     assert value.isfinite()
     assert bool(slope.isfinite().all())
 
 
-def test_a_learned_variance_ends_at_the_mean_square():
+def test_a_learned_variance_converges_to_the_mean_square():
     error = torch.randn(2000, dtype=torch.float64) * 3
     s = error.square().mean().log().requires_grad_()
     loss = losses.gaussian_nll(torch.zeros_like(error), error, log_variance=s.expand(2000))
@@ -236,24 +236,24 @@ def test_a_learned_variance_ends_at_the_mean_square():
     assert abs(slope.item()) < 1e-12
 
 
-def test_contrast_of_unrelated_views_is_at_least_log_n_less_what_they_share():
+def test_contrastive_loss_of_independent_views_is_about_log_n():
     n = 64
     a, b = torch.randn(2, n, 32, dtype=torch.float64)
-    found = losses.contrastive(a, b, temperature=1.0)
-    assert abs(found.item() - math.log(n)) < 0.1
+    actual = losses.contrastive(a, b, temperature=1.0)
+    assert abs(actual.item() - math.log(n)) < 0.1
     torch.testing.assert_close(
         losses.contrastive(a, b), F.cross_entropy(F.normalize(a) @ F.normalize(b).T / 0.1, torch.arange(n))
     )
 
 
-def test_symmetric_contrast_does_not_mind_who_asks():
+def test_symmetric_contrastive_loss_is_symmetric():
     torch.testing.assert_close(
         losses.contrastive(X, Y, symmetric=True), (losses.contrastive(X, Y) + losses.contrastive(Y, X)) / 2
     )
     assert losses.contrastive(torch.eye(4), torch.eye(4), temperature=1).isfinite()
 
 
-def test_decisions_are_the_books():
+def test_decisions_equal_the_book():
     costs = [[0.0, 10.0], [1.0, 0.0]]
     p1 = torch.tensor([0.0, 1 / 11 - 1e-4, 1 / 11 + 1e-4, 1.0], dtype=torch.float64)
     assert losses.decide(torch.stack([1 - p1, p1], -1), costs).tolist() == [0, 0, 1, 1]
@@ -261,30 +261,30 @@ def test_decisions_are_the_books():
 
 @given(seed=st.integers(0, 10**6), classes=st.integers(2, 6))
 @settings(max_examples=50, deadline=None)
-def test_equal_costs_choose_the_likeliest_and_no_answer_costs_less(seed, classes):
+def test_equal_costs_choose_the_most_likely_class_and_decisions_minimise_cost(seed, classes):
     random = torch.Generator().manual_seed(seed)
     p = torch.randn(5, classes, generator=random, dtype=torch.float64).softmax(-1)
     assert torch.equal(losses.decide(p, 1 - torch.eye(classes)), p.argmax(-1))
     costs = torch.rand(classes, classes, generator=random, dtype=torch.float64)
-    found = losses.expected_costs(p, costs)
-    torch.testing.assert_close(found, torch.einsum("ij,nj->ni", costs, p))
-    assert torch.equal(found.min(-1).values, found.gather(-1, losses.decide(p, costs)[:, None])[:, 0])
+    actual = losses.expected_costs(p, costs)
+    torch.testing.assert_close(actual, torch.einsum("ij,nj->ni", costs, p))
+    assert torch.equal(actual.min(-1).values, actual.gather(-1, losses.decide(p, costs)[:, None])[:, 0])
 
 
 def test_silent_broadcasting_is_refused():
-    assert said(lambda: losses.squared(torch.zeros(3, 1), torch.zeros(3))) == (
-        "squared got a prediction of shape (3, 1) and a target of shape (3,): give both one shape, for nothing is "
+    assert error_message(lambda: losses.squared(torch.zeros(3, 1), torch.zeros(3))) == (
+        "squared got a prediction of shape (3, 1) and a target of shape (3,): give both the same shape; nothing is "
         "broadcast. prediction.squeeze(-1) has the target's."
     )
-    assert said(lambda: losses.absolute(torch.zeros(3), torch.zeros(3, 1))) == (
-        "absolute got a prediction of shape (3,) and a target of shape (3, 1): give both one shape, for nothing is "
+    assert error_message(lambda: losses.absolute(torch.zeros(3), torch.zeros(3, 1))) == (
+        "absolute got a prediction of shape (3,) and a target of shape (3, 1): give both the same shape; nothing is "
         "broadcast. target.squeeze(-1) has the prediction's."
     )
-    assert said(lambda: losses.huber(torch.zeros(3), torch.zeros(()))) == (
-        "huber got a prediction of shape (3,) and a target of shape (): give both one shape, for nothing is broadcast."
+    assert error_message(lambda: losses.huber(torch.zeros(3), torch.zeros(()))) == (
+        "huber got a prediction of shape (3,) and a target of shape (): give both the same shape; nothing is broadcast."
     )
-    assert said(lambda: losses.gaussian_nll(torch.zeros(3), torch.zeros(3), log_variance=torch.zeros(1))) == (
-        "gaussian_nll got a log_variance of shape (1,) and a prediction of shape (3,): give one for each, for nothing is "
+    assert error_message(lambda: losses.gaussian_nll(torch.zeros(3), torch.zeros(3), log_variance=torch.zeros(1))) == (
+        "gaussian_nll got a log_variance of shape (1,) and a prediction of shape (3,): give both the same shape; nothing is "
         "broadcast."
     )
 
@@ -294,18 +294,17 @@ def test_silent_broadcasting_is_refused():
     [
         (
             lambda: losses.cross_entropy(X, torch.tensor([0, 1, 2, 3])),
-            "cross_entropy got the label 3 in its target, and the prediction has classes 0 to 2: correct it, or hide it "
-            "with mask.",
+            "cross_entropy got the label 3 in its target, and the prediction has classes 0 to 2: correct it, or mask "
+            "it.",
         ),
         (
             lambda: losses.focal(X, torch.tensor([0, 1, -100, 2])),
-            "focal got the label -100 in its target, and the prediction has classes 0 to 2: correct it, or hide it with "
-            "mask.",
+            "focal got the label -100 in its target, and the prediction has classes 0 to 2: correct it, or mask it.",
         ),
         (
             lambda: losses.cross_entropy(X.softmax(-1), LABELS),
-            "cross_entropy got a prediction whose every row sums to 1: these are probabilities, and logits belong here. "
-            "Leave the softmax out of the model, or give the logarithm of its output.",
+            "cross_entropy got a prediction whose every row sums to 1: these are probabilities, not logits. "
+            "Remove the softmax from the model, or give the logarithm of its output.",
         ),
         (
             lambda: losses.cross_entropy(X, torch.zeros(4, 3)),
@@ -318,23 +317,23 @@ def test_silent_broadcasting_is_refused():
         (
             lambda: losses.cross_entropy(X, torch.zeros(4)),
             "cross_entropy got a prediction of shape (4, 3) and a target of probabilities of shape (4,): logits (..., c), "
-            "classes last, meet labels (...) or probabilities (..., c).",
+            "classes last, go with labels (...) or probabilities (..., c).",
         ),
         (
             lambda: losses.cross_entropy(X, LABELS, mask=torch.ones(4, 3, dtype=torch.bool)),
-            "cross_entropy got a mask of shape (4, 3) for elements of shape (4,): it hides whole predictions, not classes.",
+            "cross_entropy got a mask of shape (4, 3) for elements of shape (4,): it masks whole predictions, not classes.",
         ),
         (
             lambda: losses.cross_entropy(X, LABELS > 0),
-            "cross_entropy takes a target of labels 0, 1, 2 ... in whole numbers, not torch.bool.",
+            "cross_entropy takes a target of labels 0, 1, 2 ... as integers, not torch.bool.",
         ),
         (
             lambda: losses.focal(X, SOFT),
-            "focal takes a target of labels, not of probabilities: it weighs by that of the true class.",
+            "focal takes a target of labels, not of probabilities: its weight depends on the probability of the true class.",
         ),
         (
             lambda: losses.squared(X, torch.where(Y[1, 2] == Y, torch.nan, Y)),
-            "squared got a target that is nan at (1, 2): leave such elements out, or hide them with mask.",
+            "squared got a target that is nan at (1, 2): remove such elements, or mask them.",
         ),
         (
             lambda: losses.binary_cross_entropy(X, Y.clamp(min=0)),
@@ -342,7 +341,7 @@ def test_silent_broadcasting_is_refused():
         ),
         (
             lambda: losses.hinge(X, BITS),
-            "hinge takes a target of -1 and +1, not 0: 2 * y - 1 makes them of 0 and 1.",
+            "hinge takes a target of -1 and +1, not 0: for 0 and 1 use 2 * y - 1.",
         ),
         (
             lambda: losses.poisson_nll(X, torch.full(POINTS, 0.5)),
@@ -372,8 +371,8 @@ def test_silent_broadcasting_is_refused():
         ),
         (
             lambda: losses.squared(X, Y, mask=torch.ones(3, dtype=torch.bool)),
-            "squared got a mask of shape (3,) for elements of shape (4, 3): a mask is laid out over all of their axes, or "
-            "over the first of them.",
+            "squared got a mask of shape (3,) for elements of shape (4, 3): a mask has all of their axes, or "
+            "the leading ones.",
         ),
         (
             lambda: losses.squared(X, Y, mask=torch.ones(4)),
@@ -381,11 +380,11 @@ def test_silent_broadcasting_is_refused():
         ),
         (
             lambda: losses.squared(X, Y, mask=torch.zeros(4, dtype=torch.bool)),
-            "squared got a mask that hides every element, which leaves no mean: leave such batches out.",
+            "squared got a mask that hides every element, so there is no mean: skip such batches.",
         ),
         (
             lambda: losses.squared(X, Y, weight=torch.zeros(4)),
-            "squared got a weight that is 0 for every element it is shown, which leaves no mean: leave such batches out.",
+            "squared got a weight that is 0 for every unmasked element, so there is no mean: skip such batches.",
         ),
         (
             lambda: losses.squared(X, Y, weight=torch.tensor([1.0, -2.0, 1.0, 1.0])),
@@ -398,7 +397,7 @@ def test_silent_broadcasting_is_refused():
         ),
         (
             lambda: losses.squared(X[:0], Y[:0]),
-            "squared got an empty prediction, which has no mean: leave empty batches out.",
+            "squared got an empty prediction, which has no mean: skip empty batches.",
         ),
         (
             lambda: losses.decide(X, torch.eye(3)),
@@ -406,13 +405,13 @@ def test_silent_broadcasting_is_refused():
         ),
         (
             lambda: losses.decide(SOFT, torch.eye(2)),
-            "expected_costs takes costs with a row for each answer and a column for each of the 3 classes, not of shape "
+            "expected_costs takes costs with a row for each action and a column for each of the 3 classes, not of shape "
             "(2, 2).",
         ),
     ],
 )
-def test_wrong_use_meets_a_sentence(call, sentence):
-    assert said(call) == sentence
+def test_error_messages(call, sentence):
+    assert error_message(call) == sentence
 
 
 def test_logits_that_are_not_probabilities_pass():

@@ -37,7 +37,7 @@ def test_regression_metrics_equal_scikit_learn(seed, rows):
     assert metrics.r2(y, predicted) == pytest.approx(sk.r2_score(y, predicted))
 
 
-def test_what_cannot_be_measured_is_none():
+def test_undefined_metrics_are_none():
     assert metrics.auroc(np.zeros(3), np.arange(3)) is None
     assert metrics.macro_auroc(np.zeros(2, int), np.array([[0.9, 0.1], [0.8, 0.2]])) is None
     assert metrics.r2(np.ones(3), np.ones(3)) is None

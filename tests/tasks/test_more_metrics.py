@@ -1,4 +1,4 @@
-"""Metrics beside scikit-learn's, and the numbers of the books."""
+"""Metrics against scikit-learn, and numbers of the books."""
 
 import numpy as np
 import pytest
@@ -48,41 +48,41 @@ def test_d2l_bleu_is_d2ls():
         ),
         (
             lambda: metrics.brier(np.array([3]), np.ones((1, 3)) / 3),
-            "y holds the label 3, and the scores have classes 0 to 2.",
+            "y has the label 3, and the scores have classes 0 to 2.",
         ),
         (
             lambda: metrics.zero_one(np.ones(3), np.ones((3, 1))),
-            "y has shape (3,) and scores (3, 1): give both one shape, for nothing is broadcast.",
+            "y has shape (3,) and scores (3, 1): give both the same shape; nothing is broadcast.",
         ),
         *(
             (
                 lambda f=f: f(np.ones(3), np.ones((3, 1))),
-                "y has shape (3,) and predicted (3, 1): give both one shape, for nothing is broadcast.",
+                "y has shape (3,) and predicted (3, 1): give both the same shape; nothing is broadcast.",
             )
             for f in (metrics.accuracy, metrics.balanced_accuracy, metrics.mae, metrics.rmse, metrics.r2)
         ),
         (
             lambda: metrics.log_loss(np.array([2]), np.zeros((1, 2))),
-            "y holds the label 2, and the scores have classes 0 to 1.",
+            "y has the label 2, and the scores have classes 0 to 1.",
         ),
         (
             lambda: metrics.confusion(np.array([0]), np.array([2]), 2),
-            "predicted holds the label 2, and the classes are 0 to 1.",
+            "predicted has the label 2, and the classes are 0 to 1.",
         ),
     ],
 )
-def test_wrong_use_meets_a_sentence(call, sentence):
+def test_error_messages(call, sentence):
     with pytest.raises(WonderlandError) as error:
         call()
     assert str(error.value) == sentence
 
 
-def test_lists_are_taken_and_nothing_cannot_be_measured():
+def test_lists_are_accepted_and_empty_input_is_refused():
     assert metrics.confusion([0, 1, 1], [0, 1, 0], 2).tolist() == [[1, 0], [1, 1]]
     assert metrics.balanced_accuracy([0, 0, 1], [0, 1, 1]) == 0.75
     assert metrics.top_k_error([1], [[0.1, 0.9]], k=1) == 0
     for call in (lambda: metrics.accuracy([], []), lambda: metrics.log_loss(np.zeros(0, int), np.zeros((0, 2)))):
-        with pytest.raises(WonderlandError, match=r"^y is empty, and there is nothing to measure\.$"):
+        with pytest.raises(WonderlandError, match=r"^y is empty: there is nothing to measure\.$"):
             call()
-    with pytest.raises(WonderlandError, match=r"^y holds the label 0\.5, and the scores have classes 0 to 5\.$"):
+    with pytest.raises(WonderlandError, match=r"^y has the label 0\.5, and the scores have classes 0 to 5\.$"):
         metrics.top_k_error(np.array([0.5]), np.ones((1, 6)))

@@ -1,4 +1,4 @@
-"""Penalties have the gradients of their equations, and cost nothing at a strength of 0."""
+"""Penalties have the gradients of their equations, and add nothing at strength 0."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ def test_gradients_are_those_of_the_equations():
     assert torch.equal(torch.autograd.grad(l1(w, 0.1), w)[0], 0.1 * W.sign())
 
 
-def test_l1_of_a_product_is_the_least_where_its_factors_are_alike():
+def test_product_l1_is_minimal_for_equal_factors():
     a, b = W.abs().sqrt(), W.sign() * W.abs().sqrt()
     torch.testing.assert_close(product_l1(a, b, 2), l1(W, 2))
     stretch = torch.rand(4, dtype=torch.float64) + 0.5
@@ -33,7 +33,7 @@ def test_groups_are_rows_or_columns():
     assert bool(still.grad.isfinite().all())
 
 
-def test_a_model_gives_what_weight_decay_would_touch_and_zero_strength_adds_nothing():
+def test_a_model_gives_its_decayed_weights_and_zero_strength_adds_nothing():
     model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
     torch.testing.assert_close(l2(model, 1), model[0].weight.square().sum())
     assert not l2(model, 0).requires_grad
@@ -47,11 +47,11 @@ def test_a_model_gives_what_weight_decay_would_touch_and_zero_strength_adds_noth
         (lambda: l1(W, float("nan")), "l1 takes a strength of at least 0, not nan."),
         (
             lambda: group_sparsity([], 1),
-            "group_sparsity takes as its weights a tensor of numbers, several of them, or a model that has some.",
+            "group_sparsity takes a float tensor, several of them, or a model with such weights.",
         ),
         (
             lambda: product_l1(W, W[:2], 1),
-            "product_l1 got an a of shape (4,) and a b of shape (2,): give both one shape.",
+            "product_l1 got an a of shape (4,) and a b of shape (2,): give both the same shape.",
         ),
         (
             lambda: label_noise(torch.tensor([3]), classes=3, rate=0.1),
@@ -64,15 +64,15 @@ def test_a_model_gives_what_weight_decay_would_touch_and_zero_strength_adds_noth
         (lambda: gradient_noise([], step=0, scale=-1), "gradient_noise takes a scale of at least 0, not -1."),
     ],
 )
-def test_wrong_use_meets_a_sentence(call, sentence):
+def test_error_messages(call, sentence):
     with pytest.raises(WonderlandError) as error:
         call()
     assert str(error.value) == sentence
 
 
-def test_label_noise_has_its_rate_and_prefers_no_class():
-    found = label_noise(torch.full((60_000,), 2), classes=4, rate=0.3).bincount(minlength=4) / 60_000
-    torch.testing.assert_close(found, torch.tensor([0.1, 0.1, 0.7, 0.1]), atol=0.01, rtol=0)
+def test_label_noise_has_its_rate_and_is_uniform():
+    shares = label_noise(torch.full((60_000,), 2), classes=4, rate=0.3).bincount(minlength=4) / 60_000
+    torch.testing.assert_close(shares, torch.tensor([0.1, 0.1, 0.7, 0.1]), atol=0.01, rtol=0)
 
 
 def test_gradient_noise_has_its_deviation():

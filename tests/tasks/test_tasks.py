@@ -18,35 +18,37 @@ class Fixed(nn.Module):
         return self.out
 
 
-def test_cross_entropy_of_one_and_of_many():
+def test_cross_entropy_of_a_model_and_of_an_ensemble():
     task, y = Classification(["a", "b", "c"]), torch.tensor([0, 2])
     logits = torch.randn(4, 2, 3)
     each = torch.stack([F.cross_entropy(member, y) for member in logits])
     batch = Batch({"x": torch.zeros(2, 1), "y": y})
     torch.testing.assert_close(task.loss(Fixed(logits), batch), (each.mean(), 2.0))
     torch.testing.assert_close(task.loss(Fixed(logits[0]), batch), (each[0], 2.0))
-    own = torch.stack([y, y.flip(0), y, y])
+    member_labels = torch.stack([y, y.flip(0), y, y])
     torch.testing.assert_close(
-        task.loss(Fixed(logits), Batch({"x": torch.zeros(4, 2, 1), "y": own}, axis=1)),
+        task.loss(Fixed(logits), Batch({"x": torch.zeros(4, 2, 1), "y": member_labels}, axis=1)),
         (
-            torch.stack([F.cross_entropy(member, labels) for member, labels in zip(logits, own, strict=True)]).mean(),
+            torch.stack(
+                [F.cross_entropy(member, labels) for member, labels in zip(logits, member_labels, strict=True)]
+            ).mean(),
             2.0,
         ),
     )
 
 
-def test_members_vote_by_mean_probability():
+def test_members_are_combined_by_mean_probability():
     task = Classification(["a", "b"])
     logits = torch.randn(5, 7, 2)
-    found = task.combine(logits).exp()
-    torch.testing.assert_close(found, logits.double().softmax(-1).mean(0))
+    probabilities = task.combine(logits).exp()
+    torch.testing.assert_close(probabilities, logits.double().softmax(-1).mean(0))
 
 
-def test_squared_error_of_one_and_of_many_and_scales():
+def test_squared_error_of_a_model_and_of_an_ensemble():
     task = Regression(mean=10.0, scale=2.0, low=4.0, high=16.0)
     out, y = torch.randn(3, 5, 1), torch.randn(5)
     each = torch.stack([F.mse_loss(member[:, 0], y) for member in out])
-    batch = Batch({"x": torch.zeros(5, 1), "y": 2 * y.double() + 10})  # targets in their own scale
+    batch = Batch({"x": torch.zeros(5, 1), "y": 2 * y.double() + 10})  # targets in their member_labels scale
     torch.testing.assert_close(task.loss(Fixed(out), batch), (each.mean(), 5.0))
     torch.testing.assert_close(task.loss(Fixed(out[0]), batch), (each[0], 5.0))
     values = np.array([4.0, 10.0, 16.0])

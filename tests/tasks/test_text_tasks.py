@@ -13,14 +13,14 @@ from wonderland.tasks import LanguageModelling, Translation
 from wonderland.tasks.token_trust import token_measures
 
 
-def test_language_modelling_leaves_out_what_has_no_target():
+def test_language_modelling_ignores_positions_without_target():
     torch.manual_seed(0)
     model, task = Decoder(vocab=11, dim=16, depth=1), LanguageModelling(11)
     x, y = torch.randint(0, 11, (3, 9)), torch.randint(0, 11, (3, 9))
     y[1, 4:] = -100
-    own = F.cross_entropy(model(x).flatten(0, 1)[y.flatten() >= 0], y[y >= 0])
+    expected = F.cross_entropy(model(x).flatten(0, 1)[y.flatten() >= 0], y[y >= 0])
     loss, weight = task.loss(model, Batch({"x": x, "y": y}))
-    assert torch.allclose(loss, own)
+    assert torch.allclose(loss, expected)
     assert weight == 27 - 5
     segments = torch.tensor([[1, 1, 1, 1, 2, 2, 2, 0, 0]] * 3)
     y[segments == 0] = -100
@@ -28,8 +28,8 @@ def test_language_modelling_leaves_out_what_has_no_target():
     loss, weight = task.loss(model, Batch({"x": x, "y": y, "segments": segments}))
     assert torch.allclose(loss, apart)
     assert weight == 7 + 4 + 7
-    found = token_measures(nats=20 * math.log(2), tokens=10, size=5)
-    assert found == pytest.approx({"loss": 2 * math.log(2), "bits_per_byte": 4.0, "perplexity": 4.0})
+    measures = token_measures(nats=20 * math.log(2), tokens=10, size=5)
+    assert measures == pytest.approx({"loss": 2 * math.log(2), "bits_per_byte": 4.0, "perplexity": 4.0})
     assert LanguageModelling.spec(**task.arguments()).build().vocab == 11
 
 
@@ -48,12 +48,12 @@ def test_translation_hides_padding():
     assert weight == 6
 
 
-def test_what_is_refused():
+def test_refused_arguments():
     with pytest.raises(
         WonderlandError, match=r"^Language modelling needs a vocabulary of at least two tokens, not 1\.$"
     ):
         LanguageModelling(1)
     with pytest.raises(
-        WonderlandError, match=r"^Translation needs at least four tokens and one to read, not 9 and 0\.$"
+        WonderlandError, match=r"^Translation needs vocab of at least 4 and read of at least 1, not 9 and 0\.$"
     ):
         Translation(9, 0)

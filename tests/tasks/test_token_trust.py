@@ -10,7 +10,7 @@ import torch
 from wonderland.core import WonderlandError
 from wonderland.core.batch import Batch
 from wonderland.tasks import TokenTrust, token_trust
-from wonderland.tasks.token_trust import look, misfit_of, sample
+from wonderland.tasks.token_trust import log_odds_against, sample, score_batches
 from wonderland.trust import Scores
 from wonderland.trust.conformal import misfit
 
@@ -25,29 +25,29 @@ def world(rows: int = 40, t: int = 25, vocab: int = 7, seed: int = 0, heat: floa
     return (lambda batch: table[batch["x"]]), Batch({"x": x, "y": truth}).split(-(-rows // 8))
 
 
-def test_the_temperature_is_found_and_coverage_is_as_asked():
+def test_the_temperature_is_recovered_and_coverage_equals_the_level():
     logits, batches = world(rows=400)
     trust = TokenTrust.fit(logits, batches[:15], batches[15:30], 0.8)
     assert trust.temperature == pytest.approx(2.0, rel=0.06)
-    found = trust.measure(logits, batches[30:], size=1000)
-    assert found["conformal"]["coverage"] == pytest.approx(0.8, abs=0.03)
-    assert found["ece"]["after"] < found["ece"]["before"]
-    assert found["rows"] == sum(int((y != -100).sum()) for _, y in batches[30:])
-    nats = -sum(float(one.log_probability.sum()) for one in look(logits, batches[30:]))
-    assert found["metrics"]["loss"] == pytest.approx(nats / found["rows"], rel=1e-6)
-    assert found["metrics"]["bits_per_byte"] == pytest.approx(nats / 1000 / math.log(2), rel=1e-6)
-    assert sum(found["conformal"]["sizes"].values()) == found["rows"]
+    record = trust.measure(logits, batches[30:], size=1000)
+    assert record["conformal"]["coverage"] == pytest.approx(0.8, abs=0.03)
+    assert record["ece"]["after"] < record["ece"]["before"]
+    assert record["rows"] == sum(int((y != -100).sum()) for _, y in batches[30:])
+    nats = -sum(float(batch.log_probability.sum()) for batch in score_batches(logits, batches[30:]))
+    assert record["metrics"]["loss"] == pytest.approx(nats / record["rows"], rel=1e-6)
+    assert record["metrics"]["bits_per_byte"] == pytest.approx(nats / 1000 / math.log(2), rel=1e-6)
+    assert sum(record["conformal"]["sizes"].values()) == record["rows"]
 
 
-def test_sets_are_those_of_the_p_values():
+def test_sets_equal_those_of_conformal_p_values():
     """A token is in the set exactly when its p-value is above 1 - level."""
     logits, batches = world()
     trust = TokenTrust.fit(logits, batches, batches, 0.9)
-    some = logits(batches[0]).reshape(-1, 7).double().numpy() / trust.temperature
+    scaled = logits(batches[0]).reshape(-1, 7).double().numpy() / trust.temperature
     for level in (0.5, 0.9, 0.99):
-        by_scores = trust.scores.sets(misfit(some)[None], level)
-        chances = np.exp(some) / np.exp(some).sum(1, keepdims=True)
-        assert (by_scores == (chances >= trust.threshold(level) * (1 - 1e-9))).mean() > 0.999
+        by_scores = trust.scores.sets(misfit(scaled)[None], level)
+        probabilities = np.exp(scaled) / np.exp(scaled).sum(1, keepdims=True)
+        assert (by_scores == (probabilities >= trust.threshold(level) * (1 - 1e-9))).mean() > 0.999
 
 
 def test_too_few_scores_keep_everything():
@@ -55,10 +55,10 @@ def test_too_few_scores_keep_everything():
     assert trust.threshold() == 0.0
 
 
-def test_misfit_from_a_log_probability():
+def test_log_odds_from_a_log_probability():
     logits = torch.randn(50, 6, dtype=torch.float64)
     truth = misfit(logits.numpy())
-    assert np.allclose(misfit_of(logits.log_softmax(-1)).numpy(), truth, atol=1e-9)
+    assert np.allclose(log_odds_against(logits.log_softmax(-1)).numpy(), truth, atol=1e-9)
 
 
 def test_samples_are_spread_and_bounded(monkeypatch):
@@ -66,7 +66,7 @@ def test_samples_are_spread_and_bounded(monkeypatch):
     rows, _ = sample(logits, batches)
     total = sum(int((y != -100).sum()) for _, y in batches)
     assert rows.shape == (total, 7)
-    monkeypatch.setattr(token_trust, "NUMBERS", 700)
+    monkeypatch.setattr(token_trust, "MAX_LOGITS", 700)
     few, _ = sample(logits, batches)
     assert 90 <= len(few) <= 120
     assert (few[1] == rows[total * 7 // 700]).all()
@@ -74,7 +74,7 @@ def test_samples_are_spread_and_bounded(monkeypatch):
 
 def test_gradients_stay_on():
     logits, batches = world()
-    list(zip(look(logits, batches), look(logits, batches, 2.0, 0.1), strict=True))
+    list(zip(score_batches(logits, batches), score_batches(logits, batches, 2.0, 0.1), strict=True))
     assert torch.is_grad_enabled()
 
 

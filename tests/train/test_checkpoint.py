@@ -7,7 +7,7 @@ from wonderland.core import WonderlandError
 from wonderland.train import Checkpoints
 
 
-def test_the_last_good_one_is_kept_and_older_ones_go(tmp_path):
+def test_the_last_checkpoints_are_kept_and_older_ones_deleted(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     assert checkpoints.newest() is None
     for step in (1, 2, 3):
@@ -17,7 +17,7 @@ def test_the_last_good_one_is_kept_and_older_ones_go(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "text"])
-def test_a_damaged_one_is_passed_over(tmp_path, damage):
+def test_a_damaged_checkpoint_is_skipped(tmp_path, damage):
     checkpoints = Checkpoints(tmp_path)
     for step in (1, 2):
         checkpoints.save(step, {"step": step, "x": torch.ones(100)})
@@ -32,7 +32,7 @@ def test_a_damaged_one_is_passed_over(tmp_path, damage):
         checkpoints.newest()
 
 
-def test_unfinished_files_of_a_kill_are_not_read(tmp_path):
+def test_unfinished_files_of_a_killed_process_are_not_read(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(1, {"step": 1})
     (tmp_path / ".step-000000002.safetensors.123.part").write_bytes(b"half")

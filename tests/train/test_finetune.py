@@ -51,11 +51,11 @@ def test_only_the_head_learns():
         ),
         (
             "head",
-            "This Decoder has no head of its own, its embedding is: tune it in full, or with an adapter.",
+            "This Decoder has no separate head, it shares the embedding: tune it in full, or with an adapter.",
         ),
     ],
 )
-def test_what_cannot_be_is_told(method, words):
+def test_errors_to_the_word(method, words):
     with pytest.raises(WonderlandError) as error:
         finetune(Decoder(**SMALL), [BATCH], method=method)
     assert str(error.value) == words

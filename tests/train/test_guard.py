@@ -34,7 +34,7 @@ def test_the_loss_itself_is_named():
     assert "every layer's output is finite, so it arose in the loss itself." in str(caught.value)
 
 
-def test_a_gradient_that_is_not_finite_is_named_before_it_spoils_the_weights():
+def test_a_non_finite_gradient_is_named_before_the_update():
     model = nn.Linear(3, 1, bias=False)
     before = model.weight.detach().clone()
     with pytest.raises(NonFinite) as caught:

@@ -83,7 +83,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path):
     assert again.rows == whole.rows
 
 
-def test_metrics_carry_no_clock_and_times_are_apart(tmp_path):
+def test_metrics_have_no_timestamps_and_times_are_in_their_own_file(tmp_path):
     straight(tmp_path)
     rows = [json.loads(line) for line in (tmp_path / "straight" / "metrics.jsonl").read_text().splitlines()]
     assert rows[0].keys() == {"step", "epoch", "loss", "drawn", "validation/loss"}
@@ -92,7 +92,7 @@ def test_metrics_carry_no_clock_and_times_are_apart(tmp_path):
     assert [row["step"] for row in times] == [7, 14, 20]
 
 
-def test_the_best_weights_come_back_and_patience_stops(tmp_path):
+def test_the_best_weights_are_restored_and_patience_stops(tmp_path):
     values = iter([3.0, 1.0, 2.0, 2.0, 0.5])
     state = State(model=nn.Linear(1, 1))
 
@@ -140,8 +140,8 @@ def test_errors_to_the_word(tmp_path):
     with pytest.raises(WonderlandError) as caught:
         run(toys.step, toys.state(), iter([1]), steps=1)
     assert str(caught.value) == (
-        "Batches must be a function of the step number, a list, or wonderland.data.Batches, so that a stopped run can go on "
-        "exactly; a list_iterator cannot be started in the middle."
+        "Batches must be a function of the step number, a list, or wonderland.data.Batches, so that a stopped run can be "
+        "resumed exactly; a list_iterator cannot be started in the middle."
     )
     with pytest.raises(WonderlandError) as caught:
         run(toys.step, toys.state(), toys.batches(), steps=1, evaluate=lambda state: {"a": 1.0})
@@ -160,7 +160,7 @@ def test_errors_to_the_word(tmp_path):
     )
 
 
-def test_metrics_that_were_changed_are_noticed(tmp_path):
+def test_changed_metrics_are_refused(tmp_path):
     straight(tmp_path)
     path = tmp_path / "straight" / "metrics.jsonl"
     path.write_text("")
@@ -172,7 +172,7 @@ def test_metrics_that_were_changed_are_noticed(tmp_path):
     )
 
 
-def test_asked_to_stop_it_saves_and_says_so(tmp_path):
+def test_a_stop_signal_saves_a_checkpoint(tmp_path):
     import os
     import signal
 
@@ -185,11 +185,11 @@ def test_asked_to_stop_it_saves_and_says_so(tmp_path):
     seeded()
     with pytest.raises(Stopped) as caught:
         run(asked, toys.state(), toys.batches(), steps=20, folder=tmp_path / "s", evaluate=toys.evaluate)
-    assert str(caught.value) == f"Stopped after step 5 of 20; all of it is saved in {tmp_path / 's'}."
+    assert str(caught.value) == f"Stopped after step 5 of 20; everything is saved in {tmp_path / 's'}."
     assert caught.value.signum == signal.SIGTERM
     again = run(toys.step, toys.state(), toys.batches(), steps=20, folder=tmp_path / "s", evaluate=toys.evaluate)
     assert same(whole.state, again.state)
-    with pytest.raises(Stopped, match="nothing was kept, since there is no folder"):
+    with pytest.raises(Stopped, match="nothing was saved, since there is no folder"):
         run(asked, toys.state(), toys.batches(), steps=20)
 
 
@@ -246,12 +246,12 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
     with pytest.raises(WonderlandError) as caught:
         run(toys.step, toys.state(), toys.batches(), steps=2, folder=tmp_path, identity="b")
     assert str(caught.value) == (
-        f"What the training in {tmp_path / 'checkpoint'} depends on was changed since it began. Start again with --overwrite."
+        f"The options or the data of the training in {tmp_path / 'checkpoint'} were changed since it began. Start again with --overwrite."
     )
     other = toys.state()
     other.model = nn.Linear(4, 2)
     with pytest.raises(WonderlandError) as caught:
         run(toys.step, other, toys.batches(), steps=2, folder=tmp_path, identity="a")
     assert str(caught.value) == (
-        f"The checkpoint in {tmp_path / 'checkpoint'} is not one of this training. Start again with --overwrite."
+        f"The checkpoint in {tmp_path / 'checkpoint'} is not from this training. Start again with --overwrite."
     )

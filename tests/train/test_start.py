@@ -74,7 +74,7 @@ def there(run, checkpoint, folder):
 
 
 @pytest.mark.parametrize("method", ["lora", pytest.param("full", marks=pytest.mark.slow)])
-def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path, capsys, monkeypatch):
+def test_a_language_model_starts_from_gpt2_and_is_exported(method, tmp_path, capsys, monkeypatch):
     start = place() / "gpt2"
     run = wonderland.fit(place() / "rhyme.txt", start=start, method=method, steps=4, lr=3e-3, out=tmp_path / "run")
     assert (run.model.vocab, run.encoder.tokenizer.vocab, run.encoder.context) == (310, 300, 48)
@@ -107,7 +107,7 @@ def test_a_language_model_goes_on_from_gpt2_and_back(method, tmp_path, capsys, m
 
 
 @pytest.mark.parametrize("method", ["head", pytest.param("lora", marks=pytest.mark.slow)])
-def test_classes_are_learned_by_bert_and_go_back(method, tmp_path):
+def test_a_classifier_starts_from_bert_and_is_exported(method, tmp_path):
     start = place() / "bert"
     words = ["fit", str(place() / "topics.csv"), "--from", str(start), "--method", method, "--steps", "8", "--quiet"]
     assert main([*words, "--out", str(tmp_path / "run")]) == 0
@@ -131,15 +131,15 @@ def test_classes_are_learned_by_bert_and_go_back(method, tmp_path):
     assert rest == (method == "head")
 
 
-def test_pairs_are_learned_by_t5_and_go_back(tmp_path):
+def test_a_translator_starts_from_t5_and_is_exported(tmp_path):
     start = place() / "t5"
     said = []
-    how = {"start": start, "method": "ia3", "steps": 6, "talk": lambda _, plan, __: said.append(plan.describe())}
+    how = {"start": start, "method": "ia3", "steps": 6, "on_start": lambda _, plan, __: said.append(plan.describe())}
     run = wonderland.fit(place() / "pairs.csv", out=tmp_path / "run", **how)
-    assert said[0].endswith("peak rate 0.001. From t5: ia3 learns, and is merged.")
+    assert said[0].endswith("peak rate 0.001. From t5: ia3 is trained, and merged.")
     assert (run.encoder.begin, run.encoder.tokenizer.end) == (0, 1)
     theirs, text = there(run, start, tmp_path / "out"), "two dog and one cat"
-    ids = torch.tensor([run.encoder.tokenizer.encode(text, framed=True)])
+    ids = torch.tensor([run.encoder.tokenizer.encode(text, add_special_tokens=True)])
     options = {"do_sample": False, "max_new_tokens": 2 * run.encoder.write}
     written = theirs.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, 1:].tolist()
     written = written[: written.index(1)] if 1 in written else written
@@ -147,7 +147,7 @@ def test_pairs_are_learned_by_t5_and_go_back(tmp_path):
 
 
 @pytest.mark.slow
-def test_it_goes_on_exactly_after_a_cut(tmp_path):
+def test_resume_is_exact(tmp_path):
     whole = wonderland.fit(place() / "topics.csv", start=place() / "bert", method="lora", steps=8, out=tmp_path / "a")
 
     def cut(dataset, plan, finished):
@@ -156,7 +156,7 @@ def test_it_goes_on_exactly_after_a_cut(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         wonderland.fit(
-            place() / "topics.csv", start=place() / "bert", method="lora", steps=8, out=tmp_path / "b", talk=cut
+            place() / "topics.csv", start=place() / "bert", method="lora", steps=8, out=tmp_path / "b", on_start=cut
         )
     found = wonderland.fit(resume=tmp_path / "c").model.state_dict()
     assert all(torch.equal(value, found[name]) for name, value in whole.model.state_dict().items())
@@ -166,8 +166,8 @@ def test_it_goes_on_exactly_after_a_cut(tmp_path):
     wonderland.fit(place() / "topics.csv", **run)
     (tmp_path / "d" / "model.safetensors").unlink()
     (changed / "tokenizer_config.json").write_text("{}")
-    refuses(f"The checkpoint in {changed} changed since the run began, so it cannot go on as it was. "
-            "Bring back the checkpoint, or start a new run in another folder.",
+    refuses(f"The checkpoint in {changed} changed since the run began, so the run cannot be resumed. "
+            "Restore the checkpoint, or start a new run in another folder.",
             lambda: wonderland.fit(place() / "topics.csv", **run))  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def test_a_classifier_keeps_its_head_and_any_family_gets_one(tmp_path):
     assert found.pad == 19
 
 
-def test_what_is_refused(tmp_path):
+def test_errors_to_the_word(tmp_path):
     csv, text, gpt2, bert = (place() / name for name in ("topics.csv", "rhyme.txt", "gpt2", "bert"))
     refuses(f"There is no checkpoint in {tmp_path / 'none'}: the folder does not exist.",
             lambda: wonderland.fit(csv, start=tmp_path / "none"))  # fmt: skip
@@ -210,10 +210,10 @@ def test_what_is_refused(tmp_path):
             lambda: wonderland.fit("iris", start=bert))  # fmt: skip
     refuses("A checkpoint brings its own model: start does not go with your own module.",
             lambda: wonderland.fit(csv, start=bert, model=torch.nn.Linear(1, 1)))  # fmt: skip
-    refuses(f"The checkpoint in {bert} is no language model that writes on: plain text is learned by GPT2LMHeadModel, "
-            "LlamaForCausalLM, MambaForCausalLM and RwkvForCausalLM.",
+    refuses(f"The checkpoint in {bert} is not a causal language model: plain text needs GPT2LMHeadModel, "
+            "LlamaForCausalLM, MambaForCausalLM or RwkvForCausalLM.",
             lambda: wonderland.fit(text, start=bert))  # fmt: skip
-    refuses(f"The checkpoint in {gpt2} does not write one text for another: pairs are learned by "
+    refuses(f"The checkpoint in {gpt2} is not an encoder-decoder that generates text: pairs need "
             "T5ForConditionalGeneration.", lambda: wonderland.fit(place() / "pairs.csv", start=gpt2))  # fmt: skip
     refuses("The checkpoint has 48 positions: the context cannot be 64.",
             lambda: wonderland.fit(text, start=gpt2, context=64))  # fmt: skip
@@ -227,7 +227,7 @@ def test_what_is_refused(tmp_path):
             lambda: wonderland.fit(text, start=other))  # fmt: skip
 
 
-def test_biases_are_asked_of_models_that_have_some(tmp_path):
+def test_method_bias_needs_a_model_with_biases(tmp_path):
     refuses(
         f"The model in {place() / 't5'} has no biases to learn: take lora, ia3, head or full.",
         lambda: wonderland.fit(

@@ -17,7 +17,7 @@ from wonderland.train.stopping import BookRule, Flat, Patience
         ([0.5, 0.9, 0.8, 0.7], 3, 3),
     ],
 )
-def test_the_rules_stop_where_the_book_and_custom_say(scores, book, customary):
+def test_patience_and_the_rule_of_the_book_stop_at_their_steps(scores, book, customary):
     assert BookRule(2).first(scores) == book
     assert Patience(2).first(scores) == customary
     losses = [-score for score in scores]
@@ -52,11 +52,11 @@ def test_folds_hold_every_row_out_once():
         (lambda: k_fold(3, 4), "k_fold takes from 2 folds to one for each of the 3 rows, not 4."),
         (
             lambda: cross_validate(lambda a, b: float("nan"), k_fold(4, 2)),
-            "cross_validate got the score nan from fold 0: a mean of it says nothing.",
+            "cross_validate got the score nan from fold 0: there is no mean of it.",
         ),
     ],
 )
-def test_wrong_use_meets_a_sentence(call, sentence):
+def test_errors_to_the_word(call, sentence):
     with pytest.raises(WonderlandError) as error:
         call()
     assert str(error.value) == sentence

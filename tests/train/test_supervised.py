@@ -68,7 +68,7 @@ def test_the_finder_finds_a_rate_that_trains_and_leaves_no_trace():
     assert state.step == 0
 
 
-def test_a_loss_that_is_never_finite_is_told():
+def test_a_loss_that_is_never_finite_is_an_error():
     task = Classification(["a", "b"])
     with pytest.raises(WonderlandError) as caught:
         find_lr(
@@ -92,6 +92,6 @@ def test_a_budget_becomes_steps_and_leaves_no_trace():
 
 
 @pytest.mark.parametrize("text", ["", "abc", "5 parsecs", "-3s", "0s", "1e99h", "nan"])
-def test_lengths_of_time_that_are_none(text):
+def test_wrong_durations_are_refused(text):
     with pytest.raises(WonderlandError):
         seconds(text)

@@ -53,7 +53,7 @@ def test_too_few_rows_keep_everything_and_say_so():
     assert np.isinf(low).all()
     assert np.isinf(high).all()
     assert scores.note(0.9) == (
-        "2 calibration rows are too few for a level of 0.9: at least 9 are needed, so every answer is kept."
+        "2 calibration rows are too few for a level of 0.9: at least 9 are needed, so every candidate is kept."
     )
     assert scores.note(0.5) == ""
     assert Scores.of(np.arange(9.0), np.zeros(9, int)).note(0.9) == ""
@@ -79,7 +79,7 @@ def test_misfit_is_minus_the_logit():
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, float("nan")])
-def test_levels_that_are_none(level):
+def test_wrong_levels_are_refused(level):
     with pytest.raises(WonderlandError) as caught:
         check_level(level)
     assert str(caught.value) == f"The level of sets and intervals is a share between 0 and 1, such as 0.9, not {level}."

@@ -24,12 +24,12 @@ def test_no_point_of_the_simplex_does_better(seed, kinds):
     assert loss(found) <= min(loss(other) for other in [*others, *np.eye(kinds)]) + 1e-3
 
 
-def test_shares_of_kinds_become_shares_of_members():
+def test_weights_of_kinds_become_weights_of_members():
     assert spread(np.array([0.25, 0.75]), 4).tolist() == [0.125, 0.375, 0.125, 0.375]
     assert spread(np.ones(1), 3) == pytest.approx(np.full(3, 1 / 3))
 
 
-def test_few_rows_are_not_believed_alone():
+def test_on_few_rows_weights_are_nearly_equal():
     errors = np.array([[[1.0], [0.0]]] * 5)
     assert simplex(errors)[1] < 0.55
     assert simplex(np.tile(errors, (1000, 1, 1)))[1] > 0.9

@@ -1,4 +1,4 @@
-"""The cost of a model, against numbers worked out by hand, and the promise to leave the model alone."""
+"""The cost of a model against hand-computed numbers, and no side effects on the model."""
 
 import json
 
@@ -30,18 +30,18 @@ class Attention(nn.Module):
 
 
 def test_linear():
-    found = cost(nn.Linear(10, 3), torch.zeros(4, 10))
-    assert (found.parameters, found.trainable) == (33, 33)
-    assert found.flops == 2 * 10 * 3
-    assert found.activation_bytes == 4 * 10
-    assert found.by_layer[0].output == (3,)
+    total = cost(nn.Linear(10, 3), torch.zeros(4, 10))
+    assert (total.parameters, total.trainable) == (33, 33)
+    assert total.flops == 2 * 10 * 3
+    assert total.activation_bytes == 4 * 10
+    assert total.by_layer[0].output == (3,)
 
 
 def test_convolution():
-    found = cost(nn.Conv2d(3, 8, 5, padding=2, stride=2), torch.zeros(2, 3, 16, 16))
-    assert found.parameters == 8 * 3 * 25 + 8
-    assert found.flops == 2 * 8 * 8 * 8 * 3 * 25
-    assert found.by_layer[0].output == (8, 8, 8)
+    total = cost(nn.Conv2d(3, 8, 5, padding=2, stride=2), torch.zeros(2, 3, 16, 16))
+    assert total.parameters == 8 * 3 * 25 + 8
+    assert total.flops == 2 * 8 * 8 * 8 * 3 * 25
+    assert total.by_layer[0].output == (8, 8, 8)
 
 
 @pytest.mark.parametrize("model", [Product(), Biased()], ids=["bmm", "baddbmm"])
@@ -70,24 +70,24 @@ def test_a_frozen_transformer_costs_what_a_trained_one_does():
 
 def test_numbers_are_for_one_example():
     model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(256, 10))
-    one, many = cost(model, torch.zeros(1, 1, 8, 8)), cost(model, torch.zeros(32, 1, 8, 8))
-    assert one.flops == many.flops
-    assert many.activation_bytes <= one.activation_bytes
-    assert one.by_layer == many.by_layer
+    single, many = cost(model, torch.zeros(1, 1, 8, 8)), cost(model, torch.zeros(32, 1, 8, 8))
+    assert single.flops == many.flops
+    assert many.activation_bytes <= single.activation_bytes
+    assert single.by_layer == many.by_layer
 
 
 def test_layers_sum_to_the_total():
-    found = cost(nn.Sequential(nn.Linear(6, 6), Product()), torch.zeros(4, 5, 6))
-    assert [layer.flops for layer in found.by_layer] == [2 * 5 * 36, 2 * 5 * 6 * 7]
-    assert sum(layer.flops for layer in found.by_layer) == found.flops
-    assert sum(layer.parameters for layer in found.by_layer) == found.parameters
+    total = cost(nn.Sequential(nn.Linear(6, 6), Product()), torch.zeros(4, 5, 6))
+    assert [layer.flops for layer in total.by_layer] == [2 * 5 * 36, 2 * 5 * 6 * 7]
+    assert sum(layer.flops for layer in total.by_layer) == total.flops
+    assert sum(layer.parameters for layer in total.by_layer) == total.parameters
 
 
 def test_a_shared_layer_works_twice_and_is_stored_once():
     shared = nn.Linear(8, 8)
-    found = cost(nn.Sequential(shared, nn.ReLU(), shared), torch.zeros(3, 8))
-    assert [layer.flops for layer in found.by_layer] == [2 * 2 * 64, 0]
-    assert found.parameters == 72
+    total = cost(nn.Sequential(shared, nn.ReLU(), shared), torch.zeros(3, 8))
+    assert [layer.flops for layer in total.by_layer] == [2 * 2 * 64, 0]
+    assert total.parameters == 72
 
 
 def test_the_model_is_left_as_it_was():
@@ -140,14 +140,14 @@ def test_works_in_inference_mode_and_with_several_arguments():
 
     model = Sum()
     with torch.inference_mode():
-        found = cost(model, (torch.zeros(5, 3), torch.zeros(5, 4)))
-    assert found.flops == 2 * 2 * (3 + 4)
-    assert found.activation_bytes == 4 * (3 + 4)
+        total = cost(model, (torch.zeros(5, 3), torch.zeros(5, 4)))
+    assert total.flops == 2 * 2 * (3 + 4)
+    assert total.activation_bytes == 4 * (3 + 4)
 
 
 def test_json_and_table():
-    found = cost(nn.Sequential(nn.Linear(8, 4), nn.ReLU()), torch.zeros(2, 8))
-    assert json.loads(json.dumps(found.to_json())) == {
+    total = cost(nn.Sequential(nn.Linear(8, 4), nn.ReLU()), torch.zeros(2, 8))
+    assert json.loads(json.dumps(total.to_json())) == {
         "parameters": 36,
         "trainable": 36,
         "flops": 64,
@@ -157,18 +157,16 @@ def test_json_and_table():
             {"name": "1", "kind": "ReLU", "parameters": 0, "flops": 0, "output": [4]},
         ],
     }
-    lines = found.table().splitlines()
+    lines = total.table().splitlines()
     assert lines[0].split() == ["layer", "kind", "output", "parameters", "FLOPs"]
     assert lines[-2].split() == ["total", "36", "64"]
 
 
 def test_errors():
-    with pytest.raises(WonderlandError) as told:
+    with pytest.raises(WonderlandError) as error:
         cost(nn.LazyLinear(3), torch.zeros(2, 3))
-    assert (
-        str(told.value) == "The model has lazy layers whose shapes are not known yet. Call it once on data, then ask."
-    )
+    assert str(error.value) == "The model has lazy layers whose shapes are not known yet. Call it once on data first."
     for nothing in (torch.zeros(0, 3), 7, torch.tensor(1.0)):
-        with pytest.raises(WonderlandError) as told:
+        with pytest.raises(WonderlandError) as error:
             cost(nn.Linear(3, 3), nothing)
-        assert str(told.value) == "The cost of a model needs an example with at least one row, the batch axis first."
+        assert str(error.value) == "The cost of a model needs an example with at least one row, the batch axis first."

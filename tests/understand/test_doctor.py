@@ -1,4 +1,4 @@
-"""The doctor names seeded illnesses by their site, and finds nothing wrong with healthy models."""
+"""The doctor reports each seeded problem at its location, and none in healthy models."""
 
 import copy
 import importlib
@@ -23,18 +23,18 @@ HERE = Path(__file__)
 
 
 def kaiming(model):
-    for one in model.modules():
-        if isinstance(one, nn.Linear | nn.Conv2d):
-            nn.init.kaiming_normal_(one.weight, nonlinearity="relu")
-            nn.init.zeros_(one.bias)
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+            nn.init.zeros_(module.bias)
     return model
 
 
 def drawn(model, draw):
-    for one in model.modules():
-        if isinstance(one, nn.Linear | nn.Conv2d):
-            draw(one.weight)
-            nn.init.zeros_(one.bias)
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d):
+            draw(module.weight)
+            nn.init.zeros_(module.bias)
     return model
 
 
@@ -113,7 +113,7 @@ HEALTHY = {
     "mamba": lambda: tokens(Decoder(vocab=17, dim=32, depth=2, mixer=Mamba.spec())),
     "residual": lambda: (Residual(), images()),
 }
-RULES = [
+OPTIMIZERS = [
     lambda p: torch.optim.Adam(p, lr=1e-3),
     lambda p: torch.optim.SGD(p, lr=0.1),
     lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
@@ -122,14 +122,14 @@ RULES = [
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 @pytest.mark.parametrize("name", HEALTHY)
-def test_nothing_is_said_of_the_healthy(name, seed):
+def test_healthy_models_have_no_findings(name, seed):
     torch.manual_seed(seed)
     model, batch = HEALTHY[name]()
-    found = doctor(model, batch, optimizer=RULES[seed](model.parameters()))
-    assert found.healthy, str(found)
-    assert not found.notes
-    assert found
-    assert len(found.layers) > 1
+    diagnosis = doctor(model, batch, optimizer=OPTIMIZERS[seed](model.parameters()))
+    assert diagnosis.healthy, str(diagnosis)
+    assert not diagnosis.notes
+    assert diagnosis
+    assert len(diagnosis.layers) > 1
 
 
 class Carry(nn.Module):
@@ -254,8 +254,8 @@ def exploding(model):
     return model
 
 
-# name: factory, illness, module path, the line's comment in this file (None: the line that calls the doctor)
-SICK = {
+# name: factory, problem, module path, the line's comment in this file (None: the line that calls the doctor)
+PROBLEMS = {
     "sigmoid tower": (lambda: (mlp(64, 8, nn.Sigmoid), rows()), "vanishing gradients", "1", None),
     "sigmoid tower, Kaiming": (lambda: (kaiming(mlp(128, 8, nn.Sigmoid)), rows()), "vanishing gradients", "1", None),
     "large init": (lambda: (drawn(mlp(), lambda w: nn.init.normal_(w, std=1)), rows()), "exploding activations", None, None),
@@ -284,8 +284,8 @@ SICK = {
     "labels from one, own loss": (lambda: (mlp(), counted_from_one(32), lambda o, y: -o.log_softmax(-1).gather(1, y[:, None]).mean()), "labels off by one", "", None),
     "softmax twice": (lambda: (nn.Sequential(kaiming(mlp()), nn.Softmax(1)), rows(), nn.CrossEntropyLoss()), "softmax before cross-entropy", "", None),
     "softmax by hand": (lambda: (Shares(), rows()), "softmax before cross-entropy", "", None),
-    "sigmoid twice": (lambda: (nn.Sequential(kaiming(mlp(outputs=1)), nn.Sigmoid()), (torch.randn(32, 20), torch.randint(2, (32, 1)).float()), nn.BCEWithLogitsLoss()), "sigmoid before a loss of logits", "", None),
-    "nll of scores": (lambda: (kaiming(mlp()), rows(), nn.NLLLoss()), "nll loss of scores", "", None),
+    "sigmoid twice": (lambda: (nn.Sequential(kaiming(mlp(outputs=1)), nn.Sigmoid()), (torch.randn(32, 20), torch.randint(2, (32, 1)).float()), nn.BCEWithLogitsLoss()), "sigmoid before a loss that takes logits", "", None),
+    "nll of scores": (lambda: (kaiming(mlp()), rows(), nn.NLLLoss()), "nll_loss of logits", "", None),
     "column against row": (lambda: (kaiming(mlp(outputs=1)), (torch.randn(32, 20), torch.randn(32)), nn.MSELoss()), "broadcast loss", "", None),
     "row against column": (lambda: (nn.Sequential(kaiming(mlp(outputs=1)), nn.Flatten(0)), (torch.randn(32, 20), torch.randn(32, 1)), lambda o, y: (o - y).abs().mean()), "broadcast loss", "", "row against"),
     "class 0 never": (lambda: (mlp(outputs=11), counted_from_one(128)), "shifted labels", "", None),
@@ -293,21 +293,21 @@ SICK = {
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", SICK)
-def test_an_illness_is_named_by_its_site(name, seed):
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problems_are_reported_at_their_location(name, seed):
     torch.manual_seed(seed)
-    make, illness, module, comment = SICK[name]
-    found = doctor(*make())
-    assert [one.illness for one in found.findings] == [illness], str(found)
-    one = found.findings[0]
-    assert module is None or one.module == module
-    assert one.line.startswith(str(HERE))
+    make, problem, module, comment = PROBLEMS[name]
+    diagnosis = doctor(*make())
+    assert [finding.problem for finding in diagnosis.findings] == [problem], str(diagnosis)
+    finding = diagnosis.findings[0]
+    assert module is None or finding.module == module
+    assert finding.line.startswith(str(HERE))
     if comment is not None:
-        text = HERE.read_text().splitlines()[int(one.line.rsplit(":", 1)[1]) - 1]
+        text = HERE.read_text().splitlines()[int(finding.line.rsplit(":", 1)[1]) - 1]
         assert comment in text
-    assert one.words.endswith(".")
-    assert one.remedy.endswith(".")
-    assert not found
+    assert finding.measured.endswith(".")
+    assert finding.remedy.endswith(".")
+    assert not diagnosis
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -315,41 +315,41 @@ def test_an_illness_is_named_by_its_site(name, seed):
 def test_a_learning_rate_a_hundred_times_too_large(rule, lr, seed):
     torch.manual_seed(seed)
     model, batch = kaiming(mlp()), rows()
-    found = doctor(model, batch, optimizer=rule(model.parameters(), lr=lr))
-    assert [one.illness for one in found.findings] == ["learning rate too large"], str(found)
-    assert found.findings[0].number == lr
+    diagnosis = doctor(model, batch, optimizer=rule(model.parameters(), lr=lr))
+    assert [finding.problem for finding in diagnosis.findings] == ["learning rate too large"], str(diagnosis)
+    assert diagnosis.findings[0].number == lr
     assert doctor(model, batch, optimizer=rule, lr=lr / 100).healthy
-    assert doctor(model, batch, lr=lr).findings[0].illness == "learning rate too large"
+    assert doctor(model, batch, lr=lr).findings[0].problem == "learning rate too large"
 
 
 @pytest.mark.parametrize("name", ["cnn", "lstm", "gpt", "mamba", "residual"])
-def test_a_rate_that_replaces_all_weights_at_once_is_too_large_though_one_batch_may_be_learned(name):
+def test_a_learning_rate_that_replaces_the_weights_in_one_step_is_too_large(name):
     torch.manual_seed(0)
     model, batch = HEALTHY[name]()
-    assert [one.illness for one in doctor(model, batch, lr=0.1).findings] == ["learning rate too large"]
+    assert [finding.problem for finding in doctor(model, batch, lr=0.1).findings] == ["learning rate too large"]
 
 
-def test_what_is_detached_frozen_first_or_beside_adapters_is_well():
+def test_detached_state_frozen_first_layers_and_detached_teachers_are_healthy():
     torch.manual_seed(0)
     assert doctor(CarryDetached(), sequences(5)).healthy
     assert doctor(frozen(frozen(kaiming(mlp()), "0"), "2"), rows()).healthy
     student, teacher = kaiming(mlp()), kaiming(mlp())
     batch = rows()
-    taught = lambda out, y: F.mse_loss(out, teacher(batch[0]).detach())  # noqa: E731
-    learning = lambda out, y: F.mse_loss(out, teacher(batch[0]))  # noqa: E731
-    assert doctor(student, batch, taught).healthy
-    assert [one.illness for one in doctor(student, batch, learning).findings] == ["missing detach"]
+    detached = lambda out, y: F.mse_loss(out, teacher(batch[0]).detach())  # noqa: E731
+    undetached = lambda out, y: F.mse_loss(out, teacher(batch[0]))  # noqa: E731
+    assert doctor(student, batch, detached).healthy
+    assert [finding.problem for finding in doctor(student, batch, undetached).findings] == ["missing detach"]
 
 
-def test_gradients_that_the_optimizer_does_not_know():
+def test_gradients_into_parameters_not_in_the_optimizer():
     torch.manual_seed(0)
     model = kaiming(mlp())
-    found = doctor(model, rows(), optimizer=torch.optim.Adam([*model[0].parameters(), *model[4].parameters()]))
-    assert [one.illness for one in found.findings] == ["missing detach"]
-    assert "which are not among the parameters of the optimizer." in found.findings[0].words
+    diagnosis = doctor(model, rows(), optimizer=torch.optim.Adam([*model[0].parameters(), *model[4].parameters()]))
+    assert [finding.problem for finding in diagnosis.findings] == ["missing detach"]
+    assert "which are not in the optimizer." in diagnosis.findings[0].measured
 
 
-def test_a_way_that_is_cut_and_a_state_in_the_batch():
+def test_cut_gradients_and_undetached_state_in_the_batch():
     class Rounded(nn.Module):
         def __init__(self):
             super().__init__()
@@ -359,30 +359,30 @@ def test_a_way_that_is_cut_and_a_state_in_the_batch():
             return self.decoder(torch.round(self.encoder(x)))  # the cut
 
     torch.manual_seed(0)
-    one = doctor(Rounded(), rows()).findings[0]
-    assert one.illness == "cut gradient"
-    assert "encoder.weight and 1 more (336 numbers)" in one.words
-    assert "the cut" in HERE.read_text().splitlines()[int(one.line.rsplit(":", 1)[1]) - 1]
+    finding = doctor(Rounded(), rows()).findings[0]
+    assert finding.problem == "cut gradient"
+    assert "encoder.weight and 1 more (336 parameters)" in finding.measured
+    assert "the cut" in HERE.read_text().splitlines()[int(finding.line.rsplit(":", 1)[1]) - 1]
     x, y = rows()
     live = x * torch.ones(1, requires_grad=True)
-    assert [one.illness for one in doctor(kaiming(mlp()), (live, y)).findings] == ["missing detach"]
+    assert [finding.problem for finding in doctor(kaiming(mlp()), (live, y)).findings] == ["missing detach"]
 
 
-def test_indices_labels_data_and_weights_that_do_not_fit():
+def test_indices_out_of_range_and_nonfinite_data_and_weights():
     torch.manual_seed(0)
     table = nn.Sequential(nn.Embedding(50, 8), nn.Flatten(), nn.Linear(80, 2))
-    one = doctor(table, (torch.arange(1, 51).reshape(5, 10), torch.randint(2, (5,)))).findings[0]
-    assert (one.illness, one.module, one.number) == ("index out of range", "0", 50)
+    finding = doctor(table, (torch.arange(1, 51).reshape(5, 10), torch.randint(2, (5,)))).findings[0]
+    assert (finding.problem, finding.module, finding.number) == ("index out of range", "0", 50)
     x, y = rows()
     x[3, 2] = float("nan")
-    one = doctor(mlp(), (x, y)).findings[0]
-    assert (one.illness, one.number) == ("broken data", 1)
+    finding = doctor(mlp(), (x, y)).findings[0]
+    assert (finding.problem, finding.number) == ("non-finite data", 1)
     broken = mlp()
     broken[2].weight.data[0, 0] = float("inf")
-    assert doctor(broken, rows()).findings[0].illness == "broken weights"
+    assert doctor(broken, rows()).findings[0].problem == "non-finite weights"
 
 
-def test_a_gradient_that_is_not_finite_behind_a_finite_loss():
+def test_nonfinite_gradient_of_a_finite_loss():
     class Chosen(nn.Module):
         def __init__(self):
             super().__init__()
@@ -393,9 +393,9 @@ def test_a_gradient_that_is_not_finite_behind_a_finite_loss():
             return torch.where(x > 0, x.abs().sqrt(), 0 * x)  # the root
 
     torch.manual_seed(0)
-    one = doctor(Chosen(), (torch.randn(8, 20), torch.randn(8, 10))).findings[0]
-    assert one.illness == "gradient that is not finite"
-    assert "the root" in HERE.read_text().splitlines()[int(one.line.rsplit(":", 1)[1]) - 1]
+    finding = doctor(Chosen(), (torch.randn(8, 20), torch.randn(8, 10))).findings[0]
+    assert finding.problem == "non-finite gradient"
+    assert "the root" in HERE.read_text().splitlines()[int(finding.line.rsplit(":", 1)[1]) - 1]
 
 
 def test_batches_and_losses_of_all_kinds():
@@ -413,41 +413,43 @@ def test_batches_and_losses_of_all_kinds():
     x, y = rows()
     plain = kaiming(mlp())
     expected = F.cross_entropy(plain(x), y).item()
-    whole = lambda model, batch: F.cross_entropy(model(batch[0]), batch[1])  # noqa: E731
+    model_loss = lambda model, batch: F.cross_entropy(model(batch[0]), batch[1])  # noqa: E731
     assert doctor(plain, (x, y)).loss == pytest.approx(expected)
     assert doctor(plain, {"x": x, "y": y}).loss == pytest.approx(expected)
-    assert doctor(plain, (x, y), whole).loss == pytest.approx(expected)
+    assert doctor(plain, (x, y), model_loss).loss == pytest.approx(expected)
     assert doctor(plain, [x, y], nn.CrossEntropyLoss()).loss == pytest.approx(expected)
     penalised = lambda out, y: F.cross_entropy(out, y) + 0.01 * sum(p.square().sum() for p in plain.parameters())  # noqa: E731
     assert doctor(plain, (x, y), penalised, lr=1e-3).healthy
     named = Named()
     assert doctor(named, {"features": x, "labels": y}).loss == pytest.approx(F.cross_entropy(named.net(x), y).item())
     assert doctor(named, (x, y)).loss == pytest.approx(F.cross_entropy(named.net(x), y).item())
-    one = kaiming(mlp(outputs=1))
-    assert doctor(one, (x, x[:, 0])).loss == pytest.approx(F.mse_loss(one(x)[:, 0], x[:, 0]).item(), rel=1e-5)
-    two = nn.Bilinear(20, 20, 10)
-    expected = F.cross_entropy(two(x, x), y).item()
-    assert doctor(two, ((x, x), y)).loss == pytest.approx(expected)
-    assert doctor(two, (x, x, y)).loss == pytest.approx(expected)
-    assert doctor(two, ({"input1": x, "input2": x}, y)).loss == pytest.approx(expected)
+    single = kaiming(mlp(outputs=1))
+    assert doctor(single, (x, x[:, 0])).loss == pytest.approx(F.mse_loss(single(x)[:, 0], x[:, 0]).item(), rel=1e-5)
+    bilinear = nn.Bilinear(20, 20, 10)
+    expected = F.cross_entropy(bilinear(x, x), y).item()
+    assert doctor(bilinear, ((x, x), y)).loss == pytest.approx(expected)
+    assert doctor(bilinear, (x, x, y)).loss == pytest.approx(expected)
+    assert doctor(bilinear, ({"input1": x, "input2": x}, y)).loss == pytest.approx(expected)
     coder = kaiming(mlp(outputs=20))
     assert doctor(coder, x, nn.MSELoss()).loss == pytest.approx(F.mse_loss(coder(x), x).item())
 
 
-def test_nothing_of_the_users_changes():
+def test_model_optimizer_and_random_states_are_not_changed():
     torch.manual_seed(0)
     model, (x, y) = cnn(), images()
     model(x).sum().backward()
     model[0].eval()
     optimizer = torch.optim.Adam(model.parameters())
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    slopes = [parameter.grad.clone() for parameter in model.parameters()]
-    modes = [one.training for one in model.modules()]
+    gradients = [parameter.grad.clone() for parameter in model.parameters()]
+    modes = [module.training for module in model.modules()]
     draws = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
     doctor(model, (x, y), optimizer=optimizer)
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
-    assert all(torch.equal(one.grad, slope) for one, slope in zip(model.parameters(), slopes, strict=True))
-    assert [one.training for one in model.modules()] == modes
+    assert all(
+        torch.equal(parameter.grad, gradient) for parameter, gradient in zip(model.parameters(), gradients, strict=True)
+    )
+    assert [module.training for module in model.modules()] == modes
     assert not optimizer.state
     assert torch.equal(torch.get_rng_state(), draws[0])
     assert random.getstate() == draws[1]
@@ -456,23 +458,25 @@ def test_nothing_of_the_users_changes():
     batch = sequences(5)
     carried(batch[0])
     before = carried.hidden
-    assert doctor(carried, batch).findings[0].illness == "missing detach"
+    assert doctor(carried, batch).findings[0].problem == "missing detach"
     assert carried.hidden is before
 
 
-def test_a_diagnosis_reads_well():
-    one = Finding("dead units", "body.1", "/elsewhere/net.py:12", 0.97, "97% of 64 units are 0.", "Begin <anew>.")
-    found = Diagnosis("Net", 2.5, [one], notes=["the learning rate; give optimizer= or lr=."])
-    assert str(found) == (
-        "1 thing is wrong with Net, as far as could be measured. Its loss is 2.5.\n"
+def test_text_html_and_table_of_a_diagnosis():
+    finding = Finding(
+        "dead units", "body.1", "/elsewhere/net.py:12", 0.97, "97% of 64 units are 0.", "Initialise <again>."
+    )
+    diagnosis = Diagnosis("Net", 2.5, [finding], notes=["the learning rate: give optimizer= or lr=."])
+    assert str(diagnosis) == (
+        "1 problem found in Net. Its loss is 2.5.\n"
         "1. dead units in body.1 (/elsewhere/net.py:12)\n"
         "  97% of 64 units are 0.\n"
-        "  Remedy: Begin <anew>.\n"
-        "Not examined: the learning rate; give optimizer= or lr=."
+        "  Remedy: Initialise <again>.\n"
+        "Not checked: the learning rate: give optimizer= or lr=."
     )
-    assert not found.healthy
-    assert "<td>Begin &lt;anew&gt;.</td>" in found._repr_html_()
-    assert str(Diagnosis("Net", 0.5, [])) == "Nothing is wrong with Net, as far as could be measured. Its loss is 0.5."
+    assert not diagnosis.healthy
+    assert "<td>Initialise &lt;again&gt;.</td>" in diagnosis._repr_html_()
+    assert str(Diagnosis("Net", 0.5, [])) == "No problem found in Net. Its loss is 0.5."
     torch.manual_seed(0)
     table = doctor(kaiming(mlp(16, 1)), rows()).table().splitlines()
     assert table[0].split() == ["module", "kind", "mean", "std", "zeros", "saturated", "gradient"]
@@ -487,41 +491,41 @@ class Locked(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
-        (lambda: (3, None), "The doctor examines a torch module, not a int."),
-        (lambda: (nn.LazyLinear(3), torch.ones(2, 2)), "The model has lazy layers whose shapes are not known yet. Call it once on data, then ask."),
-        (lambda: (nn.ReLU(), torch.ones(2)), "ReLU has no parameter in training: nothing can be learned, and nothing is sick."),
-        (lambda: (mlp(), torch.ones(2, 20)), "Sequential gives no loss, and the batch has no targets: give loss=, or a pair (inputs, targets)."),
+        (lambda: (3, None), "doctor takes a torch module, not a int."),
+        (lambda: (nn.LazyLinear(3), torch.ones(2, 2)), "The model has lazy layers whose shapes are not known yet. Call it once on data first."),
+        (lambda: (nn.ReLU(), torch.ones(2)), "ReLU has no trainable parameter, so there is nothing to check."),
+        (lambda: (mlp(), torch.ones(2, 20)), "Sequential returned no loss, and the batch has no targets: give loss=, or a pair (inputs, targets)."),
         (lambda: (mlp(), ()), "The batch is empty: give a tensor, a pair (inputs, targets), or a dict of tensors."),
-        (lambda: (mlp(), rows(), nn.CrossEntropyLoss(reduction="none")), "A loss is one number, and this one gave a tensor (32,): take its .mean()."),
+        (lambda: (mlp(), rows(), nn.CrossEntropyLoss(reduction="none")), "A loss is one number, and this one returned a tensor (32,): take its .mean()."),
         (lambda: (mlp(), rows(), 3), "A loss is a function or a module, not a int."),
         (lambda: (mlp(), (torch.ones(2, 20), "no")), "Targets are a tensor, not a str: give loss=."),
-        (lambda: (mlp(), (torch.ones(2, 20), torch.ones(3))), "The answer (2, 10) and the targets (3,) differ in size: give loss=."),
-        (lambda: (mlp(), (torch.ones(2, 20), torch.ones(3, 4, 5).long())), "The answer (2, 10) has no score of each class for targets (3, 4, 5): give loss=."),
+        (lambda: (mlp(), (torch.ones(2, 20), torch.ones(3))), "The output (2, 10) and the targets (3,) differ in size: give loss=."),
+        (lambda: (mlp(), (torch.ones(2, 20), torch.ones(3, 4, 5).long())), "The output (2, 10) has no logits for the classes of targets (3, 4, 5): give loss=."),
         (lambda: (mlp(), rows(), None, 3), "optimizer is a torch optimizer or a function that makes one from parameters, not a int."),
         (lambda: (mlp(), rows(), None, lambda p: 3), "optimizer made a int, and the doctor needs a torch optimizer."),
         (lambda: (mlp(), (torch.ones(2, 3), torch.zeros(2).long())), "Sequential does not run on this batch (RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 20x64))."),
         (lambda: (mlp(), {"a": torch.ones(2), "b": torch.ones(2), "y": torch.ones(2)}), "Sequential does not run on this batch (TypeError: linear(): argument 'input' (position 1) must be Tensor, not dict)."),
-        (lambda: (nn.Bilinear(2, 2, 2), {"a": torch.ones(2), "b": torch.ones(2)}), "The batch has 'a', 'b', and Bilinear.forward takes 'input1', 'input2': name them alike."),
-        (lambda: (Locked(), torch.ones(2)), "Locked cannot be copied (TypeError: cannot pickle '_thread.lock' object), and the doctor works on a copy only."),
+        (lambda: (nn.Bilinear(2, 2, 2), {"a": torch.ones(2), "b": torch.ones(2)}), "The batch has 'a', 'b', and Bilinear.forward takes 'input1', 'input2': use the same names."),
+        (lambda: (Locked(), torch.ones(2)), "Locked cannot be copied (TypeError: cannot pickle '_thread.lock' object), and the doctor works on a copy."),
     ],
 )  # fmt: skip
-def test_errors_are_told_in_a_sentence(words, message):
-    model, batch, *rest = words()
+def test_error_messages(arguments, message):
+    model, batch, *rest = arguments()
     loss, optimizer = (*rest, None, None)[:2]
-    with pytest.raises(WonderlandError) as told:
+    with pytest.raises(WonderlandError) as error:
         doctor(model, batch, loss, optimizer=optimizer)
-    assert str(told.value) == message
+    assert str(error.value) == message
 
 
-def test_too_few_steps_are_told():
-    with pytest.raises(WonderlandError) as told:
+def test_too_few_steps():
+    with pytest.raises(WonderlandError) as error:
         doctor(mlp(), rows(), lr=1.0, steps=1)
-    assert str(told.value) == "A learning rate shows itself in at least 2 steps, not 1."
+    assert str(error.value) == "The check of the learning rate needs at least 2 steps, not 1."
 
 
-def test_the_guide_prints_what_its_code_prints(tmp_path, monkeypatch, capsys):
+def test_the_example_of_the_guide_prints_its_output(tmp_path, monkeypatch, capsys):
     text = (HERE.parents[2] / "docs" / "doctor.md").read_text()
     code, shown = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL).groups()
     (tmp_path / "tower.py").write_text(code)
@@ -535,14 +539,14 @@ def test_the_guide_prints_what_its_code_prints(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("more", "rows", "message"),
     [
-        ({}, 0, "The batch has a tensor without rows: the doctor needs examples to look at."),
+        ({}, 0, "The batch has a tensor without rows: give at least one example."),
         (
             {"optimizer": torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1)},
             4,
-            "The optimizer holds no parameter of this Linear: build it on the model's own.",
+            "The optimizer has no parameter of this Linear: make it from model.parameters().",
         ),
     ],
 )
-def test_a_batch_or_an_optimizer_that_tells_nothing_is_refused(more, rows, message):
+def test_empty_batches_and_foreign_optimizers_are_refused(more, rows, message):
     with pytest.raises(WonderlandError, match=re.escape(message)):
         doctor(nn.Linear(3, 2), (torch.zeros(rows, 3), torch.zeros(rows, 2)), **more)

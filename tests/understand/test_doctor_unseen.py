@@ -135,7 +135,7 @@ HEALTHY = {
     "two classes": lambda: (mlp(20, 32, 2, 1), (torch.randn(64, 20), torch.randint(2, (64, 1)).float()), nn.BCEWithLogitsLoss()),
     "linear": lambda: (nn.Linear(20, 4), rows(4), None),
 }  # fmt: skip
-RULES = [
+OPTIMIZERS = [
     lambda p: torch.optim.Adam(p, 1e-3),
     lambda p: torch.optim.SGD(p, 0.05),
     lambda p: torch.optim.AdamW(p, 3e-4),
@@ -146,24 +146,24 @@ RULES = [
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", HEALTHY)
-def test_nothing_is_said_of_healthy_models(name, seed):
+def test_healthy_models_have_no_findings(name, seed):
     torch.manual_seed(seed)
     model, batch, loss = HEALTHY[name]()
-    found = doctor(model, batch, loss, optimizer=RULES[seed](model.parameters()))
-    assert found.healthy, str(found)
+    diagnosis = doctor(model, batch, loss, optimizer=OPTIMIZERS[seed](model.parameters()))
+    assert diagnosis.healthy, str(diagnosis)
 
 
 def scaled(model, factor):
-    for one in model.modules():
-        if isinstance(one, nn.Linear | nn.Conv2d):
-            nn.init.kaiming_normal_(one.weight)
-            one.weight.data.mul_(factor)
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight)
+            module.weight.data.mul_(factor)
     return model
 
 
 def filled(model, value):
-    for one in model.parameters():
-        one.data.fill_(value)
+    for parameter in model.parameters():
+        parameter.data.fill_(value)
     return model
 
 
@@ -173,8 +173,8 @@ def biased(model, index, value):
 
 
 def frozen(model, start):
-    for name, one in model.named_parameters():
-        one.requires_grad_(not name.startswith(start))
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not name.startswith(start))
     return model
 
 
@@ -283,7 +283,7 @@ def counted(classes):
     return x, torch.cat([torch.arange(1, classes + 1), y[classes:] + 1])
 
 
-SICK = {
+PROBLEMS = {
     "sigmoid tower, 5 x 64": (lambda: (mlp(20, 64, 5, 5, nn.Sigmoid), rows()), "vanishing gradients"),
     "sigmoid tower, 12 x 128": (lambda: (mlp(20, 128, 12, 5, nn.Sigmoid), rows()), "vanishing gradients"),
     "sigmoid tower, 20 x 10": (lambda: (mlp(20, 10, 20, 5, nn.Sigmoid), rows()), "vanishing gradients"),
@@ -317,19 +317,19 @@ SICK = {
 
 
 @pytest.mark.parametrize("seed", range(3, 6))
-@pytest.mark.parametrize("name", SICK)
-def test_illnesses_are_named_in_other_models(name, seed):
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problems_are_reported_in_other_models(name, seed):
     torch.manual_seed(seed)
-    make, illness = SICK[name]
-    assert [one.illness for one in doctor(*make()).findings] == [illness]
+    make, problem = PROBLEMS[name]
+    assert [finding.problem for finding in doctor(*make()).findings] == [problem]
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_critic_that_teaches_the_generator_lacks_a_detach(seed):
+def test_a_critic_step_without_detach_of_the_generator(seed):
     torch.manual_seed(seed)
     model = Players()
-    found = doctor(model, torch.randn(16, 20), judged, optimizer=torch.optim.Adam(model.critic.parameters(), 1e-3))
-    assert [(one.illness, one.module) for one in found.findings] == [("missing detach", "generator")]
+    diagnosis = doctor(model, torch.randn(16, 20), judged, optimizer=torch.optim.Adam(model.critic.parameters(), 1e-3))
+    assert [(finding.problem, finding.module) for finding in diagnosis.findings] == [("missing detach", "generator")]
 
 
 RATES = {
@@ -345,10 +345,10 @@ RATES = {
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", RATES)
-def test_a_rate_a_hundred_times_too_large_is_told_and_the_right_one_is_not(name, seed):
+def test_a_learning_rate_a_hundred_times_too_large(name, seed):
     torch.manual_seed(seed)
     make, rule, rate = RATES[name]
     model, batch, loss = make()
-    found = doctor(model, batch, loss, optimizer=rule(model.parameters(), lr=rate))
-    assert [one.illness for one in found.findings] == ["learning rate too large"], str(found)
+    diagnosis = doctor(model, batch, loss, optimizer=rule(model.parameters(), lr=rate))
+    assert [finding.problem for finding in diagnosis.findings] == ["learning rate too large"], str(diagnosis)
     assert doctor(model, batch, loss, optimizer=rule(model.parameters(), lr=rate / 100)).healthy

@@ -1,4 +1,4 @@
-"""Numbers are written as one would by hand."""
+"""Formatting of numbers."""
 
 import pytest
 

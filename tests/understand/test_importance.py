@@ -1,4 +1,4 @@
-"""Importance finds what matters, repeats exactly, and leaves everything as it was."""
+"""Permutation importance and saliency: known cases, determinism, no side effects."""
 
 import pytest
 import torch
@@ -36,7 +36,7 @@ def test_features_of_one_column_move_together():
     assert seen == [True] * 4 + [False] * 3
 
 
-def test_the_same_seed_gives_the_same_answer_and_touches_nothing():
+def test_the_same_seed_gives_the_same_result_without_side_effects():
     x, y = table()
     before, random = x.clone(), torch.get_rng_state()
     first = permutation_importance(loss_score, x, [[1], [3]], y, seed=4)
@@ -62,20 +62,20 @@ def test_rows_are_limited_and_scores_may_be_per_row():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"y": torch.zeros(3)}, "Importance needs one answer for each row, but x has 500 rows and y has 3."),
+        ({"y": torch.zeros(3)}, "Importance needs one target for each row, but x has 500 rows and y has 3."),
         ({"columns": [[0], [9]]}, "Importance was asked for feature 9, but x has 5 features."),
         ({"repeats": 0}, "Importance needs at least one repeat, not 0."),
         (
             {"x": torch.zeros(1, 5), "y": torch.zeros(1)},
-            "Importance needs at least two rows: with one there is nothing to exchange.",
+            "Importance needs at least two rows: one row cannot be permuted.",
         ),
     ],
 )
 def test_errors(change, message):
     x, y = table()
-    with pytest.raises(WonderlandError) as told:
+    with pytest.raises(WonderlandError) as error:
         permutation_importance(loss_score, **({"x": x, "columns": [[0]], "y": y} | change))
-    assert str(told.value) == message
+    assert str(error.value) == message
 
 
 class Patch(nn.Module):
@@ -92,7 +92,7 @@ class Patch(nn.Module):
         return self.drop(torch.stack([offset - patch, offset + patch], 1))
 
 
-def test_saliency_lights_the_pixels_that_matter():
+def test_saliency_is_high_at_informative_pixels():
     x = torch.rand(40, 3, 8, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     model, random = Patch().double(), torch.get_rng_state()
     found = saliency(model, x, torch.arange(40) % 2, batch=7)
@@ -123,6 +123,6 @@ def test_saliency_of_bytes_and_of_a_regression():
 
 
 def test_saliency_error():
-    with pytest.raises(WonderlandError) as told:
+    with pytest.raises(WonderlandError) as error:
         saliency(nn.Flatten(), torch.zeros(3, 4))
-    assert str(told.value) == "A pixel map needs images of shape (n, c, h, w), not (3, 4)."
+    assert str(error.value) == "saliency takes images of shape (n, c, h, w), not (3, 4)."

@@ -114,7 +114,6 @@ DIGITS = {
         "parameters": 1_234_567,
         "flops": 9000,
         "activation_bytes": 4.1e8,
-        "seconds": 200,
         "odd_thing": "x",
         "by_layer": [{"name": "head", "kind": "Linear", "output": [10], "parameters": 650, "flops": 1280}],
     },
@@ -145,7 +144,7 @@ DIABETES = {
     "findings": [],
 }
 SECTIONS = {
-    "glance": ["metrics", "conformal", "reliability", "cost"],
+    "summary": ["metrics", "conformal", "reliability", "cost"],
     "learning": ["curves"],
     "errors": ["confusion"],
     "calibration": ["reliability"],
@@ -163,17 +162,16 @@ def test_every_section_of_a_classifier():
     page = read(DIGITS)
     assert page.ids == list(SECTIONS)
     assert page.links == [f"#{name}" for name in SECTIONS]
-    for words in (
-        "90.0\xa0% of 30 unseen digits right; sets at the 90\xa0% level cover 90.0\xa0%, with 0.97 classes on average.",
+    for sentence in (
+        "90.0\xa0% of 30 unseen digits correct; sets at the 90\xa0% level cover 90.0\xa0%, with 0.97 classes on average.",
         "95\xa0% interval 74.4 to 96.5\xa0%",
-        "27 of 30 right. Always saying zero, the most frequent class, would be right 33.3\xa0% of the time.",
-        "Logits are divided by a temperature of 1.30, found on the validation part. A temperature above one lowers the "
-        "stated confidence.",
-        "2 sets are empty. That is an answer as well",
-        "With 30 test and 10 calibration examples, chance alone allows",
+        "27 of 30 right. Always predicting zero, the most frequent class, would be right 33.3\xa0% of the time.",
+        "Logits are divided by a temperature of 1.30, fitted on the validation part. A temperature above one lowers the "
+        "confidence.",
+        "2 sets are empty: none of the classes is plausible at this level.",
+        "With 30 test and 10 calibration examples, 95 % of measured coverages lie between",
         "One image could not be read.",
         "1.23 million",
-        "3 min 20 s",
         "410 MB",
         "Odd thing",
         '"seed": 0',
@@ -181,7 +179,7 @@ def test_every_section_of_a_classifier():
         "Most confident mistakes",
         "Set sizes",
     ):
-        assert words.replace("\xa0", " ") in page.text.replace("\xa0", " "), words
+        assert sentence.replace("\xa0", " ") in page.text.replace("\xa0", " "), sentence
     assert page.sources == [PIXEL]
 
 
@@ -190,18 +188,18 @@ def test_every_section_of_a_regression():
     assert {"errors", "conformal", "mistakes", "importance", "data"} <= set(page.ids)
     assert "calibration" not in page.ids
     text = page.text.replace("\xa0", " ")
-    for words in (
-        "Off by 42.0 on average over 89 unseen rows (R² 0.48); intervals at the 90 % level cover 91.0 % and are 176 wide",
-        "Predicted against true",
+    for sentence in (
+        "Mean absolute error 42.0 over 89 unseen rows (R² 0.48); intervals at the 90 % level cover 91.0 % and are 176 wide",
+        "Predictions and residuals",
         "Residuals over prediction",
         "Largest errors",
         "161.7",
         "120 to 300",
         "drop of R²",
         "How much the R² on unseen rows drops when one column is shuffled.",
-        "Nothing had to be repaired or left out.",
+        "No repairs or omissions were needed.",
     ):
-        assert words in text, words
+        assert sentence in text, sentence
     html = render(DIABETES)
     assert html.index(">s5</th>") < html.index(">bmi</th>") < html.index(">sex</th>")
 
@@ -245,14 +243,14 @@ def poison(value, evil=EVIL):
     "evil", [EVIL, '" onload="alert(1)', "</style></title></pre><img src=x onerror=alert(1)>", "a\x00\ud83d\u202eb"]
 )
 @pytest.mark.parametrize("facts", [DIGITS, DIABETES], ids=["digits", "diabetes"])
-def test_hostile_words_stay_words(facts, evil):
-    hurt = poison(copy.deepcopy(facts), evil) | {"kind": facts["kind"]}
-    hurt["balance"] = hurt["versions"] = {evil: 3}
-    hurt["metrics"] = {evil: {evil: 1}, "test": {evil: 0.5, "accuracy": 0.5}}
-    hurt["cost"] = {evil: evil, "device": evil, "parameters": evil}
-    hurt["columns"] = [{evil: evil}]
-    hurt["curves"] = {evil: [1, 2], "name": evil, "unit": evil, "best": 1}
-    page = read(hurt)
+def test_hostile_text_is_escaped(facts, evil):
+    hostile = poison(copy.deepcopy(facts), evil) | {"kind": facts["kind"]}
+    hostile["balance"] = hostile["versions"] = {evil: 3}
+    hostile["metrics"] = {evil: {evil: 1}, "test": {evil: 0.5, "accuracy": 0.5}}
+    hostile["cost"] = {evil: evil, "device": evil, "parameters": evil}
+    hostile["columns"] = [{evil: evil}]
+    hostile["curves"] = {evil: [1, 2], "name": evil, "unit": evil, "best": 1}
+    page = read(hostile)
     assert page.tags <= {*read(DIGITS).tags, *read(DIABETES).tags}
 
 
@@ -304,7 +302,7 @@ def test_the_page_stays_small():
     text = read(facts).text
     assert "… and 5,800 more." in text
     assert "The 20 of 100 classes with the most errors." in text
-    assert "cut here; the whole text is in config.json." in text
+    assert "cut here; the rest is in config.json." in text
 
 
 def test_rendering_is_pure():
@@ -325,33 +323,33 @@ def test_binary_and_list_of_curves():
 
 
 @pytest.mark.parametrize(
-    ("coverage", "words"),
+    ("coverage", "sentence"),
     [
-        (0.9, "is inside, as it should be"),
+        (0.9, "is inside this range"),
         (0.5, "is below: calibration and test part may differ"),
         (1.0, "is above: the"),
     ],
 )
-def test_coverage_is_judged_against_chance(coverage, words):
+def test_coverage_is_compared_with_its_range_by_chance(coverage, sentence):
     facts = {
         "answers": "3 classes",
         "conformal": {"level": 0.9, "coverage": coverage},
         "split": {"test": 1000, "calibration": 900},
     }
-    assert words in read(facts).text
+    assert sentence in read(facts).text
 
 
 @pytest.mark.parametrize(
-    ("temperature", "after", "words"),
+    ("temperature", "after", "sentence"),
     [
-        (0.7, 0.01, "A temperature below one raises the stated confidence."),
-        (1.0, 0.01, "The temperature found on the validation part is close to one: confidence stays nearly as it was."),
-        (1.4, 0.09, "On the test part this did not lower the error."),
+        (0.7, 0.01, "A temperature below one raises the confidence."),
+        (1.0, 0.01, "The temperature fitted on the validation part is close to one: confidences hardly change."),
+        (1.4, 0.09, "On the test part this did not lower the calibration error."),
     ],
 )
-def test_temperature_is_explained(temperature, after, words):
+def test_temperature_is_explained(temperature, after, sentence):
     facts = {"reliability": DIGITS["reliability"] | {"temperature": temperature, "ece_after": after}}
-    assert words in read(facts).text
+    assert sentence in read(facts).text
 
 
 @pytest.mark.parametrize("loss", ["log loss", "absolute error"])

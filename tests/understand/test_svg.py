@@ -1,4 +1,4 @@
-"""Scales have round ticks, words fit their room, and a style can be shared."""
+"""Ticks of scales, shortened text, and the style sheet."""
 
 from wonderland.understand import charts, svg
 
@@ -11,12 +11,12 @@ def test_ticks_are_round_and_inside():
         assert len({label for _, label in ticks}) == len(ticks)
 
 
-def test_fit_cuts_with_an_ellipsis():
-    assert svg.fit("short", 100) == "short"
-    cut = svg.fit("a_very_long_column_name_without_any_mercy", 100)
+def test_long_text_is_cut_with_an_ellipsis():
+    assert svg.fit_text("short", 100) == "short"
+    cut = svg.fit_text("a_very_long_column_name_without_any_break", 100)
     assert cut.endswith("…")
-    assert svg.width_of(cut) <= 100
-    assert svg.fit("x", 0) == "…"
+    assert svg.text_width(cut) <= 100
+    assert svg.fit_text("x", 0) == "…"
 
 
 def test_both_themes_and_a_style_that_can_be_shared():

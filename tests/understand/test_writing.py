@@ -1,4 +1,4 @@
-"""What the report shows of models that write: escaped, bounded, drawn."""
+"""Samples, neighbours and attention in the report: escaped, bounded, drawn."""
 
 from wonderland.understand import charts, render
 
@@ -19,14 +19,14 @@ def test_samples_neighbours_and_attention_are_escaped():
     )
     assert "<img" not in page
     assert "&lt;img" in page
-    assert "always the likeliest token" in page
+    assert "greedy decoding" in page
     assert "Layer 1, head 2" in page
 
 
 def test_attention_is_drawn_for_any_size():
     drawn = charts.attention(["a", "b", "c"], [[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.2, 0.6]])
     assert drawn.count("<rect") >= 7
-    assert "the strongest look is of c at c, 60" in drawn
+    assert "the largest weight is from c to c, 60" in drawn
     assert "Nothing to draw" in charts.attention([], [])
     assert charts.attention(["a"], [[1.0]]).startswith("<svg")
     many = charts.attention([str(i) for i in range(100)], [[0.01] * 100] * 100)
@@ -34,7 +34,7 @@ def test_attention_is_drawn_for_any_size():
     assert ">32<" not in many
 
 
-def test_sets_of_tokens_are_called_so():
+def test_sets_of_tokens_are_named_tokens():
     sets = {"level": 0.9, "coverage": 0.91, "mean_size": 3.0, "sizes": {"1": 5, "2": 6}, "empty": 2}
     facts = {"conformal": sets, "choices": "tokens", "noun": "tokens", "split": {"test": 11, "calibration": 20}}
     page = render(facts)

@@ -1,4 +1,4 @@
-"""Checkpointing of chains, where the best plan can be computed: the book's example, square roots, dynamic programming."""
+"""Checkpointing of a chain of blocks: the cost of a choice, every square root of n, and the optimum by dynamic programming."""
 
 import math
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from wonderland.core import WonderlandError
 
 
 def evaluations(blocks: int, stored: Sequence[int]) -> int:
-    """How many block evaluations a gradient of a chain takes when only the outputs of `stored` blocks (from 1) are kept.
+    """How many block evaluations the gradient of a chain takes when only the outputs of blocks `stored` (from 1) are kept.
 
-    The others are computed again in the backward pass, once each, from the nearest stored one before. The book's figure keeps
+    The others are recomputed in the backward pass, once each, from the nearest stored output before them. The book's figure keeps
     blocks 1, 2 and 4 of 4: five evaluations instead of four, 1.25 times the work. Book: Alice 6.3.
 
     >>> evaluations(4, [1, 2, 4]) / 4
@@ -18,12 +18,12 @@ def evaluations(blocks: int, stored: Sequence[int]) -> int:
     """
     for block in stored:
         if not 1 <= block <= blocks:
-            raise WonderlandError(f"A chain of {blocks} blocks has no block {block}: they are counted from 1.")
+            raise WonderlandError(f"A chain of {blocks} blocks has no block {block}: blocks are counted from 1.")
     return blocks + len(set(range(1, blocks + 1)) - set(stored) - {blocks})
 
 
 def square_root(blocks: int) -> list[int]:
-    r"""Which blocks to store so that about :math:`2\sqrt n` outputs are alive at once, for less than one more forward pass.
+    r"""The blocks to store so that about :math:`2\sqrt n` outputs are alive at once, at the cost of less than one more forward pass.
 
     >>> square_root(16)
     [4, 8, 12, 16]
@@ -33,7 +33,7 @@ def square_root(blocks: int) -> list[int]:
 
 
 def alive(blocks: int, stored: Sequence[int]) -> int:
-    """The most outputs alive at once in the backward pass of a chain: those stored, and the piece being computed again.
+    """The most outputs alive at once in the backward pass of a chain: the stored ones and the segment being recomputed.
 
     >>> alive(16, square_root(16)), alive(16, range(1, 17))
     (7, 16)
@@ -42,23 +42,23 @@ def alive(blocks: int, stored: Sequence[int]) -> int:
     most = 0
     for number in range(len(kept) - 1, 0, -1):
         begin, end = kept[number - 1], kept[number]
-        # Stored blocks after this piece are freed by now; its own end is stored or the last output.
+        # Stored outputs after this segment are freed by now; its own end is stored or the last output.
         most = max(most, number + (end - begin - 1))
     return most
 
 
 def optimal(work: Sequence[float], sizes: Sequence[int], budget: int) -> tuple[float, list[int]]:
-    r"""The least work that computes the gradient of a chain within a memory budget, and which inputs to store on the way.
+    r"""The least work for the gradient of a chain within a memory budget, and which inputs to store in the first sweep.
 
-    `work[k]` is what the forward pass of block k costs (from 0), `sizes[k]` the memory of its input; the first input is
+    `work[k]` is the cost of the forward pass of block k (from 0), `sizes[k]` the memory of its input; the first input is
     given and not counted. The backward pass of a block needs its input. Let :math:`R(i, j, m)` be the work still to do for
     blocks i to j - 1 when a sweep from the stored input of i has just reached that of j - 1 and there is room for m:
 
     .. math::
         R(i, j, m) = \min_{i < k < j,\, s_k \le m} R(k, j, m - s_k) + \sum_{t=i}^{k-2} w_t + R(i, k, m),
 
-    or, with nothing stored, a sweep from i for every input. The first sweep goes on to the end of the chain, so what it does
-    not store is gone. Returned are all the work, the first sweep's included, and the inputs that the first sweep stores.
+    or, with nothing stored, a sweep from i for every input. The first sweep runs to the end of the chain, so it keeps only
+    what it stores. Returns the total work, first sweep included, and the inputs that the first sweep stores.
 
     >>> optimal([1, 1, 1, 1], [1, 1, 1, 1], budget=3)
     (4.0, [1, 2, 3])
@@ -67,9 +67,11 @@ def optimal(work: Sequence[float], sizes: Sequence[int], budget: int) -> tuple[f
     """
     count = len(work)
     if count != len(sizes) or not count:
-        raise WonderlandError(f"A chain has as many works as sizes, at least one: there are {count} and {len(sizes)}.")
+        raise WonderlandError(
+            f"A chain needs one size for each block's work, and at least one block: got {count} works and {len(sizes)} sizes."
+        )
     if any(size < 0 for size in sizes) or any(cost < 0 for cost in work) or budget < 0:
-        raise WonderlandError("Works, sizes and the budget of a chain are at least 0.")
+        raise WonderlandError("Work, sizes and budget of a chain must not be negative.")
     before = [0.0]
     for cost in work:
         before.append(before[-1] + cost)

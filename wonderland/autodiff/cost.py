@@ -1,11 +1,11 @@
-"""What a step costs: floating point operations and bytes moved."""
+"""The cost of a step: floating point operations and bytes moved."""
 
 import math
 from typing import Any
 
 from torch.utils.flop_counter import flop_registry
 
-from wonderland.autodiff.node import Step, Value, over
+from wonderland.autodiff.node import Step, Value, map_tree
 
 VIEWS = frozenset(
     [
@@ -40,7 +40,7 @@ VIEWS = frozenset(
 )
 _FREE = VIEWS | frozenset(["empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"])
 
-# Fused attention: which input is the query, and operations for each query, key and feature.
+# Fused attention: index of the query among the inputs, and operations for each (query, key, feature).
 _ATTENTION = {
     "_scaled_dot_product_flash_attention_for_cpu": (0, 4),
     "_scaled_dot_product_flash_attention_for_cpu_backward": (1, 10),
@@ -48,30 +48,29 @@ _ATTENTION = {
 
 
 def packet(target: Any) -> str:
-    """The name of an operator without its overload; "" for what is not ATen's."""
-    found = getattr(target, "overloadpacket", None)
-    return found.__name__ if found is not None and target.namespace == "aten" else ""
+    """The name of an ATen operator without its overload ("add" for add.Tensor); "" for any other target."""
+    overloads = getattr(target, "overloadpacket", None)
+    return overloads.__name__ if overloads is not None and target.namespace == "aten" else ""
 
 
 def is_view(step: Step) -> bool:
-    """Whether a step gives another look at memory that is there already: as was seen when it ran, else by its name."""
-    return packet(step.target) in VIEWS if step.looks is None else step.looks
+    """Whether a step returns a view of its input: as observed when it ran, else by the operator's name."""
+    return packet(step.target) in VIEWS if step.views_input is None else step.views_input
 
 
 def flops(step: Step) -> int:
-    """Floating point operations: two for each product in a matrix product or convolution, else one a number computed."""
+    """Floating point operations: two for each multiply-add of matrix products and convolutions, else one for each element."""
     name = packet(step.target)
     if name in _FREE:
         return 0
     if name in _ATTENTION:
-        (*lead, t, width), source = (
-            step.inputs[_ATTENTION[name][0]].shape,
-            step.inputs[_ATTENTION[name][0] + 1].shape[-2],
-        )
-        return _ATTENTION[name][1] * math.prod(lead) * t * source * width
+        query, operations = _ATTENTION[name]
+        *lead, queries, width = step.inputs[query].shape
+        keys = step.inputs[query + 1].shape[-2]
+        return operations * math.prod(lead) * queries * keys * width
     formula = flop_registry.get(getattr(step.target, "overloadpacket", None))
     if formula is not None:
-        shapes = [over(entry, Value, lambda value: value.shape) for entry in (step.args, step.kwargs, step.result)]
+        shapes = [map_tree(entry, Value, lambda value: value.shape) for entry in (step.args, step.kwargs, step.result)]
         try:
             return int(formula(*shapes[0], **shapes[1], out_val=shapes[2]))
         except (TypeError, ValueError, KeyError, IndexError, AttributeError):
@@ -79,6 +78,6 @@ def flops(step: Step) -> int:
     return max([value.numel for value in step.inputs + step.outputs], default=0) if step.outputs else 0
 
 
-def moved(step: Step) -> int:
+def bytes_moved(step: Step) -> int:
     """Bytes read and written."""
     return 0 if packet(step.target) in _FREE else sum(value.bytes for value in step.inputs + step.outputs)

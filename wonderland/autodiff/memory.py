@@ -10,7 +10,7 @@ from wonderland.autodiff.node import Step, Value
 
 @dataclass(frozen=True)
 class Moment:
-    """The state of memory while one step runs: what is alive, in bytes, with what the step makes."""
+    """Memory while one step runs: `live` bytes, the step's outputs included."""
 
     step: int
     name: str
@@ -18,7 +18,7 @@ class Moment:
 
 
 class Owners:
-    """Which value owns the memory that a value looks at: itself, or what it is a view of."""
+    """For each value, the value that owns its memory: itself, or what it is a view of."""
 
     def __init__(self, steps: Sequence[Step]):
         self._of: dict[int, Value] = {}
@@ -29,36 +29,36 @@ class Owners:
                     self._of[id(value)] = owner
 
     def of(self, value: Value) -> Value:
-        """The value whose memory this one is."""
+        """The value that owns the memory of this one."""
         return self._of.get(id(value), value)
 
 
 def timeline(
     inputs: Sequence[Value], steps: Sequence[Step], outputs: Sequence[Any], constants: Sequence[Value] = ()
 ) -> list[Moment]:
-    """Live bytes at each step; inputs and constants are there before and after, and not counted."""
+    """Live bytes at each step. Inputs and constants are not counted: they exist before and after the program."""
     owners = Owners(steps)
-    given = {id(value) for value in (*inputs, *constants)}
-    last: dict[int, int] = {}
+    uncounted = {id(value) for value in (*inputs, *constants)}
+    last_use: dict[int, int] = {}
     for number, step in enumerate(steps):
         for value in (*step.inputs, *step.outputs):
-            last[id(owners.of(value))] = number
+            last_use[id(owners.of(value))] = number
     for value in outputs:
         if isinstance(value, Value):
-            last[id(owners.of(value))] = len(steps)
-    ends: dict[int, list[int]] = {}
-    for key, number in last.items():
-        ends.setdefault(number, []).append(key)
-    live, held, moments = 0, {}, []
+            last_use[id(owners.of(value))] = len(steps)
+    freed_after: dict[int, list[int]] = {}
+    for key, number in last_use.items():
+        freed_after.setdefault(number, []).append(key)
+    live, allocated, moments = 0, {}, []
     for number, step in enumerate(steps):
         for value in step.outputs:
             owner = owners.of(value)
-            if id(owner) not in given and id(owner) not in held:
-                held[id(owner)] = owner.bytes
+            if id(owner) not in uncounted and id(owner) not in allocated:
+                allocated[id(owner)] = owner.bytes
                 live += owner.bytes
         moments.append(Moment(number, step.name, live))
-        for key in ends.get(number, ()):
-            live -= held.pop(key, 0)
+        for key in freed_after.get(number, ()):
+            live -= allocated.pop(key, 0)
     return moments
 
 
@@ -69,10 +69,10 @@ def peak(
     return max((moment.live for moment in timeline(inputs, steps, outputs, constants)), default=0)
 
 
-def parse(budget: int | str) -> int:
-    """Bytes from a number or from words: "200MB" is 200 million, "1.5 GiB" 1.5 * 2**30.
+def parse_bytes(budget: int | str) -> int:
+    """Bytes from a number or a text: "200MB" is 200 million, "1.5 GiB" is 1.5 * 2**30.
 
-    >>> parse("200MB"), parse("1.5KiB")
+    >>> parse_bytes("200MB"), parse_bytes("1.5KiB")
     (200000000, 1536)
     """
     from wonderland.core import WonderlandError
@@ -87,12 +87,12 @@ def parse(budget: int | str) -> int:
         return int(float(number) * units[unit])
     except (ValueError, KeyError):
         raise WonderlandError(
-            f"{budget!r} is no amount of memory: write bytes, or words such as '200MB' or '1.5GiB'."
+            f"{budget!r} is not an amount of memory: give bytes as an integer, or a text such as '200MB' or '1.5GiB'."
         ) from None
 
 
-def words(count: float) -> str:
-    """An amount of memory for reading: "12.3 MB"."""
+def format_bytes(count: float) -> str:
+    """An amount of memory as text: "12.3 MB"."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"

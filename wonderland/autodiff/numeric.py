@@ -1,4 +1,4 @@
-"""Derivatives from values alone: differences of a function at neighbouring points."""
+"""Numerical derivatives: finite differences and the complex step."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Function = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Scheme:
-    """A way to take differences: its rule, its order in the step, how often it calls the function, and its best step.
+    """A difference scheme: its rule, its order in the step, how often it calls the function, and its best step eps**power.
 
     With a truncation error of order h**order and a rounding error of order eps / h, the sum is least at
     h = eps ** (1 / (order + 1)); a scheme that subtracts nothing has no rounding error to balance.
@@ -30,7 +30,7 @@ class Scheme:
 
 
 def forward_difference(f: Function, x: Tensor, move: Tensor) -> Tensor:
-    r"""The change of f along a small move, seen from one side: not yet divided by the length of the move.
+    r"""The one-sided change of f along a small move; the caller divides by the length of the move.
 
     .. math:: f(x + hv) - f(x) = h \, \partial f(x) v + O(h^2)
 
@@ -41,7 +41,7 @@ def forward_difference(f: Function, x: Tensor, move: Tensor) -> Tensor:
 
 
 def central_difference(f: Function, x: Tensor, move: Tensor) -> Tensor:
-    r"""The change of f along a small move, seen from both sides: not yet divided by the length of the move.
+    r"""Half the change of f from -move to +move; the caller divides by the length of the move.
 
     .. math:: \tfrac12 \left( f(x + hv) - f(x - hv) \right) = h \, \partial f(x) v + O(h^3)
 
@@ -52,27 +52,27 @@ def central_difference(f: Function, x: Tensor, move: Tensor) -> Tensor:
 
 
 def complex_step(f: Function, x: Tensor, move: Tensor) -> Tensor:
-    r"""The imaginary part of f after a small imaginary move: not yet divided by the length of the move.
+    r"""The imaginary part of f after a small imaginary move; the caller divides by the length of the move.
 
     .. math:: \operatorname{Im} f(x + ihv) = h \, \partial f(x) v + O(h^3)
 
     Nothing is subtracted, so h may be so small that h**2 is below any rounding: all digits are right (1e-16 in float64).
-    One call, in complex numbers. f has to be real-analytic and made of operations that take complex numbers:
-    no abs, no maximum, no comparison. Outside of the books. Paper: Squire and Trapp, 1998.
+    One call, in complex numbers. f must be real-analytic and consist of operations on complex numbers:
+    no abs, no maximum, no comparison. Not in the books. Paper: Squire and Trapp, 1998.
     """
     try:
-        found = f(torch.complex(x, move))
+        out = f(torch.complex(x, move))
     except RuntimeError as error:
         if "omplex" not in str(error):
             raise
         raise WonderlandError(
-            f"The complex step needs a function of complex numbers ({error}): take 'central'."
+            f"The complex step needs a function that accepts complex numbers ({error}): use 'central'."
         ) from error
-    if not found.is_complex():
+    if not out.is_complex():
         raise WonderlandError(
-            "The function gave real numbers for complex ones, so it is not analytic (abs, real, a norm?): take 'central'."
+            "The function returned real numbers for complex input, so it is not analytic (abs, real, a norm?): use 'central'."
         )
-    return found.imag
+    return out.imag
 
 
 SCHEMES = {
@@ -100,11 +100,11 @@ def numerical_jacobian(f: Function, x: Tensor, *, scheme: str = "central", step:
     """
     chosen = _scheme(scheme)
     if not isinstance(x, Tensor) or not x.is_floating_point():
-        had = x.dtype if isinstance(x, Tensor) else type(x).__name__
-        raise WonderlandError(f"Differences are taken at a tensor of real floating point numbers, not {had}.")
+        actual = x.dtype if isinstance(x, Tensor) else type(x).__name__
+        raise WonderlandError(f"Numerical derivatives need a tensor of real floating point numbers, not {actual}.")
     step = chosen.step(x.dtype) if step is None else step
     if not step > 0:
-        raise WonderlandError(f"A step is positive, not {step}.")
+        raise WonderlandError(f"The step must be positive, not {step}.")
     columns = []
     with torch.no_grad():
         flat = x.detach().reshape(-1)
@@ -118,19 +118,21 @@ def numerical_jacobian(f: Function, x: Tensor, *, scheme: str = "central", step:
 
 def _scheme(name: str) -> Scheme:
     if name not in SCHEMES:
-        raise WonderlandError(f"There is no scheme {name!r}; there are {', '.join(SCHEMES)}.{nearest(name, SCHEMES)}")
+        raise WonderlandError(
+            f"There is no scheme {name!r}; the schemes are {', '.join(SCHEMES)}.{nearest(name, SCHEMES)}"
+        )
     return SCHEMES[name]
 
 
 def _along(f: Function, x: Tensor, index: int, h: float, scheme: Scheme) -> Tensor:
-    """The derivative along one entry. The move is what is left of h after it was added to the entry and taken off again:
-    otherwise the rounding of x + h would count as a move."""
+    """The derivative with respect to one entry. The move is (x + h) - x as computed, so that the rounding of x + h does not
+    become an error of the quotient."""
     move = torch.zeros_like(x).reshape(-1)
     entry = x.reshape(-1)[index]
     move[index] = h if scheme.rule is complex_step else (entry + h) - entry
     if not move[index] > 0:
         raise WonderlandError(
-            f"A step of {h:g} is lost in {entry.item():g} ({x.dtype}): take a larger one, or float64."
+            f"A step of {h:g} vanishes when added to {entry.item():g} in {x.dtype}: use a larger step, or float64."
         )
     return scheme.rule(f, x, move.reshape(x.shape)) / move[index]
 
@@ -148,19 +150,19 @@ def numerical_gradient(f: Function, x: Tensor, *, scheme: str = "central", step:
     >>> numerical_gradient(lambda x: (x**3).sum(), x, scheme="forward", step=0.1)
     tensor([ 3.3100, 13.2400], dtype=torch.float64)
     """
-    found = numerical_jacobian(f, x, scheme=scheme, step=step)
-    if found.dim() > x.dim():
+    jacobian = numerical_jacobian(f, x, scheme=scheme, step=step)
+    if jacobian.dim() > x.dim():
         raise WonderlandError(
-            f"The function gave a tensor {tuple(found.shape[: found.dim() - x.dim()])}, and a gradient is of one number: "
+            f"A gradient needs a function that returns a scalar, not a tensor {tuple(jacobian.shape[: jacobian.dim() - x.dim()])}: "
             "take .sum(), or use numerical_jacobian."
         )
-    return found
+    return jacobian
 
 
 def numerical_derivative(
     f: Function, x: Tensor, direction: Tensor, *, scheme: str = "central", step: float | None = None
 ) -> Tensor:
-    r"""The derivative of a function at x along a direction, by differences: as many calls of f as the scheme needs.
+    r"""The directional derivative of a function at x, by differences: as many calls of f as the scheme needs.
 
     .. math:: D_v f(x) \approx \frac{f(x + hv) - f(x - hv)}{2h}
 
@@ -172,12 +174,12 @@ def numerical_derivative(
     """
     if direction.shape != x.shape:
         raise WonderlandError(f"The direction has shape {tuple(direction.shape)} where x has {tuple(x.shape)}.")
-    long = direction.abs().max().item() if direction.numel() else 0.0
-    if long == 0:
+    direction_size = direction.abs().max().item() if direction.numel() else 0.0
+    if direction_size == 0:
         return torch.zeros_like(f(x))
-    wide = max(1.0, x.abs().max().item())
+    point_size = max(1.0, x.abs().max().item())
 
     def line(s: Tensor) -> Tensor:
-        return f(x + s * (wide / long) * direction)
+        return f(x + s * (point_size / direction_size) * direction)
 
-    return numerical_jacobian(line, x.new_zeros(()), scheme=scheme, step=step) * (long / wide)
+    return numerical_jacobian(line, x.new_zeros(()), scheme=scheme, step=step) * (direction_size / point_size)

@@ -1,4 +1,4 @@
-"""A trace to look at: a table for the shell, a page with memory over time for the browser."""
+"""Displays of a trace: a text table, and an HTML page with memory over time."""
 
 from collections import Counter
 from html import escape
@@ -6,7 +6,7 @@ from typing import Any
 
 from wonderland.autodiff import code, cost, memory
 
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 _CSS = """
 .wl-trace { font: 14px/1.45 system-ui, sans-serif; color: #1c2430; max-width: 1180px; margin: 0 auto; }
 .wl-trace h1 { font-size: 22px; margin: 18px 0 4px; } .wl-trace h2 { font-size: 16px; margin: 26px 0 8px; }
@@ -26,8 +26,8 @@ _CSS = """
 """
 
 
-def amount(number: float) -> str:
-    """A count for reading: "1.2 M"."""
+def format_count(number: float) -> str:
+    """A count as text: "1.2 M"."""
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if number >= size:
             return f"{number / size:.1f} {unit}"
@@ -35,27 +35,27 @@ def amount(number: float) -> str:
 
 
 def rows(trace: Any) -> list[dict[str, str]]:
-    """What is told of each step."""
-    found = []
+    """The table cells of each step, by column."""
+    cells = []
     live = memory.timeline(trace.inputs, trace.steps, trace.outputs, [value for value, _ in trace.constants])
     for number, (step, moment) in enumerate(zip(trace.steps, live, strict=True)):
-        found.append(
+        cells.append(
             {
                 "step": str(number),
                 "program": code.statement(step, trace.names),
-                "gives": ", ".join(value.words() for value in step.outputs),
-                "operations": amount(cost.flops(step)),
-                "moves": memory.words(cost.moved(step)),
-                "alive": memory.words(moment.live),
+                "gives": ", ".join(value.describe() for value in step.outputs),
+                "operations": format_count(cost.flops(step)),
+                "moves": memory.format_bytes(cost.bytes_moved(step)),
+                "alive": memory.format_bytes(moment.live),
                 "module": step.module,
-                "line": code.short(step.line),
+                "line": code.file_line(step.line),
             }
         )
-    return found
+    return cells
 
 
 def table(trace: Any) -> str:
-    """Text in columns, one line a step."""
+    """Text in columns, one line for each step."""
     lines = [
         {name: name for name in ("step", "program", "gives", "operations", "moves", "alive", "line")},
         *rows(trace),
@@ -69,12 +69,12 @@ def table(trace: Any) -> str:
             cell = line[name] if len(line[name]) <= width else line[name][: width - 3] + "..."
             cells.append(cell.rjust(width) if name in ("operations", "moves", "alive", "step") else cell.ljust(width))
         text.append("  ".join(cells).rstrip())
-    peak = memory.words(trace.peak)
+    peak = memory.format_bytes(trace.peak)
     return "\n".join(
         [
             *text,
             "",
-            f"{len(trace.steps)} steps, {amount(trace.flops)} operations, {memory.words(trace.bytes)} moved, peak {peak}",
+            f"{len(trace.steps)} steps, {format_count(trace.flops)} operations, {memory.format_bytes(trace.bytes)} moved, peak {peak}",
         ]
     )
 
@@ -83,9 +83,9 @@ def fragment(trace: Any) -> str:
     """The trace as a piece of HTML, for notebooks."""
     cards = {
         "steps": f"{len(trace.steps):,}",
-        "operations": amount(trace.flops),
-        "moved": memory.words(trace.bytes),
-        "peak memory": memory.words(trace.peak),
+        "operations": format_count(trace.flops),
+        "moved": memory.format_bytes(trace.bytes),
+        "peak memory": memory.format_bytes(trace.peak),
         "inputs": str(len(trace.inputs)),
         "constants": str(len(trace.constants)),
     }
@@ -94,14 +94,14 @@ def fragment(trace: Any) -> str:
     )
     return (
         f'<div class="wl-trace"><style>{_CSS}</style><h1>{escape(trace.name)}</h1>'
-        f'<p class="sum">What the program did, primitive by primitive.</p><div class="cards">{shown}</div>'
+        f'<p class="sum">Every operator that the program ran, in order.</p><div class="cards">{shown}</div>'
         f"<h2>Memory over time</h2>{_chart(trace)}<h2>Where the work is</h2>{_shares(trace)}"
         f"<h2>Steps</h2>{_steps(trace)}</div>"
     )
 
 
 def page(trace: Any) -> str:
-    """The trace as a page of its own; it loads nothing."""
+    """The trace as a self-contained page; it loads no other resource."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -117,7 +117,7 @@ def _steps(trace: Any) -> str:
     numbers = ("step", "operations", "moves", "alive")
     head = "".join(f"<th class='n'>{name}</th>" if name in numbers else f"<th>{name}</th>" for name in names)
     body = []
-    for row in rows(trace)[:MOST_ROWS]:
+    for row in rows(trace)[:MAX_ROWS]:
         cells = []
         for name in names:
             text = escape(row[name])
@@ -128,7 +128,7 @@ def _steps(trace: Any) -> str:
             else:
                 cells.append(f'<td class="{"line" if name in ("line", "module") else ""}">{text}</td>')
         body.append(f"<tr>{''.join(cells)}</tr>")
-    more = len(trace.steps) - MOST_ROWS
+    more = len(trace.steps) - MAX_ROWS
     rest = f"<p>and {more:,} steps more</p>" if more > 0 else ""
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>{rest}'
@@ -147,9 +147,7 @@ def _shares(trace: Any) -> str:
     for name, flops in work.most_common(10):
         share = 100 * flops / whole
         bar = f'<div class="bar" style="width:{max(share, 0.3):.1f}%"></div>'
-        cells = (
-            f'<td><code>{escape(name)}</code></td><td class="n">{count[name]}</td><td class="n">{amount(flops)}</td>'
-        )
+        cells = f'<td><code>{escape(name)}</code></td><td class="n">{count[name]}</td><td class="n">{format_count(flops)}</td>'
         body += f'<tr>{cells}<td class="n">{share:.1f} %</td><td style="width:45%">{bar}</td></tr>'
     head = "<th>primitive</th><th class='n'>times</th><th class='n'>operations</th><th class='n'>share</th><th></th>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -173,16 +171,16 @@ def _chart(trace: Any) -> str:
     for share in (0.0, 0.5, 1.0):
         y = 8 + (height - 8) * (1 - share)
         ticks += f'<line x1="{left}" x2="{width - 8}" y1="{y:.1f}" y2="{y:.1f}" stroke="#dbe1e8"/>'
-        ticks += f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{memory.words(top * share)}</text>'
+        ticks += f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{memory.format_bytes(top * share)}</text>'
     mark = left + (at + 0.5) * step
     side = "end" if mark > width / 2 else "start"
-    words = f"peak at step {at}: {escape(cost.packet(trace.steps[at].target) or trace.steps[at].name)}"
+    label = f"peak at step {at}: {escape(cost.packet(trace.steps[at].target) or trace.steps[at].name)}"
     return (
         f'<svg viewBox="0 0 {width} {height + below}" role="img" aria-label="live memory at each step" '
         'style="width:100%;font:12px system-ui,sans-serif;fill:#5a6675">'
         f'{ticks}<polygon points="{area}" fill="#4a7fb5" fill-opacity="0.35" stroke="#2f5f8f" stroke-width="1"/>'
         f'<line x1="{mark:.1f}" x2="{mark:.1f}" y1="8" y2="{height}" stroke="#b5482f" stroke-dasharray="3 3"/>'
-        f'<text x="{mark + (-6 if side == "end" else 6):.1f}" y="{height - 8}" text-anchor="{side}" fill="#b5482f">{words}</text>'
+        f'<text x="{mark + (-6 if side == "end" else 6):.1f}" y="{height - 8}" text-anchor="{side}" fill="#b5482f">{label}</text>'
         f'<text x="{left}" y="{height + 18}">step 0</text>'
         f'<text x="{width - 8}" y="{height + 18}" text-anchor="end">step {len(live) - 1}</text></svg>'
     )

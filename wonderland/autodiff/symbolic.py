@@ -1,4 +1,4 @@
-"""Derivatives as formulas: a traced function becomes an expression of SymPy, which knows the rules of calculus."""
+"""Symbolic derivatives: a traced function becomes a SymPy expression."""
 
 import operator
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from wonderland.autodiff.cost import packet
-from wonderland.autodiff.node import Step, Value, over
+from wonderland.autodiff.node import Step, Value, map_tree
 from wonderland.autodiff.trace import Trace, trace
 from wonderland.core import WonderlandError, nearest, need
 
@@ -20,11 +20,11 @@ Expression = Any
 
 
 def expression(f: Callable[..., Tensor] | Trace, *names: str) -> Expression:
-    """A function of numbers as a formula: its trace, with symbols for its inputs.
+    """A scalar function as a formula: its trace, with symbols for its inputs.
 
-    A function is called with a number for each name; where it decides by its numbers, the formula has the branch that
-    they take. Of a trace, inputs that are vectors give a symbol for each entry (x_0, x_1, ...). The primitives known are
-    those with a formula: arithmetic, powers, elementary functions, sums and products of matrices.
+    A function is traced with a number for each name; where it branches on values, the formula has the branch that was
+    taken. Given a trace, vector inputs become a symbol for each entry (x_0, x_1, ...). Supported are arithmetic, powers,
+    elementary functions, sums and matrix products.
 
     Book: Alice 6.1.2.
 
@@ -36,19 +36,21 @@ def expression(f: Callable[..., Tensor] | Trace, *names: str) -> Expression:
         if not names:
             raise WonderlandError("Name the arguments of the function: expression(f, 'x', 'a').")
         f = trace(f, *(torch.tensor(0.5 + number / 8, dtype=torch.float64) for number in range(len(names))))
-    named = list(names) or f.labels
-    if len(named) != len(f.inputs):
-        raise WonderlandError(f"The trace has {len(f.inputs)} inputs and was given {len(named)} names.")
-    found: dict[int, np.ndarray] = {
-        id(value): symbols(name, value.shape) for value, name in zip(f.inputs, named, strict=True)
+    symbol_names = list(names) or f.labels
+    if len(symbol_names) != len(f.inputs):
+        raise WonderlandError(f"The trace has {len(f.inputs)} inputs and was given {len(symbol_names)} names.")
+    formulas: dict[int, np.ndarray] = {
+        id(value): symbols(name, value.shape) for value, name in zip(f.inputs, symbol_names, strict=True)
     }
     for value, tensor in f.constants:
-        found[id(value)] = _entrywise(_exact)(np.array(tensor.tolist(), dtype=object))
+        formulas[id(value)] = _entrywise(_exact)(np.array(tensor.tolist(), dtype=object))
     for step in f.steps:
-        found[id(step.result)] = _translated(step, found)
+        formulas[id(step.result)] = _translated(step, formulas)
     if len(f.outputs) != 1 or not isinstance(f.outputs[0], Value) or f.outputs[0].numel != 1:
-        raise WonderlandError(f"A formula is of one number, and {f.name} gives more: take .sum(), or an entry.")
-    return sympy.sympify(found[id(f.outputs[0])].reshape(()).item())
+        raise WonderlandError(
+            f"A formula needs a function that returns a scalar, and {f.name} returns more: take .sum(), or an entry."
+        )
+    return sympy.sympify(formulas[id(f.outputs[0])].reshape(()).item())
 
 
 def symbols(name: str, shape: tuple[int, ...] = ()) -> np.ndarray:
@@ -57,38 +59,36 @@ def symbols(name: str, shape: tuple[int, ...] = ()) -> np.ndarray:
     >>> symbols("x", (2,)).tolist()
     [x_0, x_1]
     """
-    made = np.empty(shape, dtype=object)
+    entries = np.empty(shape, dtype=object)
     for index in np.ndindex(shape):
-        made[index] = _sympy().Symbol("_".join([name, *map(str, index)]), real=True)
-    return made
+        entries[index] = _sympy().Symbol("_".join([name, *map(str, index)]), real=True)
+    return entries
 
 
 def symbolic_derivative(f: Callable[..., Tensor] | Trace, *names: str, by: str | None = None) -> Expression:
-    r"""The derivative of a function as a formula, by its first argument unless `by` names another.
+    r"""The derivative of a function as a formula, with respect to its first argument unless `by` names another.
 
-    The rules are those of school: :math:`(fg)' = f'g + fg'`, :math:`(f \circ g)' = (f' \circ g)\, g'`. What f computes
-    once, its formula may write many times (`swell`).
+    Sum, product and chain rule: :math:`(fg)' = f'g + fg'`, :math:`(f \circ g)' = (f' \circ g)\, g'`. The formula may
+    repeat what f computes once (`swell`).
 
     Book: Alice 2.2.1, 6.1.2 (code box C.6.1); D2L 2.4.
 
     >>> symbolic_derivative(lambda x, a, b: a * torch.sin(x) + b * x * torch.sin(x), "x", "a", "b")
     a*cos(x) + b*x*cos(x) + b*sin(x)
     """
-    found = expression(f, *names)
+    formula = expression(f, *names)
     known = list(names)
     if isinstance(f, Trace):
         pairs = zip(f.inputs, known or f.labels, strict=True)
         known = [str(symbol) for value, name in pairs for symbol in symbols(name, value.shape).flat]
     by = known[0] if by is None else by
     if by not in known:
-        raise WonderlandError(
-            f"There is no {by!r} to differentiate by; there are {', '.join(known)}.{nearest(by, known)}"
-        )
-    return _sympy().diff(found, _sympy().Symbol(by, real=True))
+        raise WonderlandError(f"There is no argument {by!r}; the arguments are {', '.join(known)}.{nearest(by, known)}")
+    return _sympy().diff(formula, _sympy().Symbol(by, real=True))
 
 
 def evaluate(formula: Expression, digits: int = 40, **values: float) -> Expression:
-    """The value of a formula at exact floats, to as many digits as wanted: a truth to measure rounding errors against.
+    """The value of a formula to any number of digits: a reference to measure rounding errors against.
 
     >>> evaluate(symbolic_derivative(torch.exp, "x"), 30, x=1.0)
     2.71828182845904523536028747135
@@ -103,7 +103,7 @@ def evaluate(formula: Expression, digits: int = 40, **values: float) -> Expressi
 
 @dataclass(frozen=True)
 class Swell:
-    """How long a function, repeated `depth` times, and its derivative become: operations as formulas and as traces."""
+    """Operation counts for a function repeated `depth` times and for its derivative, as formulas and as traces."""
 
     depth: int
     formula: int
@@ -116,9 +116,9 @@ class Swell:
 def swell(f: Callable[[Tensor], Tensor], depths: Iterable[int]) -> list[Swell]:
     r"""Expression swell: operations in the derivative of :math:`f \circ \dots \circ f`, as a formula and as a program.
 
-    The formula writes every shared part again (`derivative`), a program computes it once: `reverse` is the length of the
-    trace of value and gradient, `steps` that of the value alone. `shared` has the operations of the formula after common
-    parts were named: sharing is most of what programs do better. Book: Alice 6.1.2.
+    A formula repeats shared subexpressions (`derivative`), a program computes them once: `reverse` is the length of the
+    trace of value and gradient, `steps` that of the value alone. `shared` counts the operations of the formula after common
+    subexpression elimination, which accounts for most of the difference. Book: Alice 6.1.2.
 
     >>> rows = swell(lambda x: x * torch.sin(x), [1, 2, 3, 4])
     >>> [row.derivative for row in rows], [row.steps for row in rows]
@@ -129,10 +129,10 @@ def swell(f: Callable[[Tensor], Tensor], depths: Iterable[int]) -> list[Swell]:
     for depth in depths:
         recorded = trace(_repeated(f, depth), torch.tensor(0.5, dtype=torch.float64))
         formula = expression(recorded, "x")
-        slope = sympy.diff(formula, sympy.Symbol("x", real=True))
-        parts, ends = sympy.cse(slope)
-        shared = sum(int(part.count_ops()) for part in (*(value for _, value in parts), *ends))
-        lengths = int(formula.count_ops()), int(slope.count_ops())
+        derivative = sympy.diff(formula, sympy.Symbol("x", real=True))
+        subexpressions, ends = sympy.cse(derivative)
+        shared = sum(int(part.count_ops()) for part in (*(value for _, value in subexpressions), *ends))
+        lengths = int(formula.count_ops()), int(derivative.count_ops())
         rows.append(Swell(depth, *lengths, shared, len(recorded), len(recorded.reverse())))
     return rows
 
@@ -151,14 +151,14 @@ def _sympy() -> Any:
 
 
 def _exact(number: Any) -> Any:
-    """A number for a formula: whole numbers and small fractions exactly, others as they are."""
+    """A number in a formula: integers and simple fractions exactly, others as floats."""
     sympy = _sympy()
     if isinstance(number, sympy.Basic):
         return number
     if isinstance(number, bool | int):
         return sympy.Integer(int(number))
     if number in (float("inf"), float("-inf")) or number != number:
-        raise WonderlandError(f"A formula has numbers, and {number} is none.")
+        raise WonderlandError(f"A formula cannot contain {number}.")
     fraction = Fraction(number)
     return sympy.Rational(*fraction.as_integer_ratio()) if fraction.denominator <= 64 else sympy.Float(number)
 
@@ -170,18 +170,16 @@ def _entrywise(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     return run
 
 
-def _translated(step: Step, found: dict[int, np.ndarray]) -> np.ndarray:
-    """What a step computes, in symbols."""
+def _translated(step: Step, formulas: dict[int, np.ndarray]) -> np.ndarray:
+    """The result of a step as an array of expressions."""
     name = packet(step.target)
     rule = _rules().get(name)
     if rule is None or not isinstance(step.result, Value):
-        raise WonderlandError(
-            f"There is no formula for {step.name} ({step.line}); there are for {', '.join(sorted(_rules()))}."
-        )
-    given = over(step.args, Value, lambda value: found[id(value)])
-    plain = {key: entry for key, entry in step.kwargs.items() if key in ("alpha",)}
-    made = np.asarray(rule(*given, **plain), dtype=object)
-    return np.broadcast_to(made, step.result.shape)
+        raise WonderlandError(f"{step.name} ({step.line}) has no formula. Supported: {', '.join(sorted(_rules()))}.")
+    args = map_tree(step.args, Value, lambda value: formulas[id(value)])
+    keywords = {key: entry for key, entry in step.kwargs.items() if key in ("alpha",)}
+    result = np.asarray(rule(*args, **keywords), dtype=object)
+    return np.broadcast_to(result, step.result.shape)
 
 
 @cache

@@ -48,7 +48,7 @@ def load_classifier(folder: str | Path, classes: int, *, pad: int | None = None)
     """The trunk of a checkpoint under a head for `classes` classes, in float32: the head that transformers has for its family.
 
     A checkpoint that is such a classifier keeps its head; any other gets a new one with random weights. `pad` is the padding
-    token of a checkpoint that names none. `outline(folder).classifier(classes)` tells its spec without loading it.
+    token of a checkpoint that names none. `outline(folder).classifier(classes)` gives its spec without loading it.
     """
     loaded = load_pretrained(folder, dtype=torch.float32)
     origin: Outline = loaded.origin.classifier(classes, pad=pad)

@@ -1,110 +1,112 @@
-"""chat: write with a language model in turns, in the terminal."""
+"""chat: talk with a language model in the terminal."""
 
 import argparse
 import sys
 from contextlib import suppress
 
-from wonderland.cli.generate import chosen, opened, printable, sampling, unknown_tokens
+from wonderland.cli.generate import add_sampling_flags, load_ability, printable, sampling_options, unknown_tokens
 
 HELP = """\
-What you type goes to the model, and it writes on from the whole conversation.
-/reset            forget what was said
-/temperature X    how daring it writes (0 is the likeliest text)
-/count N          how many tokens an answer has at most
+What you type goes to the model, which continues the whole conversation.
+/reset            clear the conversation
+/temperature X    sampling temperature (0 takes the likeliest token)
+/count N          largest number of tokens of an answer
 /help             this text
 /quit             leave (so do Ctrl-D and Ctrl-C)"""
 
 
 def options(verb: argparse.ArgumentParser) -> None:
-    """What can be said to chat."""
+    """Flags of chat."""
     verb.add_argument("run_folder", metavar="RUN", help="the run folder of a language model")
     verb.add_argument(
-        "--count", type=int, help="how many tokens an answer has at most (default 120, or half the positions)"
+        "--count", type=int, help="largest number of tokens of an answer (default 120, or half the positions)"
     )
-    sampling(verb)
+    add_sampling_flags(verb)
     verb.add_argument("--stop", metavar="TEXT", action="append", help="end an answer before this text; may be repeated")
 
 
-def run(given: argparse.Namespace) -> int:
-    """Read a line, write on, again and again."""
-    writing = opened(given.run_folder, "chat")
+def run(args: argparse.Namespace) -> int:
+    """Read lines and print the model's answers, until the user leaves."""
+    writing = load_ability(args.run_folder, "chat")
     from wonderland.core import WonderlandError
 
-    shown = sys.stdin.isatty()
-    if shown:
+    interactive = sys.stdin.isatty()
+    if interactive:
         with suppress(ImportError):
             import readline  # noqa: F401 - arrow keys and history in input()
-        print("Write something; /help tells more, Ctrl-D leaves.")
-    count = given.count if given.count is not None else min(120, (writing.room(1) or 240) // 2 or 1)
-    talk = Conversation(writing, count, {"temperature": writing.temperature} | chosen(given), given.stop or [])
+        print("Write something; /help shows the commands, Ctrl-D leaves.")
+    count = args.count if args.count is not None else min(120, (writing.room(1) or 240) // 2 or 1)
+    conversation = Conversation(
+        writing, count, {"temperature": writing.temperature} | sampling_options(args), args.stop or []
+    )
     while True:
         try:
-            line = input("> " if shown else "")
+            line = input("> " if interactive else "")
         except (EOFError, KeyboardInterrupt):
             print()
             return 0
         if not line.strip():
             continue
         if line.startswith("/"):
-            answer = talk.command(line)
+            answer = conversation.command(line)
             if answer is None:
                 return 0
             print(answer)
             continue
         try:
-            prompt = talk.read(line)
-        except WonderlandError as error:  # a line that cannot be read ends no conversation
+            prompt = conversation.read(line)
+        except WonderlandError as error:  # a line that cannot be encoded does not end the conversation
             print(f"wonderland: {error}", file=sys.stderr)
             continue
-        with suppress(KeyboardInterrupt):  # an answer that was cut stays in the conversation
-            for text in talk.write(prompt):
+        with suppress(KeyboardInterrupt):  # an interrupted answer stays in the conversation
+            for text in conversation.write(prompt):
                 sys.stdout.write(printable(text))
                 sys.stdout.flush()
         print()
 
 
 class Conversation:
-    """What was said so far, and how answers are written."""
+    """The text of the conversation so far, and the options for answers."""
 
     def __init__(self, writing, count: int, options: dict, stop: list[str]):
         self.writing, self.count, self.options, self.stop = writing, count, dict(options), stop
-        self.said = ""
+        self.text = ""
 
     def read(self, line: str) -> str:
-        """What the model goes on from: the end of what was said, and a line more."""
-        if told := unknown_tokens(self.writing, line):
-            print(f"wonderland: {told}", file=sys.stderr)
-        return self._left_context(f"{self.said}{line}\n")
+        """The prompt for the model: the end of the conversation and a new line of the user."""
+        if warning := unknown_tokens(self.writing, line):
+            print(f"wonderland: {warning}", file=sys.stderr)
+        return self._left_context(f"{self.text}{line}\n")
 
     def write(self, prompt: str):
-        """The model's next words, piece by piece; they join what was said."""
-        self.said = prompt
+        """Generate the answer, piece by piece, and add it to the conversation."""
+        self.text = prompt
         self.options["seed"] = self.options.get("seed", 0) + 1
         for text in self.writing.write(prompt, self.count, stop=self.stop, **self.options):
-            self.said += text
+            self.text += text
             yield text
-        self.said += "" if self.said.endswith("\n") else "\n"
+        self.text += "" if self.text.endswith("\n") else "\n"
 
     def command(self, line: str) -> str | None:
-        """What a line that begins with / does; None leaves."""
+        """Run a command, a line that begins with /; returns its output, or None to leave."""
         from wonderland.core import WonderlandError, nearest
 
-        word, _, value = line[1:].strip().partition(" ")
-        if word in ("quit", "exit", "q"):
+        name, _, value = line[1:].strip().partition(" ")
+        if name in ("quit", "exit", "q"):
             return None
-        if word == "help":
+        if name == "help":
             return HELP
-        if word == "reset":
-            self.said = ""
-            return "Forgotten."
+        if name == "reset":
+            self.text = ""
+            return "The conversation is cleared."
         try:
-            if word == "temperature":
-                heat = float(value)
-                if not 0 <= heat < 100:
+            if name == "temperature":
+                temperature = float(value)
+                if not 0 <= temperature < 100:
                     raise ValueError
-                self.options["temperature"] = heat
-                return f"Temperature {heat:g}."
-            if word == "count":
+                self.options["temperature"] = temperature
+                return f"Temperature {temperature:g}."
+            if name == "count":
                 count = int(value)
                 if count < 1:
                     raise ValueError
@@ -113,10 +115,10 @@ class Conversation:
                     return f"At most {self.count} tokens, as many as the model has positions."
                 return f"At most {count} tokens."
         except ValueError:
-            return f"/{word} takes a number, such as /{word} {'0.7' if word == 'temperature' else '100'}."
+            return f"/{name} takes a number, such as /{name} {'0.7' if name == 'temperature' else '100'}."
         known = ("help", "reset", "temperature", "count", "quit")
-        return str(WonderlandError(f"There is no /{word}.{nearest(word, known)} /help tells what there is."))
+        return str(WonderlandError(f"There is no /{name}.{nearest(name, known)} /help shows the commands."))
 
     def _left_context(self, text: str) -> str:
-        """The end of a conversation that fits a few times into what the model looks back at, and into its positions."""
+        """The end of the conversation that fits into the positions of the model."""
         return self.writing.left_context(text[-8 * self.writing.encoder.context :], self.count)

@@ -1,30 +1,30 @@
-"""evaluate: measure a run on data whose truth is known."""
+"""evaluate: measure a run on data whose targets are known."""
 
 import argparse
 import json
 
 
 def options(verb: argparse.ArgumentParser) -> None:
-    """What can be said to evaluate."""
+    """Flags of evaluate."""
     verb.add_argument("run_folder", metavar="RUN", help="a run folder")
-    verb.add_argument("source", metavar="DATA", help="rows or images with their true answers")
+    verb.add_argument("source", metavar="DATA", help="rows or images with their targets")
     verb.add_argument("--level", type=float, help="level of sets and intervals (default: the run's)")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
-def run(found: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Evaluate and show the table of metrics."""
-    from wonderland.core.glance import glance
+    from wonderland.core.precheck import precheck
 
-    glance(found.run_folder)  # a hostile folder is refused before torch has even been loaded
+    precheck(args.run_folder)  # refuses a hostile folder before torch is loaded
     from wonderland.cli import show
     from wonderland.ship import load
 
-    run = load(found.run_folder)
-    measured = run.evaluate(found.source, level=found.level)
-    if found.json:
+    run = load(args.run_folder)
+    measured = run.evaluate(args.source, level=args.level)
+    if args.json:
         print(json.dumps(measured, indent=2))
     else:
-        show.noticed(run.noticed)
-        show.measured(f"{found.source}, {show.counted(measured['rows'], 'row')}", measured)
+        show.print_findings(run.noticed)
+        show.evaluation_table(f"{args.source}, {show.counted(measured['rows'], 'row')}", measured)
     return 0

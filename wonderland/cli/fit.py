@@ -1,4 +1,4 @@
-"""fit: learn from data and leave a run that can be trusted."""
+"""fit: train a model on data, calibrate it, and write a run folder with a report."""
 
 import argparse
 import shlex
@@ -14,11 +14,11 @@ def options(verb: argparse.ArgumentParser) -> None:
 
     verb.add_argument("source", nargs="?", help="a file, a folder, or a bundled set such as digits")
     verb.add_argument("--out", metavar="DIR", help="run folder (default: a free one under runs/)")
-    verb.add_argument("--resume", metavar="DIR", help="continue the run in this folder, exactly where it was cut")
-    verb.add_argument("--overwrite", action="store_true", help="begin again in a folder that holds a run")
-    verb.add_argument("--kind", help=f"what the data are (default: inferred): {', '.join(NAMES)}", metavar="KIND")
+    verb.add_argument("--resume", metavar="DIR", help="resume the run in this folder exactly")
+    verb.add_argument("--overwrite", action="store_true", help="start again in a folder that holds a run")
+    verb.add_argument("--kind", help=f"kind of data (default: inferred): {', '.join(NAMES)}", metavar="KIND")
     verb.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files")
-    verb.add_argument("--quiet", action="store_true", help="say only what went wrong")
+    verb.add_argument("--quiet", action="store_true", help="print errors only")
     data = verb.add_argument_group("options of the data (wonderland fit --help KIND shows those of one kind)")
     names = flags.add(data, map(options_of, NAMES))
     names += flags.add(
@@ -44,31 +44,31 @@ def kind_help(name: str) -> str:
     return parser.format_help() + "\nOptions of training: wonderland fit --help\n"
 
 
-def run(given: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Fit, showing the data before, progress during, and the metrics after."""
     from wonderland.cli import show
     from wonderland.road import fit
     from wonderland.train import Stopped
 
-    asked: dict[str, Any] = flags.chosen(given, given.names)
-    if given.kind is not None:
-        asked["kind"] = given.kind
-    talk = None if given.quiet else show.beginning
+    asked: dict[str, Any] = flags.chosen(args, args.names)
+    if args.kind is not None:
+        asked["kind"] = args.kind
+    on_start = None if args.quiet else show.before_training
     try:
         result = fit(
-            given.source,
-            out=given.out,
-            resume=given.resume,
-            overwrite=given.overwrite,
-            progress=not given.quiet,
-            tensorboard=given.tensorboard,
-            talk=talk,
+            args.source,
+            out=args.out,
+            resume=args.resume,
+            overwrite=args.overwrite,
+            progress=not args.quiet,
+            tensorboard=args.tensorboard,
+            on_start=on_start,
             **asked,
         )
     except Stopped as stop:
         raise Stopped(
             f"{stop} Continue with: wonderland fit --resume {shlex.quote(str(stop.folder))}", stop.signum, stop.folder
         ) from None
-    if not given.quiet:
-        show.ending(result)
+    if not args.quiet:
+        show.after_training(result)
     return 0

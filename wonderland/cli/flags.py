@@ -1,4 +1,4 @@
-"""Flags of the shell from classes of options: names, types, bounds and help have one owner."""
+"""Flags of the shell, derived from the option dataclasses of kinds and of training."""
 
 import argparse
 from collections.abc import Iterable
@@ -8,55 +8,55 @@ from wonderland.core.options import Option, described
 
 
 def add(group: Any, owners: Iterable[type], *, skip: Iterable[str] = ()) -> list[str]:
-    """Add a flag for each option of the owners; one that several have is added once. Gives the names of the options."""
+    """Add a flag for each option of the owners; an option that several owners have is added once. Returns the names of the options."""
     names = []
     for owner in owners:
-        for name, about in described(owner).items():
+        for name, option in described(owner).items():
             if name in names or name in skip:
                 continue
-            _add(group, about)
+            _add_flag(group, option)
             names.append(name)
     return names
 
 
-def chosen(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+def chosen(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """The options that were given."""
-    return {name: vars(given)[name] for name in names if name in vars(given)}
+    return {name: vars(args)[name] for name in names if name in vars(args)}
 
 
-def _add(group: Any, about: Option) -> None:
-    how: dict[str, Any] = {"dest": about.name, "help": about.help, "default": argparse.SUPPRESS}
-    if bool in about.types:
-        group.add_argument(about.flag, action="store_true", **how)
+def _add_flag(group: Any, option: Option) -> None:
+    settings: dict[str, Any] = {"dest": option.name, "help": option.help, "default": argparse.SUPPRESS}
+    if bool in option.types:
+        group.add_argument(option.flag, action="store_true", **settings)
         return
-    if tuple in about.types:
-        group.add_argument(about.flag, action="append", metavar=about.metavar, **how)
+    if tuple in option.types:
+        group.add_argument(option.flag, action="append", metavar=option.metavar, **settings)
         return
-    if about.choices is not None:
-        how["metavar"] = "{" + ",".join(about.choices) + "}"
-    elif about.metavar is not None:
-        how["metavar"] = about.metavar
-    group.add_argument(about.flag, type=Reader(about), **how)
+    if option.choices is not None:
+        settings["metavar"] = "{" + ",".join(option.choices) + "}"
+    elif option.metavar is not None:
+        settings["metavar"] = option.metavar
+    group.add_argument(option.flag, type=FlagType(option), **settings)
 
 
-class Reader:
-    """Turns the word of a flag into a value: a number where it is one and may be one. As text, it says what it reads."""
+class FlagType:
+    """The argparse type of an option: converts text to int, float or str, whichever the option allows. `str()` describes it in errors."""
 
-    def __init__(self, about: Option):
-        self.about = about
+    def __init__(self, option: Option):
+        self.option = option
 
     def __call__(self, text: str) -> Any:
-        if self.about.name == "budget":
+        if self.option.name == "budget":
             return text
         for kind in (int, float):
-            if kind in self.about.types:
+            if kind in self.option.types:
                 try:
                     return kind(text)
                 except ValueError:
                     continue
-        if str in self.about.types:
+        if str in self.option.types:
             return text
         raise ValueError(text)
 
     def __str__(self) -> str:
-        return self.about.words
+        return self.option.words

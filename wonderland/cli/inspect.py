@@ -10,14 +10,14 @@ def options(verb: argparse.ArgumentParser) -> None:
     from wonderland.kinds import NAMES, options_of
 
     verb.add_argument("source", help="a file, a folder of class folders, or a bundled set")
-    verb.add_argument("--kind", help=f"what the data are (default: inferred): {', '.join(NAMES)}", metavar="KIND")
+    verb.add_argument("--kind", help=f"kind of data (default: inferred): {', '.join(NAMES)}", metavar="KIND")
     verb.set_defaults(names=flags.add(verb.add_argument_group("options of the data"), map(options_of, NAMES)))
 
 
-def run(given: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Open the data and show it."""
     from wonderland import kinds
     from wonderland.cli import show
 
-    show.dataset(kinds.open(given.source, kind=given.kind, **flags.chosen(given, given.names)))
+    show.dataset(kinds.open(args.source, kind=args.kind, **flags.chosen(args, args.names)))
     return 0

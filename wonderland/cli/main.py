@@ -1,4 +1,4 @@
-"""`wonderland VERB ...`: finds the verb, runs it, and turns errors into a sentence."""
+"""`wonderland VERB ...`: parses the command line, runs the verb, and prints errors as sentences."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ VERBS = (fit, predict, evaluate, generate, chat, inspect, models, tokenize, chec
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that says what is wrong with a word, what belongs there, and where to look."""
+    """argparse with error messages that say what is wrong, what is expected, and where to look."""
 
     def error(self, message: str) -> NoReturn:
         start, _, names = message.partition(": ")
@@ -67,7 +67,7 @@ def parser() -> Parser:
 
 
 def parse(words: list[str]) -> argparse.Namespace:
-    """Read the command line; an unknown verb or option is answered with the nearest."""
+    """Read the command line; for an unknown verb or option the error names the nearest one."""
     if words[:1] == ["fit"] and len(words) == 3 and words[1] in ("--help", "-h"):
         print(fit.kind_help(words[2]), end="")
         raise SystemExit(0)
@@ -75,24 +75,24 @@ def parse(words: list[str]) -> argparse.Namespace:
     names = [module.__name__.rsplit(".", 1)[1] for module in VERBS]
     if words and not words[0].startswith("-") and words[0] not in names:
         raise WonderlandError(f"There is no verb {words[0]!r}.{nearest(words[0], names)} See: wonderland --help")
-    found, rest = top.parse_known_args(words)
-    if rest:
-        chosen = getattr(found, "parser", top)
+    args, unknown = top.parse_known_args(words)
+    if unknown:
+        chosen = getattr(args, "parser", top)
         known = [option for action in chosen._actions for option in action.option_strings]
-        hint = nearest(rest[0].split("=")[0], known)
-        what = "option" if rest[0].startswith("-") else "argument"
-        raise WonderlandError(f"Unknown {what} {rest[0]!r}.{hint} See: {chosen.prog} --help")
-    return found
+        hint = nearest(unknown[0].split("=")[0], known)
+        noun = "option" if unknown[0].startswith("-") else "argument"
+        raise WonderlandError(f"Unknown {noun} {unknown[0]!r}.{hint} See: {chosen.prog} --help")
+    return args
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; returns its exit code: 0 well, 1 a law is broken or a model sick, 2 bad input, 130 or 143 stopped."""
+    """Run one command; returns its exit code: 0 success, 1 a broken law or a problem found by doctor, 2 bad input, 130 or 143 stopped."""
     try:
-        found = parse(sys.argv[1:] if words is None else words)
-        if not hasattr(found, "run"):
+        args = parse(sys.argv[1:] if words is None else words)
+        if not hasattr(args, "run"):
             parser().print_help()
             return 0
-        return found.run(found)
+        return args.run(args)
     except WonderlandError as error:
         print(f"wonderland: {error}", file=sys.stderr)
         return 2
@@ -100,7 +100,7 @@ def main(words: list[str] | None = None) -> int:
         if not isinstance(error, BrokenPipeError):
             print(f"wonderland: {error.filename or 'the output'} cannot be used ({error.strerror}).", file=sys.stderr)
             return 2
-        # Whoever read our output has left; nothing more can be said to them.
+        # The reader of our output has closed the pipe, so nothing more can be printed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt as stop:

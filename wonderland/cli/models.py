@@ -1,4 +1,4 @@
-"""models: list the models that fit can be asked for, with a line and a parameter count each."""
+"""models: list the models for fit --model, with a description and a parameter count each."""
 
 import argparse
 
@@ -10,18 +10,18 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--kind", metavar="KIND", help=f"only those for this kind of data: {', '.join(NAMES)}")
 
 
-def run(given: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Show a table of models."""
     from wonderland.cli import show
     from wonderland.core import WonderlandError, nearest
     from wonderland.kinds import KINDS
     from wonderland.road.catalogue import catalogue
 
-    if given.kind is not None and given.kind not in KINDS:
+    if args.kind is not None and args.kind not in KINDS:
         raise WonderlandError(
-            f"There is no kind {given.kind!r}.{nearest(given.kind, KINDS)} Known are {', '.join(KINDS)}."
+            f"There is no kind {args.kind!r}.{nearest(args.kind, KINDS)} Known are {', '.join(KINDS)}."
         )
-    rows = catalogue(given.kind)
+    rows = catalogue(args.kind)
     show.table(f"{show.counted(len(rows), 'model')} for --model", rows)
     show.console.print(
         'Arguments go in brackets: wonderland fit corpus.txt --model "Decoder(dim=64, mixer=Mamba())"', markup=False

@@ -7,7 +7,7 @@ from wonderland.kinds import NAMES, predict_options_of
 
 
 def options(verb: argparse.ArgumentParser) -> None:
-    """What can be said to predict."""
+    """Flags of predict."""
     verb.add_argument("run_folder", metavar="RUN", help="a run folder")
     verb.add_argument("source", metavar="DATA", help="new rows or images")
     verb.add_argument(
@@ -19,22 +19,22 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.set_defaults(names=flags.add(verb.add_argument_group("options of kinds of data"), owners))
 
 
-def run(found: argparse.Namespace) -> int:
-    """Predict, telling what had to be repaired in the new data."""
-    from wonderland.core.glance import glance
+def run(args: argparse.Namespace) -> int:
+    """Predict, and show what had to be repaired in the new data."""
+    from wonderland.core.precheck import precheck
 
-    glance(found.run_folder)  # a hostile folder is refused before torch has even been loaded
+    precheck(args.run_folder)  # refuses a hostile folder before torch is loaded
     from wonderland.cli import show
-    from wonderland.ship import load, read_kind, write_table
+    from wonderland.ship import load, table_format, write_table
 
-    if found.out:
-        read_kind(found.out)
-    run = load(found.run_folder)
-    table = run.predict(found.source, level=found.level, strict=found.strict, **flags.chosen(found, found.names))
-    show.noticed(run.noticed)
-    if found.out:
-        write_table(table, found.out)
-        print(f"{show.counted(len(table), 'prediction')} written to {found.out}")
+    if args.out:
+        table_format(args.out)
+    run = load(args.run_folder)
+    table = run.predict(args.source, level=args.level, strict=args.strict, **flags.chosen(args, args.names))
+    show.print_findings(run.noticed)
+    if args.out:
+        write_table(table, args.out)
+        print(f"{show.counted(len(table), 'prediction')} written to {args.out}")
     else:
         show.predictions(table)
     return 0

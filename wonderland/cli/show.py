@@ -1,4 +1,4 @@
-"""What the shell shows: data before training, metrics after it."""
+"""Output of the shell: tables, findings, metrics and progress, printed with rich."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -13,22 +13,23 @@ console = Console(soft_wrap=False, emoji=False)
 
 
 def table(title: str, rows: list[dict[str, Any]], *, limit: int = 60) -> None:
-    """Rows of equal keys as a table."""
+    """Print rows with the same keys as a table."""
     if not rows:
         return
-    console.print(f"[bold]{escape(_text(title))}[/bold]", highlight=False)
+    console.print(f"[bold]{escape(printable_cell(title))}[/bold]", highlight=False)
     shown = Table(header_style="bold")
     for name, value in rows[0].items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        shown.add_column(escape(_text(str(name))), justify="right" if number else "left", overflow="fold")
+        shown.add_column(escape(printable_cell(str(name))), justify="right" if number else "left", overflow="fold")
     for row in rows[:limit]:
-        shown.add_row(*(escape(_text(value)) for value in row.values()))
+        shown.add_row(*(escape(printable_cell(value)) for value in row.values()))
     console.print(shown)
     if len(rows) > limit:
         console.print(f"... and {len(rows) - limit} more")
 
 
-def _text(value: Any) -> str:
+def printable_cell(value: Any) -> str:
+    """A value as one line of text without control characters; numbers with four digits."""
     if value is None:
         return "-"
     if isinstance(value, str):
@@ -44,38 +45,38 @@ def counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def noticed(findings: list[Any], *, limit: int = 30) -> None:
-    """What was found and repaired, a sentence each."""
+def print_findings(findings: list[Any], *, limit: int = 30) -> None:
+    """Print findings, a sentence each."""
     for finding in findings[:limit]:
         note(finding.text)
     if len(findings) > limit:
         console.print(f"... and {len(findings) - limit} more: wonderland inspect shows all of them")
 
 
-def dataset(found: Any) -> None:
-    """A dataset: its columns or classes, and what was noticed."""
-    table(found.headline(), found.summary())
-    noticed(found.findings)
+def dataset(data: Any) -> None:
+    """Print a dataset: its columns or classes, and its findings."""
+    table(data.headline(), data.summary())
+    print_findings(data.findings)
 
 
-def beginning(found: Any, plan: Any, finished: bool) -> None:
-    """What is about to be learned, from what, and how."""
-    table(found.headline(), found.summary(), limit=20)
-    noticed(found.findings, limit=12)
+def before_training(data: Any, plan: Any, finished: bool) -> None:
+    """Print the dataset and the plan before training."""
+    table(data.headline(), data.summary(), limit=20)
+    print_findings(data.findings, limit=12)
     if finished:
         console.print("This run was finished before: nothing is trained again.", highlight=False)
         return
     counts = ((name, plan.examples.count(part)) for name, part in plan.parts.parts.items())
     sizes = ", ".join(f"{name} {count:,}" for name, count in counts if count)
     folds = f" in {plan.recipe.folds} folds" if plan.recipe.folds else ""
-    console.print(f"{found.noun.capitalize()}: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
+    console.print(f"{data.noun.capitalize()}: {sizes}{folds}. {escape(plan.describe())}", highlight=False)
     if plan.parts.note:
         note(plan.parts.note)
 
 
 @contextmanager
-def working(label: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar for long work in a terminal; gives a function to be told how many bytes are done."""
+def byte_progress(label: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A progress bar for long work in a terminal; yields a function to call with the number of bytes done."""
     if quiet or not console.is_terminal:
         yield lambda done: None
         return
@@ -88,20 +89,20 @@ def working(label: str, total: int, quiet: bool) -> Iterator[Callable[[int], Non
 
 
 def note(text: str) -> None:
-    """A sentence that deserves attention."""
-    console.print(f"[yellow]•[/yellow] {escape(_text(text))}", highlight=False)
+    """Print a note."""
+    console.print(f"[yellow]•[/yellow] {escape(printable_cell(text))}", highlight=False)
 
 
-def measured(title: str, found: dict[str, Any]) -> None:
-    """Metrics, calibration and coverage as one table."""
-    rows = [{"measure": name.replace("_", " "), "value": value} for name, value in found["metrics"].items()]
-    if "ece" in found:
-        rows.append({"measure": "calibration error (ECE), before", "value": found["ece"]["before"]})
-        rows.append({"measure": "calibration error (ECE), after", "value": found["ece"]["after"]})
-    conformal = found["conformal"]
-    what = "sets" if "mean_size" in conformal else "intervals"
+def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
+    """Print metrics, calibration and coverage as one table, with warnings."""
+    rows = [{"measure": name.replace("_", " "), "value": value} for name, value in evaluation["metrics"].items()]
+    if "ece" in evaluation:
+        rows.append({"measure": "calibration error (ECE), before", "value": evaluation["ece"]["before"]})
+        rows.append({"measure": "calibration error (ECE), after", "value": evaluation["ece"]["after"]})
+    conformal = evaluation["conformal"]
+    noun = "sets" if "mean_size" in conformal else "intervals"
     if "coverage" in conformal:
-        rows.append({"measure": f"coverage of {conformal['level']:.0%} {what}", "value": conformal["coverage"]})
+        rows.append({"measure": f"coverage of {conformal['level']:.0%} {noun}", "value": conformal["coverage"]})
     if "mean_size" in conformal:
         rows.append({"measure": "mean size of a set", "value": conformal["mean_size"]})
     elif "mean_width" in conformal:
@@ -109,37 +110,37 @@ def measured(title: str, found: dict[str, Any]) -> None:
     if conformal.get("empty"):
         rows.append({"measure": "empty sets (no class plausible)", "value": conformal["empty"]})
     table(title, rows)
-    for text in remarks(found):
+    for text in warnings_about(evaluation):
         note(text)
 
 
-def remarks(found: dict[str, Any]) -> list[str]:
-    """What a careful reader would say of these numbers."""
-    said = [found["conformal"]["note"]] if found["conformal"]["note"] else []
-    conformal, rows = found["conformal"], found["rows"]
+def warnings_about(evaluation: dict[str, Any]) -> list[str]:
+    """Warnings about an evaluation: low coverage, or a model no better than a constant."""
+    warnings = [evaluation["conformal"]["note"]] if evaluation["conformal"]["note"] else []
+    conformal, rows = evaluation["conformal"], evaluation["rows"]
     level = conformal["level"]
     if conformal["coverage"] < level - 3 * (level * (1 - level) / rows) ** 0.5 - 0.01:
-        said.append(
+        warnings.append(
             f"Coverage is {conformal['coverage']:.1%} where {level:.0%} was asked: these rows differ from those the model "
-            "was calibrated on, so its sets and intervals promise too much here."
+            "was calibrated on, so its sets and intervals cover too little here."
         )
-    common = found.get("most_frequent")
-    if common and found["metrics"]["accuracy"] <= common["share"]:
-        said.append(
-            f"Always saying {common['class']!r} would be right {common['share']:.1%} of the time: the model is no better. "
+    common = evaluation.get("most_frequent")
+    if common and evaluation["metrics"]["accuracy"] <= common["share"]:
+        warnings.append(
+            f"Always predicting {common['class']!r} would be right {common['share']:.1%} of the time: the model is no better. "
             "Look at the balanced accuracy."
         )
-    if found["metrics"].get("r2") is not None and found["metrics"]["r2"] <= 0:
-        said.append("Always answering the mean would do as well: the model explains nothing of these rows.")
-    return said
+    if evaluation["metrics"].get("r2") is not None and evaluation["metrics"]["r2"] <= 0:
+        warnings.append("Always predicting the mean would be as good: the model explains nothing of these rows.")
+    return warnings
 
 
-def ending(run: Any) -> None:
-    """The metrics of a finished run, and where to look next."""
+def after_training(run: Any) -> None:
+    """Print the metrics of a finished run, and the next commands."""
     from wonderland.road.facts import records, training_seconds
 
     record = run.record["measured"]["test"]
-    measured(f"Test: {counted(record['rows'], run.task.unit)} never seen in training", record)
+    evaluation_table(f"Test: {counted(record['rows'], run.task.unit)} not used in training", record)
     rows, spent, planned = records(run.folder / "metrics.jsonl"), training_seconds(run.folder), run.recipe.steps
     done = rows[-1]["step"] if rows else planned
     if spent:
@@ -150,12 +151,12 @@ def ending(run: Any) -> None:
     console.print(escape(f"{text}: {command}"), highlight=False, soft_wrap=True)
 
 
-def predictions(found: Any) -> None:
-    """The first rows of a table of predictions; probabilities of many classes are for files."""
-    few = [name for name in found.columns if not name.startswith("p(")]
-    columns = list(found.columns) if len(found.columns) - len(few) <= 3 else few
-    rows = found[columns].head(20).to_dict("records")
+def predictions(frame: Any) -> None:
+    """The first rows of a table of predictions; with many classes, probabilities are left out."""
+    without_probabilities = [name for name in frame.columns if not name.startswith("p(")]
+    columns = list(frame.columns) if len(frame.columns) - len(without_probabilities) <= 3 else without_probabilities
+    rows = frame[columns].head(20).to_dict("records")
     shown = [{name: ", ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in rows]
-    table(counted(len(found), "prediction"), shown)
-    if len(found) > len(rows):
+    table(counted(len(frame), "prediction"), shown)
+    if len(frame) > len(rows):
         console.print(f"The first {len(rows)} are shown; -o FILE writes all of them.")

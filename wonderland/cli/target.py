@@ -1,4 +1,4 @@
-"""Things of the user's that a command names: package.module:Name or path/to/file.py:Name."""
+"""Import an object of the user's code that a command names: package.module:Name or path/to/file.py:Name."""
 
 import importlib
 import importlib.util
@@ -10,22 +10,22 @@ from typing import Any
 from wonderland.core.errors import WonderlandError, nearest
 
 
-def named(target: str, what: str) -> Any:
-    """What a target names; `what` says in an error what belongs there."""
+def import_target(target: str, expected: str) -> Any:
+    """The object that a target names; `expected` describes it in error messages."""
     place, _, name = target.rpartition(":")
     if not place or not name:
         raise WonderlandError(
-            f"{target!r} names no factory: write package.module:Name or path/to/file.py:Name, with {what}."
+            f"{target!r} names no factory: write package.module:Name or path/to/file.py:Name, with {expected}."
         )
-    thing: Any = _imported(place)
-    for step in name.split("."):
-        if not hasattr(thing, step):
-            raise WonderlandError(f"There is no {step!r} in {place}.{nearest(step, vars(thing))}")
-        thing = getattr(thing, step)
-    return thing
+    value: Any = _import_module(place)
+    for attribute in name.split("."):
+        if not hasattr(value, attribute):
+            raise WonderlandError(f"There is no {attribute!r} in {place}.{nearest(attribute, vars(value))}")
+        value = getattr(value, attribute)
+    return value
 
 
-def _imported(place: str) -> ModuleType:
+def _import_module(place: str) -> ModuleType:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -43,9 +43,11 @@ def _imported(place: str) -> ModuleType:
     except WonderlandError:
         raise
     except Exception as error:
-        raise WonderlandError(f"{place} could not be imported ({type(error).__name__}: {line(error)}).") from error
+        raise WonderlandError(
+            f"{place} could not be imported ({type(error).__name__}: {first_line(error)})."
+        ) from error
 
 
-def line(error: BaseException) -> str:
-    """The first line of what an error says."""
+def first_line(error: BaseException) -> str:
+    """The first line of an error message."""
     return (str(error).splitlines() or ["no message"])[0]

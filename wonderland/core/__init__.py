@@ -1,4 +1,4 @@
-"""What everybody needs: errors, atomic files, seeds, specs, tensors on disk."""
+"""What every other folder uses: errors, atomic files, seeds, specs, tensors on disk."""
 
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,9 @@ from wonderland.core.files import (
     write_json,
     write_text,
 )
-from wonderland.core.glance import INPUTS, check_inputs, glance, read_header
-from wonderland.core.lazy import door
+from wonderland.core.lazy import lazy_attributes
 from wonderland.core.memory import keep_freed_memory, peak_megabytes
+from wonderland.core.precheck import INPUTS, check_inputs, precheck, read_header
 from wonderland.core.spec import Part, Spec, admit, find, name_of, part, parts
 from wonderland.core.written_spec import parse_spec, write_spec
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from wonderland.core.seeds import mix, permutation, uniform
     from wonderland.core.tensors import digest, flatten, load_tensors, save_tensors, unflatten
 
-# The shell answers --help before numpy and torch are loaded.
+# These modules import numpy or torch; they are loaded at first use, so that `wonderland --help` stays fast.
 _SEEDS, _TENSORS = "wonderland.core.seeds", "wonderland.core.tensors"
-_LATER: dict[str, str] = {
+_LAZY: dict[str, str] = {
     "mix": _SEEDS,
     "permutation": _SEEDS,
     "uniform": _SEEDS,
@@ -38,7 +38,7 @@ _LATER: dict[str, str] = {
     "save_tensors": _TENSORS,
     "unflatten": _TENSORS,
 }
-__getattr__, __dir__ = door(__name__, _LATER)
+__getattr__, __dir__ = lazy_attributes(__name__, _LAZY)
 
 __all__ = [
     "INPUTS",
@@ -50,12 +50,11 @@ __all__ = [
     "check_inputs",
     "digest",
     "disk_trouble",
-    "door",
     "find",
     "flatten",
-    "glance",
     "inside",
     "keep_freed_memory",
+    "lazy_attributes",
     "load_tensors",
     "lock",
     "mix",
@@ -68,6 +67,7 @@ __all__ = [
     "parts",
     "peak_megabytes",
     "permutation",
+    "precheck",
     "read_bytes",
     "read_header",
     "read_json",

@@ -1,4 +1,4 @@
-"""What Wonderland says when something is wrong: one sentence, and what to do about it."""
+"""The error class shown to users, hints for misspelt names, and imports of optional packages."""
 
 import difflib
 import importlib
@@ -7,14 +7,14 @@ from types import ModuleType
 
 
 class WonderlandError(ValueError):
-    """Bad input, told in a sentence: what was wrong, where, and what to do.
+    """Bad input. The message says in a sentence what was wrong, where, and what to do.
 
-    The shell prints the sentence without a traceback and exits with code 2.
+    The command line prints the message without a traceback and exits with code 2.
     """
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """The hint that follows an unknown name: the closest right one, or nothing.
+    """A "Did you mean" hint for an unknown name: up to three close choices, or an empty string.
 
     >>> nearest("specis", ["species", "island"])
     " Did you mean 'species'?"
@@ -30,7 +30,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
 
 def need(module: str, *, extra: str, why: str) -> ModuleType:
-    """Import an optional package, or say in one line how to get it."""
+    """Import an optional package; if it is missing, the error says which extra installs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

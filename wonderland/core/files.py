@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written aside, synced, renamed; read only up to a stated size."""
+"""Atomic file writes (temporary file, fsync, rename), reads with a size limit, and a lock on a folder."""
 
 import errno
 import fcntl
@@ -18,27 +18,27 @@ MIB = 1 << 20
 
 
 def write_bytes(path: str | Path, *chunks: bytes) -> None:
-    """Replace `path` by these bytes in one step: a reader sees the old file or the new one, never a piece."""
+    """Replace the content of `path` atomically: a reader sees the whole old file or the whole new one."""
     path = Path(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with aside.open("wb") as file:
+        with temporary.open("wb") as file:
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(aside, path)
+        os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise disk_trouble(error, path) from error
     except BaseException:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder survive a power cut."""
+    """Flush a folder's entries to disk, so that a rename in it survives a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -47,10 +47,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def disk_trouble(error: OSError, path: Path) -> WonderlandError:
-    """A fault of the disk or of a path as a sentence."""
+    """The error for a failed write, with what to do about it."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WonderlandError(
-            f"No room left to write {path}. Free some space, then go on: nothing that was saved is lost."
+            f"No room left to write {path}. Free some space and try again; files saved before are intact."
         )
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return WonderlandError(f"No permission to write {path}. Choose another folder.")
@@ -69,12 +69,12 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write JSON for people to read: sorted by meaning, not by key, and strict (no NaN)."""
+    """Write indented JSON atomically: keys keep their order, and NaN is refused."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def open_plain(path: str | Path) -> io.BufferedReader:
-    """Open a plain file for reading; a pipe, a device or a folder in its place is refused, and never waited for."""
+    """Open a regular file for reading; pipes, devices and folders are refused without blocking."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError as error:
@@ -83,29 +83,29 @@ def open_plain(path: str | Path) -> io.BufferedReader:
         raise WonderlandError(f"{path}: no permission to read this file.") from error
     except OSError as error:
         raise WonderlandError(f"{path} cannot be read ({error.strerror}).") from error
-    kind = os.fstat(handle).st_mode
-    if not stat.S_ISREG(kind):
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
         os.close(handle)
-        what = "a folder" if stat.S_ISDIR(kind) else "a pipe or a device"
-        raise WonderlandError(f"{path} is {what} where a file should be.")
+        actual = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+        raise WonderlandError(f"{path} is {actual}, not a file.")
     return os.fdopen(handle, "rb")
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
-    """The file's bytes; refused when there are more than `limit`."""
+    """The content of a file; an error if it is larger than `limit` bytes."""
     path = Path(path)
     try:
         with open_plain(path) as file:
-            found = file.read(limit + 1)
+            content = file.read(limit + 1)
     except OSError as error:
         raise WonderlandError(f"{path} cannot be read ({error.strerror}).") from error
-    if len(found) > limit:
+    if len(content) > limit:
         raise WonderlandError(f"{path} is larger than {limit // MIB} MiB, the limit for this kind of file.")
-    return found
+    return content
 
 
 def read_json(path: str | Path, limit: int = 16 * MIB) -> Any:
-    """Parse a JSON file of bounded size and depth."""
+    """Parse a JSON file; files over `limit` bytes or nested too deeply are refused."""
     try:
         return json.loads(read_bytes(path, limit))
     except (ValueError, RecursionError) as error:
@@ -123,7 +123,7 @@ def sha256(source: bytes | str | Path) -> str:
 
 
 def inside(folder: str | Path, name: str) -> Path:
-    """The path of a plain file name in a folder; anything that points elsewhere is refused."""
+    """`folder / name`, refused if the name has path separators or is a link that leads out of the folder."""
     folder = Path(folder)
     if not name or name != Path(name).name or name in (".", "..") or "\\" in name or "\0" in name:
         raise WonderlandError(f"{name!r} is not a plain file name, so it is not read from {folder}.")
@@ -135,7 +135,7 @@ def inside(folder: str | Path, name: str) -> Path:
 
 @contextmanager
 def lock(folder: str | Path) -> Iterator[None]:
-    """Hold a folder for one process; the system lets go of it however the process ends."""
+    """Lock a folder for this process; the operating system releases the lock even if the process is killed."""
     path = Path(folder) / ".lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The allocator: keep freed memory at hand instead of giving every page back and paying for it again."""
+"""Memory of this process: glibc allocator settings for training, and the peak resident size."""
 
 import ctypes
 import sys
@@ -7,10 +7,10 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def keep_freed_memory(megabytes: int = 1024) -> bool:
-    """Raise glibc's mmap and trim thresholds for this process; says whether that worked.
+    """Raise glibc's mmap and trim thresholds for this process; returns whether that worked.
 
-    Training allocates and frees the same large temporaries at every step; with glibc's defaults each of them is mapped,
-    zeroed and returned each time. Results do not change, only time.
+    Training allocates and frees the same large temporaries at every step. With glibc's defaults each of them is mapped,
+    zeroed and returned to the system every time. Only speed changes, never results.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -23,7 +23,7 @@ def keep_freed_memory(megabytes: int = 1024) -> bool:
 
 
 def peak_megabytes() -> float:
-    """The largest resident size this process has had."""
+    """The peak resident size of this process so far, in MiB."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,4 +1,4 @@
-"""Tensors on disk: safetensors with a digest inside, and nested state as tensors plus JSON. Never pickle."""
+"""Tensors on disk without pickle: safetensors files that carry a digest, and nested state as tensors plus JSON."""
 
 import hashlib
 import json
@@ -12,29 +12,29 @@ from torch import Tensor
 
 from wonderland.core.errors import WonderlandError
 from wonderland.core.files import write_bytes
-from wonderland.core.glance import read_header
+from wonderland.core.precheck import read_header
 
 
 def digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
     """SHA-256 over names, types, shapes, values and the JSON beside them."""
-    found = hashlib.sha256(json.dumps(meta, sort_keys=True).encode())
+    hashed = hashlib.sha256(json.dumps(meta, sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
-        found.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+        hashed.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
         if tensor.numel():
-            # A tensor of one number may have any stride and counts as contiguous all the same.
-            found.update(tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+            # as_strided, since a tensor with one element is contiguous whatever its stride, and view needs stride 1.
+            hashed.update(tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8).numpy().data)
+    return hashed.hexdigest()
 
 
 def save_tensors(path: str | Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
-    """Write tensors and JSON as one safetensors file, atomically; returns the digest it carries."""
+    """Write tensors and JSON as one safetensors file, atomically; returns the digest stored in it."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    name = digest(tensors, meta)
-    # One note only: the format does not keep the order of several, and equal files should be equal to the byte.
-    note = json.dumps({"meta": meta, "sha256": name}, allow_nan=False)
-    write_bytes(path, save(tensors, metadata={"wonderland": note}))
-    return name
+    sha256 = digest(tensors, meta)
+    # One metadata entry only: safetensors does not keep the order of several, and equal content must give equal bytes.
+    metadata = json.dumps({"meta": meta, "sha256": sha256}, allow_nan=False)
+    write_bytes(path, save(tensors, metadata={"wonderland": metadata}))
+    return sha256
 
 
 def load_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -43,19 +43,19 @@ def load_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     read_header(path)
     try:
         with safe_open(path, framework="pt") as file:
-            note = json.loads((file.metadata() or {}).get("wonderland", "{}"))
-            # A mapped file starts where it starts; vectorised kernels round differently on unaligned memory.
+            metadata = json.loads((file.metadata() or {}).get("wonderland", "{}"))
+            # Cloned because tensors in a mapped file may be unaligned, and vectorised kernels round differently there.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, ValueError, RecursionError, OSError) as error:
         raise WonderlandError(f"{path} is not a safetensors file: it is damaged, cut short or not ours.") from error
-    meta = note.get("meta", {}) if isinstance(note, dict) else {}
-    if not isinstance(note, dict) or note.get("sha256") != digest(tensors, meta):
-        raise WonderlandError(f"{path} does not match the digest it carries: it is damaged or was changed.")
+    meta = metadata.get("meta", {}) if isinstance(metadata, dict) else {}
+    if not isinstance(metadata, dict) or metadata.get("sha256") != digest(tensors, meta):
+        raise WonderlandError(f"{path} does not match the digest stored in it: it is damaged or was changed.")
     return tensors, meta
 
 
 def flatten(value: Any) -> tuple[dict[str, Tensor], Any]:
-    """Nested dicts, lists and tuples as (tensors by path, JSON skeleton); `unflatten` gives them back."""
+    """Nested dicts, lists and tuples as (tensors by path, JSON skeleton); inverse of `unflatten`."""
     tensors: dict[str, Tensor] = {}
 
     def walk(node: Any, path: str) -> Any:
@@ -80,7 +80,7 @@ def flatten(value: Any) -> tuple[dict[str, Tensor], Any]:
 
 
 def unflatten(tensors: dict[str, Tensor], skeleton: Any) -> Any:
-    """Build the nested value again from tensors and skeleton."""
+    """The nested value from its tensors and skeleton; inverse of `flatten`."""
     ((kind, content), *rest) = skeleton.items()
     if kind == "tensor":
         tensor = tensors[content]

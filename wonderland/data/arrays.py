@@ -16,7 +16,7 @@ LARGEST_SIDE = 4096
 def from_numbers(
     x: Any, name: str, layout: str | None, value_range
 ) -> tuple[np.ndarray, tuple[float, float], list[Finding]]:
-    """Arrays of any numbers as uint8 (n, c, h, w), the range that became 0..255, and what there is to say about it."""
+    """Arrays of any numbers as uint8 (n, c, h, w), the range that became 0..255, and findings about the conversion."""
     x = np.asarray(x)
     if x.dtype == object or x.dtype.kind not in "buif":
         raise WonderlandError(
@@ -51,7 +51,7 @@ def from_numbers(
 
 
 def _range(x: np.ndarray) -> tuple[float, float]:
-    """What counts as black and white: the usual ranges 0..1 and 0..255 where they fit, otherwise the extremes."""
+    """The values that become 0 and 255: the usual ranges 0..1 and 0..255 where they fit, otherwise minimum and maximum."""
     low, high = float(x.min()), float(x.max())
     if low < 0:
         return low, high if high > low else low + 1
@@ -61,6 +61,7 @@ def _range(x: np.ndarray) -> tuple[float, float]:
 
 
 def _channels_first(x: np.ndarray, name: str, layout: str | None) -> np.ndarray:
+    """Images as (n, c, h, w), whatever the layout they come in."""
     if layout not in (None, "nhw", "nhwc", "nchw"):
         raise WonderlandError(f"layout is 'nhw', 'nhwc' or 'nchw', not {layout!r}.")
     if x.ndim == 3 and layout in (None, "nhw"):
@@ -83,7 +84,7 @@ def _channels_first(x: np.ndarray, name: str, layout: str | None) -> np.ndarray:
 
 
 def labels(y: Any, n: int, name: str, classes: Sequence[str] | None, task: str | None):
-    """Targets as codes or values; what they mean is told when it had to be guessed."""
+    """Targets as class codes or values, with the classes, the task, and a finding where the task was inferred."""
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -121,18 +122,19 @@ def labels(y: Any, n: int, name: str, classes: Sequence[str] | None, task: str |
             raise WonderlandError(
                 f"With {len(classes)} classes, the targets of {name} are whole numbers from 0 to {len(classes) - 1}."
             )
-        codes, found = y.astype(np.int64), classes
+        codes = y.astype(np.int64)
     else:
         names = [name_of(value) for value in y]
-        found = sorted(set(names), key=natural)
-        place = {label: code for code, label in enumerate(found)}
-        codes = np.array([place[label] for label in names], np.int64)
+        classes = sorted(set(names), key=natural)
+        code_of = {label: code for code, label in enumerate(classes)}
+        codes = np.array([code_of[label] for label in names], np.int64)
     if len(np.unique(codes)) < 2:
-        found = [found[codes[0]]]
-    return codes, found, class_task(found, task, f"{name} holds images of"), findings
+        classes = [classes[codes[0]]]
+    return codes, classes, class_task(classes, task, f"{name} holds images of"), findings
 
 
 def class_task(classes: list[str], task: str | None, start: str) -> str:
+    """Binary or multiclass by the number of classes, checked against the `task` asked for; `start` begins error messages."""
     if len(classes) < 2:
         raise WonderlandError(f"{start} one class only, {classes[0]!r}: there is nothing to tell apart.")
     if task is not None and task not in TASKS:
@@ -145,12 +147,13 @@ def class_task(classes: list[str], task: str | None, start: str) -> str:
 
 
 def fingerprint_of_arrays(pixels: np.ndarray, y: np.ndarray | None, classes: Sequence[str] | None) -> str:
-    found = hashlib.sha256(f"{pixels.shape}|{list(classes) if classes is not None else None}|".encode())
-    found.update(pixels.data)
+    """SHA-256 over pixels, targets and class names."""
+    digest = hashlib.sha256(f"{pixels.shape}|{list(classes) if classes is not None else None}|".encode())
+    digest.update(pixels.data)
     if y is not None:
-        found.update(f"|{y.dtype}|".encode())
-        found.update(np.ascontiguousarray(y).data)
-    return found.hexdigest()
+        digest.update(f"|{y.dtype}|".encode())
+        digest.update(np.ascontiguousarray(y).data)
+    return digest.hexdigest()
 
 
 def name_of(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Augmentation: the same picture a little moved, turned, scaled; each example by its own numbers."""
+"""Augmentation: random shifts, rotations, scalings, flips and cutout, with random numbers of each example's own."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wonderland.core import Spec, WonderlandError, nearest, part
 
-_MOST = {"shift": 0.5, "rotate": 180.0, "scale": 0.9, "flip": 1.0, "cutout": 0.9}
+_MAXIMUM = {"shift": 0.5, "rotate": 180.0, "scale": 0.9, "flip": 1.0, "cutout": 0.9}
 
 
 @part
@@ -20,9 +20,9 @@ class Augment:
     """Small random changes that keep the class of an image.
 
     `shift` is the largest move as a part of the size, `rotate` the largest angle in degrees, `scale` the largest relative
-    change of size, `flip` the chance of a mirror image, `cutout` the side of a square left blank as a part of the size. All are
-    taken from `numbers` in [0, 1), `draws` for each example (see `wonderland.core.uniform`), and nothing else: an example
-    comes out the same, to the bit, whatever its batch mates.
+    change of size, `flip` the probability of a mirror image, `cutout` the side of a square left blank as a part of the size. All
+    are computed from `numbers` in [0, 1), `draws` for each example (see `wonderland.core.uniform`), and nothing else: the result
+    for an example is the same, to the bit, whatever else is in its batch.
 
     Shapes: x (b, c, h, w) uint8 or float in 0..255, numbers (b, draws) -> (b, c, h, w) float32.
 
@@ -42,7 +42,7 @@ class Augment:
     draws = 7
 
     def __post_init__(self):
-        for name in _MOST:
+        for name in _MAXIMUM:
             _check(name, getattr(self, name))
 
     @classmethod
@@ -51,7 +51,7 @@ class Augment:
         return cls(flip=0.5 if channels == 3 and min(height, width) >= 20 else 0.0)
 
     def as_spec(self) -> Spec:
-        """As a recipe keeps it."""
+        """The spec that a recipe stores."""
         return Spec("data.Augment", asdict(self))
 
     def to_json(self) -> dict[str, float | int]:
@@ -64,8 +64,8 @@ class Augment:
         if not isinstance(value, dict):
             raise WonderlandError("An augmentation is described by names and numbers.")
         for name, number in value.items():
-            if name not in _MOST:
-                raise WonderlandError(f"Augment has no argument {str(name)[:80]!r}.{nearest(str(name)[:80], _MOST)}")
+            if name not in _MAXIMUM:
+                raise WonderlandError(f"Augment has no argument {str(name)[:80]!r}.{nearest(str(name)[:80], _MAXIMUM)}")
             _check(name, number)
         return cls(**value)
 
@@ -77,13 +77,13 @@ class Augment:
             grid = torch.from_numpy(_grid(self.matrices(numbers), x.shape[2], x.shape[3]))
             x = F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
         if self.cutout:
-            x = _blank(x, torch.from_numpy(numbers[:, 5:7]), self.cutout)
+            x = _cut_out(x, torch.from_numpy(numbers[:, 5:7]), self.cutout)
         return x
 
     def matrices(self, numbers: np.ndarray) -> np.ndarray:
         """Where each output pixel is read from, in coordinates -1..1: (2, 3, b)."""
-        turn, size, right, down = (2 * numbers[:, :4] - 1).T
-        angle = turn * math.radians(self.rotate)
+        rotation, size, right, down = (2 * numbers[:, :4] - 1).T
+        angle = rotation * math.radians(self.rotate)
         size = np.exp(size * math.log1p(self.scale))
         mirror = np.where(numbers[:, 4] < self.flip, -1.0, 1.0)
         cos, sin = np.cos(angle) * size, np.sin(angle) * size
@@ -91,14 +91,15 @@ class Augment:
 
 
 def _check(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST[name]:
-        raise WonderlandError(f"Augment's {name} must be a number from 0 to {_MOST[name]:g}, not {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAXIMUM[name]:
+        raise WonderlandError(f"Augment's {name} must be a number from 0 to {_MAXIMUM[name]:g}, not {value!r}.")
 
 
 def _grid(matrices: np.ndarray, height: int, width: int) -> np.ndarray:
-    """The sampling grid (b, h, w, 2) of affine maps, as sums of a row and a column: a matrix product's bits depend on the batch.
+    """The sampling grid (b, h, w, 2) of affine maps, as sums of a row and a column: the rounding of a matrix product would
+    depend on the batch size.
 
-    The map is one of pixels, so that a turn stays a turn when the image is not square.
+    The maps are in units of pixels, so that a rotation stays a rotation when the image is not square.
     """
     ys = (np.arange(height) * 2 + 1) / height - 1
     xs = (np.arange(width) * 2 + 1) / width - 1
@@ -112,12 +113,12 @@ def _grid(matrices: np.ndarray, height: int, width: int) -> np.ndarray:
     return grid
 
 
-def _blank(x: Tensor, numbers: Tensor, part: float) -> Tensor:
+def _cut_out(x: Tensor, numbers: Tensor, part: float) -> Tensor:
     """Fill one square of each image with the image's own mean."""
     height, width = x.shape[2:]
     tall, wide = max(1, round(part * height)), max(1, round(part * width))
     top = (numbers[:, 0] * (height - tall + 1)).floor().view(-1, 1, 1, 1)
     left = (numbers[:, 1] * (width - wide + 1)).floor().view(-1, 1, 1, 1)
     rows, columns = torch.arange(height).view(1, 1, -1, 1), torch.arange(width).view(1, 1, 1, -1)
-    hole = (rows >= top) & (rows < top + tall) & (columns >= left) & (columns < left + wide)
-    return torch.where(hole, x.mean((2, 3), keepdim=True), x)
+    square = (rows >= top) & (rows < top + tall) & (columns >= left) & (columns < left + wide)
+    return torch.where(square, x.mean((2, 3), keepdim=True), x)

@@ -1,4 +1,4 @@
-"""Batches: a function of (epoch, position) and nothing else, so that training can be cut and continued anywhere."""
+"""Batches: a pure function of (seed, epoch, position), so that training can be interrupted and resumed at any step."""
 
 import signal
 from collections.abc import Callable, Generator, Sequence
@@ -15,11 +15,11 @@ from wonderland.core.batch import Batch
 
 
 class Batches:
-    """Shuffled batches with the fields x and y, from rows in memory or from a source that reads them when asked.
+    """Shuffled batches with the fields x and y, from rows in memory or from a function that reads them on demand.
 
     The order of epoch e is a permutation seeded by (seed, e); the randomness of an example is seeded by (seed, e, its
-    index), whatever its batch mates and whoever loads it. The last incomplete batch of an epoch is left out; which rows
-    that concerns changes with each epoch.
+    index), independent of the rest of its batch and of the worker that loads it. The last incomplete batch of an epoch is left out; which rows
+    those are changes with each epoch.
 
     Args:
         x: tensor with the rows first, or a function from row indices to such a tensor.
@@ -28,7 +28,7 @@ class Batches:
         rows: which rows to use; a list of several index arrays gives each member of an ensemble batches of its own,
             x (m, b, ...) and y (m, b), with the examples on axis 1.
         augment: called with a batch and its random numbers, `augment.draws` for each example.
-        workers: processes that prepare batches ahead.
+        workers: processes that prepare batches in advance.
 
     >>> batches = Batches(torch.arange(6.0)[:, None], torch.arange(6), size=2, seed=0)
     >>> batches.per_epoch, batches.batch(0, 0)["x"].shape
@@ -51,7 +51,7 @@ class Batches:
             self.members, self.rows = 0, [np.arange(len(y)) if rows is None else rows]
         else:
             self.members, self.rows = len(rows), list(rows)
-        fewest = min(len(some) for some in self.rows)
+        fewest = min(map(len, self.rows))
         if not fewest or size < 1:
             raise WonderlandError(
                 f"Batches of {size} from {fewest} rows cannot be made: there must be at least one of each."
@@ -63,12 +63,12 @@ class Batches:
 
     def indices(self, epoch: int, position: int) -> np.ndarray:
         """Rows of one batch: (b,), or (m, b) for an ensemble."""
-        part = slice(position * self.size, (position + 1) * self.size)
-        found = np.stack([rows[self._order(epoch, member)[part]] for member, rows in enumerate(self.rows)])
-        return found if self.members else found[0]
+        selected = slice(position * self.size, (position + 1) * self.size)
+        index = np.stack([rows[self._order(epoch, member)[selected]] for member, rows in enumerate(self.rows)])
+        return index if self.members else index[0]
 
     def batch(self, epoch: int, position: int) -> Batch:
-        """The batch at one place of one epoch."""
+        """The batch at one position of one epoch."""
         index = self.indices(epoch, position)
         flat = torch.from_numpy(index.reshape(-1))
         x = self.x.index_select(0, flat) if isinstance(self.x, Tensor) else self.x(index.reshape(-1))
@@ -80,7 +80,7 @@ class Batches:
     def stream(self, first: int, stop: int) -> Generator[Batch, None, None]:
         """Batches of steps `first` to `stop - 1`, each prepared while the one before it is being used."""
         if not self.workers:
-            yield from self._ahead(first, stop)
+            yield from self._prefetch(first, stop)
             return
         loader = DataLoader(
             _ByStep(self),
@@ -88,22 +88,22 @@ class Batches:
             batch_size=None,
             num_workers=self.workers,
             prefetch_factor=4,
-            worker_init_fn=_quiet_worker,
-            generator=torch.Generator(),  # or the loader would draw from the generator that training depends on
+            worker_init_fn=_ignore_interrupt,
+            generator=torch.Generator(),  # without it the loader would draw from the global generator, which training uses
             multiprocessing_context="fork",
         )
         yield from loader
 
-    def _ahead(self, first: int, stop: int) -> Generator[Batch, None, None]:
-        """Batches from a thread that is one ahead; tensor code lets go of the interpreter, so both really run."""
-        with ThreadPoolExecutor(1, "batches") as helper:
-            coming = helper.submit(self.batch, *divmod(first, self.per_epoch)) if first < stop else None
+    def _prefetch(self, first: int, stop: int) -> Generator[Batch, None, None]:
+        """Batches from a background thread, one step in advance; tensor operations release the GIL, so both run at once."""
+        with ThreadPoolExecutor(1, "batches") as pool:
+            pending = pool.submit(self.batch, *divmod(first, self.per_epoch)) if first < stop else None
             for step in range(first + 1, stop + 1):
-                assert coming is not None
-                found = coming.result()
+                assert pending is not None
+                ready = pending.result()
                 if step < stop:
-                    coming = helper.submit(self.batch, *divmod(step, self.per_epoch))
-                yield found
+                    pending = pool.submit(self.batch, *divmod(step, self.per_epoch))
+                yield ready
 
     def _order(self, epoch: int, member: int) -> np.ndarray:
         if self._epoch != epoch:
@@ -113,7 +113,7 @@ class Batches:
 
 
 class _ByStep(Dataset):
-    """Batches by the number of the step, as a loader's workers see them."""
+    """Batches indexed by step number, for the workers of a DataLoader."""
 
     def __init__(self, batches: Batches):
         self.batches = batches
@@ -122,6 +122,6 @@ class _ByStep(Dataset):
         return self.batches.batch(*divmod(step, self.batches.per_epoch))
 
 
-def _quiet_worker(number: int) -> None:
-    """Ctrl-C is for the main process, which finishes its step first."""
+def _ignore_interrupt(number: int) -> None:
+    """Leave Ctrl-C to the main process, which finishes its step first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Real data that other packages carry, by name."""
+"""Datasets that come with other packages (scikit-learn, statsmodels, ...), by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from wonderland.core import need
 
 @dataclass(frozen=True)
 class Bundled:
-    """A named set: the module that carries it, how it is taken out, and its usual target."""
+    """A named dataset: the module that ships it, the function that loads it, and its usual target."""
 
     module: str
     load: Callable[[Any], Any]
@@ -22,9 +22,9 @@ class Bundled:
 
 def _classes(loader: str) -> Callable[[Any], pd.DataFrame]:
     def load(module: Any) -> pd.DataFrame:
-        found = getattr(module, loader)(as_frame=True)
-        names = np.asarray(found.target_names, dtype=object)
-        return found.data.assign(target=names[found.target.to_numpy()])
+        bunch = getattr(module, loader)(as_frame=True)
+        names = np.asarray(bunch.target_names, dtype=object)
+        return bunch.data.assign(target=names[bunch.target.to_numpy()])
 
     return load
 
@@ -34,13 +34,13 @@ def _values(loader: str) -> Callable[[Any], pd.DataFrame]:
 
 
 def _linnerud(module: Any) -> pd.DataFrame:
-    found = module.load_linnerud(as_frame=True)
-    return found.data.assign(Weight=found.target["Weight"])
+    bunch = module.load_linnerud(as_frame=True)
+    return bunch.data.assign(Weight=bunch.target["Weight"])
 
 
 def _digits(module: Any) -> tuple[np.ndarray, np.ndarray]:
-    found = module.load_digits()
-    return np.rint(found.images * (255 / 16)).astype(np.uint8), found.target
+    bunch = module.load_digits()
+    return np.rint(bunch.images * (255 / 16)).astype(np.uint8), bunch.target
 
 
 def _mnist(module: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Cells: which of them are missing, and the one label that each value has wherever it comes from."""
+"""Cells: which are missing, and one label for each value, whether it was read from a file, a frame or an array."""
 
 import re
 from typing import Any
@@ -29,17 +29,17 @@ MISSING = frozenset(
         "#null!",
     }
 )
-# What begins, and what ends, a text that is not its own label or means missing. Three short patterns are searched for
-# much faster than one with alternatives.
-_BEGINNING = re.compile(
+# Matches at the start and at the end of texts that are missing or have to be rewritten as labels. Three short patterns are
+# much faster to search for than one with alternatives.
+_START = re.compile(
     r"\n(?=\s|(?:true|false|" + "|".join(re.escape(word) for word in sorted(MISSING - {""})) + r")\n)", re.I
 )
-_ENDINGS = (re.compile(r"\s(?=\n)"), re.compile(r"\.0+(?=\n)"))
+_ENDS = (re.compile(r"\s(?=\n)"), re.compile(r"\.0+(?=\n)"))
 _WHOLE = re.compile(r"[+-]?\d+\.0+")
 
 
-def plain(name: str, cells: pd.Series) -> pd.Series:
-    """Cells of one of the few types we read: booleans, numbers, moments, categories or anything that prints as text."""
+def to_supported_type(name: str, cells: pd.Series) -> pd.Series:
+    """The cells in one of the supported types: booleans, numbers, timestamps, categories, or anything that prints as text."""
     dtype = cells.dtype
     if pd.api.types.is_complex_dtype(dtype):
         raise WonderlandError(
@@ -50,60 +50,60 @@ def plain(name: str, cells: pd.Series) -> pd.Series:
     if isinstance(dtype, pd.PeriodDtype):
         return cells.dt.to_timestamp()
     if pd.api.types.is_object_dtype(dtype):
-        found = pd.api.types.infer_dtype(cells, skipna=True)
-        if found == "boolean":
+        inferred = pd.api.types.infer_dtype(cells, skipna=True)
+        if inferred == "boolean":
             return cells.astype("boolean")
-        if found in ("integer", "floating", "mixed-integer-float", "decimal"):
+        if inferred in ("integer", "floating", "mixed-integer-float", "decimal"):
             return cells.map(float, na_action="ignore").astype(np.float64)
-        if found == "mixed" and any(isinstance(cell, list | dict | tuple | set | np.ndarray) for cell in cells):
+        if inferred == "mixed" and any(isinstance(cell, list | dict | tuple | set | np.ndarray) for cell in cells):
             raise WonderlandError(
                 f"Column {name!r} holds nested values (lists or objects). Unpack it into plain columns."
             )
-        if found == "bytes":
+        if inferred == "bytes":
             return cells.map(lambda cell: cell.decode(errors="replace"), na_action="ignore")
     return cells
 
 
-def as_levels(cells: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+def to_levels(cells: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """Cells as codes into their different labels, in order of appearance; -1 where missing.
 
-    A label is the text without outer blanks; 3.0 and "3.0" are "3", true is "True": the label that a file, a frame and
-    an array agree on.
+    A label is the text without outer blanks; 3.0 and "3.0" are "3", true is "True": the same label for a
+    file, a frame and an array.
     """
-    codes, found = pd.factorize(cells)
-    named = np.array(found, dtype=object)
-    odd = _untidy(named)
-    if len(odd) == 0:
-        return codes.astype(np.int64), named
-    named[odd] = [label(value) for value in named[odd]]
-    gone = [i for i in odd if str(named[i]).casefold() in MISSING]
-    if gone or len(set(named)) < len(named):
-        named[gone] = None
-        recoded, kept = pd.factorize(named)
-        codes, named = np.append(recoded, -1)[codes], np.asarray(kept, dtype=object)
-    return codes.astype(np.int64), named
+    codes, distinct = pd.factorize(cells)
+    levels = np.array(distinct, dtype=object)
+    unusual = _may_need_label(levels)
+    if len(unusual) == 0:
+        return codes.astype(np.int64), levels
+    levels[unusual] = [label(value) for value in levels[unusual]]
+    missing = [i for i in unusual if str(levels[i]).casefold() in MISSING]
+    if missing or len(set(levels)) < len(levels):
+        levels[missing] = None
+        recoded, remaining = pd.factorize(levels)
+        codes, levels = np.append(recoded, -1)[codes], np.asarray(remaining, dtype=object)
+    return codes.astype(np.int64), levels
 
 
-def _untidy(values: np.ndarray) -> np.ndarray:
-    """The places of values that may not be their own label, or that mean missing: one search through all of them."""
+def _may_need_label(values: np.ndarray) -> np.ndarray:
+    """Indices of values that may be missing or differ from their label, found by one search through the joined texts."""
     if len(values) == 0 or not pd.api.types.is_string_dtype(values):
         return np.arange(len(values))
     lines = "\n" + "\n".join(values) + "\n"
-    hits = [match.end() for match in _BEGINNING.finditer(lines)]
-    hits += [match.start() for ending in _ENDINGS for match in ending.finditer(lines)]
+    hits = [match.end() for match in _START.finditer(lines)]
+    hits += [match.start() for ending in _ENDS for match in ending.finditer(lines)]
     if not hits:
         return np.empty(0, np.int64)
     starts = np.cumsum([1] + [len(text) + 1 for text in values[:-1]])
     return np.unique(np.maximum(np.searchsorted(starts, hits, side="right") - 1, 0))
 
 
-def thinned(texts: np.ndarray, size: int) -> np.ndarray:
-    """Some of the texts, evenly spread."""
+def evenly_spaced(texts: np.ndarray, size: int) -> np.ndarray:
+    """About `size` of the texts, evenly spaced."""
     return texts[:: max(1, len(texts) // size)]
 
 
 def label(value: Any) -> str:
-    """The name of a value, the same whether it came as text, as a number or as a truth value.
+    """The name of a value, the same whether it came as text, number or boolean.
 
     >>> label(3.0), label(" 3 "), label("3.0"), label(True), label("true")
     ('3', '3', '3', 'True', 'True')

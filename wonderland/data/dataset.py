@@ -1,4 +1,4 @@
-"""What every kind of data has in common: examples, a target, and what was noticed when it was read."""
+"""Dataset: what all kinds of data have in common: examples, a target, and findings from reading it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from wonderland.core import WonderlandError
 
 TASKS = ("binary", "multiclass", "regression")
 
-# Findings of these kinds are plain information; every other kind is a repair, and strict mode stops at it.
+# Findings of these kinds are information only; every other kind is a repair, which strict mode refuses.
 NOTES = frozenset(
     {
         "target",
@@ -36,7 +36,7 @@ NOTES = frozenset(
 
 @dataclass(frozen=True)
 class Finding:
-    """Something noticed or repaired in the data, told in one sentence.
+    """Something noticed or repaired in the data; `text` says it in one sentence.
 
     >>> Finding("missing", "age", 3, "Column 'age' has no value in 3 of 10 rows.").repair
     True
@@ -57,13 +57,13 @@ class Finding:
         return {"kind": self.kind, "subject": self.subject, "count": self.count, "text": self.text}
 
 
-def counted(count: int, one: str, many: str) -> str:
-    """A count with its noun, and its verb if need be.
+def counted(count: int, singular: str, plural: str) -> str:
+    """A count with its noun in singular or plural, and its verb where needed.
 
     >>> counted(1, "image was", "images were"), counted(2000, "row", "rows")
     ('1 image was', '2,000 rows')
     """
-    return f"{count:,} {one if count == 1 else many}"
+    return f"{count:,} {singular if count == 1 else plural}"
 
 
 def stop_if_strict(findings: Iterable[Finding], strict: bool) -> None:
@@ -78,7 +78,7 @@ def stop_if_strict(findings: Iterable[Finding], strict: bool) -> None:
 
 
 class Dataset(ABC):
-    """What was opened: examples ready to be split, encoded and learned from.
+    """An opened source: examples ready to be split, encoded and trained on.
 
     `y` holds class codes (int64) or values (float64), one for each row, and is None where there is no such target. `classes`
     are the names behind the codes. `test_rows` marks the rows that came as a test set of their own; `assigned` (n,) holds the
@@ -108,11 +108,11 @@ class Dataset(ABC):
 
     @abstractmethod
     def summary(self) -> list[dict[str, Any]]:
-        """One record for each line of the overview that is shown to people."""
+        """One record for each line of the overview that is printed."""
 
     @abstractmethod
     def example(self, i: int) -> dict[str, Any]:
-        """One row, for people to look at."""
+        """One row by field name, for display."""
 
     def shown(self, i: int) -> dict[str, Any]:
         """One row as the report shows it: plain values by name under "row", or an "image" as a data URI."""
@@ -121,7 +121,7 @@ class Dataset(ABC):
         return {"row": plain}
 
     def labels(self) -> dict[str, list[Any]]:
-        """Columns that say which row is which, such as paths, to stand before its predictions."""
+        """Columns that identify the rows, such as paths; they come first in a table of predictions."""
         return {}
 
     def headline(self) -> str:
@@ -129,7 +129,7 @@ class Dataset(ABC):
         about = self.task or "no target"
         if self.classes:
             about += f", {len(self.classes)} classes"
-        return f"{self.name}: {counted(len(self), 'row', 'rows')}, {about}"
+        return f"{self.name}: {counted(len(self), self.noun.removesuffix('s'), self.noun)}, {about}"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.headline()}>"

@@ -1,4 +1,4 @@
-"""One image file to one small array, safely: the format is read from the content, the size before the pixels."""
+"""Decode an image file safely: the format is read from the content, and the size is checked before pixels are decoded."""
 
 import io
 import struct
@@ -17,8 +17,8 @@ FORMATS = ("PNG", "JPEG", "WEBP")
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".jpe", ".webp"})
 MOST_PIXELS = 64_000_000
 MOST_BYTES = 128 * MIB
-_ORIENTATION = 0x0112
-_TURNS = {
+_EXIF_ORIENTATION = 0x0112
+_EXIF_TRANSPOSE = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -30,8 +30,8 @@ _TURNS = {
 
 
 @contextmanager
-def careful() -> Iterator[None]:
-    """Pillow's warning about image bombs becomes an error, its other remarks are dropped.
+def guard_decompression() -> Iterator[None]:
+    """Turn Pillow's warning about decompression bombs into an error, and silence its other warnings.
 
     Warning filters belong to the whole process: with threads, enter this once around all of them.
     """
@@ -47,32 +47,32 @@ def decode(source: str | Path, size: tuple[int, int] | None = None, *, limit_byt
     With `size` (height, width) the largest centred piece of that shape is kept and resized with antialiasing. Alpha is laid
     over white, 16-bit grey is scaled to 8 bits, and of an animation the first frame is taken.
     """
-    with careful():
+    with guard_decompression():
         return decode_bytes(read_bytes(source, limit_bytes), source, size)
 
 
 def decode_bytes(data: bytes, path: str | Path, size: tuple[int, int] | None = None) -> np.ndarray:
-    """`decode` for bytes in memory; the caller is `careful`."""
+    """`decode` for bytes in memory; call it inside `guard_decompression`."""
     image = _open(data, path)
     try:
-        turn = _orientation(image)
-        if size and turn >= 5:
+        orientation = _orientation(image)
+        if size and orientation >= 5:
             size = size[1], size[0]
         if size:
             image.draft(None, (2 * size[1], 2 * size[0]))
-        image = _flat(image)
+        image = _to_grey_or_rgb(image)
         if size:
             image = _fit(image, *size)
-        if turn in _TURNS:
-            image = image.transpose(_TURNS[turn])
-        return _grey_if_grey(np.array(image))
+        if orientation in _EXIF_TRANSPOSE:
+            image = image.transpose(_EXIF_TRANSPOSE[orientation])
+        return _drop_equal_channels(np.array(image))
     except Exception as error:
-        # Decoders meet hostile bytes with errors of every kind; each of them means the same to the user.
+        # Decoders raise all kinds of exceptions on damaged or hostile bytes; the user gets one message for all of them.
         raise _damaged(path, error) from error
 
 
 def measure(path: str | Path) -> tuple[int, int]:
-    """Height and width from the header, before any pixel is decoded; the caller is `careful`."""
+    """Height and width from the header, before any pixel is decoded; call it inside `guard_decompression`."""
     try:
         with open(path, "rb") as file:
             image = _open(file, path)
@@ -93,17 +93,17 @@ def conform(image: np.ndarray, channels: int, height: int, width: int) -> np.nda
 
 
 def _open(data: Any, path: str | Path) -> Image.Image:
-    """The image of bytes or of an open file, as far as its header tells."""
+    """Open bytes or a file as a Pillow image; only the header is read."""
     file = io.BytesIO(data) if isinstance(data, bytes) else data
     head = file.read(32)
     file.seek(0)
     if not head:
         raise WonderlandError(f"{path} is an empty file, not an image. Remove it, or copy it again.")
-    _refuse_bombs(path, *(_claim(head) or (0, 0)))
+    _refuse_too_many_pixels(path, *(_size_in_header(head) or (0, 0)))
     try:
         image = Image.open(file, formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        # Only a JPEG comes here: its size is not at a fixed place, so Pillow found it first.
+        # Only for JPEG: its size is not at a fixed offset, so Pillow's own check comes before ours.
         file.seek(0)
         image = JpegImagePlugin.JpegImageFile(file)
     except UnidentifiedImageError as error:
@@ -112,12 +112,12 @@ def _open(data: Any, path: str | Path) -> Image.Image:
         ) from error
     except Exception as error:
         raise _damaged(path, error) from error
-    _refuse_bombs(path, image.width, image.height)
+    _refuse_too_many_pixels(path, image.width, image.height)
     return image
 
 
-def _claim(head: bytes) -> tuple[int, int] | None:
-    """Width and height from the first bytes of a PNG or WebP: opening the latter already makes room for its pixels."""
+def _size_in_header(head: bytes) -> tuple[int, int] | None:
+    """Width and height from the first bytes of a PNG or WebP: opening a WebP already allocates its pixels."""
     if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
         return struct.unpack(">II", head[16:24])
     if head[:4] != b"RIFF" or head[8:12] != b"WEBP" or len(head) < 30:
@@ -132,7 +132,7 @@ def _claim(head: bytes) -> tuple[int, int] | None:
     return wide & 0x3FFF, tall & 0x3FFF
 
 
-def _refuse_bombs(path: str | Path, width: int, height: int) -> None:
+def _refuse_too_many_pixels(path: str | Path, width: int, height: int) -> None:
     if width * height > MOST_PIXELS:
         raise WonderlandError(
             f"{path} claims {width} x {height} pixels; the limit is {MOST_PIXELS // 1_000_000} million. "
@@ -146,15 +146,15 @@ def _damaged(path: str | Path, error: Exception) -> WonderlandError:
 
 
 def _orientation(image: Image.Image) -> int:
-    """How the camera was held (1..8); damaged notes about it count as upright."""
+    """The EXIF orientation (1..8); a damaged one counts as upright."""
     try:
-        turn = image.getexif().get(_ORIENTATION, 1)
+        orientation = image.getexif().get(_EXIF_ORIENTATION, 1)
     except Exception:
         return 1
-    return turn if isinstance(turn, int) else 1
+    return orientation if isinstance(orientation, int) else 1
 
 
-def _flat(image: Image.Image) -> Image.Image:
+def _to_grey_or_rgb(image: Image.Image) -> Image.Image:
     """Any mode as grey ("L") or colour ("RGB")."""
     image.load()
     if image.mode.startswith("I") or image.mode == "F":
@@ -172,13 +172,13 @@ def _fit(image: Image.Image, height: int, width: int) -> Image.Image:
     """The largest centred piece with the shape height : width, resized."""
     part = min(image.width / width, image.height / height)
     left, top = (image.width - part * width) / 2, (image.height - part * height) / 2
-    # Rounding may leave the box a hair outside of the picture.
+    # Rounding may leave the box slightly outside of the image.
     box = (max(left, 0), max(top, 0), min(left + part * width, image.width), min(top + part * height, image.height))
     return image.resize((width, height), Image.Resampling.BICUBIC, box=box, reducing_gap=3.0)
 
 
-def _grey_if_grey(image: np.ndarray) -> np.ndarray:
-    """Drop the colours of a picture that has none: many grey ones are stored as RGB."""
+def _drop_equal_channels(image: np.ndarray) -> np.ndarray:
+    """A single channel when all three are equal: many grey images are stored as RGB."""
     if image.ndim == 3 and (image[..., 0] == image[..., 1]).all() and (image[..., 0] == image[..., 2]).all():
         return np.ascontiguousarray(image[..., 0])
     return image

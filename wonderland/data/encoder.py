@@ -1,4 +1,4 @@
-"""Encoder: preprocessing that was fitted on training examples, and opens new data the same way."""
+"""Encoder: preprocessing fitted on the training examples, which also opens and encodes new data."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Field:
 class Encoder(ABC):
     """Turns a dataset into examples for a model, and opens new data the way the training data was opened.
 
-    `kind` is the name of the kind of data that reads it back; `noticed` lists what the last encoding had to fill in.
+    `kind` is the name of the kind of data that loads it again; `noticed` lists findings of the last encoding, such as filled cells.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Encoder(ABC):
 
     @abstractmethod
     def open(self, source: Any, *, need_target: bool = False) -> Dataset:
-        """New data, opened as the training data was; with `need_target` the answers as well."""
+        """New data, opened as the training data was; with `need_target` the target as well."""
 
     @abstractmethod
     def schema(self) -> list[Field]:
@@ -55,19 +55,19 @@ class Encoder(ABC):
         return "The preprocessing of this kind of data is not written as a torch module."
 
     def arguments(self) -> dict[str, Any]:
-        """What it knows of the arguments of models by their usual names, such as vocab, channels or features."""
+        """Arguments of models that follow from the data, by name, such as vocab, channels or features."""
         return {}
 
     def describe(self) -> str:
-        """What was learned from the training examples, in a sentence with a space behind it; empty where that says nothing."""
+        """What was fitted to the training examples, as a sentence followed by a space; empty if there is nothing to report."""
         return ""
 
     def batch_words(self, size: int, noun: str) -> str:
-        """A batch of so many examples in words."""
+        """The size of a batch in words, such as "64 rows"."""
         return f"{size} {noun}"
 
     def digest(self) -> str:
-        """One number for all that was fitted."""
+        """SHA-256 of everything that was fitted."""
         return digest(self.tensors(), self.to_json())
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Examples: an encoded dataset, given out in shuffled batches to learn from and in order to be measured."""
+"""Examples: an encoded dataset, as shuffled batches for training and as ordered batches for evaluation."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ CHUNK = 2048
 
 
 class Examples(ABC):
-    """The encoded examples of a dataset. A part is what the split of its kind gives: row numbers, a file of tokens."""
+    """The encoded examples of a dataset. What a part is depends on the kind of data: row numbers, a file of tokens."""
 
     unit = "row"
 
@@ -30,14 +30,14 @@ class Examples(ABC):
         augment: Any = None,
         workers: int = 0,
     ) -> Any:
-        """Batches to learn from: a function of (seed, epoch, position) alone, whoever loads them.
+        """Batches for training: a pure function of (seed, epoch, position), whatever the number of workers.
 
         `rows` gives each member of an ensemble examples of its own.
         """
 
     @abstractmethod
     def in_order(self, part: Any, *, size: int = CHUNK, most: int | None = None) -> Iterator[Batch]:
-        """Every example of a part once, or at most so many (in units of the examples)."""
+        """Every example of a part once, or at most the first `most` (in the unit of the examples)."""
 
     @abstractmethod
     def count(self, part: Any) -> int:
@@ -53,7 +53,7 @@ class Examples(ABC):
 
 
 class RowExamples(Examples):
-    """Rows in memory, or read when they are asked for; `y` holds the target of every row, None for none."""
+    """Rows in memory, or read on demand; `y` holds the target of every row, None for none."""
 
     def __init__(self, x: Tensor | Callable[[np.ndarray], Tensor], y: np.ndarray | None, rows: int):
         self.x, self.y, self.rows = x, y, rows

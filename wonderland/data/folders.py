@@ -1,4 +1,4 @@
-"""Folders of images: one walk that sorts what is found into classes, loose images and the rest."""
+"""Folders of images: one walk that sorts files into classes, images outside of classes, and other files."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 
 @dataclass
 class Listing:
-    """What a folder holds: images with their class, images outside of the classes, and the rest in numbers."""
+    """The content of a folder: images with their class (`files`), images outside of class folders (`loose`), counts of the rest."""
 
     root: Path
     name: str
@@ -31,51 +31,52 @@ class Listing:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
 
     def findings(self) -> list[Finding]:
-        found = []
+        findings = []
         filled = {label for _, label in self.files}
         if empty := [name for name in self.classes if name not in filled]:
             names = ", ".join(map(repr, empty[:5])) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
-            found.append(
+            findings.append(
                 Finding("empty class", str(self.root), len(empty), f"Folders without images are left out: {names}.")
             )
         if self.foreign:
             files = ("file that is not PNG, JPEG or WebP is", "files that are not PNG, JPEG or WebP are")
             kinds = ", ".join(f"{suffix or 'no suffix'}: {n}" for suffix, n in sorted(self.foreign.items())[:5])
             text = f"{counted(self.foreign.total(), *files)} left out ({kinds})."
-            found.append(Finding("foreign files", str(self.root), self.foreign.total(), text))
+            findings.append(Finding("foreign files", str(self.root), self.foreign.total(), text))
         if self.loose:
             images = ("image outside of the class folders is", "images outside of the class folders are")
             text = f"{counted(len(self.loose), *images)} left out."
-            found.append(Finding("loose images", str(self.root), len(self.loose), text))
+            findings.append(Finding("loose images", str(self.root), len(self.loose), text))
         if self.links:
             links = ("link to a folder or out of the data is", "links to folders or out of the data are")
             text = f"{counted(self.links, *links)} not followed."
-            found.append(Finding("links", str(self.root), self.links, text))
-        return found
+            findings.append(Finding("links", str(self.root), self.links, text))
+        return findings
 
 
 def scan(root: Path) -> Listing:
+    """Walk a folder whose subfolders are classes; hidden files are skipped, and links out of it are not followed."""
     if not root.exists():
         raise WonderlandError(f"{root} is missing.")
     if not root.is_dir():
         raise WonderlandError(f"{root} is a file where a folder of images should be.")
     listing = Listing(root, root.resolve().name)
-    home = root.resolve()
+    resolved_root = root.resolve()
     for folder, folders, files in os.walk(root, onerror=_unreadable_folder):
-        here = Path(folder)
-        links = [name for name in folders if (here / name).is_symlink() and not name.startswith(".")]
+        directory = Path(folder)
+        links = [name for name in folders if (directory / name).is_symlink() and not name.startswith(".")]
         listing.links += len(links)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in links)
-        inner = here.relative_to(root).parts
+        inner = directory.relative_to(root).parts
         if not inner:
             listing.classes = sorted(folders, key=natural)
         for name in sorted(files):
             if not name.startswith("."):
-                _sort_in(listing, here / name, inner[0] if inner else "", home)
+                _add_file(listing, directory / name, inner[0] if inner else "", resolved_root)
     return listing
 
 
-def _sort_in(listing: Listing, path: Path, label: str, home: Path) -> None:
+def _add_file(listing: Listing, path: Path, label: str, home: Path) -> None:
     if path.is_symlink() and not path.resolve().is_relative_to(home):
         listing.links += 1
     elif path.suffix.casefold() not in SUFFIXES or not path.is_file():
@@ -93,7 +94,7 @@ def _unreadable_folder(error: OSError) -> None:
 
 
 def listed(paths: list[Path], name: str) -> Listing:
-    """Files named one by one: their order is the user's, and their content decides what they are."""
+    """Files named one by one, in the order given; they are recognised by content, not by name."""
     for path in paths:
         if not path.exists():
             raise WonderlandError(f"{path} is missing.")
@@ -117,11 +118,12 @@ def refuse_tables(listing: Listing) -> None:
         return
     names = ", ".join(listing.relative(path) for path in listing.tables[:5])
     more = f" and {len(listing.tables) - 5} more" if len(listing.tables) > 5 else ""
-    tables, one = ("a table", "it") if len(listing.tables) == 1 else ("tables", "one of them")
-    raise WonderlandError(f"{listing.root} is a folder with {tables} and no images: {names}{more}. Name {one}.")
+    tables, which = ("a table", "it") if len(listing.tables) == 1 else ("tables", "one of them")
+    raise WonderlandError(f"{listing.root} is a folder with {tables} and no images: {names}{more}. Name {which}.")
 
 
 def refuse_flat(listing: Listing) -> NoReturn:
+    """Stop at a folder without class folders, and say what it holds instead."""
     refuse_tables(listing)
     if listing.loose:
         raise WonderlandError(

@@ -1,4 +1,4 @@
-"""Mixing: two examples and their labels made into one that lies between them."""
+"""Mixup and CutMix: two examples and their labels combined into one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from wonderland.core import WonderlandError
 
 
 def soft_labels(y: Any, classes: int | None = None) -> Tensor:
-    """Labels (b,) as probabilities (b, classes); what is floating point already (b, ...) stays as it is.
+    """Labels (b,) as probabilities (b, classes); floating point labels (b, ...) stay as they are.
 
     >>> soft_labels(torch.tensor([1, 0]), 2)
     tensor([[0., 1.],
@@ -38,7 +38,7 @@ def mixup(
     share: float | Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> tuple[Any, Tensor]:
-    r"""Each example blended with a batch mate, and its label with the mate's by the same share.
+    r"""Each example blended with another one of its batch, and the labels by the same share.
 
     .. math:: \tilde x = \lambda x + (1 - \lambda) x', \qquad \tilde y = \lambda y + (1 - \lambda) y', \qquad
         \lambda \sim \mathrm{Beta}(\alpha, \alpha)
@@ -55,8 +55,8 @@ def mixup(
     """
     y = soft_labels(y, classes)
     share = _share(share, alpha, len(y), "mixup", generator).to(y.device)
-    mate = torch.randperm(len(y), generator=generator).to(y.device)
-    return _over(x, len(y), lambda value: _blend(value, mate, share)), _blend(y, mate, share)
+    partner = torch.randperm(len(y), generator=generator).to(y.device)
+    return _map_tensors(x, len(y), lambda value: _blend(value, partner, share)), _blend(y, partner, share)
 
 
 def cutmix(
@@ -70,15 +70,14 @@ def cutmix(
     share: float | Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
-    r"""Each example with a piece of a batch mate put into it, and its label mixed by how much is left.
+    r"""A box of each example replaced by that of another one of its batch; labels are mixed by the share that is left.
 
     .. math:: \tilde x = M \odot x + (1 - M) \odot x', \qquad \tilde y = \lambda y + (1 - \lambda) y', \qquad
         \lambda = \mathrm{mean}(M)
 
-    The piece is a box along `axes`: by default all but the batch and, from three axes on, the channels (1), so a rectangle
-    of images (b, c, h, w), a stretch of series (b, c, t); `axes=[1]` is a stretch of tokens (b, t) or (b, t, d). Whatever
-    the type, every number comes from one of the two. With `label="random"` the share of the label is drawn by itself, as
-    the book has it, and disagrees with what is seen.
+    The box runs along `axes`: by default all but the batch and, from three axes on, the channels (axis 1), so a rectangle
+    of images (b, c, h, w) and an interval of series (b, c, t); `axes=[1]` is an interval of tokens (b, t) or (b, t, d). With
+    `label="random"` the share of the label is drawn independently of the box, as in the book.
 
     Shapes: x (b, ...) -> (b, ...); y as for `mixup`. Book: Alice 9.2.3. Paper: Yun et al., 2019.
 
@@ -95,16 +94,16 @@ def cutmix(
     if not axes or 0 in axes:
         raise WonderlandError("cutmix cuts along axes other than the batch, axis 0: name at least one.")
     wanted = _share(share, alpha, len(y), "cutmix", generator)
-    kept = _outside(x, axes, wanted, generator).to(x.device)
-    mate = torch.randperm(len(y), generator=generator).to(x.device)
+    kept = _keep_mask(x, axes, wanted, generator).to(x.device)
+    partner = torch.randperm(len(y), generator=generator).to(x.device)
     if label == "area":
         left = kept.flatten(1).to(torch.float64).mean(1)
     else:
         left = _share(None, alpha, len(y), "cutmix", generator)
-    return torch.where(kept, x, x[mate]), _blend(y, mate, left.to(y.device))
+    return torch.where(kept, x, x[partner]), _blend(y, partner, left.to(y.device))
 
 
-def _outside(x: Tensor, axes: list[int], share: Tensor, generator: torch.Generator | None) -> Tensor:
+def _keep_mask(x: Tensor, axes: list[int], share: Tensor, generator: torch.Generator | None) -> Tensor:
     """False in one box for each example, whose volume is 1 - share but for rounding: (b, 1 or size, ...)."""
     inside = torch.ones((len(x), *[1] * (x.dim() - 1)), dtype=torch.bool)
     part = (1 - share) ** (1 / len(axes))
@@ -120,12 +119,12 @@ def _outside(x: Tensor, axes: list[int], share: Tensor, generator: torch.Generat
 
 def _share(share: Any, alpha: Any, rows: int, name: str, generator: torch.Generator | None) -> Tensor:
     if share is not None:
-        found = torch.as_tensor(share, dtype=torch.float64)
-        if found.dim() > 1 or (found.dim() == 1 and len(found) != rows):
-            raise WonderlandError(f"{name} takes a share for all or for each of {rows}, not {tuple(found.shape)}.")
-        if not bool(((found >= 0) & (found <= 1)).all()):
+        shares = torch.as_tensor(share, dtype=torch.float64)
+        if shares.dim() > 1 or (shares.dim() == 1 and len(shares) != rows):
+            raise WonderlandError(f"{name} takes a share for all or for each of {rows}, not {tuple(shares.shape)}.")
+        if not bool(((shares >= 0) & (shares <= 1)).all()):
             raise WonderlandError(f"{name} takes a share from 0 to 1, not {share}.")
-        return found.expand(rows)
+        return shares.expand(rows)
     if not alpha > 0:
         raise WonderlandError(f"{name} takes an alpha above 0, not {alpha}.")
     concentration = torch.full((rows, 2), float(alpha), dtype=torch.float64)
@@ -133,20 +132,20 @@ def _share(share: Any, alpha: Any, rows: int, name: str, generator: torch.Genera
     return torch._sample_dirichlet(concentration, generator=generator)[:, 0]
 
 
-def _blend(value: Tensor, mate: Tensor, share: Tensor) -> Tensor:
+def _blend(value: Tensor, partner: Tensor, share: Tensor) -> Tensor:
     if not value.is_floating_point():
         raise WonderlandError(
             f"mixup blends floating point numbers, and x holds {value.dtype}: convert them, or mix embeddings of tokens."
         )
     weight = share.to(value.dtype).view(-1, *[1] * (value.dim() - 1))
-    return weight * value + (1 - weight) * value[mate]
+    return weight * value + (1 - weight) * value[partner]
 
 
-def _over(x: Any, rows: int, change: Any) -> Any:
+def _map_tensors(x: Any, rows: int, change: Any) -> Any:
     if isinstance(x, Mapping):
-        return {name: _over(value, rows, change) for name, value in x.items()}
+        return {name: _map_tensors(value, rows, change) for name, value in x.items()}
     if isinstance(x, tuple | list):
-        return type(x)(_over(value, rows, change) for value in x)
+        return type(x)(_map_tensors(value, rows, change) for value in x)
     if not isinstance(x, Tensor) or x.dim() == 0 or len(x) != rows:
         raise WonderlandError(
             "mixup takes x as a tensor (b, ...) with a row for each label, or a dict or tuple of such."

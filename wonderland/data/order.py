@@ -1,4 +1,4 @@
-"""Which rows come when: easy ones first, or important ones more often."""
+"""The order of training rows: easy ones first (curriculum), or important ones more often (importance sampling)."""
 
 import math
 from typing import Any, NamedTuple
@@ -15,13 +15,13 @@ def curriculum(difficulty: Any, *, epoch: int, epochs: int, start: float = 0.2, 
     .. math:: s_e = s_0 + (1 - s_0) \Bigl(\frac{e}{E - 1}\Bigr)^{p}, \qquad
         \text{rows } \{ i : \operatorname{rank}(d_i) < \lceil s_e n \rceil \}
 
-    Difficulty d is what the user says: a length, a loss, a noise level; equal ones come in the order of the rows. Give the
-    answer to `Batches(rows=...)`. Shapes: difficulty (n,) -> row numbers, rising. Paper: Bengio et al., 2009.
+    Difficulty d is any number for each row: a length, a loss, a noise level; ties are broken by row number. Pass the
+    result to `Batches(rows=...)`. Shapes: difficulty (n,) -> row numbers, rising. Paper: Bengio et al., 2009.
 
     >>> [curriculum([3.0, 1.0, 2.0, 9.0], epoch=e, epochs=3, start=0.25).tolist() for e in range(3)]
     [[1], [0, 1, 2], [0, 1, 2, 3]]
     """
-    found = _numbers("curriculum", "difficulty", difficulty)
+    values = _numbers("curriculum", "difficulty", difficulty)
     if not 0 < start <= 1:
         raise WonderlandError(f"curriculum takes a start above 0 and at most 1, not {start!r}.")
     if not 0 < power < math.inf:
@@ -30,9 +30,9 @@ def curriculum(difficulty: Any, *, epoch: int, epochs: int, start: float = 0.2, 
         raise WonderlandError(f"curriculum takes an epoch of at least 0 of at least 1 epochs, not {epoch} of {epochs}.")
     done = min(1.0, epoch / (epochs - 1)) if epochs > 1 else 1.0
     share = start + (1 - start) * done**power
-    # The product may lie a hair above a whole number; a hair is no row.
-    count = max(1, math.ceil(share * len(found) - 1e-9))
-    return np.sort(np.argsort(found, kind="stable")[:count])
+    # Rounding may leave the product slightly above a whole number, which must not add a row.
+    count = max(1, math.ceil(share * len(values) - 1e-9))
+    return np.sort(np.argsort(values, kind="stable")[:count])
 
 
 class Importance(NamedTuple):
@@ -48,33 +48,33 @@ def importance_sample(importance: Any, size: int, *, seed: int = 0, epoch: int =
     .. math:: P(i) = \frac{q_i}{\sum_j q_j}, \qquad w_i = \frac{1}{n P(i)}, \qquad
         \mathrm{E}\Bigl[\frac1b \sum_k w_{i_k} l_{i_k}\Bigr] = \frac1n \sum_i l_i
 
-    The noise is least when importance is the size of a row's gradient; wrong importance costs noise, never a bias. Give
-    the weight to a loss with `reduction="none"` and take the plain mean, for a weighted mean would divide by its own sum.
+    The variance is smallest when importance is the norm of a row's gradient; another importance adds variance, never bias. Multiply
+    a loss with `reduction="none"` by the weights and take the plain mean: a weighted mean would divide by their sum.
     A row of importance 0 is never drawn. Shapes: importance (n,) -> rows (b,), weight (b,).
 
     >>> drawn = importance_sample([0.0, 1.0, 0.0], 2)
     >>> drawn.rows.tolist(), drawn.weight.round(4).tolist()
     ([1, 1], [0.3333, 0.3333])
     """
-    found = _numbers("importance_sample", "importance", importance)
-    if found.min() < 0 or not found.sum() > 0:
+    values = _numbers("importance_sample", "importance", importance)
+    if values.min() < 0 or not values.sum() > 0:
         raise WonderlandError("importance_sample takes an importance of at least 0 for each row, and above 0 for some.")
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise WonderlandError(f"importance_sample takes a size of at least 1 row, not {size!r}.")
-    ends = np.cumsum(found)
+    ends = np.cumsum(values)
     draws = uniform(seed, epoch, np.arange(position * size, (position + 1) * size), 1)[:, 0]
-    rows = np.minimum(np.searchsorted(ends, draws * ends[-1], side="right"), np.flatnonzero(found)[-1])
-    return Importance(rows, ends[-1] / (len(found) * found[rows]))
+    rows = np.minimum(np.searchsorted(ends, draws * ends[-1], side="right"), np.flatnonzero(values)[-1])
+    return Importance(rows, ends[-1] / (len(values) * values[rows]))
 
 
-def _numbers(name: str, what: str, value: Any) -> ndarray:
+def _numbers(name: str, argument: str, value: Any) -> ndarray:
     try:
-        found = np.asarray(value, np.float64)
+        values = np.asarray(value, np.float64)
     except (TypeError, ValueError):
-        raise WonderlandError(f"{name} takes numbers as its {what}, one for each row.") from None
-    if found.ndim != 1 or not len(found):
-        raise WonderlandError(f"{name} takes one number for each row as its {what}, not shape {found.shape}.")
-    if not np.isfinite(found).all():
-        where = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise WonderlandError(f"{name} got a {what} that is {found[where]:g} at row {where}.")
-    return found
+        raise WonderlandError(f"{name} takes numbers as its {argument}, one for each row.") from None
+    if values.ndim != 1 or not len(values):
+        raise WonderlandError(f"{name} takes one number for each row as its {argument}, not shape {values.shape}.")
+    if not np.isfinite(values).all():
+        where = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise WonderlandError(f"{name} got a {argument} that is {values[where]:g} at row {where}.")
+    return values

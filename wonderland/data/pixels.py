@@ -1,4 +1,4 @@
-"""Where pixels are kept: in memory when they fit, else on disk, decoded when asked for."""
+"""Storage of pixels: in memory when they fit, else on disk and decoded on demand."""
 
 import hashlib
 import os
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from wonderland.core import WonderlandError, read_bytes
-from wonderland.data.decode import careful, conform, decode_bytes, measure
+from wonderland.data.decode import conform, decode_bytes, guard_decompression, measure
 
 MOST_IN_MEMORY = 1 << 30
 DEFAULT_SIDE = 64
-# Measured on 2,000 JPEGs: Pillow lets go of the interpreter, so threads beat worker processes, which first import torch.
+# Measured on 2,000 JPEGs: Pillow releases the GIL, so threads are faster than worker processes, which have to import torch first.
 THREADS_FROM = 32
 
 
@@ -37,7 +37,7 @@ class Memory:
 
 
 class Files:
-    """Pixels on disk, decoded when asked for; a file that has changed since it was opened is refused."""
+    """Pixels on disk, decoded on demand; a file that has changed since it was opened is refused."""
 
     def __init__(
         self, paths: list[Path], digests: list[str], sums: np.ndarray, shape: tuple[int, int, int], limit: int
@@ -49,7 +49,7 @@ class Files:
 
     def pixels(self, rows: np.ndarray) -> np.ndarray:
         batch = np.empty((len(rows), *self.shape), np.uint8)
-        with careful():
+        with guard_decompression():
             for place, row in enumerate(rows):
                 data = read_bytes(self.paths[row], self.limit)
                 if hashlib.sha256(data).hexdigest() != self.digests[row]:
@@ -67,55 +67,55 @@ def read_files(
     paths: list[Path], size: tuple[int, int] | None, limit: int, workers: int | None, channels: int | None = None
 ) -> tuple[Memory | Files, list[tuple[int, int]], list[str]]:
     """One pass over the files: their pixels in one size, the size that each had, and its SHA-256."""
-    with careful():
-        shapes = _each(measure, paths, workers)
+    with guard_decompression():
+        shapes = _for_each_file(measure, paths, workers)
         height, width = size or _common_size(shapes)
-        small = len(paths) * 3 * height * width <= MOST_IN_MEMORY
-        # Only what is kept is allocated; sums are enough to normalise by when pixels stay on disk.
-        kept = np.empty((len(paths), 3, height, width), np.uint8) if small else None
+        fits = len(paths) * 3 * height * width <= MOST_IN_MEMORY
+        # When pixels stay on disk, their sums are all that normalisation needs.
+        pixels = np.empty((len(paths), 3, height, width), np.uint8) if fits else None
         sums = np.zeros((len(paths), 2, 3))
         grey = np.zeros(len(paths), bool)
 
-        def take(row: int) -> str:
+        def load(row: int) -> str:
             data = read_bytes(paths[row], limit)
             image = decode_bytes(data, paths[row], (height, width))
             coloured = conform(image, 3, height, width)
             grey[row] = image.ndim == 2
             sums[row] = _moments(coloured[None])
-            if kept is not None:
-                kept[row] = coloured
+            if pixels is not None:
+                pixels[row] = coloured
             return hashlib.sha256(data).hexdigest()
 
-        digests = _each(take, range(len(paths)), workers)
+        digests = _for_each_file(load, range(len(paths)), workers)
     shape = (channels or (1 if grey.all() else 3), height, width)
-    if kept is not None:
-        return Memory(_in_channels(kept, grey, shape)), shapes, digests
+    if pixels is not None:
+        return Memory(_in_channels(pixels, grey, shape)), shapes, digests
     sums = sums[:, :, : shape[0]] if shape[0] == 3 or grey.all() else sums.mean(2, keepdims=True)
     return Files(paths, digests, sums, shape, limit), shapes, digests
 
 
-def _in_channels(kept: np.ndarray, grey: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
+def _in_channels(pixels: np.ndarray, grey: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
     if shape[0] == 3:
-        return kept
+        return pixels
     if grey.all():
-        return np.ascontiguousarray(kept[:, :1])
-    return np.stack([conform(picture(image), *shape) for image in kept])
+        return np.ascontiguousarray(pixels[:, :1])
+    return np.stack([conform(picture(image), *shape) for image in pixels])
 
 
-def _each(function: Callable[[Any], Any], items: Sequence[Any], workers: int | None) -> list[Any]:
-    """The function of every item, in order; the first fault of a file is raised, and the others are counted."""
+def _for_each_file(function: Callable[[Any], Any], items: Sequence[Any], workers: int | None) -> list[Any]:
+    """The function applied to every item, in order; the first error is raised, and says how many more there are."""
 
-    def tried(item):
+    def result_or_error(item):
         try:
             return function(item)
         except WonderlandError as error:
             return error
 
     if len(items) < THREADS_FROM or workers == 1:
-        results = [tried(item) for item in items]
+        results = [result_or_error(item) for item in items]
     else:
         with ThreadPoolExecutor(workers or min(8, 2 * (os.cpu_count() or 1))) as pool:
-            results = list(pool.map(tried, items))
+            results = list(pool.map(result_or_error, items))
     faults = [result for result in results if isinstance(result, WonderlandError)]
     if len(faults) > 1:
         raise WonderlandError(f"{faults[0]} And {len(faults) - 1} more images cannot be read.") from faults[0]
@@ -138,7 +138,7 @@ def _moments(batch: np.ndarray) -> np.ndarray:
 
 
 def mean_and_std(moments: np.ndarray, count: int) -> tuple[list[float], list[float]]:
-    """Mean and standard deviation of pixels / 255; a channel without spread is given that of one grey level."""
+    """Mean and standard deviation of pixels / 255; a constant channel gets the deviation of one grey level."""
     mean = moments[0] / count
     variance = np.maximum(moments[1] / count - mean**2, 0)
     return (mean / 255).tolist(), (np.maximum(np.sqrt(variance), 1) / 255).tolist()

@@ -1,4 +1,4 @@
-"""From a file to a frame: CSV and its relatives, JSON lines, Parquet. Every fault is named with its line."""
+"""Read a table file into a frame: CSV and its variants, JSON lines, Parquet. Errors name the line."""
 
 import csv
 import gzip
@@ -24,12 +24,12 @@ MAX_BYTES = 4 << 30
 MAX_COLUMNS = 10_000
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".data", ".parquet", ".jsonl", ".ndjson")
 DELIMITERS = (",", ";", "\t", "|")
-BLANKS = r"\s+"
+WHITESPACE = r"\s+"
 
-_MARKERS = sorted(
+_MISSING_SPELLINGS = sorted(
     {form for word in MISSING for form in (word, word.upper(), word.title(), word.capitalize())} | {"NaN", "NaT"}
 )
-_MEND = "Quote cells that hold the delimiter, or complete the line."
+_RAGGED_ADVICE = "Quote cells that hold the delimiter, or complete the line."
 _CONTROL = re.compile(rb"[\x01-\x08\x0b\x0e-\x1f\x7f]")
 _QUOTED = re.compile(rb'"[^"]*"')
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+")
@@ -37,29 +37,29 @@ _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+")
 
 
 def read_file(path: Path, as_text: Collection[str] = ()) -> tuple[pd.DataFrame, list[Finding]]:
-    """A file as a frame with unique column names, and what was noticed.
+    """A file as a frame with unique column names, and findings.
 
     Columns named in `as_text` keep their cells as they are written (a category "007" stays "007").
     """
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    zipped = suffixes[-1:] == [".gz"]
-    suffix = (suffixes[:-1] if zipped else suffixes)[-1:]
+    gzipped = suffixes[-1:] == [".gz"]
+    suffix = (suffixes[:-1] if gzipped else suffixes)[-1:]
     if not suffix or suffix[0] not in SUFFIXES:
         known = ", ".join(SUFFIXES)
         raise WonderlandError(f"{path}: this kind of file is not known. Known are {known}, and folders of images.")
     if suffix[0] == ".parquet":
         return read_parquet(path), []
-    data = read_bytes(path, zipped)
+    data = read_bytes(path, gzipped)
     if suffix[0] in (".jsonl", ".ndjson"):
         return read_json_lines(data, path), []
     return read_csv(data, path, as_text)
 
 
-def read_bytes(path: Path, zipped: bool) -> bytes:
-    """The whole file, unzipped when it is zipped, and never more than the limit."""
+def read_bytes(path: Path, gzipped: bool) -> bytes:
+    """The whole file, decompressed if it is gzipped, and never more than the limit."""
     try:
-        with open_plain(path) as plain, gzip.open(plain, "rb") if zipped else plain as file:
-            data = file.read(MAX_BYTES + 1) if zipped or path.stat().st_size <= MAX_BYTES else None
+        with open_plain(path) as plain, gzip.open(plain, "rb") if gzipped else plain as file:
+            data = file.read(MAX_BYTES + 1) if gzipped or path.stat().st_size <= MAX_BYTES else None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise WonderlandError(f"{path} is not a whole gzip file: it is damaged or cut short.") from error
     except OSError as error:
@@ -81,39 +81,41 @@ def read_csv(data: bytes, path: Path, as_text: Collection[str] = ()) -> tuple[pd
     records = list(_records(sample, delimiter))[:200]
     if not records:
         raise WonderlandError(f"{path} does not look like a table: no line with cells was found at its beginning.")
-    headed = has_header(records)
-    names = [cell.strip() for cell in records[0]] if headed else [f"c{i}" for i in range(len(records[0]))]
+    with_header = has_header(records)
+    names = [cell.strip() for cell in records[0]] if with_header else [f"c{i}" for i in range(len(records[0]))]
     check_names(names, path)
     names = [name or f"column_{i}" for i, name in enumerate(names)]
-    if headed and len(records) == 1:
+    if with_header and len(records) == 1:
         raise WonderlandError(f"{path} has a header line and no rows. Add rows, or give another file.")
     fault = find_ragged(data, delimiter, len(names))
     if fault:
         raise WonderlandError(f"{path}: {fault}")
-    frame = _parse(data, path, delimiter, names, headed, records, as_text)
-    if headed:
+    frame = _parse(data, path, delimiter, names, with_header, records, as_text)
+    if with_header:
         return frame, []
     text = f"The first line of {path.name} holds values, not names: the columns are called c0 to c{len(names) - 1}."
     return frame, [Finding("header", path.name, len(names), text)]
 
 
 def utf8(data: bytes, path: Path) -> bytes:
-    """The bytes, proven to be UTF-8 text, without a byte order mark and with plain line ends."""
+    """The bytes, checked to be UTF-8 text, without a byte order mark and with plain line ends."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise WonderlandError(f"{path} is UTF-16 text. Save it as UTF-8.")
     at = data.find(b"\0")
     if at >= 0:
-        raise WonderlandError(f"{path} is not text: there is a zero byte at offset {at} (line {_line(data, at)}).")
+        raise WonderlandError(
+            f"{path} is not text: there is a zero byte at offset {at} (line {_line_number(data, at)})."
+        )
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         remedy = "."
         if path.suffix.lower() != ".gz" and not _CONTROL.search(data):
-            made = f"utf8{path.suffix.lower()}"
-            remedy = f", for instance: iconv -f CP1252 -t UTF-8 {shlex.quote(path.name)} > {made}"
+            output = f"utf8{path.suffix.lower()}"
+            remedy = f", for instance: iconv -f CP1252 -t UTF-8 {shlex.quote(path.name)} > {output}"
         raise WonderlandError(
             f"{path} is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {error.start} (line "
-            f"{_line(data, error.start)}). Save it as UTF-8{remedy}"
+            f"{_line_number(data, error.start)}). Save it as UTF-8{remedy}"
         ) from error
     data = data.removeprefix(b"\xef\xbb\xbf")
     return data.replace(b"\r", b"\n") if b"\r" in data and b"\n" not in data else data
@@ -139,32 +141,34 @@ def find_delimiter(sample: str) -> str:
     if (
         lines
         and len(lines[0]) > 1
-        and all(len(line) == len(lines[0]) and all(map(_is_number, line)) for line in lines[1:])
+        and all(len(line) == len(lines[0]) and all(map(is_number, line)) for line in lines[1:])
     ):
-        return BLANKS
+        return WHITESPACE
     widest = max(DELIMITERS, key=lambda delimiter: scores[delimiter][2])
     return widest if scores[widest][2] > 1 else ","
 
 
 def has_header(records: list[list[str]]) -> bool:
-    """Whether the first record holds names: it does unless it has numbers wherever the next records have numbers.
+    """Whether the first record holds names: it does, unless it has numbers in every column where the next records have numbers.
 
     >>> has_header([["a", "b"], ["1", "x"]]), has_header([["5.1", "setosa"], ["4.9", "setosa"]])
     (True, False)
     """
     first, rest = records[0], records[1:]
-    if all(_is_number(cell) for cell in first):
+    if all(is_number(cell) for cell in first):
         return False
     numeric = [
         i
         for i in range(len(first))
-        if any(_is_number(r[i]) for r in rest if i < len(r))
-        and all(_is_number(r[i]) or _is_missing(r[i]) for r in rest if i < len(r))
+        if any(is_number(r[i]) for r in rest if i < len(r))
+        and all(is_number(r[i]) or _is_missing(r[i]) for r in rest if i < len(r))
     ]
-    if not numeric or not all(_is_number(first[i]) for i in numeric):
+    if not numeric or not all(is_number(first[i]) for i in numeric):
         return True
     cells = [float(first[i]) for i in numeric]
-    return len(cells) > 1 and all(after - before == 1 for before, after in pairwise(cells))  # years
+    return len(cells) > 1 and all(
+        after - before == 1 for before, after in pairwise(cells)
+    )  # a row of consecutive years is a header
 
 
 def check_names(names: list[str], where: Any) -> None:
@@ -180,12 +184,12 @@ def check_names(names: list[str], where: Any) -> None:
 def find_ragged(data: bytes, delimiter: str, width: int) -> str:
     """The first line with too few or too many fields, in words; "" when every line has `width` of them.
 
-    Delimiters are counted in bulk; only when a count is off are the records read one by one.
+    Delimiters are counted in bulk first; only when a count is wrong are the records read one by one.
 
     >>> find_ragged(b"a,b\\n1,2\\n3\\n", ",", 2)
     'line 3 has 1 field where 2 are expected. Quote cells that hold the delimiter, or complete the line.'
     """
-    if delimiter != BLANKS and _counts_agree(data, ord(delimiter), width - 1):
+    if delimiter != WHITESPACE and _counts_agree(data, ord(delimiter), width - 1):
         return ""
     reader = _reader(data.decode("utf-8"), delimiter)
     start = 1
@@ -193,7 +197,7 @@ def find_ragged(data: bytes, delimiter: str, width: int) -> str:
         for record in reader:
             if len(record) != width and "".join(record).strip():
                 fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
-                return f"line {start} has {fields} where {width} {'is' if width == 1 else 'are'} expected. {_MEND}"
+                return f"line {start} has {fields} where {width} {'is' if width == 1 else 'are'} expected. {_RAGGED_ADVICE}"
             start = reader.line_num + 1
     except csv.Error as error:
         if "unexpected end" in str(error):
@@ -213,8 +217,8 @@ def read_json_lines(data: bytes, path: Path) -> pd.DataFrame:
         try:
             record = json.loads(line, parse_int=lambda text: int(text) if len(text) < 19 else float(text))
         except (ValueError, RecursionError) as error:
-            what = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
-            raise WonderlandError(f"{path}: line {number} is not valid JSON ({what}).") from error
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
+            raise WonderlandError(f"{path}: line {number} is not valid JSON ({reason}).") from error
         if not isinstance(record, dict):
             raise WonderlandError(f"{path}: line {number} holds {_json_type(record)} where an object is expected.")
         for key, value in record.items():
@@ -222,7 +226,7 @@ def read_json_lines(data: bytes, path: Path) -> pd.DataFrame:
                 raise WonderlandError(
                     f"{path}: line {number} has {_json_type(value)} in {key!r}. Unpack nested values into plain columns."
                 )
-        if "\\ud" in line.lower() and not _is_text(record):
+        if "\\ud" in line.lower() and not _is_valid_unicode(record):
             raise WonderlandError(f"{path}: line {number} holds half of a character (a lone surrogate).")
         records.append(record)
         names |= dict.fromkeys(record)
@@ -232,7 +236,7 @@ def read_json_lines(data: bytes, path: Path) -> pd.DataFrame:
     return pd.DataFrame.from_records(records, columns=list(names))
 
 
-def _is_text(record: dict[str, Any]) -> bool:
+def _is_valid_unicode(record: dict[str, Any]) -> bool:
     try:
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -266,10 +270,10 @@ def unknown_file(path: Path, names: Collection[str]) -> WonderlandError:
     """The error for a source that is neither a file nor a bundled name."""
     known = ", ".join(sorted(names))
     try:
-        beside = [entry.name for entry in path.parent.iterdir()]
+        neighbours = [entry.name for entry in path.parent.iterdir()]
     except OSError:
-        beside = []
-    hint = nearest(str(path), names) or nearest(path.name, beside)
+        neighbours = []
+    hint = nearest(str(path), names) or nearest(path.name, neighbours)
     return WonderlandError(
         f"There is no file or folder {path}, and no bundled set of that name.{hint} Bundled are {known}."
     )
@@ -280,7 +284,7 @@ def _parse(
     path: Path,
     delimiter: str,
     names: list[str],
-    headed: bool,
+    with_header: bool,
     records: list[list[str]],
     as_text: Collection[str],
 ) -> pd.DataFrame:
@@ -288,14 +292,14 @@ def _parse(
         return pd.read_csv(
             io.BytesIO(data),
             sep=delimiter,
-            header=0 if headed else None,
+            header=0 if with_header else None,
             names=names,
             dtype={name: str for name in names if name in as_text},
-            na_values=_MARKERS,
+            na_values=_MISSING_SPELLINGS,
             keep_default_na=False,
             low_memory=False,
-            skipinitialspace=delimiter != BLANKS,
-            decimal="," if delimiter == ";" and _decimal_comma(records) else ".",
+            skipinitialspace=delimiter != WHITESPACE,
+            decimal="," if delimiter == ";" and _has_decimal_comma(records) else ".",
             encoding="utf-8",
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, OverflowError) as error:
@@ -303,8 +307,8 @@ def _parse(
 
 
 def _counts_agree(data: bytes, delimiter: int, expected: int) -> bool:
-    """Whether every line holds `expected` delimiters outside quotes, counted in bulk: after each run of `expected`
-    delimiters comes a line end, and nothing else does."""
+    """Whether every line holds `expected` delimiters outside quotes, counted in bulk: each
+    `expected` delimiters are followed by one line end."""
     if b'"' in data:
         data = _QUOTED.sub(b"", data)
         if b'"' in data:
@@ -328,13 +332,13 @@ def _sample(data: bytes, size: int = 1 << 18) -> str:
 
 
 def _reader(text: str, delimiter: str) -> Any:
-    if delimiter == BLANKS:
-        return _BlankReader(text)
+    if delimiter == WHITESPACE:
+        return _WhitespaceReader(text)
     return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
 
 
-class _BlankReader:
-    """csv.reader's manners for fields between blanks."""
+class _WhitespaceReader:
+    """The interface of csv.reader for fields between whitespace."""
 
     def __init__(self, text: str) -> None:
         self.line_num = 0
@@ -355,7 +359,7 @@ def _records(text: str, delimiter: str) -> Iterator[list[str]]:
         return
 
 
-def _decimal_comma(records: list[list[str]]) -> bool:
+def _has_decimal_comma(records: list[list[str]]) -> bool:
     cells = [cell.strip() for record in records[1:] for cell in record]
     commas = sum(bool(_COMMA_NUMBER.fullmatch(cell)) for cell in cells)
     return commas > sum(bool(_POINT_NUMBER.fullmatch(cell)) for cell in cells)
@@ -365,7 +369,7 @@ def _is_missing(cell: str) -> bool:
     return cell.strip().casefold() in MISSING
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
@@ -381,5 +385,5 @@ def _json_type(value: Any) -> str:
     return "null" if value is None else f"{json.dumps(value)[:20]}"
 
 
-def _line(data: bytes, offset: int) -> int:
+def _line_number(data: bytes, offset: int) -> int:
     return data.count(b"\n", 0, offset) + 1

@@ -1,4 +1,4 @@
-"""A bounded look at a source, made once: what it is, and its contents when they are asked for."""
+"""Glimpse: a bounded look at a source, shared by all kinds of data, and its contents, read once and on demand."""
 
 import functools
 from collections.abc import Collection, Mapping
@@ -13,12 +13,12 @@ from wonderland.core import WonderlandError
 from wonderland.data.bundled import BUNDLED, load_bundled
 from wonderland.data.dataset import Dataset, Finding, counted
 from wonderland.data.read import check_names, read_file, unknown_file
-from wonderland.data.text.recognise import Roles, recognise
+from wonderland.data.text.recognise import ColumnRoles, recognise
 
 
 @dataclass
 class Contents:
-    """What a source holds: a frame, or images with labels, or a folder; `target` is the column that is known to be learned."""
+    """What a source holds: a frame, or images with labels, or a folder; `target` is the target column where it is known."""
 
     name: str
     origin: dict[str, Any]
@@ -30,7 +30,7 @@ class Contents:
 
 
 class Glimpse:
-    """What kinds of data look at before one of them opens a source. Nothing is read twice, and nothing before it is needed.
+    """A bounded look at a source, from which each kind of data decides whether it can open it. Everything is read at most once.
 
     `path` is the file or folder, None for data in memory and bundled sets; `suffix` its ending in small letters.
     """
@@ -47,7 +47,7 @@ class Glimpse:
             except (OSError, ValueError):
                 self.path = None
         self.suffix = "" if self.path is None else self.path.suffix.lower()
-        self._roles: dict[Any, Roles] = {}
+        self._roles: dict[Any, ColumnRoles] = {}
 
     @property
     def name(self) -> str:
@@ -81,7 +81,7 @@ class Glimpse:
     @functools.cached_property
     def contents(self) -> Contents:
         """The contents, read once."""
-        return look(self.source)
+        return read_source(self.source)
 
     @functools.cached_property
     def frame(self) -> pd.DataFrame | None:
@@ -101,29 +101,31 @@ class Glimpse:
         except WonderlandError:
             return None
 
-    def roles(self, drop: Collection[str] = (), keep: Collection[str | None] = ()) -> Roles:
-        """Which columns of the table are text, which say something else about their rows, and which say nothing."""
+    def roles(self, drop: Collection[str] = (), keep: Collection[str | None] = ()) -> ColumnRoles:
+        """Which columns of the table are free text, which are other features, and which carry no information."""
         key = (frozenset(drop), frozenset(keep))
         if key not in self._roles:
             assert self.frame is not None
-            self._roles[key] = Roles.of(self.frame, drop, keep)
+            self._roles[key] = ColumnRoles.of(self.frame, drop, keep)
         return self._roles[key]
 
 
-def look(source: Any, as_text: Collection[str] = ()) -> Contents:
-    """Find out what a source is and read it, without deciding what its columns mean."""
+def read_source(source: Any, as_text: Collection[str] = ()) -> Contents:
+    """Read a source of any type, without deciding what its columns mean."""
     if isinstance(source, str | Path):
-        return _named(source, as_text)
+        return _from_path_or_name(source, as_text)
     if isinstance(source, Dataset):
         raise WonderlandError("This is already an open dataset. Give the source it was opened from.")
     if isinstance(source, pd.DataFrame):
-        return _framed(source, "frame")
+        return _from_frame(source, "frame")
     if hasattr(source, "collect") and hasattr(source, "collect_schema"):
         source = source.collect()
     if type(source).__module__.split(".")[0] == "polars" and hasattr(source, "get_columns"):
-        return _framed(pd.DataFrame({column.name: _polars(column) for column in source.get_columns()}), "frame")
+        return _from_frame(
+            pd.DataFrame({column.name: _from_polars(column) for column in source.get_columns()}), "frame"
+        )
     if isinstance(source, Mapping):
-        return _framed(_from_dict(source), "columns")
+        return _from_frame(_from_dict(source), "columns")
     if isinstance(source, tuple) and len(source) == 2:
         return _from_arrays(*source)
     if isinstance(source, np.ndarray) or hasattr(source, "__array__"):
@@ -134,7 +136,7 @@ def look(source: Any, as_text: Collection[str] = ()) -> Contents:
     )
 
 
-def _named(source: str | Path, as_text: Collection[str]) -> Contents:
+def _from_path_or_name(source: str | Path, as_text: Collection[str]) -> Contents:
     path = Path(source).expanduser()
     try:
         exists = path.exists()
@@ -151,20 +153,20 @@ def _named(source: str | Path, as_text: Collection[str]) -> Contents:
     if str(source) not in BUNDLED:
         raise unknown_file(path, BUNDLED)
     name = str(source)
-    found = load_bundled(name)
-    if isinstance(found, tuple):
-        return Contents(name, {"bundled": name}, images=found)
-    return Contents(name, {"bundled": name}, frame=found, target=BUNDLED[name].target)
+    data = load_bundled(name)
+    if isinstance(data, tuple):
+        return Contents(name, {"bundled": name}, images=data)
+    return Contents(name, {"bundled": name}, frame=data, target=BUNDLED[name].target)
 
 
-def _framed(frame: pd.DataFrame, what: str) -> Contents:
+def _from_frame(frame: pd.DataFrame, name: str) -> Contents:
     if isinstance(frame.columns, pd.MultiIndex):
         raise WonderlandError("The frame has more than one level of column names. Flatten them first.")
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
-    check_names(list(frame.columns), f"The {what}")
+    check_names(list(frame.columns), f"The {name}")
     if len(frame) == 0:
-        raise WonderlandError(f"The {what} has no rows." if what == "frame" else "The columns have no rows.")
-    return Contents(what, {"memory": what}, frame=frame)
+        raise WonderlandError(f"The {name} has no rows." if name == "frame" else "The columns have no rows.")
+    return Contents(name, {"memory": name}, frame=frame)
 
 
 def _from_dict(source: Mapping[Any, Any]) -> pd.DataFrame:
@@ -182,7 +184,7 @@ def _from_dict(source: Mapping[Any, Any]) -> pd.DataFrame:
 def _from_arrays(x: Any, y: Any) -> Contents:
     """Arrays (X, y): a table when X has two axes, images when it has three or four and holds bytes."""
     if isinstance(x, pd.DataFrame) or (hasattr(x, "get_columns") and type(x).__module__.startswith("polars")):
-        frame = look(x).frame
+        frame = read_source(x).frame
         assert frame is not None
     else:
         try:
@@ -199,19 +201,19 @@ def _from_arrays(x: Any, y: Any) -> Contents:
         frame = pd.DataFrame(x, columns=[f"c{i}" for i in range(x.shape[1])])
         frame = frame.infer_objects() if x.dtype == object else frame
     if y is None:
-        return _framed(frame, "arrays")
+        return _from_frame(frame, "arrays")
     name = str(getattr(y, "name", None) or "target")
     cells = pd.Series(np.asarray(y).reshape(-1) if not isinstance(y, pd.Series) else y.array)
     if len(cells) != len(frame):
         raise WonderlandError(f"X has {counted(len(frame), 'row', 'rows')} and y has {len(cells)}.")
     if name in frame.columns:
         raise WonderlandError(f"X has a column named {name!r}, the name of y. Rename one of them.")
-    found = _framed(frame.assign(**{name: cells.to_numpy()}), "arrays")
-    found.target = name
-    return found
+    contents = _from_frame(frame.assign(**{name: cells.to_numpy()}), "arrays")
+    contents.target = name
+    return contents
 
 
-def _polars(column: Any) -> Any:
+def _from_polars(column: Any) -> Any:
     """A polars column as an array, without pyarrow."""
     if "List" in str(column.dtype) or "Struct" in str(column.dtype):
         raise WonderlandError(

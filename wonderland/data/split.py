@@ -1,4 +1,4 @@
-"""Four parts that share nothing: train, validation, calibration, test."""
+"""Splits: four disjoint parts of a dataset: train, validation, calibration, test."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -35,14 +35,14 @@ class Parts(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """What a record keeps."""
+        """The split as plain data, for the record of a run."""
 
 
 @dataclass(frozen=True)
 class Split(Parts):
     """Row numbers of each part, sorted. With folds, `folds[i]` is the fold of row i, -1 in the test part.
 
-    `note` says what could not be honoured, and is empty otherwise.
+    `note` says which requirement could not be met, and is empty otherwise.
     """
 
     train: np.ndarray
@@ -69,7 +69,7 @@ class Split(Parts):
         return total.hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """What a record keeps: how the split was made, the sizes, and the digest that proves it."""
+        """The split as plain data: how it was made, its sizes, and its digest."""
         sizes = {name: len(rows) for name, rows in self.parts.items()}
         folds = None if self.folds is None else int(self.folds.max()) + 1
         return {
@@ -91,33 +91,34 @@ def split(
     calibration: float = 0.1,
     folds: int | None = None,
 ) -> Split:
-    """Cut a dataset into parts: stratified by class or by target quantile, groups whole, the future never in training.
+    """Split a dataset: stratified by class or by target quantile; groups stay together; with times, training rows come first.
 
-    Rows that came as a test set of their own are the test part. With `folds=k` only the test part is cut off; the rest is all `train`, and each of its rows belongs to one of k folds.
+    Rows that came as a separate test set are the test part. With `folds=k` only the test part is split off; all other rows are
+    `train`, and each belongs to one of k folds.
     """
     if dataset.assigned is not None:
-        return _as_assigned(dataset, validation, calibration, seed)
-    own = dataset.test_rows
-    fractions = _fractions(0.0 if own is not None else test, validation, calibration, folds)
+        return _split_as_assigned(dataset, validation, calibration, seed)
+    test_rows = dataset.test_rows
+    fractions = _fractions(0.0 if test_rows is not None else test, validation, calibration, folds)
     strata = _strata(dataset)
-    wanted = [fractions[name] for name in PARTS]
-    learned = np.arange(len(dataset)) if own is None else np.flatnonzero(~own)
-    if len(learned) < 2 * sum(share > 0 for share in wanted):
-        parts = sum(share > 0 for share in wanted)
-        rows = counted(len(learned), "row is", "rows are")
+    shares = [fractions[name] for name in PARTS]
+    other_rows = np.arange(len(dataset)) if test_rows is None else np.flatnonzero(~test_rows)
+    if len(other_rows) < 2 * sum(share > 0 for share in shares):
+        parts = sum(share > 0 for share in shares)
+        rows = counted(len(other_rows), "row is", "rows are")
         raise WonderlandError(f"{rows} too few to cut into {parts} parts: at least {2 * parts} are needed. Add rows.")
-    groups = None if dataset.groups is None else dataset.groups[learned]
+    groups = None if dataset.groups is None else dataset.groups[other_rows]
     if dataset.times is None:
-        _check_groups(dataset, groups, sum(share > 0 for share in wanted), "parts")
+        _check_groups(dataset, groups, sum(share > 0 for share in shares), "parts")
     part = np.full(len(dataset), 3)
     if dataset.times is not None:
         if folds:
             raise WonderlandError(
                 "Folds mix past and future, so they cannot be used with a time column. Leave folds out."
             )
-        part[learned] = _by_time(dataset.times[learned], groups, wanted)
+        part[other_rows] = _by_time(dataset.times[other_rows], groups, shares)
     else:
-        part[learned] = _draw(strata[learned], groups, wanted, mix(seed, 1), folds or 1)
+        part[other_rows] = _stratified_parts(strata[other_rows], groups, shares, mix(seed, 1), folds or 1)
     fold = None
     if folds:
         rest = np.flatnonzero(part == 0)
@@ -129,10 +130,10 @@ def split(
             )
         _check_groups(dataset, groups, folds, "folds")
         fold = np.full(len(dataset), -1, np.int8)
-        fold[rest] = _deal(strata[rest], groups, folds, mix(seed, 2))
-    note = _note(dataset, part, wanted, folds)
-    cut = [np.flatnonzero(part == i).astype(np.int64) for i in range(4)]
-    return Split(*cut, folds=fold, note=note, seed=seed, settings={"fractions": fractions})
+        fold[rest] = _stratified_folds(strata[rest], groups, folds, mix(seed, 2))
+    note = _note_missing_classes(dataset, part, shares, folds)
+    rows_of_parts = [np.flatnonzero(part == i).astype(np.int64) for i in range(4)]
+    return Split(*rows_of_parts, folds=fold, note=note, seed=seed, settings={"fractions": fractions})
 
 
 def read_assigned(cells: pd.Series, column: str) -> np.ndarray:
@@ -163,40 +164,40 @@ _SPELLINGS = {"train": "train", "training": "train", "validation": "validation",
               "dev": "validation", "calibration": "calibration", "cal": "calibration", "test": "test", "testing": "test"}  # fmt: skip
 
 
-def _as_assigned(dataset: Dataset, validation: float, calibration: float, seed: int) -> Split:
+def _split_as_assigned(dataset: Dataset, validation: float, calibration: float, seed: int) -> Split:
     """The parts that a column gives; a missing validation part is cut from train, a missing calibration part from validation."""
     assert dataset.assigned is not None
     part, strata, note = dataset.assigned.copy(), _strata(dataset), []
     if not (part == 1).any():
         share = validation + (0.0 if (part == 2).any() else calibration)
-        _cut_off(part, strata, dataset.groups, 0, 1, share, mix(seed, 3))
+        _move_share(part, strata, dataset.groups, 0, 1, share, mix(seed, 3))
         note.append("The validation part is cut from the training part.")
     if not (part == 2).any():
-        _cut_off(part, strata, dataset.groups, 1, 2, 0.5, mix(seed, 4))
+        _move_share(part, strata, dataset.groups, 1, 2, 0.5, mix(seed, 4))
         note.append("The calibration part is cut from the validation part.")
-    idle = int((part < 0).sum())
-    if idle:
-        note.append(f"{counted(idle, 'row takes', 'rows take')} no part: the cell that says which is empty.")
-    cut = [np.flatnonzero(part == i).astype(np.int64) for i in range(4)]
-    for name, rows in zip(PARTS, cut, strict=True):
+    unassigned = int((part < 0).sum())
+    if unassigned:
+        note.append(f"{counted(unassigned, 'row takes', 'rows take')} no part: the cell that says which is empty.")
+    rows_of_parts = [np.flatnonzero(part == i).astype(np.int64) for i in range(4)]
+    for name, rows in zip(PARTS, rows_of_parts, strict=True):
         if not len(rows):
             raise WonderlandError(
                 f"The {name} part would have no rows: give more rows, or a column with all four parts."
             )
-    return Split(*cut, note=" ".join(note), seed=seed, settings={"assigned": True})
+    return Split(*rows_of_parts, note=" ".join(note), seed=seed, settings={"assigned": True})
 
 
-def _cut_off(
+def _move_share(
     part: np.ndarray, strata: np.ndarray, groups: np.ndarray | None, source: int, goal: int, share: float, seed: int
 ) -> None:
-    """Give a share of the rows of one part to another, in place."""
+    """Move a share of the rows of one part to another, in place."""
     rows = np.flatnonzero(part == source)
     if len(rows) < 4:
         raise WonderlandError(
             f"{counted(len(rows), 'row is', 'rows are')} too few to cut a part of its own from: add rows."
         )
     shares = [1 - share, share, 0.0, 0.0]
-    drawn = _draw(strata[rows], None if groups is None else groups[rows], shares, seed, 1)
+    drawn = _stratified_parts(strata[rows], None if groups is None else groups[rows], shares, seed, 1)
     part[rows[drawn == 1]] = goal
 
 
@@ -217,14 +218,14 @@ def _fractions(test: float, validation: float, calibration: float, folds: int | 
     return {"train": round(train, 12), **asked}
 
 
-def _check_groups(dataset: Dataset, groups: np.ndarray | None, least: int, what: str) -> None:
+def _check_groups(dataset: Dataset, groups: np.ndarray | None, least: int, noun: str) -> None:
     if groups is None or (total := len(np.unique(groups))) >= least:
         return
     several = "There is 1 group" if total == 1 else f"There are {total} groups"
     where = f" in column {dataset.group!r}" if dataset.group else ""
-    fewer = "use fewer folds" if what == "folds" else "leave the option group out"
+    fewer = "use fewer folds" if noun == "folds" else "leave the option group out"
     raise WonderlandError(
-        f"{several}{where}; {least} {what} need at least {least} groups. Choose a column with more groups, or {fewer}."
+        f"{several}{where}; {least} {noun} need at least {least} groups. Choose a column with more groups, or {fewer}."
     )
 
 
@@ -241,26 +242,28 @@ def _strata(dataset: Dataset) -> np.ndarray:
     return ranks * bins // rows
 
 
-def _draw(strata: np.ndarray, groups: np.ndarray | None, shares: list[float], seed: int, folds: int) -> np.ndarray:
-    """Part numbers, at random but balanced within each stratum; rows of one group stay together, with a group to train on
-    for each fold."""
+def _stratified_parts(
+    strata: np.ndarray, groups: np.ndarray | None, shares: list[float], seed: int, folds: int
+) -> np.ndarray:
+    """The part of each row, at random with the given shares in each stratum; rows of one group stay together, and the training
+    part gets at least `folds` groups."""
     random = np.random.Generator(np.random.Philox(seed))
     if groups is not None:
-        return _deal_groups(strata, groups, shares, random, folds)
+        return _assign_groups(strata, groups, shares, random, folds)
     part = np.zeros(len(strata), np.int64)
     carry = np.zeros(len(shares))
     order = random.permutation(len(strata))
     order = order[np.argsort(strata[order], kind="stable")]
     _, starts = np.unique(strata[order], return_index=True)
     for rows in np.split(order, starts[1:]):
-        counts = _quota(len(rows), np.asarray(shares), carry)
+        counts = _rows_per_part(len(rows), np.asarray(shares), carry)
         part[rows] = np.repeat(np.arange(len(shares)), counts)
     return part
 
 
-def _quota(rows: int, shares: np.ndarray, carry: np.ndarray) -> np.ndarray:
-    """How many of a stratum's rows each part gets: its share, at least one when there are enough for all, rounding errors
-    carried over to the next stratum; the first part takes what is left."""
+def _rows_per_part(rows: int, shares: np.ndarray, carry: np.ndarray) -> np.ndarray:
+    """How many rows of a stratum each part gets: its share, and at least one if there are enough for all. Rounding errors are
+    carried over to the next stratum; the first part gets the remaining rows."""
     least = (shares > 0) & (rows >= (shares > 0).sum())
     wanted = rows * shares + carry
     counts = np.where(shares > 0, np.maximum(np.floor(wanted + 0.5), least), 0).astype(np.int64)
@@ -272,11 +275,11 @@ def _quota(rows: int, shares: np.ndarray, carry: np.ndarray) -> np.ndarray:
     return counts
 
 
-def _deal(strata: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
-    """Fold numbers: the rows of each stratum are dealt out like cards, one stratum after the other."""
+def _stratified_folds(strata: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
+    """The fold of each row: shuffled rows, sorted by stratum, get the fold numbers in turn."""
     random = np.random.Generator(np.random.Philox(seed))
     if groups is not None:
-        return _deal_groups(strata, groups, [1 / folds] * folds, random)
+        return _assign_groups(strata, groups, [1 / folds] * folds, random)
     order = random.permutation(len(strata))
     order = order[np.argsort(strata[order], kind="stable")]
     fold = np.empty(len(strata), np.int64)
@@ -284,36 +287,36 @@ def _deal(strata: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) 
     return fold
 
 
-def _deal_groups(
-    strata: np.ndarray, groups: np.ndarray, shares: list[float], random: np.random.Generator, least: int = 1
+def _assign_groups(
+    strata: np.ndarray, groups: np.ndarray, shares: list[float], random: np.random.Generator, least_train: int = 1
 ) -> np.ndarray:
-    """Whole groups, largest first, each to the part that is shortest of what the group holds; `least` groups, if there are
-    enough, to the first part, and one to each other part."""
+    """The part of each row, greedily: groups, largest first, go to the part that lacks most of the strata they contain. The first
+    part gets at least `least_train` groups if there are enough, every other part at least one."""
     codes = np.unique(groups, return_inverse=True)[1]
-    total = int(codes.max()) + 1
+    group_count = int(codes.max()) + 1
     active = np.flatnonzero(np.asarray(shares) > 0)
-    kinds, strata = np.unique(strata, return_inverse=True)
-    holds = np.zeros((total, len(kinds)))
-    np.add.at(holds, (codes, strata), 1)
-    short = np.asarray(shares)[active, None] * holds.sum(0)
-    scale = 1 / np.maximum(holds.sum(0), 1)
-    order = random.permutation(total)
-    order = order[np.argsort(-holds[order].sum(1), kind="stable")]
-    home = np.empty(total, np.int64)
-    lacking = np.ones(len(active), np.int64)
-    lacking[0] = min(least, total - len(active) + 1)
-    for left, group in zip(range(total, 0, -1), order, strict=True):
-        choices = np.flatnonzero(lacking) if left <= lacking.sum() else np.arange(len(active))
-        gain = [((2 * short[p] - holds[group]) * holds[group] * scale).sum() for p in choices]
+    stratum_values, strata = np.unique(strata, return_inverse=True)
+    counts = np.zeros((group_count, len(stratum_values)))
+    np.add.at(counts, (codes, strata), 1)
+    shortfall = np.asarray(shares)[active, None] * counts.sum(0)
+    scale = 1 / np.maximum(counts.sum(0), 1)
+    order = random.permutation(group_count)
+    order = order[np.argsort(-counts[order].sum(1), kind="stable")]
+    part_of_group = np.empty(group_count, np.int64)
+    groups_needed = np.ones(len(active), np.int64)
+    groups_needed[0] = min(least_train, group_count - len(active) + 1)
+    for left, group in zip(range(group_count, 0, -1), order, strict=True):
+        choices = np.flatnonzero(groups_needed) if left <= groups_needed.sum() else np.arange(len(active))
+        gain = [((2 * shortfall[p] - counts[group]) * counts[group] * scale).sum() for p in choices]
         best = choices[int(np.argmax(gain))]
-        short[best] -= holds[group]
-        lacking[best] = max(0, lacking[best] - 1)
-        home[group] = active[best]
-    return home[codes]
+        shortfall[best] -= counts[group]
+        groups_needed[best] = max(0, groups_needed[best] - 1)
+        part_of_group[group] = active[best]
+    return part_of_group[codes]
 
 
 def _by_time(times: np.ndarray, groups: np.ndarray | None, shares: list[float]) -> np.ndarray:
-    """Part numbers in order of time; rows of one moment (or of one group) are never cut apart."""
+    """The part of each row in order of time; rows of the same time (or of one group) stay together."""
     moments = np.unique(times, return_inverse=True)[1]
     if groups is not None:
         codes = np.unique(groups, return_inverse=True)[1]
@@ -345,8 +348,8 @@ def _by_time(times: np.ndarray, groups: np.ndarray | None, shares: list[float]) 
     return part
 
 
-def _note(dataset: Dataset, part: np.ndarray, shares: list[float], folds: int | None) -> str:
-    """What could not be honoured, in a sentence."""
+def _note_missing_classes(dataset: Dataset, part: np.ndarray, shares: list[float], folds: int | None) -> str:
+    """Sentences about classes that are missing in a part, or have too few rows."""
     if dataset.y is None or not dataset.classes:
         return ""
     active = [i for i, share in enumerate(shares) if share > 0]
@@ -355,10 +358,10 @@ def _note(dataset: Dataset, part: np.ndarray, shares: list[float], folds: int | 
     lacking = [name for i, name in enumerate(dataset.classes) if seen[:, i].any() and (seen[active, i] == 0).any()]
     notes = []
     if lacking:
-        some = ", ".join(repr(name) for name in lacking[:3]) + (
+        names = ", ".join(repr(name) for name in lacking[:3]) + (
             f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
         )
-        notes.append(f"Not every part holds a row of class {some}.")
+        notes.append(f"Not every part holds a row of class {names}.")
     untrained = [name for i, name in enumerate(dataset.classes) if seen[:, i].any() and seen[0, i] == 0]
     if untrained:
         notes.append(f"Class {untrained[0]!r} has no row to train on.")

@@ -1,4 +1,4 @@
-"""The target: which column it is, what task it sets, and its values or class codes."""
+"""The target of a table: which column it is, which task follows from it, and its values or class codes."""
 
 from collections.abc import Collection
 
@@ -9,14 +9,14 @@ from wonderland.data.cells import label
 from wonderland.data.columns import Column
 from wonderland.data.dataset import TASKS, Finding
 
-MANY_MISSING = 0.1  # of the rows, from where a class that is spelt like a missing value may be behind it
-MISSING_WORDS = "Empty cells and words such as NA, None and ? count as missing: give a class of that name another one."
+MANY_MISSING_SHARE = 0.1  # of the rows; above it, the message mentions that a class may be spelt like a missing value
+MISSING_HINT = "Empty cells and words such as NA, None and ? count as missing: give a class of that name another one."
 TARGET_NAMES = ("target", "label", "class", "y", "outcome")
 MAX_CLASSES = 1000
 
 
 def choose_target(names: list[str], target: str | None, taken: Collection[str | None], findings: list[Finding]) -> str:
-    """The target as given; else a column called so; else the last one."""
+    """The name of the target column: the one given, else one with a usual name, else the last column."""
     if target is not None:
         if target in taken:
             raise WonderlandError(
@@ -27,10 +27,10 @@ def choose_target(names: list[str], target: str | None, taken: Collection[str | 
     if not free:
         raise WonderlandError("No column is left to be the target.")
     folded = {name.strip().casefold(): name for name in reversed(free)}
-    named = next((folded[name] for name in TARGET_NAMES if name in folded), None)
-    chosen = named or free[-1]
-    why = "by its name" if named else "because it is the last column"
-    findings.append(Finding("target", chosen, 1, f"Column {chosen!r} is taken as the target {why}."))
+    by_name = next((folded[name] for name in TARGET_NAMES if name in folded), None)
+    chosen = by_name or free[-1]
+    reason = "by its name" if by_name else "because it is the last column"
+    findings.append(Finding("target", chosen, 1, f"Column {chosen!r} is taken as the target {reason}."))
     return chosen
 
 
@@ -41,16 +41,16 @@ def read_target(
     name = column.name
     if task is not None and task not in (*TASKS, "classification"):
         raise WonderlandError(f"There is no task {task!r}.{nearest(task, TASKS)} Tasks are {', '.join(TASKS)}.")
-    rows = np.flatnonzero(~column.absent)
+    rows = np.flatnonzero(~column.is_missing)
     if len(rows) == 0:
         raise WonderlandError(f"The target {name!r} has no values. Fill it in, or choose another target.")
     if column.missing:
-        findings.append(without_target(name, column.missing, len(column)))
+        findings.append(missing_target(name, column.missing, len(column)))
     if column.levels is None and np.isinf(column.values).any():
         row = int(np.flatnonzero(np.isinf(column.values))[0]) + 1
         raise WonderlandError(f"The target {name!r} is infinite in row {row}. Correct it, or leave the cell empty.")
-    inferred = infer_task(column, len(rows)) if task is None else task
-    if inferred == "regression":
+    wanted_task = infer_task(column, len(rows)) if task is None else task
+    if wanted_task == "regression":
         _check_numeric(column, task)
         if column.distinct < 2:
             value = column.cell(int(rows[0]))
@@ -58,27 +58,29 @@ def read_target(
                 f"The target {name!r} is always {value}, so there is nothing to learn. Choose another target."
             )
         if task is None:
-            _say(findings, name, column.distinct, f"{column.distinct:,} different numbers", "regression", "multiclass")
+            _note_task(
+                findings, name, column.distinct, f"{column.distinct:,} different numbers", "regression", "multiclass"
+            )
         return column.values.astype(np.float64), "regression", None, rows
     codes, classes = class_codes(column)
-    _check_classes(column, classes, inferred, len(rows))
+    _check_classes(column, classes, wanted_task, len(rows))
     counts = np.bincount(codes[rows], minlength=len(classes))
     for single in np.flatnonzero(counts == 1)[:5]:
-        text = f"Class {classes[single]!r} has a single row: it can be learned from or tested on, not both."
+        text = f"Class {classes[single]!r} has a single row: it can be in the training or the test part, not both."
         findings.append(Finding("single row", classes[single], 1, text))
-    found = "binary" if len(classes) == 2 else "multiclass"
+    task_name = "binary" if len(classes) == 2 else "multiclass"
     if task is None:
         other = "regression" if column.kind == "number" else ""
-        _say(findings, name, len(classes), f"{len(classes)} classes", found, other)
-    return codes, found, classes, rows
+        _note_task(findings, name, len(classes), f"{len(classes)} classes", task_name, other)
+    return codes, task_name, classes, rows
 
 
-def without_target(name: str, count: int, rows: int) -> Finding:
-    """What is said when some rows have no target."""
+def missing_target(name: str, count: int, rows: int) -> Finding:
+    """The finding that some rows have no target."""
     has, are = ("has", "is") if count == 1 else ("have", "are")
     text = f"{count:,} of {rows:,} rows {has} no target {name!r} and {are} left out."
-    if count > MANY_MISSING * rows:
-        text += f" {MISSING_WORDS}"
+    if count > MANY_MISSING_SHARE * rows:
+        text += f" {MISSING_HINT}"
     return Finding("target missing", name, count, text)
 
 
@@ -99,18 +101,20 @@ def infer_task(column: Column, rows: int) -> str:
         return "regression"
     if distinct <= 20:
         return "classification"
-    counts = np.unique(column.values[~column.absent], return_counts=True)[1]
+    counts = np.unique(column.values[~column.is_missing], return_counts=True)[1]
     return "regression" if distinct > rows // 200 or (counts < 5).mean() > 0.1 else "classification"
 
 
 def class_codes(column: Column) -> tuple[np.ndarray, list[str]]:
-    """Class codes (-1 where missing) and class names: numbers in order of size, words in order of the alphabet."""
+    """Class codes (-1 where missing) and class names: numbers sorted by size, words alphabetically."""
     if column.levels is None:
-        found, first = np.unique(column.values[~column.absent], return_index=True)
-        names = [label(column.cell(int(row))) for row in np.flatnonzero(~column.absent)[first]]
-        return np.where(column.absent, -1, np.searchsorted(found, np.nan_to_num(column.values))).astype(np.int64), names
+        values, first = np.unique(column.values[~column.is_missing], return_index=True)
+        names = [label(column.cell(int(row))) for row in np.flatnonzero(~column.is_missing)[first]]
+        return np.where(column.is_missing, -1, np.searchsorted(values, np.nan_to_num(column.values))).astype(
+            np.int64
+        ), names
     levels = [str(level) for level in column.levels]
-    order = sorted(np.unique(column.values[~column.absent]).tolist(), key=lambda code: numbers_first(levels[code]))
+    order = sorted(np.unique(column.values[~column.is_missing]).tolist(), key=lambda code: numbers_first(levels[code]))
     place = np.full(len(levels) + 1, -1, np.int64)
     place[order] = np.arange(len(order))
     return place[column.values], [levels[code] for code in order]
@@ -130,7 +134,7 @@ def numbers_first(name: str) -> tuple[int, float, str]:
 
 def _check_numeric(column: Column, task: str | None) -> None:
     if column.levels is not None or column.kind == "date":
-        value = column.cell(int(np.flatnonzero(~column.absent)[0]))
+        value = column.cell(int(np.flatnonzero(~column.is_missing)[0]))
         raise WonderlandError(
             f"The target {column.name!r} is {column.kind}, not a number (for instance {value!r}), so {task} is not possible. "
             "Leave task out, or choose another target."
@@ -140,7 +144,7 @@ def _check_numeric(column: Column, task: str | None) -> None:
 def _check_classes(column: Column, classes: list[str], task: str, rows: int) -> None:
     name = column.name
     if len(classes) < 2:
-        why = f" {MISSING_WORDS}" if column.missing > MANY_MISSING * len(column) else ""
+        why = f" {MISSING_HINT}" if column.missing > MANY_MISSING_SHARE * len(column) else ""
         raise WonderlandError(
             f"The target {name!r} has one class only ({classes[0]!r}), so there is nothing to learn. Choose another target.{why}"
         )
@@ -158,6 +162,6 @@ def _check_classes(column: Column, classes: list[str], task: str, rows: int) -> 
         )
 
 
-def _say(findings: list[Finding], name: str, count: int, what: str, task: str, other: str) -> None:
-    override = f" If that is wrong, choose {other} (option task)." if other else ""
-    findings.append(Finding("task", name, count, f"The target {name!r} holds {what}: the task is {task}.{override}"))
+def _note_task(findings: list[Finding], name: str, count: int, content: str, task: str, alternative: str) -> None:
+    override = f" If that is wrong, choose {alternative} (option task)." if alternative else ""
+    findings.append(Finding("task", name, count, f"The target {name!r} holds {content}: the task is {task}.{override}"))

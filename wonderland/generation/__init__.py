@@ -1,25 +1,26 @@
-"""Writing with a model: choosing tokens, searching, drafting, and keeping to a form."""
+"""Generation: sampling, beam search, speculative decoding, and text under constraints."""
 
 from wonderland.generation.beam import beam_search
 from wonderland.generation.best_of import best_of, log_likelihood
 from wonderland.generation.constraint import Constraint
 from wonderland.generation.generate import generate, write
+from wonderland.generation.generated import Generated, Token
 from wonderland.generation.grammar.json_schema import json_schema
 from wonderland.generation.grammar.matching import Matching, matching
-from wonderland.generation.rules import min_p, penalise, temper, top_k, top_p, typical
+from wonderland.generation.rules import apply_temperature, min_p, penalize_repetition, top_k, top_p, typical
 from wonderland.generation.sample import sample
 from wonderland.generation.sampling import Sampling
-from wonderland.generation.scheduled import mix_samples, truth_rate
+from wonderland.generation.scheduled import scheduled_sampling, teacher_forcing_rate
 from wonderland.generation.speculative import Speculated, speculate
-from wonderland.generation.written import Token, Written
 
 __all__ = [
     "Constraint",
+    "Generated",
     "Matching",
     "Sampling",
     "Speculated",
     "Token",
-    "Written",
+    "apply_temperature",
     "beam_search",
     "best_of",
     "generate",
@@ -27,14 +28,13 @@ __all__ = [
     "log_likelihood",
     "matching",
     "min_p",
-    "mix_samples",
-    "penalise",
+    "penalize_repetition",
     "sample",
+    "scheduled_sampling",
     "speculate",
-    "temper",
+    "teacher_forcing_rate",
     "top_k",
     "top_p",
-    "truth_rate",
     "typical",
     "write",
 ]

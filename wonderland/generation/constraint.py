@@ -1,4 +1,4 @@
-"""What a text must match, as generation asks for it: which tokens may come next, and when the text may end."""
+"""The interface of constraints on generated text: which tokens may come next, and when the text may end."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -8,9 +8,10 @@ from torch import Tensor
 
 
 class Constraint(ABC):
-    """A set of texts over the bytes that tokens write (`pieces`), walked token by token from `start`.
+    """A set of allowed texts, as a state machine that starts in `start` and takes one token at a time.
 
-    States are whatever the constraint likes; `left` is the number of tokens that may still be written.
+    `pieces` are the bytes of each token. States are opaque to generation; `left` is the number of tokens that may still be
+    generated.
     """
 
     pieces: Sequence[bytes]
@@ -34,8 +35,8 @@ class Constraint(ABC):
 
     @abstractmethod
     def check(self, count: int) -> None:
-        """Say so when no text can be completed within `count` tokens."""
+        """Raise if no text can be completed within `count` tokens."""
 
     def without(self, tokens: frozenset[int]) -> "Constraint":
-        """The same constraint where some tokens write nothing, because they end a row."""
+        """The same constraint for a vocabulary in which these tokens have no bytes, because they end a row."""
         return self

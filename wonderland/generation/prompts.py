@@ -1,4 +1,4 @@
-"""Prompts: token ids in rows of any length, as one batch whose real tokens come first."""
+"""Prompts: rows of token ids of any length, as one batch with padding on the right."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from wonderland.nn.positions import Learned
 
 @dataclass(frozen=True)
 class Prompts:
-    """A batch of prompts: tokens (b, t) with padding on the right, a mask (None where all are equally long), and lists."""
+    """A batch of prompts: tokens (b, t) padded on the right, their mask (None if all have the same length), and as lists."""
 
     tokens: Tensor
     mask: Tensor | None
@@ -21,36 +21,36 @@ class Prompts:
 
     @property
     def last(self) -> Tensor | None:
-        """The place (b,) of each row's last real token; None where it is the last of all rows."""
+        """The index (b,) of the last real token of each row; None if that is the last column in every row."""
         return None if self.mask is None else self.mask.sum(1) - 1
 
     def repeat(self, times: int) -> "Prompts":
-        """Each prompt several times, one after the other."""
+        """Each prompt `times` times in a row."""
         mask = None if self.mask is None else self.mask.repeat_interleave(times, 0)
         lists = [row for row in self.lists for _ in range(times)]
         return Prompts(self.tokens.repeat_interleave(times, 0), mask, lists)
 
     def row(self, index: int) -> "Prompts":
-        """One prompt alone."""
+        """One prompt as a batch."""
         return batch([self.lists[index]], self.tokens.device)
 
 
 def read_prompts(prompts: Any, mask: Any, model: Any) -> Prompts:
-    """Prompts as a user gives them: a tensor (b, t), perhaps with a mask, or a list of lists of token ids."""
+    """Check and batch what a user gives: a tensor (b, t), with a mask if rows are padded, or a list of lists of token ids."""
     device = _device(model)
     if isinstance(prompts, Tensor):
-        found = _from_tensor(prompts, mask)
+        lists = _from_tensor(prompts, mask)
     elif mask is not None:
-        raise WonderlandError("A mask goes with prompts in a tensor; prompts in lists have the lengths they have.")
+        raise WonderlandError("A mask is for prompts in a tensor; lists need none, because their lengths are known.")
     else:
-        found = _from_lists(prompts)
-    if not found:
-        raise WonderlandError("There is no prompt to go on from: give at least one.")
+        lists = _from_lists(prompts)
+    if not lists:
+        raise WonderlandError("There are no prompts: give at least one.")
     vocab = getattr(model, "vocab", None)
-    for row, tokens in enumerate(found):
+    for row, tokens in enumerate(lists):
         if not tokens:
             raise WonderlandError(
-                f"Prompt {row} is empty, and a model goes on from at least one token: start it with the begin token."
+                f"Prompt {row} is empty, and a model needs at least one token to continue: give it the begin token."
             )
         if min(tokens) < 0 or (vocab is not None and max(tokens) >= vocab):
             at = next(i for i, token in enumerate(tokens) if token < 0 or (vocab is not None and token >= vocab))
@@ -58,11 +58,11 @@ def read_prompts(prompts: Any, mask: Any, model: Any) -> Prompts:
             raise WonderlandError(
                 f"Token {tokens[at]} in prompt {row}, position {at} is not in the vocabulary: {known}."
             )
-    return batch(found, device)
+    return batch(lists, device)
 
 
 def batch(lists: list[list[int]], device: Any) -> Prompts:
-    """Lists of tokens as one batch."""
+    """Lists of token ids as one batch."""
     longest = max(map(len, lists))
     tokens = torch.tensor([[*row, *[0] * (longest - len(row))] for row in lists], device=device)
     if min(map(len, lists)) == longest:
@@ -72,12 +72,12 @@ def batch(lists: list[list[int]], device: Any) -> Prompts:
 
 
 def check_context(model: Any, prompts: Prompts, count: int) -> None:
-    """Say so when a prompt and what follows do not fit into the positions that a model has."""
+    """Refuse a prompt that, with `count` new tokens, is longer than the positions of the model."""
     limit = context(model)
     if limit is None:
         return
     for row, tokens in enumerate(prompts.lists):
-        # The last token written is never read.
+        # The last token is generated, but not read.
         if len(tokens) + count - 1 > limit:
             room = limit - len(tokens) + 1
             remedy = f"ask for at most {room}, or shorten the prompt"
@@ -86,12 +86,12 @@ def check_context(model: Any, prompts: Prompts, count: int) -> None:
                 remedy += f" and ask for at most {limit}" if count > limit else ""
             raise WonderlandError(
                 f"Prompt {row} has {len(tokens)} tokens and {count} more are asked for, "
-                f"and this model has {limit} positions: {remedy}."
+                f"but this model has {limit} positions: {remedy}."
             )
 
 
 def context(model: Any) -> int | None:
-    """How many positions a model has, None for no limit known: its `context`, or its smallest table of positions."""
+    """The longest sequence that a model takes: its `context`, or its smallest position table; None if there is no limit."""
     own = getattr(model, "context", None)
     if isinstance(own, int):
         return own
@@ -102,23 +102,23 @@ def context(model: Any) -> int | None:
 def _from_tensor(prompts: Tensor, mask: Any) -> list[list[int]]:
     if prompts.dim() != 2 or prompts.dtype not in (torch.int64, torch.int32):
         raise WonderlandError(
-            f"Prompts are whole numbers (batch, time), not {prompts.dtype} of shape {tuple(prompts.shape)}."
+            f"Prompts are token ids, integers (batch, time), not {prompts.dtype} of shape {tuple(prompts.shape)}."
         )
     if mask is None:
         return prompts.tolist()
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != prompts.shape:
         given = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
         raise WonderlandError(
-            f"The mask of prompts is of booleans {tuple(prompts.shape)}, True where a token is real, not {given}."
+            f"The mask of prompts is a tensor of booleans {tuple(prompts.shape)}, True for real tokens, not {given}."
         )
-    found = []
+    lists = []
     for row, (tokens, real) in enumerate(zip(prompts.tolist(), mask.tolist(), strict=True)):
-        kept = [token for token, own in zip(tokens, real, strict=True) if own]
+        kept = [token for token, is_real in zip(tokens, real, strict=True) if is_real]
         first = real.index(True) if kept else 0
         if not all(real[first : first + len(kept)]):
-            raise WonderlandError(f"The mask has a hole in row {row}: the real tokens of a prompt stand together.")
-        found.append(kept)
-    return found
+            raise WonderlandError(f"The mask has a gap in row {row}: the real tokens of a prompt must be consecutive.")
+        lists.append(kept)
+    return lists
 
 
 def _from_lists(prompts: Any) -> list[list[int]]:
@@ -126,24 +126,24 @@ def _from_lists(prompts: Any) -> list[list[int]]:
         raise WonderlandError(
             f"Prompts are a list of lists of token ids, or a tensor (batch, time), not a {type(prompts).__name__}."
         )
-    found = []
+    lists = []
     for row, prompt in enumerate(prompts):
         if isinstance(prompt, Tensor):
             prompt = prompt.tolist()
         if not isinstance(prompt, Sequence) or isinstance(prompt, str | bytes):
             raise WonderlandError(
-                f"Prompt {row} is a {type(prompt).__name__} where a list of token ids belongs; "
-                "one prompt alone is a list with one list in it."
+                f"Prompt {row} is a {type(prompt).__name__}, not a list of token ids; "
+                "give a single prompt as a list that holds one list."
             )
         tokens = []
         for at, token in enumerate(prompt):
             if isinstance(token, bool) or not hasattr(token, "__index__"):
                 raise WonderlandError(
-                    f"Prompt {row} has {token!r} at position {at} where a token id, a whole number, belongs."
+                    f"Prompt {row} has {token!r} at position {at}, which is not a token id: ids are whole numbers."
                 )
             tokens.append(token.__index__())
-        found.append(tokens)
-    return found
+        lists.append(tokens)
+    return lists
 
 
 def _device(model: Any) -> Any:

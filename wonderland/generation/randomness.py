@@ -1,4 +1,4 @@
-"""One random generator for each row: a number for (seed, row, step), whoever else is in the batch."""
+"""Random numbers for each row that do not depend on the other rows of the batch."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,10 @@ BLOCK = 256
 
 
 class Uniforms:
-    """Numbers in [0, 1) that depend on (seed, name of the row, step) alone; made in blocks, read by the step.
+    """Uniform numbers in [0, 1), each a function of (seed, name of the row, step); computed in blocks of steps.
 
-    >>> both, second = Uniforms(0, [7, 8]), Uniforms(0, [8])
-    >>> bool(both.at(3)[1] == second.at(3)[0])
+    >>> batch, alone = Uniforms(0, [7, 8]), Uniforms(0, [8])
+    >>> bool(batch.at(3)[1] == alone.at(3)[0])
     True
     """
 
@@ -30,6 +30,6 @@ class Uniforms:
             self._block, self._numbers = block, torch.from_numpy(uniform(self._seed, block, self._rows, BLOCK))
         return self._numbers[:, column : column + 1]
 
-    def keep(self, places: Sequence[int]) -> None:
-        """Go on with some of the rows."""
-        self._rows, self._numbers = self._rows[list(places)], self._numbers[list(places)]
+    def keep(self, indices: Sequence[int]) -> None:
+        """Drop all rows but these."""
+        self._rows, self._numbers = self._rows[list(indices)], self._numbers[list(indices)]

@@ -1,4 +1,4 @@
-"""How a model is read while it writes: at rest, without gradients, the last position of each row only."""
+"""A model as generation uses it: in evaluation mode, without gradients, with logits at the last position only."""
 
 from typing import Any
 
@@ -11,71 +11,70 @@ from wonderland.nn.contract.state import consuming, rows
 from wonderland.ops.walk import Walk
 
 
-class _Rest:
-    """Modules out of training, and no gradients; a class, because every step enters it."""
+class _Evaluation:
+    """Evaluation mode without gradients. A class and not a generator, because it is entered at every step."""
 
-    __slots__ = ("_awake", "_before")
+    __slots__ = ("_before", "_training")
 
-    def __init__(self, awake: list[Any]):
-        self._awake = awake
+    def __init__(self, training: list[Any]):
+        self._training = training
 
     def __enter__(self) -> None:
         self._before = torch.is_grad_enabled()
         torch._C._set_grad_enabled(False)
-        for module in self._awake:
+        for module in self._training:
             module.training = False
 
     def __exit__(self, *_: Any) -> None:
         torch._C._set_grad_enabled(self._before)
-        for module in self._awake:
+        for module in self._training:
             module.training = True
 
 
 class Reader:
-    """A language model as generation sees it: `begin` reads prompts, `step` one token more of each row.
+    """Runs a language model: `begin` reads prompts, `step` reads one more token of each row.
 
-    Every call leaves the model in the mode it was in, so that a caller who looks at tokens between two steps finds
-    everything as it was. A state that was handed in is never written to; those made here are, where that is faster.
+    After every call the model is in the mode it was in before, so that callers may use it between two steps. A state that a
+    caller gave is never modified; states made here may be updated in place.
     """
 
     def __init__(self, model: Any):
         if not callable(getattr(model, "stream", None)):
             raise WonderlandError(
-                f"A {type(model).__name__} cannot write: a language model has stream(tokens, state, mask), "
+                f"A {type(model).__name__} cannot generate: a language model has stream(tokens, state, mask), "
                 "which returns logits and the next state."
             )
         self.model = model
         modules = model.modules() if hasattr(model, "modules") else ()
-        self._awake = [module for module in modules if module.training]
-        self._resting = _Rest(self._awake)
+        self._evaluating = _Evaluation([module for module in modules if module.training])
         self._walks = callable(getattr(model, "walk", None))
-        # A head over a large vocabulary costs more than all else: only the last position goes through it.
+        # With a large vocabulary the head is the most expensive layer: it is computed for the last position only.
         self._headless = hasattr(model, "proceed") and hasattr(model, "logits")
 
-    def resting(self) -> "_Rest":
-        """The model as in evaluation, without gradients."""
-        return self._resting
+    def evaluating(self) -> _Evaluation:
+        """A context in which the model is in evaluation mode and no gradients are recorded."""
+        return self._evaluating
 
     def begin(self, prompts: Prompts, state: Any = None) -> tuple[Tensor, Any]:
         """The logits (b, vocab) after each prompt, and the state."""
-        with self.resting():
+        with self._evaluating:
             if self._headless:
                 h, state = self.model.proceed(prompts.tokens, state, prompts.mask)
                 return self.model.logits(_last(h, prompts.last)), state
             logits, state = self.model.stream(prompts.tokens, state, prompts.mask)
             return _last(logits, prompts.last), state
 
-    def whole(self, prompts: Prompts, state: Any = None) -> Tensor:
+    def all_logits(self, prompts: Prompts, state: Any = None) -> Tensor:
         """The logits (b, t, vocab) at every position of the prompts."""
-        with self.resting():
+        with self._evaluating:
             return self.model.stream(prompts.tokens, state, prompts.mask)[0]
 
     def step(self, tokens: list[int], state: Any, device: Any) -> tuple[Tensor, Any]:
-        """The logits (b, vocab) after one token more of each row, and the next state; the state given is used up.
+        """The logits (b, vocab) after one more token of each row, and the next state; the given state must not be used again.
 
         Logits that come from a walk are good until its next step.
         """
-        with self._resting:
+        with self._evaluating:
             if isinstance(state, Walk):
                 logits = state.step(tokens)
                 if logits is not None:
@@ -89,17 +88,17 @@ class Reader:
         """The state as `step` goes on from it fastest, where many steps follow; nobody else can read it."""
         if not self._walks:
             return state
-        with self._resting:
+        with self._evaluating:
             return self.model.walk(state) or state
 
     def rows(self, state: Any, index: Tensor) -> Any:
         """A copy of a state, one that walks too, with the chosen rows."""
-        with self._resting:
+        with self._evaluating:
             return rows(state.state if isinstance(state, Walk) else state, index)
 
     def follow(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """The logits (b, t, vocab) of several tokens more; the state given can be continued again."""
-        with self.resting():
+        """The logits (b, t, vocab) after each of several more tokens; the given state stays valid."""
+        with self._evaluating:
             return self.model.stream(tokens, state)
 
 

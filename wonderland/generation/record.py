@@ -1,48 +1,49 @@
-"""The record of a run: what each row has written so far, and when it ends."""
+"""What each row has generated so far, and why it ended."""
 
 from typing import Any
 
 from wonderland.generation.constraint import Constraint
-from wonderland.generation.stops import Stops, Tail
-from wonderland.generation.written import Token, Written
+from wonderland.generation.generated import Generated, Token
+from wonderland.generation.stops import StopFilter, Stops
 
 
 class Record:
-    """Takes tokens row by row; `ended` says of each row why it ended, "" while it goes on."""
+    """Collects the tokens of each row; `ended` holds the reason why a row ended, "" while it goes on."""
 
     def __init__(self, size: int, count: int, stops: Stops, constraint: Constraint | None = None):
         self.count, self.stops, self.constraint = count, stops, constraint
         self.tokens: list[list[int]] = [[] for _ in range(size)]
         self.ended = [""] * size
-        self.at: list[Any] = [None if constraint is None else constraint.start] * size
+        self.constraint_states: list[Any] = [None if constraint is None else constraint.start] * size
         self._texts: list[list[bytes]] = [[] for _ in range(size)]
-        self._tails = [Tail(stops.strings) for _ in range(size)]
+        self._stop_filters = [StopFilter(stops.strings) for _ in range(size)]
 
     def take(self, row: int, token: int) -> Token:
-        """Note one token more of a row."""
+        """Record one more token of a row."""
         stops = self.stops
         if token in stops.tokens:
-            return self._note(row, token, self._tails[row].rest(), "stop")
+            return self._append(row, token, self._stop_filters[row].flush(), "stop")
         self.tokens[row].append(token)
         left = self.count - len(self.tokens[row])
         text, ended = b"", ""
         if stops.pieces is not None:
-            text, found = self._tails[row].push(stops.pieces[token])
-            ended = "stop" if found else ""
+            text, complete = self._stop_filters[row].push(stops.pieces[token])
+            ended = "stop" if complete else ""
         if self.constraint is not None:
-            self.at[row] = self.constraint.after(self.at[row], token)
-            ended = "constraint" if self.constraint.final(self.at[row], left) else ""
+            state = self.constraint.after(self.constraint_states[row], token)
+            self.constraint_states[row] = state
+            ended = "constraint" if self.constraint.final(state, left) else ""
         if not ended and left == 0:
             ended = "count"
-            text += self._tails[row].rest()
-        return self._note(row, token, text, ended)
+            text += self._stop_filters[row].flush()
+        return self._append(row, token, text, ended)
 
-    def written(self) -> Written:
-        """All of it."""
+    def generated(self) -> Generated:
+        """The result for all rows."""
         texts = [] if self.stops.pieces is None else [b"".join(parts) for parts in self._texts]
-        return Written(self.tokens, self.ended, texts)
+        return Generated(self.tokens, self.ended, texts)
 
-    def _note(self, row: int, token: int, text: bytes, ended: str) -> Token:
+    def _append(self, row: int, token: int, text: bytes, ended: str) -> Token:
         self.ended[row] = ended
         if text:
             self._texts[row].append(text)

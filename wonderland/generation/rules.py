@@ -1,7 +1,7 @@
-"""Rules that reshape what a model says of the next token: pure functions on logits, each with its equation.
+"""Sampling rules: pure functions on the logits of the next token, each with its equation.
 
-A token that a rule takes out gets the logit -inf. With p = softmax(logits) throughout; tokens that tie are kept together, so
-that no rule depends on an order of sorting.
+A token that a rule removes gets the logit -inf. In the equations p = softmax(logits). Tokens of equal probability are kept or
+removed together, so that the result does not depend on the order of sorting.
 """
 
 import math
@@ -11,10 +11,10 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 
-FIRST = 1024  # how many of the largest are looked at before a whole vocabulary is sorted
+FIRST = 1024  # top_p sorts this many of the largest logits first, and the whole vocabulary only if they are not enough
 
 
-def temper(logits: Tensor, temperature: float | int) -> Tensor:
+def apply_temperature(logits: Tensor, temperature: float | int) -> Tensor:
     r"""Temperature: sharper below 1, flatter above.
 
     .. math:: p_i \propto \exp(z_i / \tau)
@@ -22,13 +22,13 @@ def temper(logits: Tensor, temperature: float | int) -> Tensor:
     Shapes: logits (..., vocab) -> the same. Book: Alice 8.4.
 
     >>> import torch
-    >>> temper(torch.tensor([1.0, 2.0]), 0.5)
+    >>> apply_temperature(torch.tensor([1.0, 2.0]), 0.5)
     tensor([2., 4.])
     """
     if temperature == 1:
         return logits
     if temperature < 1e-3:
-        # The same distribution, without a quotient that overflows.
+        # The same distribution, but the quotient cannot overflow.
         logits = logits - logits.amax(-1, keepdim=True)
     return logits / temperature
 
@@ -65,13 +65,13 @@ def top_p(logits: Tensor, p: float | int) -> Tensor:
     if p >= 1:
         return logits
     total = logits.logsumexp(-1, keepdim=True)
-    few = min(FIRST, logits.shape[-1])
-    largest = logits.topk(few).values
+    size = min(FIRST, logits.shape[-1])
+    largest = logits.topk(size).values
     mass = (largest - total).exp().cumsum(-1)
-    if few < logits.shape[-1] and not bool((mass[..., -1] >= p).all()):
+    if size < logits.shape[-1] and not bool((mass[..., -1] >= p).all()):
         largest = logits.sort(descending=True).values
         mass = (largest - total).exp().cumsum(-1)
-    # The first token whose mass reaches p is the last that is kept.
+    # The first token at which the mass reaches p is the last one kept.
     last = (mass < p).sum(-1, keepdim=True).clamp_max(largest.shape[-1] - 1)
     return logits.masked_fill(logits < largest.gather(-1, last), -math.inf)
 
@@ -93,7 +93,7 @@ def min_p(logits: Tensor, p: float | int) -> Tensor:
 
 
 def typical(logits: Tensor, mass: float | int) -> Tensor:
-    r"""Locally typical tokens: those whose surprise is nearest to the expected one, until they have the mass.
+    r"""Locally typical tokens: those whose surprisal is nearest to the entropy, until they have the mass.
 
     .. math:: d_i = \lvert -\log p_i - H(p) \rvert, \qquad \{ i : \textstyle\sum_{j : d_j < d_i} p_j < m \}
 
@@ -105,33 +105,33 @@ def typical(logits: Tensor, mass: float | int) -> Tensor:
     """
     if mass >= 1:
         return logits
-    surprise = -logits.log_softmax(-1)
-    chances = (-surprise).exp()
-    entropy = (chances * surprise).nansum(-1, keepdim=True)
-    distance = (surprise - entropy).abs()
+    surprisal = -logits.log_softmax(-1)
+    probabilities = (-surprisal).exp()
+    entropy = (probabilities * surprisal).nansum(-1, keepdim=True)
+    distance = (surprisal - entropy).abs()
     nearest, order = distance.sort()
-    reached = chances.gather(-1, order).cumsum(-1)
+    reached = probabilities.gather(-1, order).cumsum(-1)
     last = (reached < mass).sum(-1, keepdim=True).clamp_max(logits.shape[-1] - 1)
     return logits.masked_fill(distance > nearest.gather(-1, last), -math.inf)
 
 
-def penalise(logits: Tensor, seen: Tensor, penalty: float | int) -> Tensor:
-    r"""Tokens that stand in the prompt or were written already become less likely (penalty above 1) or more (below).
+def penalize_repetition(logits: Tensor, seen: Tensor, penalty: float | int) -> Tensor:
+    r"""Repetition penalty: tokens of the text so far become less likely (penalty above 1) or more likely (below 1).
 
     .. math:: z_i \leftarrow z_i / \theta \ \text{if}\ z_i > 0 \ \text{else}\ \theta z_i, \qquad i \in \mathrm{seen}
 
     Shapes: logits (..., vocab), seen (..., vocab) bool -> the same. Paper: Keskar et al., 2019.
 
     >>> import torch
-    >>> penalise(torch.tensor([2.0, -2.0, 1.0]), torch.tensor([True, True, False]), 2.0)
+    >>> penalize_repetition(torch.tensor([2.0, -2.0, 1.0]), torch.tensor([True, True, False]), 2.0)
     tensor([ 1., -4.,  1.])
     """
     if not isinstance(seen, Tensor) or seen.dtype != torch.bool or seen.shape[-1:] != logits.shape[-1:]:
         raise WonderlandError(
-            "penalise takes seen as booleans (..., vocab), True for tokens of the text so far, not their numbers."
+            "penalize_repetition takes seen as booleans (..., vocab), True for tokens of the text so far, not as token ids."
         )
     if not 0 < penalty < math.inf:
-        raise WonderlandError(f"penalise takes a finite penalty above 0, not {penalty}.")
+        raise WonderlandError(f"penalize_repetition takes a finite penalty above 0, not {penalty}.")
     if penalty == 1:
         return logits
     return logits.where(~seen, (logits / penalty).where(logits > 0, logits * penalty))

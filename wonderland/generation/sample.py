@@ -1,4 +1,4 @@
-"""Sampling as a tensor: rows of prompts of one length in, rows of new tokens out."""
+"""Sampling from tensors: prompts of equal length in, a tensor of new tokens out."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ def sample(
 ) -> Tensor:
     """Continue prompts of one length: (b, t) -> (b, count) new tokens, each drawn from the model at a temperature.
 
-    Temperature 0 always takes the most likely token. The model is as in evaluation, whatever its mode.
+    Temperature 0 always takes the most likely token. The model runs in evaluation mode.
     """
-    whole = isinstance(count, int) and isinstance(temperature, int | float)
-    if not whole or count < 1 or not temperature >= 0:
+    valid = isinstance(count, int) and isinstance(temperature, int | float)
+    if not valid or count < 1 or not temperature >= 0:
         raise WonderlandError(
             f"Sampling takes at least one step and a temperature of at least 0, not {count} and {temperature}."
         )
     model.check(tokens, None)
     seed = 0 if temperature == 0 else int(torch.randint(1 << 62, (), generator=generator))
-    written = generate(model, tokens, count, temperature=temperature, seed=seed).tokens
-    return torch.tensor(written, dtype=tokens.dtype, device=tokens.device)
+    generated = generate(model, tokens, count, temperature=temperature, seed=seed).tokens
+    return torch.tensor(generated, dtype=tokens.dtype, device=tokens.device)

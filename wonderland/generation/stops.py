@@ -1,4 +1,4 @@
-"""Where writing ends: at a token, or at a string that may begin and end inside tokens."""
+"""Stop tokens and stop strings: what ends a row. A stop string may begin and end inside tokens."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,45 +7,45 @@ from wonderland.core import WonderlandError
 
 
 class Stops:
-    """Tokens and strings that end a row. Strings are looked for in the bytes that tokens write (`pieces`).
+    """Tokens and strings that end a row. Strings are searched for in `pieces`, the bytes of each token.
 
     >>> Stops([2, "ab"], [b"x", b"a", b""]).tokens
     frozenset({2})
     """
 
     def __init__(self, stop: Any, pieces: Sequence[bytes] | None, vocab: int | None = None):
-        given = [stop] if isinstance(stop, int | str | bytes) else [] if stop is None else stop
-        if not isinstance(given, Iterable):
+        items = [stop] if isinstance(stop, int | str | bytes) else [] if stop is None else stop
+        if not isinstance(items, Iterable):
             raise WonderlandError(f"stop is a token id, a string, or a list of them, not a {type(stop).__name__}.")
         tokens, strings = set(), []
-        for one in given:
-            if isinstance(one, str | bytes):
-                string = one.encode() if isinstance(one, str) else one
+        for item in items:
+            if isinstance(item, str | bytes):
+                string = item.encode() if isinstance(item, str) else item
                 if not string:
                     raise WonderlandError("A stop string is empty: it would end every text before it begins.")
                 strings.append(string)
-            elif isinstance(one, int) and not isinstance(one, bool):
-                if one < 0 or (vocab is not None and one >= vocab):
-                    raise WonderlandError(f"The stop token {one} is not in the vocabulary.")
-                tokens.add(one)
+            elif isinstance(item, int) and not isinstance(item, bool):
+                if item < 0 or (vocab is not None and item >= vocab):
+                    raise WonderlandError(f"The stop token {item} is not in the vocabulary.")
+                tokens.add(item)
             else:
-                raise WonderlandError(f"stop is a token id, a string, or a list of them, and {one!r} is neither.")
+                raise WonderlandError(f"stop is a token id, a string, or a list of them, and {item!r} is neither.")
         if strings and pieces is None:
             raise WonderlandError(
-                "Stop strings are looked for in the text: give pieces, the bytes that each token writes "
+                "Stop strings are searched for in the text: give pieces, the bytes of each token "
                 "(a tokenizer's pieces())."
             )
         self.tokens, self.strings, self.pieces = frozenset(tokens), tuple(strings), pieces
 
 
-class Tail:
-    """The end of one row's text: what may be shown already, and what is held back because a stop string may begin there.
+class StopFilter:
+    """The text of one row without stop strings: holds back bytes at the end that may begin one.
 
-    >>> tail = Tail((b"end",))
-    >>> tail.push(b"weekend"), tail.push(b"s")
+    >>> text = StopFilter((b"end",))
+    >>> text.push(b"weekend"), text.push(b"s")
     ((b'week', True), (b'', True))
-    >>> tail = Tail((b"end",))
-    >>> tail.push(b"a e"), tail.push(b"nough")
+    >>> text = StopFilter((b"end",))
+    >>> text.push(b"a e"), text.push(b"nough")
     ((b'a ', False), (b'enough', False))
     """
 
@@ -55,25 +55,25 @@ class Tail:
         self._strings, self._held, self.ended = strings, b"", False
 
     def push(self, piece: bytes) -> tuple[bytes, bool]:
-        """The bytes that are now certain, and whether a stop string is complete; nothing comes after it."""
+        """The bytes that are certain not to belong to a stop string, and whether one is complete; later bytes are dropped."""
         if self.ended:
             return b"", True
         text = self._held + piece
-        found = [at for string in self._strings if (at := text.find(string)) >= 0]
-        if found:
+        starts = [start for string in self._strings if (start := text.find(string)) >= 0]
+        if starts:
             self._held, self.ended = b"", True
-            return text[: min(found)], True
+            return text[: min(starts)], True
         keep = max((_overlap(text, string) for string in self._strings), default=0)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep], False
 
-    def rest(self) -> bytes:
-        """What was held back, when writing ends for another reason."""
+    def flush(self) -> bytes:
+        """The bytes that were held back, for a row that ended for another reason."""
         held, self._held = self._held, b""
         return held
 
 
 def _overlap(text: bytes, string: bytes) -> int:
-    """The longest end of a text with which a string begins, short of all of it."""
+    """The length of the longest suffix of a text that is a proper prefix of a string."""
     longest = min(len(text), len(string) - 1)
     return next((size for size in range(longest, 0, -1) if text.endswith(string[:size])), 0)

@@ -1,4 +1,4 @@
-"""From a source to a dataset: the kind that is surest of it opens it."""
+"""Choose the kind of data of a source by the confidence of each kind's claim, and open it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,13 +9,13 @@ from wonderland.data.dataset import Dataset
 from wonderland.data.source import Glimpse
 from wonderland.kinds.kind import Kind
 
-NEAR = 0.02  # claims that differ by less are a tie
+TIE = 0.02  # claims whose confidence differs by less are a tie
 
 
 def open(
     source: Any, target: str | None = None, *, kind: str | None = None, test: Any = None, **options: Any
 ) -> Dataset:
-    """Open data of any kind, infer what its columns and its target are, and say what was repaired.
+    """Open data of any kind, infer its columns and target, and list repairs in `findings`.
 
     `source` is a path (CSV, TSV, Parquet, JSON lines, text, a folder), a pandas or polars frame, a dict of columns, arrays
     `(X, y)`, or the name of a bundled set. `test` is a second source whose rows are kept for the test. `kind` names the kind
@@ -32,50 +32,50 @@ def open(
     asked = {name: value for name, value in options.items() if value is not None}
     if target is not None:
         asked["target"] = target
-    glimpse, second = Glimpse(source), None if test is None else Glimpse(test)
+    glimpse, test_glimpse = Glimpse(source), None if test is None else Glimpse(test)
     chosen = choose(glimpse, kind, asked | ({} if test is None else {"test": test}), KINDS)
-    return opened(chosen, glimpse, checked(chosen, asked, glimpse.name, KINDS), second)
+    return open_as(chosen, glimpse, make_options(chosen, asked, glimpse.name, KINDS), test_glimpse)
 
 
-def opened(kind: Kind, glimpse: Glimpse, options: Any, test: Glimpse | None) -> Dataset:
-    """The dataset of a kind that was chosen, which remembers its options."""
+def open_as(kind: Kind, glimpse: Glimpse, options: Any, test: Glimpse | None) -> Dataset:
+    """Open a source as the chosen kind; the dataset keeps its options."""
     dataset = kind.open(glimpse, options, test)
     dataset.options = options
     return dataset
 
 
 def choose(glimpse: Glimpse, name: str | None, asked: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Kind:
-    """The kind that was named, or the one that is surest of the source."""
+    """The kind that was named, or the one whose claim has the highest confidence."""
     if name is not None:
         if name not in kinds:
             raise WonderlandError(
                 f"There is no kind {name!r}.{nearest(str(name), kinds)} Known are {', '.join(kinds)}."
             )
         return kinds[name]
-    asked = {**asked, **_columns(asked, kinds)}
+    asked = {**asked, **_column_options(asked, kinds)}
     claims = [(claim, kind) for kind in kinds.values() if (claim := kind.claims(glimpse, asked)) is not None]
-    claims.sort(key=lambda pair: -pair[0].sure)
+    claims.sort(key=lambda pair: -pair[0].confidence)
     if not claims:
-        contents = glimpse.contents  # a source that nobody can read is refused here, with the reason
-        raise WonderlandError(f"{contents.name} is of no kind that is known: name one with kind ({', '.join(kinds)}).")
-    if len(claims) > 1 and claims[0][0].sure - claims[1][0].sure < NEAR:
-        reasons = "; ".join(f"{kind.name}: {claim.why}" for claim, kind in claims[:2])
+        contents = glimpse.contents  # a source that cannot be read at all raises its own error here
+        raise WonderlandError(f"{contents.name} matches no kind of data: name one with kind ({', '.join(kinds)}).")
+    if len(claims) > 1 and claims[0][0].confidence - claims[1][0].confidence < TIE:
+        reasons = "; ".join(f"{kind.name}: {claim.reason}" for claim, kind in claims[:2])
         raise WonderlandError(f"{glimpse.name} could be read in two ways ({reasons}). Name one with kind (--kind).")
     return claims[0][1]
 
 
-def _columns(asked: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[str, tuple[str, ...]]:
-    """The options that name columns, checked: kinds look at them before one of the kinds is chosen."""
-    named = {name: about for kind in kinds.values() for name, about in described(kind.Options).items()
-             if tuple in about.types and name in asked}  # fmt: skip
-    columns = {name: tidy(asked[name], about) for name, about in named.items()}
+def _column_options(asked: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[str, tuple[str, ...]]:
+    """The options that name columns, checked: `claims` reads them before a kind is chosen."""
+    options = {name: option for kind in kinds.values() for name, option in described(kind.Options).items()
+             if tuple in option.types and name in asked}  # fmt: skip
+    columns = {name: tidy(asked[name], option) for name, option in options.items()}
     for name, value in columns.items():
-        named[name].check(value)
+        options[name].check(value)
     return columns
 
 
-def checked(kind: Kind, asked: Mapping[str, Any], name: str, kinds: Mapping[str, Kind]) -> Any:
-    """The options of a kind; one that it does not have is refused by name."""
+def make_options(kind: Kind, asked: Mapping[str, Any], name: str, kinds: Mapping[str, Kind]) -> Any:
+    """The options of a kind from those given; an option that it does not have is refused, with the kinds that have it."""
     known = described(kind.Options)
     for option in asked:
         if option in known:

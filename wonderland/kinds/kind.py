@@ -1,4 +1,4 @@
-"""Kind: a kind of data. Whatever differs between kinds is a method here, on its dataset, its encoder or its task."""
+"""Kind: a kind of data. Everything that differs between kinds is a method of its Kind, Dataset, Encoder or Task."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -22,26 +22,30 @@ from wonderland.train.learner import GradientDescent
 
 @dataclass(frozen=True)
 class Claim:
-    """How sure a kind is that a source is its own, from 0 to 1, and a sentence why."""
+    """How confident a kind is, from 0 to 1, that a source is of this kind, and the reason."""
 
-    sure: float
-    why: str
+    confidence: float
+    reason: str
 
 
 class Kind(ABC):
     """A kind of data: a folder in `wonderland/kinds` and one line in `kinds/__init__.py`.
 
     The folder has two modules: `options` with a dataclass `Options` (plain, since the shell reads it before torch is loaded;
-    its docstring says what the kind is), and `kind` with an instance `KIND`. The road from a source to a run calls these
-    methods from top to bottom; none of them asks which kind another is.
+    its docstring says what the kind is), and `kind` with an instance `KIND`. `wonderland.fit` calls these methods in the
+    order in which they are written here.
     """
 
     name: ClassVar[str]
     Options: ClassVar[type] = KindOptions
-    models: ClassVar[Sequence[str]] = ()  # names of models that can be asked for; the first is the one of the recipe
-    typical: ClassVar[Mapping[str, Any]] = {}  # arguments of models that data of an ordinary size would decide
+    models: ClassVar[Sequence[str]] = ()  # models that `fit(model=...)` may name; the first is the default
+    typical: ClassVar[
+        Mapping[str, Any]
+    ] = {}  # arguments that the data decides, at an ordinary size, for the listing of models
 
-    format1_schedule: ClassVar[Mapping[str, Any]] = {}  # what version 0.9 did not write into config.json
+    format1_schedule: ClassVar[
+        Mapping[str, Any]
+    ] = {}  # schedule arguments that version 0.9 did not write into config.json
 
     @abstractmethod
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
@@ -52,12 +56,12 @@ class Kind(ABC):
         """The dataset; `test` is a second source whose rows are kept for the test."""
 
     def split(self, dataset: Any, *, test: float, seed: int, plain: bool = False) -> Parts:
-        """The parts: train, validation, calibration, test. `plain` asks for one model, so for no folds."""
+        """The parts: train, validation, calibration, test. `plain` asks for a single model, so without folds."""
         folds = None if plain or dataset.assigned is not None else self.folds(dataset)
         return split_rows(dataset, test=test, seed=seed, folds=folds)
 
     def folds(self, dataset: Dataset) -> int | None:
-        """In how many folds the training rows are learned from; None for a validation and a calibration part."""
+        """The number of cross-validation folds; None for a validation and a calibration part instead."""
         return None
 
     @abstractmethod
@@ -65,49 +69,49 @@ class Kind(ABC):
         """The preprocessing, fitted on the training part only."""
 
     def task(self, dataset: Any, parts: Any, encoder: Any) -> Task:
-        """What is learned, with what it needs to know of the training part."""
+        """The task, with the statistics of the training part that it needs."""
         return row_task(dataset, parts)
 
     @abstractmethod
     def recipe(self, dataset: Any, parts: Any, encoder: Any, task: Any) -> Recipe:
-        """Defaults for data of this size."""
+        """The default recipe for data of this size."""
 
     @abstractmethod
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> Encoder:
-        """A saved encoder; damaged or hostile content is refused in a sentence."""
+        """A saved encoder; damaged or hostile content raises a `WonderlandError`."""
 
     def initial(self, dataset: Dataset, task: Task) -> nn.Module | None:
-        """The model to begin with where it comes from a checkpoint; None for random weights."""
+        """The model of a checkpoint to start from; None for a new model with random weights."""
         return None
 
     def remember(self, dataset: Any, folder: Path, config: Mapping[str, Any] | None) -> None:
-        """Use what a run that was begun in this folder, with this config, has prepared already."""
+        """Reuse what an interrupted run in this folder, with this config, has already prepared."""
         return
 
-    def settled(self, recipe: Recipe) -> Recipe:
+    def adjust_to_steps(self, recipe: Recipe) -> Recipe:
         """The recipe once the number of steps is known."""
         return recipe
 
     def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe, asked: Mapping[str, Any]) -> None:
-        """Refuse a recipe that does not go with the data; `asked` are the numbers in it that the user gave."""
+        """Refuse a recipe that does not fit the data; `asked` are the numbers in it that the user gave."""
         return
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        """What the report shows of this kind of data beside what its task says."""
+        """Facts that the report shows for this kind of data, in addition to those of the task."""
         return {}
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
-        """What a search may change: ranges of numbers and choices by the path of a setting in the recipe."""
+        """The search space: ranges and choices by the path of a setting in the recipe."""
         return {"lr": ("log", recipe.lr / 10, recipe.lr * 10)}
 
     def refuse_test(self, test: Glimpse | None, instead: str) -> None:
-        """Say that this kind takes no test set of its own."""
+        """Refuse a separate test set."""
         if test is not None:
             raise WonderlandError(f"A test set of its own is for tables and labelled lines; {instead}.")
 
 
 def split_rows(dataset: Dataset, *, test: float, seed: int, folds: int | None = None) -> Split:
-    """Parts of the sizes this library uses; the calibration part stops growing where it has rows enough."""
+    """A split with the default sizes; validation and calibration are a tenth of the rows each, at most 20,000."""
     if folds:
         return split(dataset, seed=seed, test=test, folds=folds)
     share = min(0.1, 20_000 / len(dataset))
@@ -115,7 +119,7 @@ def split_rows(dataset: Dataset, *, test: float, seed: int, folds: int | None = 
 
 
 def row_task(dataset: Dataset, parts: Split) -> Classification | Regression:
-    """Classes where the dataset has them, else a number."""
+    """Classification if the dataset has classes, else regression."""
     if dataset.y is None:
         raise WonderlandError(
             f"{dataset.name} has no target to learn: name a column, or sort images into class folders."
@@ -130,12 +134,12 @@ def row_task(dataset: Dataset, parts: Split) -> Classification | Regression:
 
 
 def task_spec(task: Task, **changes: Any) -> Spec:
-    """The task as a recipe keeps it."""
+    """The spec of a task, for a recipe."""
     return type(task).spec(**(task.arguments() | changes))
 
 
 def simple_recipe(model: Spec, task: Task, rows: int, *, epochs: int = 30, lr: float = 1e-3, **numbers: Any) -> Recipe:
-    """A recipe to begin with for a new kind: one model, AdamW, warm-up and cosine, early stopping."""
+    """A simple default recipe for a new kind: one model, AdamW, warm-up and cosine, early stopping."""
     batch = next(size for least, size in ((4000, 128), (600, 64), (200, 32), (0, 16)) if rows >= least)
     epoch = max(1, rows // batch)
     return Recipe(
@@ -152,9 +156,9 @@ def simple_recipe(model: Spec, task: Task, rows: int, *, epochs: int = 30, lr: f
     ).changed(**numbers)
 
 
-EVALUATIONS = 15
+EVALUATION_COUNT = 15
 
 
-def evaluations(steps: int) -> int:
-    """Every how many steps a model of tokens is evaluated: often enough for a curve, seldom enough to cost little."""
-    return max(1, min(20, steps // 6), steps // EVALUATIONS)
+def evaluation_interval(steps: int) -> int:
+    """The number of steps between evaluation_interval of a token model: about 15 evaluation_interval in all, more for short trainings."""
+    return max(1, min(20, steps // 6), steps // EVALUATION_COUNT)

@@ -19,7 +19,7 @@ class KindOptions:
 class RowOptions(KindOptions):
     """Options of kinds that have rows with a target column."""
 
-    target: str | None = option(help="the column to learn (default: inferred)", metavar="COLUMN")
+    target: str | None = option(help="the column to predict (default: inferred)", metavar="COLUMN")
     split: str | None = option(
         help="a column that says train, validation, calibration or test for each row; rows with an empty cell take no part",
         metavar="COLUMN",
@@ -32,17 +32,19 @@ class TokenOptions(KindOptions):
 
     column: str | None = option(help="the column or field that holds the text", metavar="COLUMN")
     tokens: str | None = option(help="kind of tokens (default: by size)", choices=TOKENS)
-    vocab: int | None = option(help="how many tokens at most", least=2)
-    context: int | None = option(help="how many tokens are read at a time", metavar="TOKENS", least=1)
+    vocab: int | None = option(help="largest size of the vocabulary", least=2)
+    context: int | None = option(help="the context length in tokens", metavar="TOKENS", least=1)
     start: str | None = option(
-        help="begin with the checkpoint in this folder of the transformers library", metavar="CHECKPOINT", flag="--from"
+        help="start from the checkpoint in this folder, saved by the transformers library",
+        metavar="CHECKPOINT",
+        flag="--from",
     )
     method: str | None = option(
-        help="what of a checkpoint learns (default full): everything, its head, or an adapter that is merged at the end",
+        help="what is trained of a checkpoint (default full): everything, its head, or an adapter that is merged at the end",
         choices=METHODS,
     )
 
-    def cut(self) -> dict[str, str | int]:
-        """What was asked of the tokens: their kind, their number, and how many of them are read."""
+    def token_options(self) -> dict[str, str | int]:
+        """The token options that were given: kind of tokens, size of the vocabulary, context."""
         asked = {"tokens": self.tokens, "vocab": self.vocab, "context": self.context}
         return {name: value for name, value in asked.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What blocks promise, and how it is checked."""
+"""Laws: properties that blocks claim (causality, equivariance, correct gradients), and their checks."""
 
 from wonderland.laws.batch_independence import batch_independence
 from wonderland.laws.causality import causality, strict_causality

@@ -4,20 +4,20 @@ from wonderland.laws.influence import influence
 from wonderland.laws.subject import Subject, law
 from wonderland.laws.verdict import Verdict
 
-_ALONE = "one position has no future"
+_ONE_POSITION = "one position has no future"
 
 
 @law
 def causality(subject: Subject) -> Verdict:
     r"""No output depends on the future: :math:`\partial y_i / \partial x_j = 0` for :math:`j > i`.
 
-    Derivatives to the future may be 1e-12 of the largest one, which leaves room for the rounding of an FFT. What
-    derivatives cannot see (integers, rounding, detached paths) is found by changing the future and looking at the past.
+    Derivatives with respect to the future may be 1e-12 of the largest one, which allows for the rounding of an FFT. Where
+    derivatives show nothing (integers, rounding, detached paths), later inputs are changed and earlier outputs compared.
     """
-    return influence(subject, lambda i, steps: steps > i, exact=False, nothing=_ALONE)
+    return influence(subject, lambda i, steps: steps > i, exact=False, if_unrestricted=_ONE_POSITION)
 
 
 @law
 def strict_causality(subject: Subject) -> Verdict:
-    """Not one bit of an output depends on the future, and NaN or inf in the future does not reach the past."""
-    return influence(subject, lambda i, steps: steps > i, exact=True, nothing=_ALONE)
+    """Outputs are equal bit for bit when later inputs change, also to NaN or inf."""
+    return influence(subject, lambda i, steps: steps > i, exact=True, if_unrestricted=_ONE_POSITION)

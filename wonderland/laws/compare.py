@@ -1,4 +1,4 @@
-"""How far two answers are apart, and where."""
+"""Distances between outputs and between gradients, and gradients of a weighted sum."""
 
 from collections.abc import Sequence
 
@@ -8,55 +8,61 @@ from torch import Tensor
 TINY = 1e-300
 
 
-def gap(found: Tensor, expected: Tensor) -> tuple[float, float, tuple[int, ...]]:
-    """(difference as a share of the largest expected value, difference, place): NaN and inf differ by infinity.
+def gap(actual: Tensor, expected: Tensor) -> tuple[float, float, tuple[int, ...]]:
+    """(largest difference relative to the largest expected value, largest difference, its index).
+
+    Equal NaN and inf count as equal; NaN or inf against anything else is an infinite difference.
 
     >>> gap(torch.tensor([1.0, 2.5]), torch.tensor([1.0, 2.0]))
     (0.25, 0.5, (1,))
     """
-    if found.shape != expected.shape:
+    if actual.shape != expected.shape:
         return float("inf"), float("inf"), ()
-    if not found.numel():
+    if not actual.numel():
         return 0.0, 0.0, ()
-    found, expected = found.detach(), expected.detach()
-    apart = (found - expected).abs() if found.dtype != torch.bool else (found != expected).double()
-    same = (found == expected) | (found.isnan() & expected.isnan())
-    apart = torch.where(same, torch.zeros_like(apart), apart).double().nan_to_num(nan=float("inf"))
-    worst = int(apart.argmax())
-    place = tuple(int(number) for number in torch.unravel_index(torch.tensor(worst), apart.shape))
+    actual, expected = actual.detach(), expected.detach()
+    difference = (actual - expected).abs() if actual.dtype != torch.bool else (actual != expected).double()
+    same = (actual == expected) | (actual.isnan() & expected.isnan())
+    difference = torch.where(same, torch.zeros_like(difference), difference).double().nan_to_num(nan=float("inf"))
+    worst = int(difference.argmax())
+    place = tuple(int(number) for number in torch.unravel_index(torch.tensor(worst), difference.shape))
     finite = expected.abs().double()
     size = float(finite[finite.isfinite()].max()) if finite.isfinite().any() else 0.0
-    amount = float(apart.reshape(-1)[worst])
+    amount = float(difference.reshape(-1)[worst])
     return amount / max(size, TINY) if amount else 0.0, amount, place
 
 
-def apart(found: Sequence[Tensor], expected: Sequence[Tensor]) -> tuple[float, int]:
-    """The largest relative gap between lists of gradients, and in which: sizes far below the largest count as rounding."""
+def gradient_gap(actual: Sequence[Tensor], expected: Sequence[Tensor]) -> tuple[float, int]:
+    """The largest relative difference between lists of gradients, and its index in the list.
+
+    A gradient is compared with its own size, but at least with 1e-6 of the largest one: smaller differences are rounding.
+    """
     sizes = [float(value.abs().max()) if value.numel() else 0.0 for value in expected]
     floor = 1e-6 * max([*sizes, 0.0])
     worst, index = 0.0, 0
-    for number, (one, other, size) in enumerate(zip(found, expected, sizes, strict=True)):
-        amount = gap(one, other)[1]
+    for number, (gradient, reference, size) in enumerate(zip(actual, expected, sizes, strict=True)):
+        amount = gap(gradient, reference)[1]
         share = amount / max(size, floor, TINY) if amount else 0.0
         if not share <= worst:
             worst, index = share, number
     return worst, index
 
 
-def slopes(out: Tensor, weights: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
-    """Gradients of a weighted sum of the output; 0 for what it does not depend on."""
+def weighted_gradients(out: Tensor, weights: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
+    """Gradients of the sum of output * weights with respect to the leaves; zeros where it does not depend on one."""
     if not out.requires_grad or not leaves:
         return [torch.zeros_like(leaf) for leaf in leaves]
     total = (out * weights.to(out)).sum()
     total = total.real if total.is_complex() else total
-    found = torch.autograd.grad(total, list(leaves), allow_unused=True)
+    gradients = torch.autograd.grad(total, list(leaves), allow_unused=True)
     return [
-        torch.zeros_like(leaf) if slope is None else slope.detach() for slope, leaf in zip(found, leaves, strict=True)
+        torch.zeros_like(leaf) if gradient is None else gradient.detach()
+        for gradient, leaf in zip(gradients, leaves, strict=True)
     ]
 
 
-def same_bits(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors are equal in every bit that matters: shape, type, values, NaN at the same places."""
-    if one.shape != other.shape or one.dtype != other.dtype:
+def same_bits(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors have equal shape, dtype and values, with NaN at the same places."""
+    if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    return bool(((one == other) | (one.isnan() & other.isnan())).all())
+    return bool(((a == b) | (a.isnan() & b.isnan())).all())

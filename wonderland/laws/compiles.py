@@ -1,4 +1,4 @@
-"""Compiles: torch.compile takes the block in one piece and gives its answers."""
+"""Compiles: torch.compile captures the block as one graph, with the same outputs and gradients."""
 
 import warnings
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ from typing import Any
 import jaxtyping
 import torch
 
-from wonderland.laws.compare import apart, gap, slopes
-from wonderland.laws.subject import OWN, Failed, Subject, law
+from wonderland.laws.compare import gap, gradient_gap, weighted_gradients
+from wonderland.laws.subject import BLOCK_DTYPE, Failed, Subject, law
 from wonderland.laws.verdict import Verdict
 
 
-@law(dtype=OWN)
+@law(dtype=BLOCK_DTYPE)
 def compiles(subject: Subject, *, backend: str = "aot_eager") -> Verdict:
-    """`torch.compile(block, fullgraph=True)` works without a break of the graph; outputs and gradients stay.
+    """`torch.compile(block, fullgraph=True)` works without a graph break; outputs and gradients are the same.
 
     Outputs may differ by rounding: 1e-12 of the largest in float64, 1e-5 in float32; gradients by 100 times that, as
     their sums are taken in another order.
@@ -25,55 +25,55 @@ def compiles(subject: Subject, *, backend: str = "aot_eager") -> Verdict:
     names, values = [name for name, _ in leaves], [value for _, value in leaves]
     if x.requires_grad:
         names, values = ["the input", *names], [x, *values]
-    plain = subject.run(x)
-    weights = subject.noise(plain.detach())
-    expected = slopes(plain, weights, values)
-    whole = subject.block
-    with _compiling():
+    eager = subject.run(x)
+    weights = subject.noise(eager.detach())
+    expected = weighted_gradients(eager, weights, values)
+    block = subject.block
+    with _compiler_settings():
         try:
-            subject.block = torch.compile(whole, fullgraph=True, backend=backend, dynamic=False)  # pyright: ignore[reportAttributeAccessIssue]
-            found = subject.run(x)
-            reached = slopes(found, weights, values)
+            subject.block = torch.compile(block, fullgraph=True, backend=backend, dynamic=False)  # pyright: ignore[reportAttributeAccessIssue]
+            compiled = subject.run(x)
+            gradients = weighted_gradients(compiled, weights, values)
         except Failed as fault:
             raise Failed(_reason(fault.__cause__ or fault)) from fault
         except Exception as fault:
             raise Failed(_reason(fault)) from fault
         finally:
-            subject.block = whole
-    error, amount, place = gap(found, plain)
+            subject.block = block
+    error, amount, place = gap(compiled, eager)
     tolerance = 1e-12 if subject.precise else 1e-5
     if not error <= tolerance:
         return subject.verdict(error, tolerance, f"{subject.place(place)} differs by {amount:.2g} when compiled")
-    far, index = apart(reached, expected)
-    if not far <= 100 * tolerance:
-        return subject.verdict(far, 100 * tolerance, f"the gradient by {names[index]} differs when compiled")
+    gradient_error, index = gradient_gap(gradients, expected)
+    if not gradient_error <= 100 * tolerance:
+        return subject.verdict(gradient_error, 100 * tolerance, f"the gradient by {names[index]} differs when compiled")
     return subject.verdict(error, tolerance)
 
 
 @contextmanager
-def _compiling() -> Iterator[None]:
-    # The compiler cannot read run-time checks of shapes, nor the decorator that adds them to inner functions; and it counts
-    # blocks of one class as one function compiled again and again.
+def _compiler_settings() -> Iterator[None]:
+    # torch.compile cannot trace jaxtyping's run-time checks or its decorator on inner functions, so both are disabled. All
+    # blocks of one class count as recompilations of one function, so the limits on those are raised.
     config, decorator = jaxtyping.config, jaxtyping.jaxtyped
-    checked = config.jaxtyping_disable
+    was_disabled = config.jaxtyping_disable
     config.update("jaxtyping_disable", True)
-    jaxtyping.jaxtyped = _plain
+    jaxtyping.jaxtyped = _no_decoration
     limits = torch._dynamo.config.patch(recompile_limit=10_000, accumulated_recompile_limit=100_000)
     try:
         with limits, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what the compiler says of itself is not the block's doing
+            warnings.simplefilter("ignore")  # warnings of the compiler are not the block's
             yield
     finally:
-        config.update("jaxtyping_disable", checked)
+        config.update("jaxtyping_disable", was_disabled)
         jaxtyping.jaxtyped = decorator
 
 
-def _plain(*_: Any, **__: Any) -> Any:
+def _no_decoration(*_: Any, **__: Any) -> Any:
     return lambda function: function
 
 
 def _reason(error: BaseException) -> str:
-    """The compiler's complaint in one line: what it met, and where."""
+    """The compiler's error in one line: what it could not compile, and where."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     why = next((line for line in lines if line.startswith("Explanation:")), "")
     where = [line for line in lines if line.startswith("File ")]

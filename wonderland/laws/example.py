@@ -1,4 +1,4 @@
-"""What a block is tried on: inputs, the names of their axes, and which part of the answer to look at."""
+"""Examples: the inputs that a block is checked on, the names of their axes, and which part of the output to compare."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,21 +16,21 @@ Axes = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Example:
-    """Inputs of a block, and how to read them.
+    """Inputs of a block, and what their axes mean.
 
-    args, kwargs: what the block is called with. The first tensor among them is the one that laws change, wherever it is
-        given: with args=(x, x, x), queries, keys and values change together.
+    args, kwargs: what the block is called with. The first tensor among them is the one that laws change, everywhere it is
+        used: with args=(x, x, x), queries, keys and values change together.
     axes: names of the axes of that tensor, such as ("batch", "time") or ("batch", None, "height", "width"); or a mapping
-        from the place of an input (its number or name) and from "output" to such names. Other inputs have their batch
-        first and no time, the output has the axes of the first input, unless said.
-    output: which part of the answer to look at: a name ("logits"), an index, or a function. Default: the first tensor of
-        floating point numbers in it.
-    mask: the name of the argument that hides padding, for modules that do not follow our contract (they get 1 for real
-        and 0 for padding, padding that holds other values rather than NaN, and need not answer 0 there; torch.nn's
-        "key_padding_mask" and "src_key_padding_mask" get True for padding, as they count).
+        from an input (its position or name) and from "output" to such names. By default, other inputs have only a batch
+        axis, first, and the output has the axes of the first input.
+    output: which part of the output to compare: a name ("logits"), an index, or a function. Default: its first floating
+        point tensor.
+    mask: the name of the padding mask argument of modules of other libraries. They get 1 for real tokens and 0 for padding
+        (torch.nn's "key_padding_mask" and "src_key_padding_mask": True for padding), padding holds finite values rather
+        than NaN, and their output there is free.
     side: where padding goes: "right" or "left" of the sequence.
     vocab: how many values integer inputs take (default: one more than the largest seen).
-    field: how many positions to the left and right an output may look at (default: the block's `receptive_field`).
+    field: how many positions to the left and right an output may depend on (default: the block's `receptive_field`).
 
     >>> Example.floats(2, 7, 8).input.shape
     torch.Size([2, 7, 8])
@@ -51,7 +51,9 @@ class Example:
         if not isinstance(self.args, tuple):
             object.__setattr__(self, "args", (self.args,))
         if not any(isinstance(value, Tensor) for value in (*self.args, *self.kwargs.values())):
-            raise WonderlandError("An example needs a tensor among its inputs: nothing else can be changed by a law.")
+            raise WonderlandError(
+                "An example needs a tensor among its inputs, since laws change a tensor and compare outputs."
+            )
         for names in self._named().values():
             for name in names:
                 if name is not None and name not in AXES:
@@ -62,20 +64,20 @@ class Example:
             raise WonderlandError(f"Padding goes to the 'right' or the 'left', not to {self.side!r}.")
 
     @staticmethod
-    def floats(*shape: int, seed: int = 0, **how: Any) -> "Example":
+    def floats(*shape: int, seed: int = 0, **options: Any) -> "Example":
         """Normal random numbers of a shape."""
         generator = torch.Generator().manual_seed(seed)
-        return Example((torch.randn(shape, generator=generator, dtype=torch.float64),), **how)
+        return Example((torch.randn(shape, generator=generator, dtype=torch.float64),), **options)
 
     @staticmethod
-    def tokens(*shape: int, vocab: int, seed: int = 0, **how: Any) -> "Example":
-        """Random integers of a shape, from 0 up to `vocab`."""
+    def tokens(*shape: int, vocab: int, seed: int = 0, **options: Any) -> "Example":
+        """Random integers of a shape, from 0 to `vocab` - 1."""
         generator = torch.Generator().manual_seed(seed)
-        return Example((torch.randint(vocab, shape, generator=generator),), vocab=vocab, **how)
+        return Example((torch.randint(vocab, shape, generator=generator),), vocab=vocab, **options)
 
     @staticmethod
     def of(thing: Any, block: Any = None) -> "Example":
-        """An example from an example, a tensor, a tuple of arguments, or from nothing if the block says its width."""
+        """An example from an example, a tensor, a tuple of arguments, or from None if the block has a width `dim`."""
         if isinstance(thing, Example):
             return thing
         if isinstance(thing, Tensor):
@@ -115,14 +117,14 @@ class Example:
         return self.args[place] if isinstance(place, int) else self.kwargs[place]
 
     def axis(self, name: str, of: int | str | None = None) -> int | None:
-        """Where an axis is in the input (or in another input, or in "output"); None if it has no such axis."""
+        """The number of a named axis in the input (or in another input, or in "output"); None if it has no such axis."""
         named = self._named()
         own = named.get(self.place, ("batch", "time"))
         names = named.get(self.place if of is None else of, own if of in (None, "output", self.place) else ("batch",))
         return names.index(name) if name in names else None
 
     def over(self, change: Callable[[int | str, Tensor], Tensor]) -> "Example":
-        """The same example with every tensor among its inputs changed; one that was given twice stays one tensor."""
+        """The example with a function applied to every input tensor; a tensor used twice is changed once."""
         changed: dict[int, Tensor] = {}
 
         def once(place: int | str, value: Any) -> Any:
@@ -139,11 +141,11 @@ class Example:
     def holding(self, x: Tensor, **kwargs: Any) -> "Example":
         """The same example with another tensor as the input, and more keyword arguments."""
         place = self.place
-        found = self.over(lambda where, value: x if where == place else value)
-        return replace(found, kwargs={**found.kwargs, **kwargs}) if kwargs else found
+        example = self.over(lambda where, value: x if where == place else value)
+        return replace(example, kwargs={**example.kwargs, **kwargs}) if kwargs else example
 
     def rows(self, index: Tensor) -> "Example":
-        """Some rows of the batch, in every input."""
+        """The example with these rows of the batch only, in every input."""
 
         def pick(place: int | str, value: Tensor) -> Tensor:
             axis = self.axis("batch", place)
@@ -152,18 +154,18 @@ class Example:
         return self.over(pick)
 
     def pick(self, answer: Any) -> Tensor:
-        """The part of an answer to look at."""
+        """The part of a block's output that laws compare."""
         if callable(self.output):
             return self.output(answer)
         if self.output is not None:
             return self._part(answer)
-        found = _first(answer)
-        if found is None:
+        tensor = _first_float_tensor(answer)
+        if tensor is None:
             raise WonderlandError(
                 f"The answer is a {type(answer).__name__} without a tensor of floating point numbers: "
                 "say which part to look at with output=."
             )
-        return found
+        return tensor
 
     def _part(self, answer: Any) -> Tensor:
         assert isinstance(self.output, str | int)
@@ -180,12 +182,12 @@ class Example:
             ) from None
 
 
-def _first(answer: Any) -> Tensor | None:
+def _first_float_tensor(answer: Any) -> Tensor | None:
     if isinstance(answer, Tensor):
         return answer
     entries = answer.values() if isinstance(answer, Mapping) else answer if isinstance(answer, tuple | list) else ()
     for entry in entries:
-        found = _first(entry)
-        if found is not None and (found.is_floating_point() or found.is_complex()):
-            return found
+        tensor = _first_float_tensor(entry)
+        if tensor is not None and (tensor.is_floating_point() or tensor.is_complex()):
+            return tensor
     return None

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from wonderland.laws.compare import slopes
+from wonderland.laws.compare import weighted_gradients
 from wonderland.laws.subject import Subject, law
 from wonderland.laws.verdict import Verdict
 
@@ -11,17 +11,19 @@ from wonderland.laws.verdict import Verdict
 @law(dtype=torch.float32, compares=False)
 def finiteness(subject: Subject) -> Verdict:
     """Inputs of size 1e4 and 1e-30, zeros, and signs that alternate give finite outputs and gradients in float32."""
-    for words, x in _inputs(subject):
+    for description, x in _inputs(subject):
         leaves = [("the input", x.requires_grad_())] if x.is_floating_point() or x.is_complex() else []
         leaves += subject.parameters()
-        y = subject.run(x, when=f"for {words}")
+        y = subject.run(x, when=f"for {description}")
         if not bool(y.isfinite().all()):
-            return subject.verdict(float("inf"), 0.0, f"{_first(subject, y)} for {words}")
+            return subject.verdict(float("inf"), 0.0, f"{_first_nonfinite(subject, y)} for {description}")
         weights = subject.noise(y.detach())
-        for (name, _), slope in zip(leaves, slopes(y, weights, [leaf for _, leaf in leaves]), strict=True):
-            if not bool(slope.isfinite().all()):
-                what = "NaN" if bool(slope.isnan().any()) else "infinite"
-                return subject.verdict(float("inf"), 0.0, f"the gradient by {name} is {what} for {words}")
+        for (name, _), gradient in zip(
+            leaves, weighted_gradients(y, weights, [leaf for _, leaf in leaves]), strict=True
+        ):
+            if not bool(gradient.isfinite().all()):
+                kind = "NaN" if bool(gradient.isnan().any()) else "infinite"
+                return subject.verdict(float("inf"), 0.0, f"the gradient by {name} is {kind} for {description}")
     return subject.verdict(0.0, 0.0)
 
 
@@ -39,7 +41,7 @@ def _inputs(subject: Subject) -> list[tuple[str, Tensor]]:
     ]
 
 
-def _first(subject: Subject, y: Tensor) -> str:
+def _first_nonfinite(subject: Subject, y: Tensor) -> str:
     bad = (~y.isfinite()).nonzero()[0]
     index = tuple(int(number) for number in bad)
     return f"{subject.place(index)} is {float(y[index].detach().abs()):g}"

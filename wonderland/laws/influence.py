@@ -1,125 +1,129 @@
-"""Which inputs move which outputs: what causality and locality have in common."""
+"""The check behind causality and locality: outputs must not depend on the inputs that are hidden from them."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from wonderland.laws.subject import Subject, Unfit
+from wonderland.laws.subject import NotApplicable, Subject
 from wonderland.laws.verdict import Verdict
 
 TOLERANCE = 1e-12
-FORWARDS, BACKWARDS = 32, 256  # longer sequences are probed at that many outputs, evenly spread, both ends among them
+MAX_CHANGED, MAX_DIFFERENTIATED = 32, 256  # so many outputs are checked in long sequences, evenly spread
 
 
-def influence(subject: Subject, forbidden: Callable[[int, Tensor], Tensor], *, exact: bool, nothing: str) -> Verdict:
-    """Change what an output must not see, output by output, then look at its derivatives there.
+def influence(
+    subject: Subject, forbidden: Callable[[int, Tensor], Tensor], *, exact: bool, if_unrestricted: str
+) -> Verdict:
+    """Change the inputs that an output must not depend on, output by output; then check its derivatives by them.
 
-    `forbidden(i, positions)` marks the inputs that output i must not depend on. `exact` asks for zero, to the bit, also
-    when the forbidden inputs are NaN or inf.
+    `forbidden(i, positions)` marks the inputs that output i must not depend on. With `exact`, outputs must be bitwise equal,
+    also when the forbidden inputs are NaN or inf. `if_unrestricted` is the reason given when no input is forbidden.
     """
     axis, out, t = subject.positions()
     steps = torch.arange(t)
     hidden = {i: forbidden(i, steps) for i in range(t)}
     hidden = {i: marks for i, marks in hidden.items() if marks.any()}
     if not hidden:
-        raise Unfit(nothing)
-    tolerance = 0.0 if exact else TOLERANCE * subject.coarse
-    found = _moves(subject, hidden, axis, out)
+        raise NotApplicable(if_unrestricted)
+    tolerance = 0.0 if exact else TOLERANCE * subject.tolerance_factor
+    changes = _output_changes(subject, hidden, axis, out)
     size = max(float(subject.base.abs().max()), 1e-300)
-    if found and max(found.values()) > tolerance * size:
-        return _told(subject, found, hidden, axis, out, tolerance, size)
-    error = max(found.values(), default=0.0) / size
+    if changes and max(changes.values()) > tolerance * size:
+        return _broken(subject, changes, hidden, axis, out, tolerance, size)
+    error = max(changes.values(), default=0.0) / size
     if exact and subject.x.is_floating_point():
-        for poison in (float("nan"), float("inf")):
-            if words := _poisoned(subject, hidden, axis, out, poison):
-                return subject.verdict(float("inf"), 0.0, words)
+        for filler in (float("nan"), float("inf")):
+            if witness := _change_by_nonfinite(subject, hidden, axis, out, filler):
+                return subject.verdict(float("inf"), 0.0, witness)
     if not subject.x.is_floating_point():
         return subject.verdict(error, tolerance)
-    slope, words = _slopes(subject, hidden, axis, out)
-    return subject.verdict(max(error, slope), tolerance, words)
+    derivative, witness = _hidden_derivative(subject, hidden, axis, out)
+    return subject.verdict(max(error, derivative), tolerance, witness)
 
 
-def _spread(places: list[int], limit: int) -> list[int]:
+def _evenly_spaced(places: list[int], limit: int) -> list[int]:
     if len(places) <= limit:
         return places
     return [places[round(k * (len(places) - 1) / (limit - 1))] for k in range(limit)]
 
 
 def _marks(marks: Tensor, x: Tensor, axis: int) -> Tensor:
-    """Marks of positions, shaped to be spread over an input."""
+    """Marks of positions, shaped to broadcast over an input."""
     return marks.to(x.device).view([-1 if k == axis else 1 for k in range(x.dim())])
 
 
-def _moves(subject: Subject, hidden: dict[int, Tensor], axis: int, out: int) -> dict[int, float]:
-    """How far each output moves when everything hidden from it changes."""
-    found = {}
+def _output_changes(subject: Subject, hidden: dict[int, Tensor], axis: int, out: int) -> dict[int, float]:
+    """The largest change of each output when all inputs hidden from it change."""
+    changes = {}
     with torch.no_grad():
-        for i in _spread(list(hidden), FORWARDS):
+        for i in _evenly_spaced(list(hidden), MAX_CHANGED):
             x = subject.changed(subject.x, _marks(hidden[i], subject.x, axis))
             moved = subject.run(x, when="when other inputs changed")
-            found[i] = float((moved.select(out, i) - subject.base.select(out, i)).abs().max())
-    return {i: float("inf") if move != move else move for i, move in found.items()}
+            changes[i] = float((moved.select(out, i) - subject.base.select(out, i)).abs().max())
+    return {i: float("inf") if change != change else change for i, change in changes.items()}
 
 
-def _told(
+def _broken(
     subject: Subject,
-    found: dict[int, float],
+    changes: dict[int, float],
     hidden: dict[int, Tensor],
     axis: int,
     out: int,
     tolerance: float,
     size: float,
 ) -> Verdict:
-    """Name the output that moved most and the first one, each with the input it saw."""
-    moved = [i for i, move in found.items() if move > tolerance * size]
-    worst, first = max(moved, key=lambda i: found[i]), moved[0]
-    words = _culprit(subject, worst, hidden[worst], axis, out)
+    """The verdict that names the output that changed most and the first that changed, each with the input responsible."""
+    moved = [i for i, change in changes.items() if change > tolerance * size]
+    worst, first = max(moved, key=lambda i: changes[i]), moved[0]
+    witness = _worst_input(subject, worst, hidden[worst], axis, out)
     if first != worst:
-        words += f"; the first of {len(moved)} such: {_culprit(subject, first, hidden[first], axis, out)}"
+        witness += f"; the first of {len(moved)} such: {_worst_input(subject, first, hidden[first], axis, out)}"
     elif len(moved) > 1:
-        words += f"; {len(moved) - 1} later outputs moved too"
-    return subject.verdict(found[worst] / size, tolerance, words)
+        witness += f"; {len(moved) - 1} later outputs moved too"
+    return subject.verdict(changes[worst] / size, tolerance, witness)
 
 
-def _culprit(subject: Subject, i: int, marks: Tensor, axis: int, out: int) -> str:
-    best, words = -1.0, ""
+def _worst_input(subject: Subject, i: int, marks: Tensor, axis: int, out: int) -> str:
+    """The hidden input that changes output i most, in words."""
+    largest, witness = -1.0, ""
     rows = subject.example.axis("batch", "output")
     with torch.no_grad():
         for j in marks.nonzero().flatten().tolist():
-            one = torch.zeros_like(marks)
-            one[j] = True
-            x = subject.changed(subject.x, _marks(one, subject.x, axis))
-            move = (subject.run(x).select(out, i) - subject.base.select(out, i)).abs().nan_to_num(nan=float("inf"))
-            amount = float(move.max())
-            if amount > best:
-                best = amount
+            only_j = torch.zeros_like(marks)
+            only_j[j] = True
+            x = subject.changed(subject.x, _marks(only_j, subject.x, axis))
+            change = (subject.run(x).select(out, i) - subject.base.select(out, i)).abs().nan_to_num(nan=float("inf"))
+            amount = float(change.max())
+            if amount > largest:
+                largest = amount
                 row = ""
                 if rows is not None and rows != out:
                     rank = rows - (rows > out)
-                    row = f" (row {int(move.movedim(rank, 0).reshape(move.shape[rank], -1).amax(1).argmax())})"
-                words = f"output {i} moved by {amount:.2g} when input {j} changed{row}"
-    if best > 0:
-        return words
-    seen = marks.nonzero().flatten().tolist()
-    return f"output {i} moved when inputs {seen[0]} to {seen[-1]} changed together"
+                    row = f" (row {int(change.movedim(rank, 0).reshape(change.shape[rank], -1).amax(1).argmax())})"
+                witness = f"output {i} moved by {amount:.2g} when input {j} changed{row}"
+    if largest > 0:
+        return witness
+    inputs = marks.nonzero().flatten().tolist()
+    return f"output {i} moved when inputs {inputs[0]} to {inputs[-1]} changed together"
 
 
-def _poisoned(subject: Subject, hidden: dict[int, Tensor], axis: int, out: int, poison: float) -> str:
+def _change_by_nonfinite(subject: Subject, hidden: dict[int, Tensor], axis: int, out: int, filler: float) -> str:
+    """The first output that changes when the inputs hidden from it are NaN or inf, in words; "" if none does."""
     with torch.no_grad():
-        for i in _spread(list(hidden), FORWARDS):
+        for i in _evenly_spaced(list(hidden), MAX_CHANGED):
             marks = _marks(hidden[i], subject.x, axis)
-            x = torch.where(marks, torch.full_like(subject.x, poison), subject.x)
-            moved = subject.run(x, when=f"when inputs hidden from output {i} were {poison}").select(out, i)
+            x = torch.where(marks, torch.full_like(subject.x, filler), subject.x)
+            moved = subject.run(x, when=f"when inputs hidden from output {i} were {filler}").select(out, i)
             if not torch.equal(moved, subject.base.select(out, i)):
-                seen = hidden[i].nonzero().flatten().tolist()
-                what = f"input {seen[0]} was" if len(seen) == 1 else f"inputs {seen[0]} to {seen[-1]} were"
-                return f"output {i} changed when {what} {poison}"
+                inputs = hidden[i].nonzero().flatten().tolist()
+                which = f"input {inputs[0]} was" if len(inputs) == 1 else f"inputs {inputs[0]} to {inputs[-1]} were"
+                return f"output {i} changed when {which} {filler}"
     return ""
 
 
-def _slopes(subject: Subject, hidden: dict[int, Tensor], axis: int, out: int) -> tuple[float, str]:
-    """The largest derivative of an output by an input hidden from it, as a share of the largest derivative there is."""
+def _hidden_derivative(subject: Subject, hidden: dict[int, Tensor], axis: int, out: int) -> tuple[float, str]:
+    """The largest derivative of an output by an input hidden from it, relative to the largest derivative; and where."""
     x = subject.x.clone().requires_grad_()
     y = subject.run(x)
     if not y.requires_grad:
@@ -127,12 +131,12 @@ def _slopes(subject: Subject, hidden: dict[int, Tensor], axis: int, out: int) ->
     weights = subject.noise(y.detach())
     largest, worst, where = 0.0, 0.0, (0, 0, 0)
     batch = subject.example.axis("batch")
-    for i in _spread(list(hidden), BACKWARDS):
+    for i in _evenly_spaced(list(hidden), MAX_DIFFERENTIATED):
         total = (y.select(out, i) * weights.select(out, i)).sum()
-        (slope,) = torch.autograd.grad(total.real if total.is_complex() else total, x, retain_graph=True)
-        slope = slope.abs().nan_to_num(nan=float("inf"))
-        largest = max(largest, float(slope.max()))
-        leak = torch.where(_marks(hidden[i], x, axis), slope, torch.zeros_like(slope))
+        (gradient,) = torch.autograd.grad(total.real if total.is_complex() else total, x, retain_graph=True)
+        gradient = gradient.abs().nan_to_num(nan=float("inf"))
+        largest = max(largest, float(gradient.max()))
+        leak = torch.where(_marks(hidden[i], x, axis), gradient, torch.zeros_like(gradient))
         if float(leak.max()) > worst:
             worst = float(leak.max())
             index = torch.unravel_index(leak.argmax(), leak.shape)

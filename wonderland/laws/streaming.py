@@ -1,4 +1,4 @@
-"""Streaming: a sequence in pieces, each continued from the state of the last, gives what it gives as a whole."""
+"""Streaming: a sequence in pieces, each continued from the state of the one before, gives the outputs of the whole."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,68 +6,72 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wonderland.laws.compare import apart, gap, same_bits, slopes
-from wonderland.laws.padding_invariance import hidden, padded
-from wonderland.laws.subject import Subject, Unfit, law
+from wonderland.laws.compare import gap, gradient_gap, same_bits, weighted_gradients
+from wonderland.laws.padding_invariance import random_padding, with_padding
+from wonderland.laws.subject import NotApplicable, Subject, law
 from wonderland.laws.verdict import Verdict
 
-TOLERANCE, SLOPES = 1e-9, 1e-8
-_SHORT = 2  # such sequences are also tried repeated, so that every cutting has something to cut
+TOLERANCE, GRADIENT_TOLERANCE = 1e-9, 1e-8
+_SHORT_LENGTH = 2  # sequences up to this length are also checked repeated, so that there is something to cut
 
 
 class _Broken(Exception):
-    """Where streaming goes wrong."""
+    """Streaming differs from the whole: error, tolerance, and where."""
 
-    def __init__(self, error: float, tolerance: float, words: str):
-        super().__init__(words)
+    def __init__(self, error: float, tolerance: float, witness: str):
+        super().__init__(witness)
         self.error, self.tolerance = error, tolerance
 
 
 @law
 def streaming(subject: Subject) -> Verdict:
-    """The whole sequence = several cuttings = single steps: outputs (1e-9) and gradients (1e-8), of inputs and parameters.
+    """Whole sequence, several cuttings and single steps agree: outputs to 1e-9, gradients of inputs and parameters to 1e-8.
 
-    Also where no gradients are asked for, with a mask, where the block takes one, and with pieces that each have padding of their own. One state continued
-    twice gives the same bits, and is not written to.
+    Also checked under no_grad, with a mask if the block takes one, and with padding inside each piece. One state continued
+    twice gives bitwise equal outputs and is not written to.
     """
     if not callable(getattr(subject.block, "stream", None)):
-        raise Unfit("it has no stream")
+        raise NotApplicable("it has no stream")
     if getattr(subject.block, "causal", True) is False:
-        raise Unfit("it is not causal, so it does not stream")
+        raise NotApplicable("it is not causal, so it does not stream")
     if subject.positions()[:2] != (1, 1) or subject.example.axis("batch") != 0:
-        raise Unfit("streaming is checked where the batch comes first and time second")
+        raise NotApplicable("streaming is checked where the batch comes first and time second")
     try:
         t = subject.x.shape[1]
-        errors = [_cut(subject, subject.x, None, _cuttings(t, subject))]
-        back = subject.x.flip(1)
-        if t <= _SHORT:
-            errors.append(_cut(subject, torch.cat([back, subject.x], 1), None, [[t, t]]))
-        note = _again(subject, t)
+        errors = [_compare_cuttings(subject, subject.x, None, _cuttings(t, subject))]
+        reversed_x = subject.x.flip(1)
+        if t <= _SHORT_LENGTH:
+            errors.append(_compare_cuttings(subject, torch.cat([reversed_x, subject.x], 1), None, [[t, t]]))
+        note = _continue_state_twice(subject, t)
         if subject.takes("mask", "stream") and subject.takes("mask"):
-            x, mask = padded(subject, t)
-            errors.append(_cut(subject, x, mask, _cuttings(x.shape[1], subject)[:1]))
-            errors.append(_ragged(subject, torch.cat([subject.x, back, subject.x], 1) if t <= _SHORT else subject.x))
-    except _Broken as place:
-        return subject.verdict(place.error, place.tolerance, str(place))
-    return subject.verdict(max(errors), TOLERANCE * subject.coarse, note=note)
+            x, mask = random_padding(subject, t)
+            errors.append(_compare_cuttings(subject, x, mask, _cuttings(x.shape[1], subject)[:1]))
+            errors.append(
+                _pieces_with_own_padding(
+                    subject, torch.cat([subject.x, reversed_x, subject.x], 1) if t <= _SHORT_LENGTH else subject.x
+                )
+            )
+    except _Broken as failure:
+        return subject.verdict(failure.error, failure.tolerance, str(failure))
+    return subject.verdict(max(errors), TOLERANCE * subject.tolerance_factor, note=note)
 
 
 def _cuttings(t: int, subject: Subject) -> list[list[int]]:
-    """Ways to cut t positions: single steps, halves, and one at random."""
+    """Piece lengths that cut t positions: single steps, halves, and random lengths."""
     if t == 1:
         return [[1]]
-    ways = [[1] * t, [t // 2, t - t // 2]]
+    cuttings = [[1] * t, [t // 2, t - t // 2]]
     left, drawn = t, []
     while left:
         size = int(torch.randint(1, min(left, max(3, t // 3)) + 1, (), generator=subject.generator))
         drawn.append(size)
         left -= size
-    ways.append(drawn)
-    return [way for number, way in enumerate(ways) if way not in ways[:number]]
+    cuttings.append(drawn)
+    return [cutting for number, cutting in enumerate(cuttings) if cutting not in cuttings[:number]]
 
 
-def _cut(subject: Subject, x: Tensor, mask: Tensor | None, ways: list[list[int]]) -> float:
-    """Compare cuttings of a sequence with the whole; returns the largest error."""
+def _compare_cuttings(subject: Subject, x: Tensor, mask: Tensor | None, cuttings: list[list[int]]) -> float:
+    """Compare cuttings of a sequence with the whole, outputs and gradients; returns the largest error of outputs."""
     x = x.clone().requires_grad_(x.is_floating_point())
     leaves = [value for _, value in subject.parameters()]
     names = [name for name, _ in subject.parameters()]
@@ -75,25 +79,25 @@ def _cut(subject: Subject, x: Tensor, mask: Tensor | None, ways: list[list[int]]
         leaves, names = [x, *leaves], ["the input", *names]
     whole = subject.run(x, more=None if mask is None else {"mask": mask})
     weights = subject.noise(whole.detach())
-    expected = slopes(whole, weights, leaves)
+    expected = weighted_gradients(whole, weights, leaves)
     worst = 0.0
-    for sizes in ways:
+    for sizes in cuttings:
         kind = f"cut as {'+'.join(map(str, sizes)) if len(sizes) <= 6 else f'{len(sizes)} single steps'}"
         kind += "" if mask is None else ", with a mask"
-        found = _joined(subject, x, mask, sizes, kind)
-        worst = max(worst, _compared(subject, found, whole, sizes, kind))
-        with torch.no_grad():  # blocks may go another way where no slopes are asked for
-            alone = _joined(subject, x, mask, sizes, kind)
-        worst = max(worst, _compared(subject, alone, whole.detach(), sizes, f"{kind}, without gradients"))
-        far, index = apart(slopes(found, weights, leaves), expected)
-        if not far <= SLOPES * subject.coarse:
-            words = f"the gradient by {names[index]} differs from that of the whole, {kind}"
-            raise _Broken(far, SLOPES * subject.coarse, words)
+        joined = _stream_pieces(subject, x, mask, sizes, kind)
+        worst = max(worst, _compare_with_whole(subject, joined, whole, sizes, kind))
+        with torch.no_grad():  # blocks may compute differently under no_grad
+            no_grad = _stream_pieces(subject, x, mask, sizes, kind)
+        worst = max(worst, _compare_with_whole(subject, no_grad, whole.detach(), sizes, f"{kind}, without gradients"))
+        error, index = gradient_gap(weighted_gradients(joined, weights, leaves), expected)
+        if not error <= GRADIENT_TOLERANCE * subject.tolerance_factor:
+            witness = f"the gradient by {names[index]} differs from that of the whole, {kind}"
+            raise _Broken(error, GRADIENT_TOLERANCE * subject.tolerance_factor, witness)
     return worst
 
 
-def _joined(subject: Subject, x: Tensor, mask: Tensor | None, sizes: list[int], kind: str) -> Tensor:
-    """The outputs of the pieces, one after the other."""
+def _stream_pieces(subject: Subject, x: Tensor, mask: Tensor | None, sizes: list[int], kind: str) -> Tensor:
+    """The outputs of the pieces, concatenated."""
     pieces, state, start = [], None, 0
     for number, piece in enumerate(x.split(sizes, 1)):
         part = None if mask is None else mask[:, start : start + sizes[number]]
@@ -103,51 +107,53 @@ def _joined(subject: Subject, x: Tensor, mask: Tensor | None, sizes: list[int], 
     return torch.cat(pieces, 1)
 
 
-def _compared(subject: Subject, found: Tensor, whole: Tensor, sizes: Sequence[int], kind: str) -> float:
-    error, amount, place = gap(found, whole)
-    if error <= TOLERANCE * subject.coarse:
+def _compare_with_whole(subject: Subject, joined: Tensor, whole: Tensor, sizes: Sequence[int], kind: str) -> float:
+    error, amount, place = gap(joined, whole)
+    if error <= TOLERANCE * subject.tolerance_factor:
         return error
     if not place:
-        words = f"the pieces together have shape {tuple(found.shape)} and the whole {tuple(whole.shape)}, {kind}"
-        raise _Broken(error, TOLERANCE * subject.coarse, words)
-    # Later positions repeat a fault that is in the state, so the first one is the one to look at.
-    wrong = ((found - whole).abs().flatten(2).amax(2) <= TOLERANCE * subject.coarse * whole.abs().max()).logical_not()
+        witness = f"the pieces together have shape {tuple(joined.shape)} and the whole {tuple(whole.shape)}, {kind}"
+        raise _Broken(error, TOLERANCE * subject.tolerance_factor, witness)
+    # An error in the state carries over to later positions, so the first position that differs is reported.
+    wrong = (
+        (joined - whole).abs().flatten(2).amax(2) <= TOLERANCE * subject.tolerance_factor * whole.abs().max()
+    ).logical_not()
     first = int(wrong.any(0).nonzero()[0])
     piece, start = 0, 0
     while start + sizes[piece] <= first:
         start += sizes[piece]
         piece += 1
-    words = f"{subject.place(place)} differs by {amount:.2g} from the whole, {kind}"
+    witness = f"{subject.place(place)} differs by {amount:.2g} from the whole, {kind}"
     at = f"output {first}, position {first - start} of piece {piece}"
-    raise _Broken(error, TOLERANCE * subject.coarse, f"{words}; the first that differs is {at}")
+    raise _Broken(error, TOLERANCE * subject.tolerance_factor, f"{witness}; the first that differs is {at}")
 
 
-def _again(subject: Subject, t: int) -> str:
-    """One state continued twice; returns a note on its size."""
-    # Within the length of the example where it can be cut: tables of positions may end there.
+def _continue_state_twice(subject: Subject, t: int) -> str:
+    """Continue one state twice; returns a note on its size."""
+    # Not longer than the example, where it can be cut: tables of positions may end there.
     half = t // 2
     first, rest = (subject.x[:, :half], subject.x[:, half:]) if t > 1 else (subject.x, subject.x)
     with torch.no_grad():
         _, short = subject.stream(subject.x[:, :1], None)
         _, full = subject.stream(subject.x, None)
         _, state = subject.stream(first, None)
-        kept = [value.clone() for value in tensors(state)]
-        one, _ = subject.stream(rest, state, when="from a state")
-        for number, (before, now) in enumerate(zip(kept, tensors(state), strict=True)):
+        copies = [value.clone() for value in tensors(state)]
+        first_out, _ = subject.stream(rest, state, when="from a state")
+        for number, (before, now) in enumerate(zip(copies, tensors(state), strict=True)):
             if not same_bits(before, now):
                 raise _Broken(float("inf"), 0.0, f"tensor {number} of the state it was given was written to")
-        two, _ = subject.stream(rest, state, when="from a state continued twice")
-    if not same_bits(one, two):
-        _, amount, place = gap(two, one)
-        words = f"{subject.place(place)} differs by {amount:.2g} when one state is continued a second time"
-        raise _Broken(float("inf"), 0.0, words)
-    before, after = _numbers(short), _numbers(full)
-    if before == after:
-        return f"a state of {after} numbers a row, whatever the length" if after else "no state"
-    return f"a state of {before} numbers a row after 1 token and {after} after {t}"
+        second_out, _ = subject.stream(rest, state, when="from a state continued twice")
+    if not same_bits(first_out, second_out):
+        _, amount, place = gap(second_out, first_out)
+        witness = f"{subject.place(place)} differs by {amount:.2g} when one state is continued a second time"
+        raise _Broken(float("inf"), 0.0, witness)
+    after_one, after_all = _numbers_per_row(short), _numbers_per_row(full)
+    if after_one == after_all:
+        return f"a state of {after_all} numbers a row, whatever the length" if after_all else "no state"
+    return f"a state of {after_one} numbers a row after 1 token and {after_all} after {t}"
 
 
-def _numbers(state: Any) -> int:
+def _numbers_per_row(state: Any) -> int:
     return sum(
         value.numel() // max(len(value), 1)
         for value in tensors(state)
@@ -160,20 +166,20 @@ def tensors(state: Any) -> list[Tensor]:
     if isinstance(state, Tensor):
         return [state]
     entries = state.values() if isinstance(state, dict) else state if isinstance(state, tuple | list) else ()
-    return [found for entry in entries for found in tensors(entry)]
+    return [tensor for entry in entries for tensor in tensors(entry)]
 
 
-def _ragged(subject: Subject, x: Tensor) -> float:
-    """Pieces that each have padding of their own = each row's real tokens alone, in one sequence."""
+def _pieces_with_own_padding(subject: Subject, x: Tensor) -> float:
+    """Pieces that each contain padding give the outputs of each row's real tokens in one sequence; returns the largest error."""
     third = x.shape[1] // 3
     sizes = [third, third, x.shape[1] - 2 * third]
     real = [torch.randint(0, size + 1, (len(x),), generator=subject.generator) for size in sizes]
-    for count, size, hidden_tokens in zip(real, sizes, (0, 1, 0), strict=True):
-        count[0] = size - hidden_tokens  # at least one row goes on after padding, from a state that is not the first
+    for count, size, padding in zip(real, sizes, (0, 1, 0), strict=True):
+        count[0] = size - padding  # the first row continues after padding, from a state that is not empty
     real[-1] = real[-1].clamp(min=1)
     masks = [torch.arange(size) < count.unsqueeze(1) for size, count in zip(sizes, real, strict=True)]
     mask = torch.cat(masks, 1).to(x.device)
-    x = hidden(subject, x, mask)
+    x = with_padding(subject, x, mask)
     pieces, state = [], None
     with torch.no_grad():
         for number, (piece, part) in enumerate(zip(x.split(sizes, 1), masks, strict=True)):
@@ -181,16 +187,18 @@ def _ragged(subject: Subject, x: Tensor) -> float:
                 piece, state, part.to(x.device), when=f"at piece {number}, each with padding of its own"
             )
             pieces.append(y)
-        found = torch.cat(pieces, 1)
+        joined = torch.cat(pieces, 1)
         worst = 0.0
         for row in range(len(x)):
             example = subject.example.rows(torch.tensor([row], device=x.device))
             alone = subject.run(x[row : row + 1, mask[row]], example=example, when=f"on the real tokens of row {row}")
-            error, amount, place = gap(found[row : row + 1, mask[row]], alone)
+            error, amount, place = gap(joined[row : row + 1, mask[row]], alone)
             worst = max(worst, error)
-            if not error <= TOLERANCE * subject.coarse:
+            if not error <= TOLERANCE * subject.tolerance_factor:
                 spot = int(mask[row].nonzero()[place[1], 0]) if place else 0
-                words = f"output {spot} (row {row}) differs by {amount:.2g} from its real tokens alone"
+                witness = f"output {spot} (row {row}) differs by {amount:.2g} from its real tokens alone"
                 pieces = " and ".join(f"{int(count[row])} of {size}" for count, size in zip(real, sizes, strict=True))
-                raise _Broken(error, TOLERANCE * subject.coarse, f"{words}, in pieces with {pieces} tokens real")
+                raise _Broken(
+                    error, TOLERANCE * subject.tolerance_factor, f"{witness}, in pieces with {pieces} tokens real"
+                )
     return worst

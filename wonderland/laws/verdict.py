@@ -1,19 +1,19 @@
-"""What a law answers: it holds, it is broken and where, or it does not apply and why."""
+"""Verdicts: the result of checking a law, and the table of several."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import overload
 
-HOLDS, BROKEN, UNFIT = "holds", "broken", "not applicable"
+HOLDS, BROKEN, NOT_APPLICABLE = "holds", "broken", "not applicable"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One law on one block: the outcome, the largest error found beside what is allowed, and a witness in words.
+    """The result of one law on one block: outcome, largest error, tolerance, and a witness in words.
 
-    The witness of a broken law names the place; that of a law that does not apply gives the reason. `promised` is False
-    where nobody claimed the law and it was only tried. A verdict is true unless the law is broken.
+    The witness of a broken law says where; that of a law that does not apply gives the reason. `promised` is False if the
+    block does not claim the law and it is only reported. A verdict is true unless the law is broken.
 
     >>> print(Verdict("causality", "broken", 0.12, 1e-12, "output 3 moved by 0.12 when input 7 changed (row 0)"))
     causality: broken, error 0.12 (allowed 1e-12): output 3 moved by 0.12 when input 7 changed (row 0)
@@ -37,7 +37,7 @@ class Verdict:
         return f"<code>{escape(str(self))}</code>"
 
     def row(self) -> dict[str, str]:
-        """The verdict as words for a table."""
+        """The cells of this verdict in a table."""
         outcome = self.outcome if self.promised or self else "does not hold"
         error = "" if self.error is None else f"{self.error:.2g}"
         allowed = "" if self.tolerance is None else f"{self.tolerance:.2g}"
@@ -86,12 +86,12 @@ class Verdicts(Sequence[Verdict]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        color = {HOLDS: "#2e7d32", BROKEN: "#c62828", UNFIT: "#757575"}
+        color = {HOLDS: "#2e7d32", BROKEN: "#c62828", NOT_APPLICABLE: "#757575"}
         head = "".join(f"<th>{name}</th>" for name in ("law", "outcome", "error", "allowed", "witness"))
         body = ""
         for verdict in self:
             cells = {name: escape(text) for name, text in verdict.row().items()}
-            shade = color[verdict.outcome] if verdict.promised else color[UNFIT]
+            shade = color[verdict.outcome] if verdict.promised else color[NOT_APPLICABLE]
             cells["outcome"] = f'<span style="color:{shade}">{cells["outcome"]}</span>'
             body += "<tr>" + "".join(f"<td>{text}</td>" for text in cells.values()) + "</tr>"
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,10 +1,11 @@
 """Named architectures, each a short file built from nn."""
 
 from wonderland.models import generative, words
-from wonderland.models.adapt import adapt, adapted, load_adapter, merge, save_adapter, train_only
+from wonderland.models.adapt import adapt, adapted, merge, train_only
+from wonderland.models.adapter_files import load_adapter, save_adapter
 from wonderland.models.birnn import BiRNN
 from wonderland.models.convnet import ConvNet
-from wonderland.models.corruption import hide_spans, hide_tokens, take_spans
+from wonderland.models.corruption import mask_spans, mask_tokens, replace_spans
 from wonderland.models.costs import cost_table
 from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
@@ -14,6 +15,7 @@ from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, To
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.packed import packed
+from wonderland.models.prompt_tuning import PrefixTuned, PromptTuned
 from wonderland.models.recommend import (
     AutoRec,
     Caser,
@@ -32,7 +34,6 @@ from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
-from wonderland.models.tuned_start import PrefixTuned, PromptTuned
 from wonderland.models.universal import approximate, approximate_with_relu
 from wonderland.models.words import FastText, GloVe, Word2Vec
 
@@ -74,16 +75,16 @@ __all__ = [
     "best_spans",
     "cost_table",
     "generative",
-    "hide_spans",
-    "hide_tokens",
     "implicit_als",
     "item_neighbours",
     "load_adapter",
+    "mask_spans",
+    "mask_tokens",
     "merge",
     "packed",
     "rating_als",
+    "replace_spans",
     "save_adapter",
-    "take_spans",
     "train_only",
     "words",
 ]

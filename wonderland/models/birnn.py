@@ -1,4 +1,4 @@
-"""BiRNN: a sentence read from both ends, and judged by what is known at its first and at its last word."""
+"""BiRNN: a bidirectional recurrent classifier that reads the states at the first and the last token."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ from wonderland.models.tokens import (
     check_pad,
     check_sizes,
     check_tokens,
-    gathered,
+    compact,
     look_up,
-    real,
+    real_tokens,
 )
 from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
@@ -32,8 +32,8 @@ class BiRNN(Checked, nn.Module):
         h^l_i = [\overrightarrow{f}_l(h^{l-1}_{1..i});\; \overleftarrow{f}_l(h^{l-1}_{n..i})], \qquad
         y = W\,[h^L_1;\; h^L_n] + b
 
-    The last layer's states at the first and at the last token, both directions of each, are what the classes are read
-    from: the state that has read everything is among them for either direction. Padding, on either side, is not read.
+    The head reads the last layer's states at the first and the last token, in both directions; each direction's final state is
+    among them. Padding on either side is not read.
 
     - `cell`: "lstm", "gru" or "rnn". `state_size`: width of each direction's state. `depth`: number of layers.
     - `dropout`: between the layers and before the classes.
@@ -80,16 +80,16 @@ class BiRNN(Checked, nn.Module):
         return self.head(F.dropout(self.features(tokens, mask), self.dropout, self.training))
 
     def features(self, tokens: Any, mask: Any = None) -> Tensor:
-        """What the last layer knows at the first and at the last token: (b, 4 state_size), 0 for an empty row."""
+        """The last layer's states at the first and the last token: (b, 4 state_size), 0 for an empty row."""
         check_tokens(tokens, "BiRNN")
         check_mask(mask, tokens, "BiRNN")
-        shown = real(tokens, mask, self.pad)
-        tokens, shown = gathered(tokens if mask is None else tokens.masked_fill(~mask, 0), shown)
+        real = real_tokens(tokens, mask, self.pad)
+        tokens, real = compact(tokens if mask is None else tokens.masked_fill(~mask, 0), real)
         h = look_up(tokens, self.embedding.weight)
         for depth, (right, left) in enumerate(zip(self.rightward, self.leftward, strict=True)):
             if depth:
                 h = F.dropout(h, self.dropout, self.training)
-            back = backwards(left(backwards(h, shown), None, shown)[0], shown)
-            h = torch.cat([right(h, None, shown)[0], back], -1).masked_fill(~shown.unsqueeze(-1), 0)
-        last = (lengths(shown) - 1).clamp(min=0)
+            from_right = backwards(left(backwards(h, real), None, real)[0], real)
+            h = torch.cat([right(h, None, real)[0], from_right], -1).masked_fill(~real.unsqueeze(-1), 0)
+        last = (lengths(real) - 1).clamp(min=0)
         return torch.cat([h[:, 0], h[torch.arange(len(h), device=h.device), last]], 1)

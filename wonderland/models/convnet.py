@@ -1,4 +1,4 @@
-"""ConvNet: a small residual network for images, as large as the data can teach."""
+"""ConvNet: a small residual convolutional network for images, sized by the data."""
 
 import math
 
@@ -14,14 +14,14 @@ from wonderland.nn.vision.residual_convolution import ResidualConvolution
 
 @part
 class ConvNet(Checked, nn.Module):
-    """Images in, logits out: a convolution, residual blocks at halving resolutions, the mean over the map, one linear layer.
+    """Images to logits: a convolution, residual blocks at halving resolutions, global average pooling, one linear layer.
 
-    Pixels are uint8 or floats in 0..255; the network itself divides by 255 and standardises each channel with the `mean`
-    and `std` it was given, so that a saved model needs nothing beside it. `dim` is the width of the first stage and
-    doubles with each of the `stages`; `depth` counts residual blocks and is shared out over the stages. `classes` is the
+    Pixels are uint8 or floats in 0..255; the network divides by 255 and standardises each channel with `mean` and
+    `std`, so that a saved model needs no other preprocessing. `dim` is the width of the first stage and
+    doubles with each of the `stages`; `depth` residual blocks are distributed over the stages. `classes` is the
     number of outputs, 1 for a regression.
 
-    Shapes: x (b, channels, height, width) -> (b, classes). Any size near the stated one works.
+    Shapes: x (b, channels, height, width) -> (b, classes). Other image sizes work too.
 
     >>> net = ConvNet(channels=1, classes=10, height=8, width=8, dim=8, depth=2, stages=2)
     >>> net(torch.zeros(3, 1, 8, 8, dtype=torch.uint8)).shape
@@ -52,7 +52,7 @@ class ConvNet(Checked, nn.Module):
         _check(channels, classes, height, width, dim, depth, stages, stem, mean, std)
         self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).mul(255).view(channels, 1, 1))
         self.register_buffer("scale", torch.tensor(std, dtype=torch.float32).mul(255).reciprocal().view(channels, 1, 1))
-        # A large image is first cut to a size where the wide layers are affordable.
+        # A stride in the first convolution brings large images to an affordable size.
         size, pad = (3, 1) if stem == 1 else (2 * stem - 1, stem - 1)
         self.stem = nn.Conv2d(channels, dim, size, stride=stem, padding=pad, bias=False)
         nn.init.kaiming_normal_(self.stem.weight, mode="fan_out", nonlinearity="relu")
@@ -69,10 +69,10 @@ class ConvNet(Checked, nn.Module):
 
     @staticmethod
     def for_data(rows: int, channels: int, height: int, width: int, classes: int) -> dict[str, int]:
-        """Arguments that suit so many training images of such a size; add mean and std, and build.
+        """Arguments that suit a number of training images of a size; mean and std are to be added.
 
-        Wider with more images, deeper with larger ones: the map is halved down to about 4 pixels, and images above 20
-        pixels are halved by the first convolution already, where nothing is lost but time.
+        Wider with more images, deeper with larger ones: resolutions are halved down to about 4 pixels, and images above 20
+        pixels are already halved by the first convolution, for speed.
 
         >>> ConvNet.for_data(1300, 1, 8, 8, 10)["stages"], ConvNet.for_data(7000, 1, 28, 28, 10)["stages"]
         (2, 3)
@@ -96,9 +96,9 @@ class ConvNet(Checked, nn.Module):
         return self.head(self.features(x))
 
     def features(self, x: Num[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-        """What the last layer sees: (b, dim of the last stage)."""
+        """The input of the last layer: (b, dim of the last stage)."""
         x = self.stem((x.to(self.scale.dtype) - self.mean) * self.scale)
-        # Channels last is a fifth faster on a CPU. Only activations change: weights and their moments are saved as they are.
+        # Channels last is 20 % faster on a CPU. Only activations use it: weights and their moments keep their format on disk.
         x = self.blocks(x.contiguous(memory_format=torch.channels_last))
         return F.relu(self.norm(x)).mean((2, 3))
 
@@ -113,7 +113,7 @@ def _check(channels, classes, height, width, dim, depth, stages, stem, mean, std
             f"ConvNet needs at least one block for each stage and at most 8 stages, not depth={depth}, stages={stages}."
         )
     if stem not in (1, 2, 4):
-        raise WonderlandError(f"ConvNet's stem is 1, 2 or 4 pixels wide, not {stem!r}.")
+        raise WonderlandError(f"ConvNet's stem, the stride of the first convolution, is 1, 2 or 4, not {stem!r}.")
     for name, values in {"mean": mean, "std": std}.items():
         if len(values) != channels:
             raise WonderlandError(f"ConvNet needs one {name} for each of the {channels} channels, not {len(values)}.")

@@ -1,4 +1,4 @@
-"""The decoder: tokens in, the next token's logits out, with any causal mixer inside."""
+"""The decoder: a language model with any causal mixer."""
 
 import math
 from typing import Any
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.costs import costs
-from wonderland.models.tokens import check_input, check_range, check_rows, look_up, take, to_the_left
+from wonderland.models.tokens import align_left, check_input, check_range, check_rows, look_up, restore_order
 from wonderland.nn.blocks.block import Block, Field
 from wonderland.nn.blocks.stack import DEEPEST, Stack
 from wonderland.nn.channel.mlp import MLP, chance
@@ -29,15 +29,17 @@ class Decoder(Checked, nn.Module):
 
     .. math:: h = E_{x} + s, \qquad h \leftarrow \mathrm{stack}(h), \qquad y = h\, W^\top
 
-    `mixer` is the spec of what mixes tokens (attention with rotary positions by default), or a list of specs that is
-    repeated over the layers. `channel` mixes features; None means an MLP, or the mixer's own companion (RWKV has one), or
-    nothing if the mixer is a whole block in itself (`alone`, as Mamba is); False means none. `position` is added to the embedding; positions that rotate or bias
-    belong into the mixer's spec. `placement` and `norm` are those of `Block`, `norm` may be a list too; `final_norm` ends
-    the stack, like the others unless given, and `embed_norm` norms the embedding. With `tie` the head is the embedding.
-    `embed_dropout` is that of the embedding, `dropout` unless given.
+    - `mixer`: the spec of the token mixer (attention with rotary positions by default), or a list of specs that is repeated
+      over the layers.
+    - `channel`: the spec of the channel mixer. None means an MLP, or the mixer's own `companion` (RWKV has one), or nothing if
+      the mixer is a block in itself (`alone`, as Mamba is). False means none.
+    - `position` is added to the embedding; rotary positions and biases belong into the mixer's spec.
+    - `placement` and `norm` are those of `Block`; `norm` may be a list, repeated over the layers. `final_norm` is the norm after
+      the stack (the same as `norm` by default), `embed_norm` one after the embedding.
+    - `tie`: the head shares the weights of the embedding. `embed_dropout` is `dropout` by default.
 
-    `forward(tokens, mask)` takes all positions at once; the real tokens of a row may stand anywhere as long as they stand
-    together, so padding may be left or right. `stream(tokens, state, mask)` continues after a state.
+    `forward(tokens, mask)` takes all positions at once, with padding on either side. `stream(tokens, state, mask)` continues
+    after a state.
 
     Shapes: tokens (b, t) -> logits (b, t, vocab), 0 where masked; state: (count (b,), the stack's state).
     Book: Alice 11.1; D2L 11.9.
@@ -73,10 +75,10 @@ class Decoder(Checked, nn.Module):
         if min(vocab, dim) < 1:
             raise WonderlandError(f"A Decoder needs at least one token and one feature, not vocab={vocab}, dim={dim}.")
         mixers = mixer if isinstance(mixer, list | tuple) else [_attention(dim) if mixer is None else mixer]
-        rule = "The mixer of a Decoder is a spec such as nn.Mamba.spec(), or a list of specs"
+        expected = "The mixer of a Decoder is a spec such as nn.Mamba.spec(), or a list of specs"
         if not mixers:
-            raise WonderlandError(f"{rule}, not an empty list.")
-        check_specs(mixers, rule)
+            raise WonderlandError(f"{expected}, not an empty list.")
+        check_specs(mixers, expected)
         if channel is not None and not isinstance(channel, bool):
             check_specs([channel], "The channel of a Decoder is a spec such as nn.MLP.spec(), None or False")
         norms = norm if isinstance(norm, list | tuple) else [norm]
@@ -84,30 +86,30 @@ class Decoder(Checked, nn.Module):
         self.dropout = chance(dropout if embed_dropout is None else embed_dropout, "Decoder")
         self.embedding = nn.Embedding(vocab, dim)
         nn.init.normal_(self.embedding.weight, std=0.02)
-        self.position = None if position is None else _door(position, dim)
+        self.position = None if position is None else _added_position(position, dim)
         blocks = [
             Block.spec(
-                mixer=one,
-                channel=_channel(one, channel),
+                mixer=layer_mixer,
+                channel=_channel(layer_mixer, channel),
                 placement=placement,
-                norm=kind,
+                norm=layer_norm,
                 dropout=dropout,
                 layer_scale=layer_scale,
                 drop_path=drop_path,
             )
-            for one, kind in _pattern(mixers, norms)
+            for layer_mixer, layer_norm in _layers(mixers, norms)
         ]
         last = norms[0] if final_norm is None else final_norm
         final: Spec | bool = last if last is not None and placement != "post" else True
         self.stack = Stack(dim, depth, blocks, norm=final)
         self.embed_norm = None if embed_norm is None else embed_norm.build(dim=dim)
         if not self.stack.causal:
-            names = " or ".join(sorted({type(one).__name__ for one in self.stack.modules() if _sees_ahead(one)}))
-            raise WonderlandError(
-                f"A Decoder writes one token after another, and {names} looks ahead: give a causal mixer."
+            names = " or ".join(
+                sorted({type(module).__name__ for module in self.stack.modules() if _not_causal(module)})
             )
+            raise WonderlandError(f"A Decoder needs causal mixers, and {names} is not causal here: give a causal one.")
         self.layout = self.state_layout()
-        # A tied head has no weight of its own, so that a saved model holds the shared one once.
+        # A tied head has no parameter of its own, so that a saved model holds the shared weights once.
         self.head = None if tie else nn.Linear(dim, vocab, bias=False)
         if self.head is not None:
             nn.init.normal_(self.head.weight, std=0.02)
@@ -116,27 +118,27 @@ class Decoder(Checked, nn.Module):
         """What this instance promises; the suite checks it."""
         from wonderland import laws
 
-        # Tokens have no zero to be delayed by, and a position tells them apart.
-        lost = (laws.shift_equivariance, *(() if self.position is None else (laws.permutation_equivariance,)))
-        return tuple(law for law in self.stack.laws() if law not in lost)
+        # There is no zero token to shift in, and positions break the symmetry between tokens.
+        broken = (laws.shift_equivariance, *(() if self.position is None else (laws.permutation_equivariance,)))
+        return tuple(law for law in self.stack.laws() if law not in broken)
 
     @property
     def receptive_field(self) -> Field | None:
-        """How many tokens back an output reads, None for no limit; None where a block does not tell."""
+        """How many tokens back an output reads, None for no limit; None if a block does not say."""
         return self.stack.receptive_field
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.logits(self.features(tokens, mask))
 
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`forward` before its head: what the model knows at each token, (b, t, dim), 0 where masked."""
+        """`forward` before the head: features (b, t, dim), 0 where masked."""
         self.check(tokens, mask)
         if mask is None:
             return heard(self.stack, self.embed(tokens, None, None), lambda h: self.stack.whole(h, None))
         check_rows(mask, "Decoder")
-        tokens, mask, back = to_the_left(tokens, mask)
+        tokens, mask, back = align_left(tokens, mask)
         h = heard(self.stack, self.embed(tokens, None, mask), lambda h: self.stack.whole(h, mask))
-        return h if back is None else take(h, back)
+        return h if back is None else restore_order(h, back)
 
     def stream(self, tokens: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
         """Continue after `state` (None: at the beginning) with new tokens; returns logits and the next state."""
@@ -204,34 +206,34 @@ class Decoder(Checked, nn.Module):
         return program.reads(weight) and (learned is None or program.reads(learned))
 
     def proceed(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        """`stream` before its head: the features (b, t, dim) of new tokens, and the next state."""
+        """`stream` before the head: the features (b, t, dim) of new tokens, and the next state."""
         self.check(tokens, mask)
         if state is not None:
             self.check_state(state, tokens.shape[0])
             if other := other_type(state, self.embedding.weight.dtype):
                 raise WonderlandError(
                     f"The state of this Decoder holds {other} and its weights {self.embedding.weight.dtype}: "
-                    "go on in the type that the state was made in."
+                    "continue in the type that the state was made in."
                 )
             state = plain(state)
         back = None
         if mask is not None:
-            tokens, mask, back = to_the_left(tokens, mask)
+            tokens, mask, back = align_left(tokens, mask)
         seen, inner = (None, None) if state is None else state
         h, inner = heard(self.stack, self.embed(tokens, seen, mask), lambda h: self.stack.proceed(h, inner, mask))
         new = tokens.shape[1] if mask is None else lengths(mask)
         if seen is None:
             seen = torch.zeros(len(tokens), dtype=torch.int64, device=tokens.device)
-        return (h if back is None else take(h, back)), (seen + new, inner)
+        return (h if back is None else restore_order(h, back)), (seen + new, inner)
 
     def embed(self, tokens: Tensor, seen: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Token vectors with their positions added, 0 where masked."""
+        """Token embeddings with positions added, 0 where masked."""
         if mask is not None:
             tokens = tokens.masked_fill(~mask, 0)
         h = self.look_up(tokens)
         if self.position is not None:
-            at = positions(h, seen)
-            h = h + self.position.embed(at if mask is None else at.masked_fill(~mask, 0)).to(h.dtype)
+            index = positions(h, seen)
+            h = h + self.position.embed(index if mask is None else index.masked_fill(~mask, 0)).to(h.dtype)
         if self.embed_norm is not None:
             h = heard(self.embed_norm, h, self.embed_norm.apply_to)
         if self.training and self.dropout:
@@ -243,10 +245,11 @@ class Decoder(Checked, nn.Module):
         return F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
 
     def look_up(self, tokens: Tensor) -> Tensor:
+        """Token embeddings (b, t, dim)."""
         return heard(self.embedding, tokens, lambda tokens: look_up(tokens, self.embedding.weight))
 
     def start(self, batch: Any) -> State:
-        """The state before the first token, written out (`stream` takes None for it)."""
+        """The state before the first token, explicitly (`stream` takes None for it)."""
         check_batch(batch, "Decoder")
         weight = self.embedding.weight
         count = torch.zeros(batch, dtype=torch.int64, device=weight.device)
@@ -257,42 +260,43 @@ class Decoder(Checked, nn.Module):
         return COUNT, self.stack.state_layout()
 
     def state_numbers(self, t: int) -> int:
-        """How many numbers the state holds for one sequence after t tokens, counts not included."""
+        """The number of values in the state of one sequence after t tokens, without counts."""
         return self.stack.state_numbers(t)
 
     def costs(self, t: int = 1024) -> dict[str, int]:
-        """What the model costs once t tokens are read: parameters, numbers in the state, multiply-adds of the next token.
+        """The cost after t tokens: parameters, values in the state, multiply-adds of the next token.
 
-        Multiply-adds are counted in the matrix products of one step; a mixer whose step runs in a kernel of its own adds
-        what its `kernel_multiply_adds(t)` says. Other elementwise work is not counted.
+        Multiply-adds are those of matrix products, and `kernel_multiply_adds(t)` of mixers whose step runs in a custom kernel.
+        Elementwise operations are not counted.
         """
         return costs(self, t)
 
     def check(self, tokens: Any, mask: Tensor | None) -> None:
-        """Say what is wrong with tokens or a mask that do not fit."""
+        """Refuse tokens or a mask that do not fit."""
         check_input(tokens, mask, "A Decoder")
 
     def check_range(self, tokens: Tensor) -> None:
-        """Say which token is not in the vocabulary."""
+        """Refuse tokens that are not in the vocabulary."""
         check_range(tokens, self.vocab)
 
     def check_state(self, state: Any, batch: int) -> None:
-        """Say what is wrong with a state that is not one of this model's."""
+        """Refuse a state that this model did not make."""
         if fits(state, self.layout, batch):
             return
         if wrong := misfit(state, self.layout, batch):
             raise WonderlandError(
                 f"The state does not fit this Decoder: {wrong}. "
-                "A state belongs to the model and the batch that made it; state=None starts anew."
+                "A state belongs to the model and the batch that made it; state=None starts a new sequence."
             )
 
 
-def _door(spec: Spec, dim: int) -> Position:
+def _added_position(spec: Spec, dim: int) -> Position:
+    """The position that is added to the embedding."""
     kind = spec.part
     if not (isinstance(kind, type) and issubclass(kind, Position)):
         raise WonderlandError(
-            f"{spec.name} is no position that can be added to an embedding: "
-            "take nn.Learned.spec() or nn.Sinusoidal.spec()."
+            f"{spec.name} is not a position that can be added to an embedding: "
+            "give nn.Learned.spec() or nn.Sinusoidal.spec()."
         )
     position = spec.build(dim=dim)
     if position.kind != "embed":
@@ -304,10 +308,10 @@ def _door(spec: Spec, dim: int) -> Position:
 
 
 def _attention(dim: int) -> Spec:
-    """Attention with rotary positions: four heads, or fewer where their width would not be even."""
+    """Attention with rotary positions: four heads, or fewer if their width would not be even."""
     if dim % 2:
         raise WonderlandError(
-            f"The attention that a Decoder has by default turns pairs of features, so dim is even, not {dim}: "
+            f"The default mixer of a Decoder rotates pairs of features, so dim has to be even, not {dim}: "
             "choose another dim or give a mixer."
         )
     heads = next(heads for heads in (4, 3, 2, 1) if dim % (2 * heads) == 0)
@@ -315,6 +319,7 @@ def _attention(dim: int) -> Spec:
 
 
 def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
+    """The channel mixer of a block with this token mixer."""
     if isinstance(channel, Spec):
         return channel
     kind = mixer.part if isinstance(mixer, Spec) else None
@@ -323,8 +328,8 @@ def _channel(mixer: Any, channel: Spec | bool | None) -> Spec | None:
     return (getattr(kind, "companion", None) or MLP).spec()
 
 
-def _pattern(mixers: Any, norms: Any) -> list[tuple[Any, Any]]:
-    """What each layer has, until both lists begin anew together."""
+def _layers(mixers: Any, norms: Any) -> list[tuple[Any, Any]]:
+    """Mixer and norm of each layer, up to the layer after which both lists repeat together."""
     count = math.lcm(len(mixers), len(norms))
     if not 0 < count <= DEEPEST:
         raise WonderlandError(
@@ -333,5 +338,5 @@ def _pattern(mixers: Any, norms: Any) -> list[tuple[Any, Any]]:
     return [(mixers[index % len(mixers)], norms[index % len(norms)]) for index in range(count)]
 
 
-def _sees_ahead(module: nn.Module) -> bool:
+def _not_causal(module: nn.Module) -> bool:
     return not isinstance(module, Block | Stack) and getattr(module, "causal", True) is False

@@ -1,4 +1,4 @@
-"""Decomposable attention: two sentences compared word by word, in whatever order they come."""
+"""Decomposable attention: two sentences compared token by token, whatever their order."""
 
 from typing import Any
 
@@ -6,7 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.models.tokens import check_classes, check_mask, check_pad, check_sizes, check_tokens, look_up, real
+from wonderland.models.tokens import (
+    check_classes,
+    check_mask,
+    check_pad,
+    check_sizes,
+    check_tokens,
+    look_up,
+    real_tokens,
+)
 from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
 from wonderland.ops.softmax import masked_softmax
@@ -14,14 +22,14 @@ from wonderland.ops.softmax import masked_softmax
 
 @part
 class DecomposableAttention(Checked, nn.Module):
-    r"""Does one sentence follow from another? Attend, compare, aggregate.
+    r"""A classifier of pairs of sentences, such as entailment: attend, compare, aggregate.
 
     .. math::
         e_{ij} = F(a_i)^\top F(b_j), \qquad \beta_i = \sum_j \mathrm{softmax}_j(e_{ij})\, b_j, \qquad
         \alpha_j = \sum_i \mathrm{softmax}_i(e_{ij})\, a_i \\
         y = W H\Bigl(\bigl[\textstyle\sum_i G([a_i; \beta_i]);\; \sum_j G([b_j; \alpha_j])\bigr]\Bigr) + w
 
-    F, G and H have two layers of `hidden` units with ReLU, each after dropout. The order of the words does not matter.
+    F, G and H have two layers of `hidden` units with ReLU, each after dropout. The order of the tokens does not matter.
 
     Shapes: premise (b, s), hypothesis (b, t) -> logits (b, classes). Padding, on either side, is not read.
     Book: D2L 16.5. Paper: Parikh et al., 2016.
@@ -47,10 +55,10 @@ class DecomposableAttention(Checked, nn.Module):
         check_pad(pad, vocab, "DecomposableAttention")
         self.vocab, self.classes, self.pad = vocab, classes, pad
         self.embedding = nn.Embedding(vocab, dim)
-        share = chance(dropout, "DecomposableAttention")
-        self.attend = _layers(dim, hidden, share)
-        self.compare = _layers(2 * dim, hidden, share)
-        self.aggregate = _layers(2 * hidden, hidden, share)
+        probability = chance(dropout, "DecomposableAttention")
+        self.attend = _layers(dim, hidden, probability)
+        self.compare = _layers(2 * dim, hidden, probability)
+        self.aggregate = _layers(2 * hidden, hidden, probability)
         self.head = nn.Linear(hidden, classes)
 
     def laws(self):
@@ -65,23 +73,23 @@ class DecomposableAttention(Checked, nn.Module):
             raise WonderlandError(
                 f"DecomposableAttention got {len(premise)} premises and {len(hypothesis)} hypotheses: give pairs."
             )
-        (a, shown_a), (b, shown_b) = self._embed(premise, premise_mask), self._embed(hypothesis, hypothesis_mask)
+        (a, real_a), (b, real_b) = self._embed(premise, premise_mask), self._embed(hypothesis, hypothesis_mask)
         scores = self.attend(a) @ self.attend(b).transpose(1, 2)
-        both = shown_a.unsqueeze(2) & shown_b.unsqueeze(1)
+        both = real_a.unsqueeze(2) & real_b.unsqueeze(1)
         beta = masked_softmax(scores, both) @ b
         alpha = masked_softmax(scores.transpose(1, 2), both.transpose(1, 2)) @ a
         sides = [
-            (self.compare(torch.cat([own, other], 2)) * shown.unsqueeze(2)).sum(1)
-            for own, other, shown in ((a, beta, shown_a), (b, alpha, shown_b))
+            (self.compare(torch.cat([own, other], 2)) * real.unsqueeze(2)).sum(1)
+            for own, other, real in ((a, beta, real_a), (b, alpha, real_b))
         ]
         return self.head(self.aggregate(torch.cat(sides, 1)))
 
     def _embed(self, tokens: Any, mask: Any) -> tuple[Tensor, Tensor]:
         check_tokens(tokens, "DecomposableAttention")
         check_mask(mask, tokens, "DecomposableAttention")
-        shown = real(tokens, mask, self.pad)
+        real = real_tokens(tokens, mask, self.pad)
         h = look_up(tokens if mask is None else tokens.masked_fill(~mask, 0), self.embedding.weight)
-        return h * shown.unsqueeze(2), shown
+        return h * real.unsqueeze(2), real
 
 
 def _layers(inputs: int, hidden: int, dropout: float) -> nn.Sequential:

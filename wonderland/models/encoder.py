@@ -1,4 +1,4 @@
-"""The encoder: tokens in, what each of them means among all the others out."""
+"""The encoder: a bidirectional transformer over tokens."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
-from wonderland.models.encoder_decoder import facing
-from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
+from wonderland.models.encoder_decoder import with_direction
+from wonderland.models.tokens import align_left, check_input, check_rows, look_up, restore_order
 from wonderland.nn.blocks.block import Block, Field
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
 from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.hooks import heard
 from wonderland.nn.contract.mixer import hide
-from wonderland.nn.contract.mixer import positions as places
+from wonderland.nn.contract.mixer import positions as count_positions
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.positions import Learned, Position
@@ -24,19 +24,19 @@ from wonderland.ops.shapes import readable
 
 @part
 class Encoder(Checked, nn.Module):
-    r"""A transformer that looks both ways: BERT, and the reading half of T5, by its arguments.
+    r"""A bidirectional transformer: BERT, and the encoder of T5, by its arguments.
 
     .. math:: h = \mathrm{norm}(E_x + S_{\mathrm{segment}} + P_{\mathrm{position}}), \qquad h \leftarrow \mathrm{stack}(h)
 
-    - `mixer` mixes tokens (attention without a causal mask unless given), `channel` features (a GELU network).
-    - `position` is added to the embedding (`Learned.spec(length=512)` unless given, False for none); `relative` is a bias
-      that all layers share (`RelativeBuckets.spec()`).
-    - `segments` kinds of segments have a vector each, 0 for none. `forward` takes them as `segments` (b, t); left out they
-      are all 0, or with `separator`, the token that ends a segment, counted: the second sentence of a pair is segment 1.
-    - `placement`: where norms stand, "post" as published; `norm` is their kind; `embed_norm` norms the embedding.
-    - `pooler`: a layer on the first token, :math:`\tanh(W h_1 + b)`, that stands for the whole: `summary(features)`.
+    - `mixer`: the token mixer (non-causal attention by default); `channel`: the channel mixer (an MLP with GELU).
+    - `position` is added to the embedding (`Learned.spec(length=512)` by default, False for none); `relative` is an attention
+      bias that all layers share (`RelativeBuckets.spec()`).
+    - `segments`: the number of segment embeddings, 0 for none. `forward` takes `segments` (b, t); by default they are all 0,
+      or with `separator`, the token that ends a segment, counted: the second sentence of a pair is segment 1.
+    - `placement` of norms is "post" as published, `norm` their spec; `embed_norm` adds one after the embedding.
+    - `pooler`: a layer on the first token, :math:`\tanh(W h_1 + b)`, as a summary of the sequence: `summary(features)`.
 
-    Positions count the real tokens of a row, wherever its padding is; `positions` (b, t) says otherwise.
+    By default positions count the real tokens of a row, wherever its padding is; `positions` (b, t) overrides them.
 
     Shapes: tokens (b, t) -> features (b, t, dim), 0 where masked. Heads on top: `MaskedLM`, `SequenceClassifier`,
     `TokenClassifier`, `SpanFinder`.
@@ -78,21 +78,21 @@ class Encoder(Checked, nn.Module):
         self.dropout = chance(dropout, "Encoder")
         self.embedding = nn.Embedding(vocab, dim)
         nn.init.normal_(self.embedding.weight, std=0.02)
-        place = Learned.spec(length=512) if position in (None, True) else position
-        self.position = _door(place, dim) if isinstance(place, Spec) else None
+        added = Learned.spec(length=512) if position in (None, True) else position
+        self.position = _added_position(added, dim) if isinstance(added, Spec) else None
         self.segment = nn.Embedding(segments, dim) if segments else None
         if self.segment is not None:
             nn.init.normal_(self.segment.weight, std=0.02)
         mixers = mixer if isinstance(mixer, list | tuple) else [Attention.spec() if mixer is None else mixer]
         blocks = [
             Block.spec(
-                mixer=facing(one, causal=False) if isinstance(one, Spec) else one,
+                mixer=with_direction(layer_mixer, causal=False) if isinstance(layer_mixer, Spec) else layer_mixer,
                 channel=MLP.spec(bias=True) if channel is None else channel,
                 placement=placement,
                 norm=norm,
                 dropout=dropout,
             )
-            for one in mixers
+            for layer_mixer in mixers
         ]
         final: Spec | bool = norm if norm is not None and placement != "post" else True
         self.stack = Stack(dim, depth, blocks, norm=final, position=relative)
@@ -103,12 +103,12 @@ class Encoder(Checked, nn.Module):
         """What this instance promises; the suite checks it."""
         from wonderland import laws
 
-        lost = (laws.shift_equivariance, *(() if self.position is None else (laws.permutation_equivariance,)))
-        return tuple(law for law in self.stack.laws() if law not in lost)
+        broken = (laws.shift_equivariance, *(() if self.position is None else (laws.permutation_equivariance,)))
+        return tuple(law for law in self.stack.laws() if law not in broken)
 
     @property
     def receptive_field(self) -> Field | None:
-        """How many tokens to the left and right an output reads; None where a block does not tell."""
+        """How many tokens to the left and right an output reads; None if a block does not say."""
         return self.stack.receptive_field
 
     def forward(
@@ -124,13 +124,13 @@ class Encoder(Checked, nn.Module):
             h = self.embed(tokens, None, segments, positions)
             return heard(self.stack, h, lambda h: self.stack.whole(h, None))
         check_rows(mask, "Encoder")
-        start = mask
-        tokens, mask, back = to_the_left(tokens, mask)
+        original = mask
+        tokens, mask, back = align_left(tokens, mask)
         if back is not None:
-            segments = None if segments is None else to_the_left(segments, start)[0]
-            positions = None if positions is None else to_the_left(positions.expand_as(tokens), start)[0]
+            segments = None if segments is None else align_left(segments, original)[0]
+            positions = None if positions is None else align_left(positions.expand_as(tokens), original)[0]
         h = heard(self.stack, self.embed(tokens, mask, segments, positions), lambda h: self.stack.whole(h, mask))
-        return h if back is None else take(h, back)
+        return h if back is None else restore_order(h, back)
 
     features = forward
 
@@ -138,21 +138,21 @@ class Encoder(Checked, nn.Module):
         """The first real token's features through the pooler, if there is one: (b, t, dim) -> (b, dim)."""
         first = features[:, 0]
         if mask is not None:
-            at = mask.to(torch.uint8).argmax(1)
-            first = features[torch.arange(len(features), device=features.device), at]
+            index = mask.to(torch.uint8).argmax(1)
+            first = features[torch.arange(len(features), device=features.device), index]
         return first if self.pooler is None else torch.tanh(self.pooler(first))
 
     def embed(
         self, tokens: Tensor, mask: Tensor | None, segments: Tensor | None, positions: Tensor | None = None
     ) -> Tensor:
-        """Vectors of tokens, segments and positions together, 0 where masked."""
+        """The sum of token, segment and position embeddings, 0 where masked."""
         h = look_up(tokens if mask is None else tokens.masked_fill(~mask, 0), self.embedding.weight)
         if self.segment is not None:
-            kinds = torch.zeros_like(tokens) if segments is None else segments
-            h = h + F.embedding(kinds if mask is None else kinds.masked_fill(~mask, 0), self.segment.weight)
+            segments = torch.zeros_like(tokens) if segments is None else segments
+            h = h + F.embedding(segments if mask is None else segments.masked_fill(~mask, 0), self.segment.weight)
         if self.position is not None:
-            at = places(h, None) if positions is None else positions
-            h = h + self.position.embed(at if mask is None else at.masked_fill(~mask, 0)).to(h.dtype)
+            index = count_positions(h, None) if positions is None else positions
+            h = h + self.position.embed(index if mask is None else index.masked_fill(~mask, 0)).to(h.dtype)
         if self.norm is not None:
             h = self.norm.apply_to(h)
         if self.training and self.dropout:
@@ -160,29 +160,32 @@ class Encoder(Checked, nn.Module):
         return hide(h, mask)
 
     def segments_of(self, tokens: Tensor) -> Tensor | None:
-        """Segments counted by the separators before each token, at most the last there is; None where there are none."""
+        """The segment of each token: the number of separators before it, at most the last segment; None without a separator."""
         if self.segment is None or self.separator is None:
             return None
         ends = (tokens == self.separator).long()
         return (ends.cumsum(1) - ends).clamp_max(self.segments - 1)
 
     def check(self, tokens: Any, mask: Any, segments: Any, positions: Any) -> None:
-        """Say what is wrong with inputs that do not fit."""
+        """Refuse inputs that do not fit."""
         check_input(tokens, mask, "An Encoder")
         if segments is not None:
             if self.segment is None:
                 raise WonderlandError("This Encoder has no segments: leave them out, or build it with segments=2.")
             if not isinstance(segments, Tensor) or segments.shape != tokens.shape or segments.is_floating_point():
-                raise WonderlandError(f"An Encoder takes segments as whole numbers {tuple(tokens.shape)}, one a token.")
+                raise WonderlandError(
+                    f"An Encoder takes segments as integers {tuple(tokens.shape)}, one for each token."
+                )
             if readable(segments) and not ((segments >= 0) & (segments < self.segments)).all():
                 raise WonderlandError(f"The segments of this Encoder are 0 to {self.segments - 1}.")
         if positions is not None and (
             not isinstance(positions, Tensor) or positions.dim() != 2 or positions.shape[1] != tokens.shape[1]
         ):
-            raise WonderlandError(f"An Encoder takes positions as whole numbers {tuple(tokens.shape)}, one a token.")
+            raise WonderlandError(f"An Encoder takes positions as integers {tuple(tokens.shape)}, one for each token.")
 
 
-def _door(spec: Spec, dim: int) -> Position:
+def _added_position(spec: Spec, dim: int) -> Position:
+    """The position that is added to the embedding."""
     position = spec.build(dim=dim)
     if not isinstance(position, Position) or position.kind != "embed":
         raise WonderlandError(

@@ -1,4 +1,4 @@
-"""The encoder-decoder: one sequence is read whole, another is written one token after the other."""
+"""The encoder-decoder: a bidirectional encoder of the source and a causal decoder of the target."""
 
 import inspect
 from typing import Any
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, nearest, part
-from wonderland.models.tokens import check_input, check_rows, look_up, take, to_the_left
+from wonderland.models.tokens import align_left, check_input, check_rows, look_up, restore_order
 from wonderland.nn.blocks.block import Block
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
@@ -25,27 +25,26 @@ SCALES = ("embedding", "head", "none")
 
 @part
 class EncoderDecoder(Checked, nn.Module):
-    r"""The transformer as it was published, and T5 by its arguments: a source is read, a target written.
+    r"""The original transformer, and T5 by its arguments.
 
     .. math:: z = \mathrm{encoder}(E_x + s), \qquad h = \mathrm{decoder}(E_y + s \mid z), \qquad \text{logits} = h\, W^\top
 
-    - `depth` blocks read and `target_depth` (as many unless given) write; `target_vocab` is that of `vocab` unless given.
-    - `mixer` mixes the target's tokens, `reader` the source's, `cross` lets the target read the source, `channel` mixes
-      features: specs, attention with `heads` heads and a ReLU network unless given. A `reader` left out is the `mixer`
-      looking both ways.
-    - `position` is added to both embeddings (sinusoidal unless given, `Learned.spec()`, False for none); `relative` is a
-      bias that all layers of a side share (`RelativeBuckets.spec()`, T5).
-    - `placement`: "pre", or "post" as published; `norm` is its kind.
-    - `share`: source and target have one embedding; `tie`: the head is the target's embedding.
-    - `scale`: "embedding" multiplies embeddings by the root of dim, as published; "head" divides what the head reads by
-      it, as T5 does; "none" neither.
-    - `begin` is the token that `features`, the trunk of heads, puts before the target.
+    - `depth`: blocks of the encoder; `target_depth`: of the decoder, the same by default. `target_vocab` is `vocab` by default.
+    - `mixer`: the decoder's token mixer; `reader`: the encoder's, by default the `mixer` without its causal mask; `cross`: the
+      cross mixer; `channel`: the channel mixer. By default these are attention with `heads` heads and an MLP with ReLU.
+    - `position` is added to both embeddings (sinusoidal by default, `Learned.spec()`, False for none); `relative` is an
+      attention bias that all layers of a side share (`RelativeBuckets.spec()`, T5).
+    - `placement`: "pre", or "post" as published; `norm`: the spec of the norms.
+    - `share`: source and target share one embedding; `tie`: the head shares the weights of the target's embedding.
+    - `scale`: "embedding" multiplies embeddings by the square root of dim, as published; "head" divides the input of the head
+      by it, as T5 does; "none" does neither.
+    - `begin`: the token that `features`, used by classification heads, puts before the target.
 
     T5 is `EncoderDecoder(vocab, dim, depth, mixer=Attention.spec(scale=1.0), cross=CrossAttention.spec(scale=1.0),
     channel=MLP.spec(activation="relu"), position=False, relative=RelativeBuckets.spec(), norm=RMSNorm.spec(), scale="head")`.
 
-    `forward(source, tokens, source_mask, mask)` is `stream(tokens, prepare(source, source_mask), mask)`. Real tokens of a row
-    may stand anywhere as long as they stand together. `given(source)` is a language model of the target.
+    `forward(source, tokens, source_mask, mask)` equals `stream(tokens, prepare(source, source_mask), mask)`. Padding may be on
+    either side. `given(source)` is a language model of the target for a fixed source.
 
     Shapes: source (b, s), tokens (b, t) -> logits (b, t, target_vocab), 0 where masked; state: (count (b,), the stack's).
     Book: Alice 11.1; D2L 11.7. Papers: Vaswani et al., 2017; Xiong et al., 2020; Raffel et al., 2020.
@@ -84,66 +83,66 @@ class EncoderDecoder(Checked, nn.Module):
         dropout: float | int = 0.0,
     ):
         super().__init__()
-        words = vocab if target_vocab is None else target_vocab
-        if min(vocab, words, dim) < 1:
+        target_vocab = vocab if target_vocab is None else target_vocab
+        if min(vocab, target_vocab, dim) < 1:
             raise WonderlandError(
                 f"An EncoderDecoder needs at least one token and one feature, not vocab={vocab}, "
-                f"target_vocab={words}, dim={dim}."
+                f"target_vocab={target_vocab}, dim={dim}."
             )
         if scale not in SCALES:
             raise WonderlandError(
-                f"What is scaled is {', '.join(map(repr, SCALES))}, not {scale!r}.{nearest(str(scale), SCALES)}"
+                f"scale is {', '.join(map(repr, SCALES))}, not {scale!r}.{nearest(str(scale), SCALES)}"
             )
-        if share and words != vocab:
+        if share and target_vocab != vocab:
             raise WonderlandError(
-                f"A source of {vocab} tokens and a target of {words} cannot share one embedding: give share=False."
+                f"Vocabularies of {vocab} and {target_vocab} tokens cannot share one embedding: give share=False."
             )
-        self.source_vocab, self.vocab, self.dim, self.scale = vocab, words, dim, scale
+        self.source_vocab, self.vocab, self.dim, self.scale = vocab, target_vocab, dim, scale
         self.begin = begin
         self.dropout = chance(dropout, "EncoderDecoder")
         std = {"embedding": dim**-0.5, "head": 1.0, "none": 0.02}[scale]
-        self.embedding = _table(words, dim, std)
-        self.source_embedding = None if share else _table(vocab, dim, std)
-        place = Sinusoidal.spec() if position in (None, True) else position
-        self.position = _door(place, dim) if isinstance(place, Spec) else None
-        # A position that is trained is another one for each side, and one that is not is the same.
+        self.embedding = _embedding(target_vocab, dim, std)
+        self.source_embedding = None if share else _embedding(vocab, dim, std)
+        added = Sinusoidal.spec() if position in (None, True) else position
+        self.position = _added_position(added, dim) if isinstance(added, Spec) else None
+        # Trained positions are separate for the two sides, others are shared.
         trained = self.position is not None and any(True for _ in self.position.parameters())
-        self.source_position = _door(place, dim) if trained and isinstance(place, Spec) else None
+        self.source_position = _added_position(added, dim) if trained and isinstance(added, Spec) else None
         mixer = Attention.spec(heads=heads) if mixer is None else mixer
-        reader = facing(mixer, causal=False) if reader is None else reader
+        reader = with_direction(mixer, causal=False) if reader is None else reader
         cross = CrossAttention.spec(heads=heads) if cross is None else cross
         channel = MLP.spec(activation="relu", bias=True) if channel is None else channel
-        how = {"channel": channel, "placement": placement, "norm": norm, "dropout": dropout}
+        common = {"channel": channel, "placement": placement, "norm": norm, "dropout": dropout}
         final: Spec | bool = norm if norm is not None and placement != "post" else True
         self.encoder = Stack(
             dim,
             depth,
-            Block.spec(mixer=reader, **how),
+            Block.spec(mixer=reader, **common),
             norm=final,
-            position=None if relative is None else facing(relative, causal=False),
+            position=None if relative is None else with_direction(relative, causal=False),
         )
         self.decoder = Stack(
             dim,
             depth if target_depth is None else target_depth,
-            Block.spec(mixer=facing(mixer, causal=True), cross=cross, **how),
+            Block.spec(mixer=with_direction(mixer, causal=True), cross=cross, **common),
             norm=final,
-            position=None if relative is None else facing(relative, causal=True),
+            position=None if relative is None else with_direction(relative, causal=True),
         )
         if not self.decoder.causal:
             raise WonderlandError(
-                f"An EncoderDecoder writes one token after another, and {mixer.name} looks ahead: give a causal mixer."
+                f"The mixer of an EncoderDecoder has to be causal, and {mixer.name} is not: give a causal one."
             )
         self.layout = (COUNT, self.decoder.state_layout())
-        self.head = None if tie else nn.Linear(dim, words, bias=False)
+        self.head = None if tie else nn.Linear(dim, target_vocab, bias=False)
         if self.head is not None:
             nn.init.normal_(self.head.weight, std=0.02)
 
     def laws(self):
-        """What this instance promises of the target, the source held fixed; the suite checks it, also through `given`."""
+        """What this instance promises of the target for a fixed source; the suite checks it, also through `given`."""
         from wonderland import laws
 
-        lost = (laws.shift_equivariance, laws.permutation_equivariance, laws.locality, laws.streaming)
-        return tuple(law for law in self.decoder.laws() if law not in lost)
+        broken = (laws.shift_equivariance, laws.permutation_equivariance, laws.locality, laws.streaming)
+        return tuple(law for law in self.decoder.laws() if law not in broken)
 
     def forward(
         self, source: Tensor, tokens: Tensor, source_mask: Tensor | None = None, mask: Tensor | None = None
@@ -151,14 +150,14 @@ class EncoderDecoder(Checked, nn.Module):
         return self.logits(self._features(source, tokens, source_mask, mask))
 
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """What the decoder knows of each token of a text that both sides read, the decoder one step late: (b, t, dim)."""
+        """Decoder features (b, t, dim) of a text that is both source and target, the target shifted right by one token."""
         check_input(tokens, mask, "An EncoderDecoder")
         first = torch.full_like(tokens[:, :1], self.begin)
-        late = torch.cat([first, tokens[:, :-1]], 1)
+        shifted = torch.cat([first, tokens[:, :-1]], 1)
         if mask is not None:
-            opening = mask & ~torch.cat([torch.zeros_like(mask[:, :1]), mask[:, :-1]], 1)
-            late = late.masked_fill(opening, self.begin)
-        return self._features(tokens, late, mask, mask)
+            first_real = mask & ~torch.cat([torch.zeros_like(mask[:, :1]), mask[:, :-1]], 1)
+            shifted = shifted.masked_fill(first_real, self.begin)
+        return self._features(tokens, shifted, mask, mask)
 
     def _features(self, source: Tensor, tokens: Tensor, source_mask: Tensor | None, mask: Tensor | None) -> Tensor:
         memory, source_mask = self.encode(source, source_mask)
@@ -170,64 +169,64 @@ class EncoderDecoder(Checked, nn.Module):
         back = None
         if mask is not None:
             check_rows(mask, "The target of an EncoderDecoder")
-            tokens, mask, back = to_the_left(tokens, mask)
+            tokens, mask, back = align_left(tokens, mask)
         read = self.decoder.read(memory, source_mask)
         h = heard(self.decoder, self.embed(tokens, None, mask), lambda h: self.decoder.whole(h, mask, read))
-        return h if back is None else take(h, back)
+        return h if back is None else restore_order(h, back)
 
     def encode(self, source: Tensor, source_mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """What is known of each token of the source, (b, s, dim), real tokens first, and where they are."""
+        """Encoder features (b, s, dim) with padding moved to the right end, and their mask."""
         check_input(source, source_mask, "The source of an EncoderDecoder")
         if source_mask is not None:
             check_rows(source_mask, "The source of an EncoderDecoder")
-            source, source_mask, _ = to_the_left(source, source_mask)
+            source, source_mask, _ = align_left(source, source_mask)
         table = self.embedding if self.source_embedding is None else self.source_embedding
-        place = self.position if self.source_position is None else self.source_position
-        h = self._embed(source, table.weight, place, None, source_mask)
+        position = self.position if self.source_position is None else self.source_position
+        h = self._embed(source, table.weight, position, None, source_mask)
         return heard(self.encoder, h, lambda h: self.encoder.whole(h, source_mask)), source_mask
 
     def prepare(self, source: Tensor, source_mask: Tensor | None = None) -> State:
-        """Read the source: the state before the first token of the target, for `stream`."""
+        """Encode the source: the state before the first token of the target, for `stream`."""
         memory, source_mask = self.encode(source, source_mask)
         count = torch.zeros(memory.shape[0], dtype=torch.int64, device=memory.device)
         return count, self.decoder.prepare(memory, source_mask)
 
     def stream(self, tokens: Tensor, state: State | None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        """Continue after `state`, that of `prepare` at first, with new tokens of the target: logits and the next state."""
+        """Continue after `state`, first that of `prepare`, with new tokens of the target: logits and the next state."""
         h, state = self.proceed(tokens, state, mask)
         return self.logits(h), state
 
     def proceed(self, tokens: Tensor, state: State | None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        """`stream` before its head: the features (b, t, dim) of new tokens, and the next state."""
+        """`stream` before the head: the features (b, t, dim) of new tokens, and the next state."""
         if state is None:
-            raise WonderlandError("An EncoderDecoder writes about a source: stream from the state of prepare(source).")
+            raise WonderlandError("An EncoderDecoder needs a source: stream from the state of prepare(source).")
         check_input(tokens, mask, "The target of an EncoderDecoder")
         self.check_state(state, tokens.shape[0])
         back = None
         if mask is not None:
-            tokens, mask, back = to_the_left(tokens, mask)
+            tokens, mask, back = align_left(tokens, mask)
         seen, inner = state
         h, inner = heard(self.decoder, self.embed(tokens, seen, mask), lambda h: self.decoder.proceed(h, inner, mask))
         new = tokens.shape[1] if mask is None else lengths(mask)
-        return (h if back is None else take(h, back)), (seen + new, inner)
+        return (h if back is None else restore_order(h, back)), (seen + new, inner)
 
     def given(self, source: Tensor, source_mask: Tensor | None = None) -> "Given":
-        """A language model of the target: `forward(tokens, mask)` and `stream(tokens, state, mask)` about this source."""
+        """A language model of the target for this source: `forward(tokens, mask)` and `stream(tokens, state, mask)`."""
         return Given(self, source, source_mask)
 
     def embed(self, tokens: Tensor, seen: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Vectors of the target's tokens with their positions added, 0 where masked."""
+        """Embeddings of the target's tokens with positions added, 0 where masked."""
         return self._embed(tokens, self.embedding.weight, self.position, seen, mask)
 
     def _embed(
-        self, tokens: Tensor, table: Tensor, place: Position | None, seen: Tensor | None, mask: Tensor | None
+        self, tokens: Tensor, table: Tensor, position: Position | None, seen: Tensor | None, mask: Tensor | None
     ) -> Tensor:
         h = look_up(tokens if mask is None else tokens.masked_fill(~mask, 0), table)
         if self.scale == "embedding":
             h = h * self.dim**0.5
-        if place is not None:
-            at = positions(h, seen)
-            h = h + place.embed(at if mask is None else at.masked_fill(~mask, 0)).to(h.dtype)
+        if position is not None:
+            index = positions(h, seen)
+            h = h + position.embed(index if mask is None else index.masked_fill(~mask, 0)).to(h.dtype)
         if self.training and self.dropout:
             h = F.dropout(h, self.dropout)
         return hide(h, mask)
@@ -239,7 +238,7 @@ class EncoderDecoder(Checked, nn.Module):
         return F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
 
     def check_state(self, state: Any, batch: int) -> None:
-        """Say what is wrong with a state that is not one of this model's."""
+        """Refuse a state that this model did not make."""
         if torch.compiler.is_compiling():
             return
         if not fits(state, self.layout, batch) and (wrong := misfit(state, self.layout, batch)):
@@ -250,12 +249,12 @@ class EncoderDecoder(Checked, nn.Module):
         if other := other_type(state, self.embedding.weight.dtype):
             raise WonderlandError(
                 f"The state of this EncoderDecoder holds {other} and its weights {self.embedding.weight.dtype}: "
-                "go on in the type that the state was made in."
+                "continue in the type that the state was made in."
             )
 
 
 class Given(nn.Module):
-    """An encoder-decoder about one source: a language model of the target. A source of one row serves any number of rows.
+    """An encoder-decoder with a fixed source: a language model of the target. A source of one row is used for all rows.
 
     >>> model = EncoderDecoder(vocab=10, dim=16, depth=1).given(torch.zeros(1, 7, dtype=torch.int64))
     >>> model(torch.zeros(3, 5, dtype=torch.int64)).shape
@@ -270,43 +269,45 @@ class Given(nn.Module):
         self.source, self.source_mask = source, source_mask
 
     def laws(self):
-        """What the model promises of its target, and that it streams."""
+        """The laws of the model for its target, and streaming."""
         from wonderland import laws
 
         return (*self.model.laws(), laws.streaming)
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        source, source_mask = self._for(tokens)
+        source, source_mask = self._expanded(tokens)
         return self.model(source, tokens, source_mask, mask)
 
     def stream(self, tokens: Tensor, state: State | None = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        """Continue after `state`; None reads the source first."""
+        """Continue after `state`; None encodes the source first."""
         if state is None:
             state = self.model.prepare(self.source, self.source_mask)
             if len(self.source) == 1 and isinstance(tokens, Tensor) and tokens.dim() == 2:
                 state = over(state, lambda entry: entry.expand(len(tokens), *entry.shape[1:]))
         return self.model.stream(tokens, state, mask)
 
-    def _for(self, tokens: Any) -> tuple[Tensor, Tensor | None]:
+    def _expanded(self, tokens: Any) -> tuple[Tensor, Tensor | None]:
+        """The source and its mask, repeated for every row of tokens."""
         rows = len(tokens) if len(self.source) == 1 and isinstance(tokens, Tensor) and tokens.dim() == 2 else -1
         mask = self.source_mask
         return self.source.expand(rows, -1), None if mask is None else mask.expand(rows, -1)
 
 
-def facing(spec: Spec, *, causal: bool) -> Spec:
-    """A spec with its direction set, where it has one that was left open."""
+def with_direction(spec: Spec, *, causal: bool) -> Spec:
+    """The spec with `causal` set, if it takes that argument and does not give it."""
     if "causal" in spec.arguments or "causal" not in inspect.signature(spec.part).parameters:
         return spec
     return spec.changed(causal=causal)
 
 
-def _table(vocab: int, dim: int, std: float) -> nn.Embedding:
+def _embedding(vocab: int, dim: int, std: float) -> nn.Embedding:
     table = nn.Embedding(vocab, dim)
     nn.init.normal_(table.weight, std=std)
     return table
 
 
-def _door(spec: Spec, dim: int) -> Position:
+def _added_position(spec: Spec, dim: int) -> Position:
+    """The position that is added to the embedding."""
     position = spec.build(dim=dim)
     if not isinstance(position, Position) or position.kind != "embed":
         raise WonderlandError(

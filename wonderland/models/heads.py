@@ -1,4 +1,4 @@
-"""Heads on a trunk: one answer for a sequence, one for each token, a span, or the tokens that were hidden."""
+"""Heads on a trunk: classification of sequences and tokens, spans, and masked language modelling."""
 
 from typing import Any
 
@@ -19,10 +19,10 @@ from wonderland.ops.shapes import readable
 
 
 class Headed(Checked, nn.Module):
-    """A trunk (an `Encoder`, a `Decoder`, an `EncoderDecoder`) from its spec, or one that is trained, and a head on it.
+    """A trunk (an `Encoder`, a `Decoder` or an `EncoderDecoder`, as a spec or as a module) with a head.
 
-    `pad` is the token that fills rows up: without a mask, all before the first and after the last other token is
-    padding. None takes every token for real.
+    `pad` is the padding token: without a mask, padding is what comes before the first and after the last other token. With
+    None every token is real.
     """
 
     takes_specs = True
@@ -32,13 +32,13 @@ class Headed(Checked, nn.Module):
         super().__init__()
         if not isinstance(trunk, Spec | nn.Module):
             raise WonderlandError(
-                f"{type(self).__name__} takes its trunk as a spec such as models.Encoder.spec(...), or built, "
+                f"{type(self).__name__} takes its trunk as a spec such as models.Encoder.spec(...), or as a module, "
                 f"not as a {type(trunk).__name__}."
             )
         built: Any = trunk.build() if isinstance(trunk, Spec) else trunk
         if not callable(getattr(built, "features", None)):
             raise WonderlandError(
-                f"{type(built).__name__} has no features for a head to read: give an Encoder, a Decoder or the like."
+                f"{type(built).__name__} has no method features, which a head needs: give an Encoder, Decoder or EncoderDecoder."
             )
         self.trunk, self.pad, self.dropout = built, pad, chance(dropout, type(self).__name__)
         self.vocab, self.dim = built.vocab, built.dim
@@ -51,7 +51,7 @@ class Headed(Checked, nn.Module):
         return (*own, laws.finiteness, laws.compiles)
 
     def read(self, tokens: Tensor, mask: Tensor | None, more: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
-        """The trunk's features (b, t, dim), in training with some dropped, and the mask that was used."""
+        """The trunk's features (b, t, dim), and the mask that was used."""
         check_input(tokens, mask, type(self).__name__)
         if mask is None and self.pad is not None:
             mask = unpadded(tokens, self.pad)
@@ -62,18 +62,19 @@ class Headed(Checked, nn.Module):
         ), mask
 
     def drop(self, x: Tensor) -> Tensor:
+        """Dropout in training."""
         return F.dropout(x, self.dropout) if self.training and self.dropout else x
 
 
 @part
 class SequenceClassifier(Headed):
-    r"""One answer for a row of tokens: features pooled, a hidden layer if wanted, a linear one.
+    r"""A classifier of sequences: pooled features, an optional hidden layer, a linear layer.
 
     .. math:: y = W\, \phi(V\, \mathrm{pool}(h) + c) + b
 
-    `pool` is one of `nn.Pool` ("mean", "max", "first", "last", "attention"), or "summary": what the trunk's own pooler
-    says (BERT). `at` pools the last token of that id instead (T5 reads its end token). A pair of texts is one row, its
-    parts told apart by `segments` or by the encoder's `separator`.
+    `pool` is one of `nn.Pool` ("mean", "max", "first", "last", "attention"), or "summary" for the trunk's own
+    pooler (BERT). With `at`, the features of the last token of that id are used instead (the end token of T5). A pair of texts
+    is one row, with its two parts marked by `segments` or the encoder's `separator`.
 
     Shapes: tokens (b, t) -> (b, classes). Book: D2L 16.6. Paper: Devlin et al., 2019.
 
@@ -100,17 +101,17 @@ class SequenceClassifier(Headed):
         if pool not in (*POOLS, "summary"):
             choices = (*POOLS, "summary")
             raise WonderlandError(
-                f"There is no way to pool called {pool!r}.{nearest(pool, choices)} The choices are {', '.join(choices)}."
+                f"There is no pooling called {pool!r}.{nearest(pool, choices)} The choices are {', '.join(choices)}."
             )
         if pool == "summary" and not callable(getattr(self.trunk, "summary", None)):
-            raise WonderlandError(f"{type(self.trunk).__name__} has no summary: pool its features in another way.")
+            raise WonderlandError(f"{type(self.trunk).__name__} has no summary: choose another pool.")
         self.at = at
         self.pool = None if pool == "summary" or at is not None else Pool(self.dim, how=pool)
         at_least_one("SequenceClassifier", hidden=hidden)
         self.hidden = None if hidden is None else nn.Linear(self.dim, hidden)
         self.activation = resolve(activation)
         self.head = nn.Linear(
-            self.dim if hidden is None else hidden, one_class_or_more(classes, "SequenceClassifier"), bias
+            self.dim if hidden is None else hidden, checked_classes(classes, "SequenceClassifier"), bias
         )
 
     def forward(
@@ -124,21 +125,21 @@ class SequenceClassifier(Headed):
         return self.answer(self.pooled(h, mask, tokens))
 
     def answer(self, pooled: Tensor) -> Tensor:
-        """Pooled features (b, dim) to a score for each class."""
+        """Pooled features (b, dim) to logits of classes."""
         if self.hidden is not None:
             pooled = self.activation(self.hidden(pooled))
         return self.head(self.drop(pooled))
 
     def pooled(self, h: Tensor, mask: Tensor | None, tokens: Tensor) -> Tensor:
-        """Features (b, t, dim) to one vector a row."""
+        """Features (b, t, dim) to one vector for each row."""
         if self.at is not None:
-            here = tokens == self.at if mask is None else (tokens == self.at) & mask
-            if readable(here) and not here.any(1).all():
-                row = int((~here.any(1)).nonzero()[0])
+            matches = tokens == self.at if mask is None else (tokens == self.at) & mask
+            if readable(matches) and not matches.any(1).all():
+                row = int((~matches.any(1)).nonzero()[0])
                 raise WonderlandError(
-                    f"Row {row} has no token {self.at}, at which this SequenceClassifier reads: add it."
+                    f"Row {row} has no token {self.at}, whose features this SequenceClassifier uses: add it."
                 )
-            last = here.shape[1] - 1 - here.flip(1).to(torch.uint8).argmax(1)
+            last = matches.shape[1] - 1 - matches.flip(1).to(torch.uint8).argmax(1)
             return h[torch.arange(len(h), device=h.device), last]
         if self.pool is None:
             return self.trunk.summary(h, mask)
@@ -146,7 +147,7 @@ class SequenceClassifier(Headed):
             return self.pool(h)
         first = mask.to(torch.uint8).argmax(1, keepdim=True)
         if not readable(first) or first.any():
-            # Pools want padding at the right end.
+            # Pools expect padding at the right end.
             t = mask.shape[1]
             index = (torch.arange(t, device=mask.device) + first) % t
             h, mask = h.gather(1, index.unsqueeze(-1).expand(-1, -1, h.shape[2])), mask.gather(1, index)
@@ -155,7 +156,7 @@ class SequenceClassifier(Headed):
 
 @part
 class TokenClassifier(Headed):
-    """One answer for each token: tags of words, parts of speech. 0 where the mask hides.
+    """A classifier of tokens, such as part-of-speech tags; logits are 0 where masked.
 
     Shapes: tokens (b, t) -> (b, t, classes). Book: D2L 16.6.
 
@@ -166,7 +167,7 @@ class TokenClassifier(Headed):
 
     def __init__(self, trunk: Any, classes: int, *, bias: bool = True, pad: int | None = 0, dropout: float | int = 0.0):
         super().__init__(trunk, pad=pad, dropout=dropout)
-        self.head = nn.Linear(self.dim, one_class_or_more(classes, type(self).__name__), bias)
+        self.head = nn.Linear(self.dim, checked_classes(classes, type(self).__name__), bias)
 
     def forward(
         self,
@@ -181,9 +182,9 @@ class TokenClassifier(Headed):
 
 @part
 class SpanFinder(TokenClassifier):
-    """The beginning and the end of a span, such as the answer to a question: two scores for each token.
+    """Start and end of a span, such as the answer to a question: two scores for each token.
 
-    Shapes: tokens (b, t) -> (b, t, 2), the score of a beginning and of an end; `best_spans` decodes. Book: D2L 16.6.
+    Shapes: tokens (b, t) -> (b, t, 2), the scores of a start and of an end; `best_spans` decodes. Book: D2L 16.6.
 
     >>> from wonderland.models.encoder import Encoder
     >>> SpanFinder(Encoder.spec(vocab=10, dim=16, depth=1))(torch.tensor([[1, 2, 0]])).shape
@@ -196,13 +197,13 @@ class SpanFinder(TokenClassifier):
 
 @part
 class MaskedLM(Headed):
-    r"""What stands at each place of a text with holes, and with `sentences` whether its two halves belong together.
+    r"""A masked language model, and with `sentences` also a next-sentence classifier.
 
     .. math:: y = \mathrm{norm}(\phi(V h + c))\, W^\top + b
 
-    `tie` makes W the embedding. `hide_tokens` digs the holes.
+    `tie` makes W the embedding. `models.mask_tokens` masks texts for training.
 
-    Shapes: tokens (b, t) -> logits (b, t, vocab), 0 where masked; `both` also gives (b, 2), the score of "follows" first.
+    Shapes: tokens (b, t) -> logits (b, t, vocab), 0 where masked; `both` also gives (b, 2), the logit of "follows" first.
     Book: D2L 15.8 to 15.10. Paper: Devlin et al., 2019.
 
     >>> from wonderland.models.encoder import Encoder
@@ -248,21 +249,23 @@ class MaskedLM(Headed):
         segments: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The scores of tokens, and whether the second segment follows the first."""
+        """The logits of tokens, and of whether the second segment follows the first."""
         if self.pair is None:
-            raise WonderlandError("This MaskedLM does not judge pairs of sentences: build it with sentences=True.")
+            raise WonderlandError("This MaskedLM has no next-sentence classifier: build it with sentences=True.")
         h, mask = self.read(tokens, mask, {"segments": segments, "positions": positions})
         return hide(self.logits(h), mask), self.pair(self.trunk.summary(h, mask))
 
     def logits(self, h: Tensor) -> Tensor:
-        """Features (..., dim) to a score for each token of the vocabulary."""
+        """Features (..., dim) to logits over the vocabulary."""
         h = self.norm.apply_to(self.activation(self.transform(h)))
         logits = F.linear(h, self.trunk.embedding.weight) if self.head is None else self.head(h)
         return logits if self.bias is None else logits + self.bias
 
 
 def best_spans(scores: Tensor, mask: Tensor | None = None, *, longest: int | None = None) -> Tensor:
-    """The span with the largest sum of scores that does not end before it begins: (b, t, 2) -> (b, 2), both ends included.
+    """The best span of each row: (b, t, 2) -> (b, 2), start and end, both inclusive.
+
+    It has the largest sum of start and end scores among spans of at most `longest` tokens.
 
     >>> best_spans(torch.tensor([[[0.0, 8.0], [5.0, 0.0], [0.0, 4.0]]]))
     tensor([[1, 2]])
@@ -282,8 +285,8 @@ def best_spans(scores: Tensor, mask: Tensor | None = None, *, longest: int | Non
     return torch.stack([best // t, best % t], 1)
 
 
-def one_class_or_more(classes: int, name: str) -> int:
-    """A number of classes that is at least 1."""
+def checked_classes(classes: int, name: str) -> int:
+    """Refuse fewer than one class."""
     if not isinstance(classes, int) or classes < 1:
         raise WonderlandError(f"{name} needs at least one class, not {classes!r}.")
     return classes

@@ -1,4 +1,4 @@
-"""What small language models share: the door for tokens and masks, and the two ways through, whole or piece by piece."""
+"""The base of small language models: checks of tokens and masks, `forward` over whole rows, `stream` in pieces."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +15,11 @@ from wonderland.ops.shapes import readable
 
 
 class LanguageModel(Checked, nn.Module):
-    """Tokens in, the next token's logits out: a model writes `read` and describes its state with `layout`.
+    """A causal language model; subclasses implement `read` and describe their state in `layout`.
 
     `forward(tokens, mask)` takes all positions at once; `stream(tokens, state, mask)` continues after a state with new
-    tokens, and any cutting gives the logits of the whole. Real tokens may stand anywhere in a row: padding is not read,
-    answers 0 and leaves the state as it was. A state is never written to.
+    tokens, and any division into pieces gives the same logits. Real tokens may be anywhere in a row: padding is not read, has
+    logits 0 and leaves the state unchanged. A given state is never modified.
 
     Shapes: tokens (b, t) -> logits (b, t, vocab); state: what `layout` says, then the count of tokens seen (b,).
     """
@@ -40,7 +40,7 @@ class LanguageModel(Checked, nn.Module):
         raise NotImplementedError
 
     def read(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        """Logits (b, t, vocab) and what is kept; real tokens come first in each row, others are 0 and must not be kept."""
+        """Logits (b, t, vocab) and the next state; real tokens come first in each row, padding is token 0 and must be ignored."""
         raise NotImplementedError
 
     def forward(self, tokens: Any, mask: Any = None) -> Tensor:
@@ -51,7 +51,7 @@ class LanguageModel(Checked, nn.Module):
                 f"{type(self).__name__} got a mask whose row {row} has no real token: "
                 "leave empty sequences out of the batch."
             )
-        return self._go(tokens, None, mask)[0]
+        return self._run(tokens, None, mask)[0]
 
     def stream(self, tokens: Any, state: Any = None, mask: Any = None) -> tuple[Tensor, State]:
         """Continue after `state` (None: at the beginning) with new tokens; returns logits and the next state."""
@@ -61,12 +61,12 @@ class LanguageModel(Checked, nn.Module):
             if not fits(state, layout, len(tokens)) and (wrong := misfit(state, layout, len(tokens))):
                 raise WonderlandError(
                     f"The state does not fit this {type(self).__name__}: {wrong}. "
-                    "A state belongs to the model and the batch that made it; state=None starts anew."
+                    "A state belongs to the model and the batch that made it; state=None starts a new sequence."
                 )
-        return self._go(tokens, state, mask)
+        return self._run(tokens, state, mask)
 
     def start(self, batch: int) -> State:
-        """The state before the first token, written out (`stream` takes None for it)."""
+        """The state before the first token, explicitly (`stream` takes None for it)."""
         like = next(iter(self.state_dict().values()))
         dtype = like.dtype if like.is_floating_point() else torch.get_default_dtype()
         return fill((*self.layout(), COUNT), batch, dtype, like.device)
@@ -78,19 +78,19 @@ class LanguageModel(Checked, nn.Module):
         if not torch.compiler.is_compiling():
             check_range(tokens if mask is None else tokens.masked_fill(~mask, 0), self.vocab)
 
-    def _go(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
-        own, seen = (None, None) if state is None else (state[:-1], state[-1])
-        logits, own = gathered_read(tokens, mask, lambda tokens, mask: self.read(tokens, own, mask))
+    def _run(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
+        inner, seen = (None, None) if state is None else (state[:-1], state[-1])
+        logits, inner = read_compacted(tokens, mask, lambda tokens, mask: self.read(tokens, inner, mask))
         new = torch.full((len(tokens),), tokens.shape[1], device=tokens.device) if mask is None else lengths(mask)
-        return logits, (*own, new if seen is None else seen + new)
+        return logits, (*inner, new if seen is None else seen + new)
 
 
-def gathered_read(tokens: Tensor, mask: Tensor | None, read: Callable[..., tuple[Tensor, State]]):
-    """Read rows with their real tokens first, and put what is said of each token back to where it stood; 0 elsewhere."""
+def read_compacted(tokens: Tensor, mask: Tensor | None, read: Callable[..., tuple[Tensor, State]]):
+    """Call `read` on rows with their real tokens first, and move its outputs back to the original positions, 0 at padding."""
     if mask is None:
         return read(tokens, None)
     order = (~mask).to(torch.uint8).argsort(dim=1, stable=True)
     first = mask.gather(1, order)
-    said, state = read(tokens.masked_fill(~mask, 0).gather(1, order), first)
+    outputs, state = read(tokens.masked_fill(~mask, 0).gather(1, order), first)
     back = order.argsort(dim=1).unsqueeze(-1)
-    return hide(said, first).gather(1, back.expand_as(said)), state
+    return hide(outputs, first).gather(1, back.expand_as(outputs)), state

@@ -1,4 +1,4 @@
-"""The neural n-gram: words that are used alike get vectors that lie close, and what is learned of one helps the other."""
+"""The neural n-gram model: an MLP over the embeddings of the last few tokens."""
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +11,12 @@ from wonderland.nn.norms.batch_norm import BatchNorm
 
 @part
 class NeuralNgram(Window):
-    r"""The next token from the vectors of the last few, through one hidden layer.
+    r"""The next token from the embeddings of the last `window` tokens, through one hidden layer.
 
     .. math:: x = [E_{w_1}; \dots; E_{w_c}], \qquad y = W_2 \tanh(W_1 x + b_1) + b_2 \quad (+\, D x)
 
-    - `window`: how many tokens are seen. `norm`: a batch norm before the tanh, which takes the place of b1.
-    - `direct`: the straight connection D of the paper. `begin`: what stands before the first token.
+    - `window`: the number of tokens read. `norm`: a batch norm before the tanh, in place of b1.
+    - `direct`: the skip connection D of the paper. `begin`: the token before the first one.
 
     Shapes: tokens (b, t) -> logits (b, t, vocab). Book: Alice 8.4; makemore, parts 2 and 3. Paper: Bengio et al., 2003.
 

@@ -1,4 +1,4 @@
-"""n-grams: what followed these words in the text that was read, counted; and what to do where nothing was."""
+"""n-gram language models: counts with additive, interpolated, discounted or back-off smoothing."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,9 +15,9 @@ SMOOTHINGS = ("add", "interpolate", "discount", "backoff")
 
 @part
 class Ngram(Window):
-    r"""The next token by counts of what followed the last `order` - 1. Made by `Ngram.count(tokens, vocab, order)`.
+    r"""The next token from counts of n-grams with n = `order`. Made by `Ngram.count(tokens, vocab, order)`.
 
-    With c the counts, h the tokens before and h' the same without the first, `smoothing` is one of
+    With c the counts, h the last n - 1 tokens and h' the same without the first, `smoothing` is one of
 
     .. math::
         \text{add:}\quad & p(w \mid h) = \frac{c(hw) + k}{c(h) + k V} \\
@@ -26,12 +26,12 @@ class Ngram(Window):
         \text{backoff:}\quad & p(w \mid h) = \frac{c(hw) - d}{c(h)} \text{ if } c(hw) > 0,
             \text{ else } \alpha(h)\, p(w \mid h')
 
-    All are distributions. Where h was never seen "add" is uniform and the others ask h'; before all of them stands the
-    uniform distribution, so that "discount" and "backoff" give every token a chance. In "interpolate" the weights (`weights`,
-    from the shortest n-gram, uniform first, to the longest) go to what was seen, in proportion.
+    All are distributions. If h was never seen, "add" is uniform and the others use h'; the last h' is the uniform distribution,
+    so that "discount" and "backoff" give every token a positive probability. In "interpolate" the `weights` (of the uniform
+    distribution, then of each order up to the highest) are renormalised over the orders whose h was seen.
 
-    `entries` says how many different n-grams of each order are held; `count` finds it. The logits are log-probabilities;
-    tokens without a chance have minus infinity. Shapes: tokens (b, t) -> logits (b, t, vocab).
+    `entries` is the number of different n-grams of each order, set by `count`. The logits are log-probabilities, minus infinity
+    for tokens of probability 0. Shapes: tokens (b, t) -> logits (b, t, vocab).
     Book: D2L 9.3; makemore, part 1. Papers: Jelinek and Mercer, 1980; Katz, 1987; Ney et al., 1994.
 
     >>> model = Ngram.count(torch.tensor([0, 1, 2, 1, 2, 2]), vocab=3, order=2, k=0)
@@ -73,7 +73,7 @@ class Ngram(Window):
             raise WonderlandError(
                 f"Ngram takes {order + 1} weights of at least 0, for the uniform distribution and each order: not {weights}."
             )
-        # A window of one token is read even by single words, which look at none.
+        # Even unigrams, which read no token, need a window of at least one.
         self.vocab, self.order, self.window, self.begin = vocab, order, max(order - 1, 1), begin
         self.smoothing, self.k, self.discount, self.weights = smoothing, float(k), float(discount), weights
         for n, size in enumerate(entries, 1):
@@ -83,29 +83,29 @@ class Ngram(Window):
     def laws(self) -> tuple[Callable[..., Any], ...]:
         from wonderland import laws
 
-        # Nothing in it has a gradient, and what was never seen may have no chance at all.
-        lost = (laws.gradients, laws.finiteness, laws.compiles)
-        return tuple(law for law in super().laws() if law not in lost)
+        # Counts have no gradients, and probabilities may be 0.
+        broken = (laws.gradients, laws.finiteness, laws.compiles)
+        return tuple(law for law in super().laws() if law not in broken)
 
     @staticmethod
-    def count(texts: Any, vocab: int, order: int = 2, **how: Any) -> "Ngram":
-        """A model of the n-grams of a text (n,), or of several, each after `begin`.
+    def count(texts: Any, vocab: int, order: int = 2, **options: Any) -> "Ngram":
+        """The model of the n-grams of a text (n,), or of several texts, each padded with `begin` on the left.
 
         >>> Ngram.count([torch.tensor([1, 0]), torch.tensor([2, 0])], vocab=3, order=2).counts_2
         tensor([1, 1, 1, 1])
         """
-        model = Ngram(vocab, order, **how)
-        several = [texts] if isinstance(texts, Tensor) else list(texts)
-        if not several or not any(len(text) for text in several):
-            raise WonderlandError("Ngram counts at least one token, and there is none.")
-        for text in several:
+        model = Ngram(vocab, order, **options)
+        texts = [texts] if isinstance(texts, Tensor) else list(texts)
+        if not texts or not any(len(text) for text in texts):
+            raise WonderlandError("Ngram.count needs at least one token.")
+        for text in texts:
             if not isinstance(text, Tensor) or text.dim() != 1 or text.dtype not in (torch.int64, torch.int32):
-                raise WonderlandError("Ngram counts texts as tensors (n,) of whole numbers.")
+                raise WonderlandError("Ngram.count takes texts as tensors (n,) of integers.")
             if len(text):
                 check_range(text.unsqueeze(0), vocab)
         before = torch.full((order - 1,), model.begin, dtype=torch.int64)
         for n in range(1, order + 1):
-            pieces = [torch.cat([before[: n - 1], text.long()]).unfold(0, n, 1) for text in several if len(text)]
+            pieces = [torch.cat([before[: n - 1], text.long()]).unfold(0, n, 1) for text in texts if len(text)]
             grams, counts = model._code(torch.cat(pieces)).unique(return_counts=True)
             setattr(model, f"grams_{n}", grams)
             setattr(model, f"counts_{n}", counts)
@@ -113,64 +113,65 @@ class Ngram(Window):
 
     @property
     def entries(self) -> list[int]:
-        """How many different n-grams of each order are held."""
+        """The number of different n-grams of each order."""
         return [len(getattr(self, f"grams_{n}")) for n in range(1, self.order + 1)]
 
     def predict(self, windows: Tensor) -> Tensor:
         check_windows(windows, self.window, "Ngram")
-        return self.chances(windows).log().to(torch.get_default_dtype())
+        return self.probabilities(windows).log().to(torch.get_default_dtype())
 
-    def chances(self, windows: Tensor) -> Tensor:
-        """Probabilities (n, vocab) of what follows each window (n, window), in double precision."""
-        own = windows[:, self.window - self.order + 1 :]
+    def probabilities(self, windows: Tensor) -> Tensor:
+        """The distribution (n, vocab) of the token after each window (n, window), in float64."""
+        history = windows[:, self.window - self.order + 1 :]
         if self.smoothing == "add":
-            seen = self._seen(own)
-            total = seen.sum(1, keepdim=True) + self.k * self.vocab
-            return torch.where(total > 0, (seen + self.k) / total.clamp(min=1e-300), 1 / self.vocab)
-        found = torch.full((len(windows), self.vocab), 1 / self.vocab, dtype=torch.float64, device=windows.device)
+            counts = self._followers(history)
+            total = counts.sum(1, keepdim=True) + self.k * self.vocab
+            return torch.where(total > 0, (counts + self.k) / total.clamp(min=1e-300), 1 / self.vocab)
+        lower = torch.full((len(windows), self.vocab), 1 / self.vocab, dtype=torch.float64, device=windows.device)
         if self.smoothing == "interpolate":
-            return self._interpolated(own, found)
+            return self._interpolated(history, lower)
         for n in range(1, self.order + 1):
-            seen = self._seen(own[:, self.order - n :])
-            total, kinds = seen.sum(1, keepdim=True), (seen > 0).sum(1, keepdim=True)
-            taken = (seen - self.discount).clamp(min=0)
-            left = self.discount * kinds / total.clamp(min=1)
+            counts = self._followers(history[:, self.order - n :])
+            total, distinct = counts.sum(1, keepdim=True), (counts > 0).sum(1, keepdim=True)
+            discounted = (counts - self.discount).clamp(min=0)
+            reserved = self.discount * distinct / total.clamp(min=1)
             if self.smoothing == "backoff":
-                rest = found.masked_fill(seen > 0, 0)
-                room = rest.sum(1, keepdim=True)
-                # Where every token was seen there is nobody to give the rest to, and nothing is taken.
-                taken, left = torch.where(room > 0, taken, seen), torch.where(room > 0, left, 0)
-                found = torch.where(total > 0, taken / total.clamp(min=1) + left * rest / room.clamp(min=1e-300), found)
+                unseen = lower.masked_fill(counts > 0, 0)
+                mass = unseen.sum(1, keepdim=True)
+                # If every token was seen there is no unseen one to receive the reserved mass, so nothing is discounted.
+                discounted, reserved = torch.where(mass > 0, discounted, counts), torch.where(mass > 0, reserved, 0)
+                higher = discounted / total.clamp(min=1) + reserved * unseen / mass.clamp(min=1e-300)
             else:
-                found = torch.where(total > 0, taken / total.clamp(min=1) + left * found, found)
-        return found
+                higher = discounted / total.clamp(min=1) + reserved * lower
+            lower = torch.where(total > 0, higher, lower)
+        return lower
 
-    def _interpolated(self, own: Tensor, uniform: Tensor) -> Tensor:
-        found, share = self.weights[0] * uniform, torch.full_like(uniform[:, :1], self.weights[0])
+    def _interpolated(self, history: Tensor, uniform: Tensor) -> Tensor:
+        mixture, weight = self.weights[0] * uniform, torch.full_like(uniform[:, :1], self.weights[0])
         for n in range(1, self.order + 1):
-            seen = self._seen(own[:, self.order - n :])
-            total = seen.sum(1, keepdim=True)
-            found = found + self.weights[n] * seen / total.clamp(min=1)
-            share = share + self.weights[n] * (total > 0)
-        return torch.where(share > 0, found / share.clamp(min=1e-300), uniform)
+            counts = self._followers(history[:, self.order - n :])
+            total = counts.sum(1, keepdim=True)
+            mixture = mixture + self.weights[n] * counts / total.clamp(min=1)
+            weight = weight + self.weights[n] * (total > 0)
+        return torch.where(weight > 0, mixture / weight.clamp(min=1e-300), uniform)
 
-    def _seen(self, before: Tensor) -> Tensor:
-        """How often each token followed each of the rows: (m, n - 1) -> (m, vocab)."""
-        n = before.shape[1] + 1
+    def _followers(self, history: Tensor) -> Tensor:
+        """How often each token followed each history: (m, n - 1) -> (m, vocab)."""
+        n = history.shape[1] + 1
         grams, counts = getattr(self, f"grams_{n}"), getattr(self, f"counts_{n}")
-        first = self._code(before) * self.vocab
-        # The n-grams that begin alike lie together, as they are sorted.
+        first = self._code(history) * self.vocab
+        # n-grams are sorted, so those with the same history are consecutive.
         start, end = torch.searchsorted(grams, first), torch.searchsorted(grams, first + self.vocab)
         sizes = end - start
-        # Without numbers, as on the meta device, one entry for each row stands for however many there are.
+        # The meta device has no values: one entry for each row stands for however many there are.
         row = torch.repeat_interleave(sizes, output_size=len(sizes) if sizes.is_meta else None)
-        at = torch.arange(len(row), device=row.device) - (sizes.cumsum(0) - sizes)[row] + start[row]
-        found = torch.zeros(len(before), self.vocab, dtype=torch.float64, device=before.device)
-        found[row, grams[at] % self.vocab] = counts[at].double()
-        return found
+        index = torch.arange(len(row), device=row.device) - (sizes.cumsum(0) - sizes)[row] + start[row]
+        followers = torch.zeros(len(history), self.vocab, dtype=torch.float64, device=history.device)
+        followers[row, grams[index] % self.vocab] = counts[index].double()
+        return followers
 
     def _code(self, grams: Tensor) -> Tensor:
-        """One number for each row (m, n) of tokens."""
+        """Each row (m, n) of tokens as one integer, in base vocab."""
         code = torch.zeros(len(grams), dtype=torch.int64, device=grams.device)
         for column in grams.unbind(1):
             code = code * self.vocab + column

@@ -1,4 +1,4 @@
-"""Packed rows through any model: each document goes its own way, whatever mixes tokens inside."""
+"""Packed rows through any model, without leaks between the documents of a row."""
 
 from typing import Any
 
@@ -9,14 +9,13 @@ from wonderland.core import WonderlandError
 
 
 def packed(model: nn.Module | Any, tokens: Tensor, segments: Tensor) -> Tensor:
-    """Logits (b, t, vocab) of packed documents, as if each had been given to the model alone; 0 at padding.
+    """Logits (b, t, vocab) of packed documents, equal to those of each document alone; 0 at padding.
 
-    Each document of a row becomes a row of its own, documents of like length go through the model together, and what comes
-    out is put back in its place. So nothing of a document can reach its neighbours: not by attention, not by a state, not by
-    positions, which begin anew. Padding is never computed.
+    Each document becomes a row of its own; documents of similar length go through the model together, and the logits are put
+    back in place. So documents cannot influence each other through attention, state or positions. Padding is not computed.
 
-    Shapes: tokens (b, t); segments (b, t), 0 for padding, else a number that each document of a row has for itself, its
-    tokens side by side.
+    Shapes: tokens (b, t); segments (b, t), 0 for padding, otherwise a number for each document of the row, whose tokens are
+    consecutive.
 
     >>> from wonderland.models.decoder import Decoder
     >>> model = Decoder(vocab=10, dim=16, depth=1)
@@ -27,40 +26,39 @@ def packed(model: nn.Module | Any, tokens: Tensor, segments: Tensor) -> Tensor:
         raise WonderlandError(
             f"packed takes tokens (b, t) and segments of the same shape, not {tuple(tokens.shape)} and {tuple(segments.shape)}."
         )
-    places, lengths = _documents(segments)
+    starts, lengths = _documents(segments)
     if not len(lengths):
         raise WonderlandError("packed got padding only: there is no document in these rows.")
-    flat, out = tokens.reshape(-1), None
+    flat, logits = tokens.reshape(-1), None
     order = torch.argsort(lengths, descending=True, stable=True)
     for group in _groups(lengths[order].tolist()):
         chosen = order[group]
         longest = int(lengths[chosen].max())
         steps = torch.arange(longest, device=tokens.device)
         mask = steps < lengths[chosen, None]
-        index = (places[chosen, None] + steps).clamp(max=flat.numel() - 1)
-        whole = bool(mask.all())
-        found = model(flat[index], None if whole else mask)
-        if out is None:
-            out = found.new_zeros(flat.numel(), found.shape[-1])
-        out = out.index_put((index[mask],), found[mask])
-    assert out is not None
-    return out.unflatten(0, tokens.shape)
+        index = (starts[chosen, None] + steps).clamp(max=flat.numel() - 1)
+        group_logits = model(flat[index], None if bool(mask.all()) else mask)
+        if logits is None:
+            logits = group_logits.new_zeros(flat.numel(), group_logits.shape[-1])
+        logits = logits.index_put((index[mask],), group_logits[mask])
+    assert logits is not None
+    return logits.unflatten(0, tokens.shape)
 
 
 def _documents(segments: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each document begins in the flattened rows, and how long it is."""
+    """The start of each document in the flattened rows, and its length."""
     before = torch.zeros_like(segments)
     before[:, 1:] = segments[:, :-1]
     first = segments != before
     first[:, 0] = True
-    begins = first.reshape(-1).nonzero()[:, 0]
-    ends = torch.cat([begins[1:], begins.new_tensor([segments.numel()])])
-    real = segments.reshape(-1)[begins] > 0
-    return begins[real], (ends - begins)[real]
+    starts = first.reshape(-1).nonzero()[:, 0]
+    ends = torch.cat([starts[1:], starts.new_tensor([segments.numel()])])
+    real = segments.reshape(-1)[starts] > 0
+    return starts[real], (ends - starts)[real]
 
 
 def _groups(lengths: list[int]) -> list[slice]:
-    """Neighbours in order of length whose padding stays below a quarter."""
+    """Slices of lengths in falling order, such that padding is less than a quarter of each row."""
     groups, start = [], 0
     for i, length in enumerate(lengths):
         if length < 0.75 * lengths[start]:

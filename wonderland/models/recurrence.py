@@ -1,4 +1,4 @@
-"""Recurrent layers inside models: any width in, the states out."""
+"""Recurrent layers inside models: inputs of any width to states."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ CELLS = {"rnn": RNN, "gru": GRU, "lstm": LSTM}
 
 
 def check_cell(cell: Any, name: str) -> None:
-    """Say which cells there are."""
+    """Refuse an unknown cell."""
     if cell not in CELLS:
         raise WonderlandError(f"{name} has no cell {cell!r}: choose 'lstm', 'gru' or 'rnn'.")
 
@@ -24,8 +24,8 @@ def check_cell(cell: Any, name: str) -> None:
 class Layer(nn.Module):
     """One recurrent layer in one direction: (b, t, inputs) -> states (b, t, state_size) and the last ones.
 
-    A mixer keeps the width of its input; inside a model a state may have its own, and it is the answer. The weights are
-    those of the mixer, and those of torch.nn's layer of the same name go in by `load_torch`.
+    A mixer projects its states back to the width of its input; this layer returns the states themselves. `load_torch` copies the
+    weights of the torch.nn layer of the same name.
 
     >>> states, last = Layer("gru", 3, 5)(torch.randn(2, 4, 3))
     >>> states.shape, bool((states[:, -1] == last[0]).all())
@@ -36,7 +36,7 @@ class Layer(nn.Module):
         super().__init__()
         self.inputs, self.state_size = inputs, state_size
         self.mixer = CELLS[cell](inputs, state_size=state_size)
-        # The way back to the input's width is not used here, so it has no weights here.
+        # The output projection is not used here, so it has no weights.
         self.mixer.project = nn.Identity()
 
     def forward(
@@ -51,14 +51,14 @@ class Layer(nn.Module):
 
     @torch.no_grad()
     def load_torch(self, module: Any, suffix: str = "_l0") -> "Layer":
-        """The weights of a layer of torch.nn's recurrent networks; its two biases are added where only their sum counts."""
-        own, size = self.mixer, self.state_size
-        own.weight_input.copy_(getattr(module, f"weight_ih{suffix}"))
-        own.weight_state.copy_(getattr(module, f"weight_hh{suffix}"))
-        inward, inner = getattr(module, f"bias_ih{suffix}"), getattr(module, f"bias_hh{suffix}")
-        assert own.bias is not None
-        own.bias.copy_(inward + inner)
-        if own.bias_candidate is not None:
-            own.bias[-size:] = inward[-size:]
-            own.bias_candidate.copy_(inner[-size:])
+        """Copy the weights of a torch.nn recurrent layer; its two biases are added where only their sum matters."""
+        mixer, size = self.mixer, self.state_size
+        mixer.weight_input.copy_(getattr(module, f"weight_ih{suffix}"))
+        mixer.weight_state.copy_(getattr(module, f"weight_hh{suffix}"))
+        input_bias, state_bias = getattr(module, f"bias_ih{suffix}"), getattr(module, f"bias_hh{suffix}")
+        assert mixer.bias is not None
+        mixer.bias.copy_(input_bias + state_bias)
+        if mixer.bias_candidate is not None:
+            mixer.bias[-size:] = input_bias[-size:]
+            mixer.bias_candidate.copy_(state_bias[-size:])
         return self

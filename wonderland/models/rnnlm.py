@@ -1,4 +1,4 @@
-"""Recurrent language models: a state that has read everything so far guesses what comes next."""
+"""Recurrent language models: RNN, GRU or LSTM layers with a linear head."""
 
 import torch
 import torch.nn.functional as F
@@ -14,12 +14,12 @@ from wonderland.nn.contract.state import Layout, State
 
 @part
 class RNNLM(LanguageModel):
-    r"""A recurrent network over tokens, and a linear map of its states to the vocabulary.
+    r"""A recurrent network over tokens, and a linear head over the vocabulary.
 
     .. math:: h^0_i = e_{x_i}, \qquad h^l_i = f_l(h^{l-1}_i, h^l_{i-1}), \qquad y_i = W h^L_i + b
 
-    As in D2L a token comes in as a one-hot vector; with `dim` as a trained vector of that width. For recurrent mixers
-    within residual blocks see `Decoder(mixer=nn.GRU.spec())`.
+    As in D2L, tokens are one-hot vectors, or with `dim` trained embeddings of that width. For recurrent mixers within residual
+    blocks see `Decoder(mixer=nn.GRU.spec())`.
 
     - `cell`: "rnn" (tanh), "gru" or "lstm". `depth`: number of layers, `dropout` between them.
 
@@ -58,17 +58,17 @@ class RNNLM(LanguageModel):
             h = F.one_hot(tokens.long(), self.vocab).to(self.head.weight.dtype)
         else:
             h = look_up(tokens, self.embedding.weight)
-        after = []
+        states = []
         for depth, layer in enumerate(self.layers):
             if depth:
                 h = F.dropout(h, self.dropout, self.training)
             h, last = layer(h, None if state is None else state[depth], mask)
-            after.append(tuple(last))
-        return self.head(h), tuple(after)
+            states.append(tuple(last))
+        return self.head(h), tuple(states)
 
     @torch.no_grad()
     def load_torch(self, module: nn.Module) -> "RNNLM":
-        """The recurrent weights of a torch.nn.RNN, GRU or LSTM of the same sizes."""
+        """Copy the recurrent weights of a torch.nn.RNN, GRU or LSTM of the same sizes."""
         for depth, layer in enumerate(self.layers):
             layer.load_torch(module, f"_l{depth}")  # pyright: ignore
         return self

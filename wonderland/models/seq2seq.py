@@ -1,4 +1,4 @@
-"""Sequence to sequence: one recurrent network reads, another writes, with or without looking back at what was read."""
+"""Recurrent sequence-to-sequence models, with or without Bahdanau attention."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.models.language import gathered_read
+from wonderland.models.language import read_compacted
 from wonderland.models.recurrence import Layer, check_cell
-from wonderland.models.tokens import check_mask, check_range, check_sizes, check_tokens, gathered, look_up
+from wonderland.models.tokens import check_mask, check_range, check_sizes, check_tokens, compact, look_up
 from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.mixer import lengths
@@ -27,16 +27,16 @@ class Seq2Seq(Checked, nn.Module):
         s_i = g([E'_{y_i};\; c_i], s_{i-1}), \qquad z_i = W s_i + b \\
         c_i &= h_m \quad\text{or, with attention,}\quad c_i = \sum_j \mathrm{softmax}_j\, a(s_{i-1}, h_j)\, h_j
 
-    The decoder begins with the encoder's last states, layer by layer. Without `attention` the context c is what the
-    encoder knew at its last token; with it (Bahdanau's) each step looks at all of them, asked by the state before.
+    The decoder begins with the encoder's last states, layer by layer. Without `attention` the context c is the encoder's last
+    output; with it (Bahdanau's additive attention) each step attends to all encoder outputs, with the previous state as query.
 
-    `prepare(source, source_mask)` reads and gives the state to write from; `stream(tokens, state, mask)` continues it;
-    `forward(source, tokens, source_mask, mask)` is both. Padding may stand on either side and is not read.
+    `prepare(source, source_mask)` encodes the source to a state; `stream(tokens, state, mask)` continues it;
+    `forward(source, tokens, source_mask, mask)` does both. Padding may be on either side and is not read.
 
-    - `source_vocab`: tokens that are read, `vocab`: those that are written. `cell`: "gru", "lstm" or "rnn".
+    - `source_vocab`: tokens of the source, `vocab`: of the target. `cell`: "gru", "lstm" or "rnn".
     - `dropout`: between layers, as in D2L.
 
-    Shapes: source (b, s), tokens (b, t) -> logits (b, t, vocab); state: the decoder's layers, what was read, the count.
+    Shapes: source (b, s), tokens (b, t) -> logits (b, t, vocab); state: the decoder's layers, the encoded source, the count.
     Book: D2L 10.7, 11.4. Papers: Sutskever et al., 2014; Cho et al., 2014; Bahdanau et al., 2015.
 
     >>> model = Seq2Seq(source_vocab=10, vocab=12, dim=8, state_size=6, attention=True)
@@ -63,9 +63,9 @@ class Seq2Seq(Checked, nn.Module):
         self.state_size, self.dropout = state_size, chance(dropout, "Seq2Seq")
         self.source = nn.Embedding(source_vocab, dim)
         self.target = nn.Embedding(vocab, dim)
-        deeper = [state_size] * (depth - 1)
-        self.reader = nn.ModuleList(Layer(cell, width, state_size) for width in [dim, *deeper])
-        self.writer = nn.ModuleList(Layer(cell, width, state_size) for width in [dim + state_size, *deeper])
+        upper = [state_size] * (depth - 1)
+        self.reader = nn.ModuleList(Layer(cell, width, state_size) for width in [dim, *upper])
+        self.writer = nn.ModuleList(Layer(cell, width, state_size) for width in [dim + state_size, *upper])
         self.attention = AdditiveAttention(state_size) if attention else None
         self.head = nn.Linear(state_size, vocab)
 
@@ -76,16 +76,16 @@ class Seq2Seq(Checked, nn.Module):
         return (laws.batch_independence, laws.gradients, laws.determinism, laws.save_load, laws.finiteness)
 
     def prepare(self, source: Any, source_mask: Any = None) -> State:
-        """Read a source (b, s); the state from which `stream` writes."""
+        """Encode a source (b, s): the state from which `stream` starts."""
         check_tokens(source, "Seq2Seq")
         check_mask(source_mask, source, "Seq2Seq")
         if source_mask is not None:
             if readable(source_mask) and not source_mask.any(1).all():
                 row = int((~source_mask.any(1)).nonzero()[0])
-                raise WonderlandError(f"Seq2Seq got a source_mask whose row {row} has no real token to read.")
-            source, source_mask = gathered(source.masked_fill(~source_mask, 0), source_mask)
+                raise WonderlandError(f"Seq2Seq got a source_mask whose row {row} has no real token.")
+            source, source_mask = compact(source.masked_fill(~source_mask, 0), source_mask)
         h = look_up(source, self.source.weight)
-        h, states = self._pass(self.reader, h, [None] * len(self.reader), source_mask)
+        h, states = self._layers(self.reader, h, [None] * len(self.reader), source_mask)
         if source_mask is not None:
             h = h.masked_fill(~source_mask.unsqueeze(-1), 0)
         if self.attention is not None:
@@ -102,7 +102,7 @@ class Seq2Seq(Checked, nn.Module):
         return self.stream(tokens, self.prepare(source, source_mask), mask)[0]
 
     def stream(self, tokens: Any, state: Any, mask: Any = None) -> tuple[Tensor, State]:
-        """Continue after a state, that of `prepare` or of an earlier piece, with new tokens (b, t)."""
+        """Continue after a state, of `prepare` or of an earlier call, with new tokens (b, t): logits and the next state."""
         check_tokens(tokens, "Seq2Seq")
         check_mask(mask, tokens, "Seq2Seq")
         if not torch.compiler.is_compiling():
@@ -110,36 +110,36 @@ class Seq2Seq(Checked, nn.Module):
             self._check_state(state, len(tokens))
         states, read, seen = state
 
-        def write(tokens: Tensor, mask: Tensor | None) -> tuple[Tensor, State]:
+        def decode(tokens: Tensor, mask: Tensor | None) -> tuple[Tensor, State]:
             h = look_up(tokens, self.target.weight)
             if self.attention is None:
                 h = torch.cat([h, read[0].unsqueeze(1).expand(-1, h.shape[1], -1)], -1)
-                h, after = self._pass(self.writer, h, states, mask)
+                h, after = self._layers(self.writer, h, states, mask)
             else:
-                h, after = self._looking_back(h, states, read, mask)
+                h, after = self._attend(h, states, read, mask)
             return self.head(h), after
 
-        logits, after = gathered_read(tokens, mask, write)
+        logits, after = read_compacted(tokens, mask, decode)
         return logits, (after, read, seen + (tokens.shape[1] if mask is None else lengths(mask)))
 
-    def _looking_back(self, h: Tensor, states: Any, read: State, mask: Tensor | None) -> tuple[Tensor, State]:
+    def _attend(self, h: Tensor, states: Any, read: State, mask: Tensor | None) -> tuple[Tensor, State]:
         assert self.attention is not None
-        found = []
-        for at in range(h.shape[1]):
-            own = None if mask is None else mask[:, at : at + 1]
+        outputs = []
+        for step in range(h.shape[1]):
+            step_mask = None if mask is None else mask[:, step : step + 1]
             context = self.attention.answer(states[-1][0].unsqueeze(1), read)
-            y, states = self._pass(self.writer, torch.cat([h[:, at : at + 1], context], -1), states, own)
-            found.append(y)
-        return torch.cat(found, 1), states
+            y, states = self._layers(self.writer, torch.cat([h[:, step : step + 1], context], -1), states, step_mask)
+            outputs.append(y)
+        return torch.cat(outputs, 1), states
 
-    def _pass(self, layers: nn.ModuleList, h: Tensor, states: Any, mask: Tensor | None) -> tuple[Tensor, State]:
-        after = []
+    def _layers(self, layers: nn.ModuleList, h: Tensor, states: Any, mask: Tensor | None) -> tuple[Tensor, State]:
+        last_states = []
         for depth, (layer, state) in enumerate(zip(layers, states, strict=True)):
             if depth:
                 h = F.dropout(h, self.dropout, self.training)
             h, last = layer(h, state, mask)
-            after.append(tuple(last))
-        return h, tuple(after)
+            last_states.append(tuple(last))
+        return h, tuple(last_states)
 
     def state_layout(self) -> Layout:
         """The state without its batch."""
@@ -149,7 +149,7 @@ class Seq2Seq(Checked, nn.Module):
     def _check_state(self, state: Any, batch: int) -> None:
         layout = self.state_layout()
         if state is None or (not fits(state, layout, batch) and (wrong := misfit(state, layout, batch))):
-            told = "there is none" if state is None else wrong  # pyright: ignore
+            problem = "there is none" if state is None else wrong  # pyright: ignore
             raise WonderlandError(
-                f"The state does not fit this Seq2Seq: {told}. Writing begins from prepare(source) of the same batch."
+                f"The state does not fit this Seq2Seq: {problem}. Start from prepare(source) of the same batch."
             )

@@ -14,17 +14,17 @@ from wonderland.nn.contract.arguments import Checked, at_least_one
 
 @part
 class TableNet(Checked, nn.Module):
-    r"""Rows in, an answer from each member out.
+    r"""An ensemble of MLPs over rows of numbers and categories; one output for each member.
 
-    Numbers go through periodic encodings, categories through embeddings, both through hidden layers, beside a straight
-    line from the inputs to the outputs:
+    Numbers are encoded periodically and categories embedded; hidden layers follow, with a linear skip connection from the
+    inputs to the outputs:
 
     .. math::
         h_0 = [e(z), E(c)], \quad h_{l+1} = \mathrm{dropout}(\mathrm{silu}(h_l W_l + b_l)), \quad
         y = h_L W_L + b_L + [z, E(c)] V
 
-    The line starts at zero; what is linear in the data need not be built from bends. There is a member for each entry of
-    `sigmas` (how wiggly its encodings begin) and `dropout`.
+    The skip connection V is initialised to zero. There is a member for each entry of `sigmas` (the scale of its initial
+    frequencies) and `dropout`.
 
     Shapes: x (b, p + q), the same rows for every member, or (m, b, p + q) -> (m, b, outputs); the first p = `numbers`
     columns are numbers, the last q are codes of categories with `levels` codes each.
@@ -55,14 +55,14 @@ class TableNet(Checked, nn.Module):
             )
         if numbers + len(levels) < 1 or min(numbers, outputs - 1, depth - 1, dim - 1, number_dim - 2) < 0:
             raise WonderlandError(
-                "TableNet needs at least one column, one output, one layer, and two features a number."
+                "TableNet needs at least one column, one output, one layer, and number_dim of at least 2."
             )
         at_least_one("TableNet", category_dim=category_dim, frequencies=frequencies)
         self.members, self.numbers, self.columns = len(sigmas), numbers, numbers + len(levels)
         self.encode = PeriodicNumbers(numbers, number_dim, sigmas, frequencies=frequencies) if numbers else None
         self.embed = MemberEmbeddings(self.members, levels, category_dim) if levels else None
-        wide = numbers * number_dim + len(levels) * category_dim
-        self.hidden = nn.ModuleList(MemberLinear(self.members, dim if i else wide, dim) for i in range(depth))
+        width = numbers * number_dim + len(levels) * category_dim
+        self.hidden = nn.ModuleList(MemberLinear(self.members, dim if i else width, dim) for i in range(depth))
         self.dropout = MemberDropout(dropout)
         self.head = MemberLinear(self.members, dim, outputs)
         nn.init.zeros_(self.head.bias)

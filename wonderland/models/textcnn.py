@@ -1,4 +1,4 @@
-"""TextCNN: filters over neighbouring words, and the strongest answer of each wherever it stands."""
+"""TextCNN: convolutions over token embeddings with max-over-time pooling."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.models.tokens import check_classes, check_mask, check_pad, check_sizes, check_tokens, look_up, real
+from wonderland.models.tokens import (
+    check_classes,
+    check_mask,
+    check_pad,
+    check_sizes,
+    check_tokens,
+    look_up,
+    real_tokens,
+)
 from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
 
@@ -21,14 +29,14 @@ class TextCNN(Checked, nn.Module):
         c_{w,j} = \max_i\, \mathrm{relu}(\langle F_{w,j}, E_{x_{i-w+1}}, \dots, E_{x_i} \rangle + b_{w,j}), \qquad
         y = V\, \mathrm{dropout}(c) + v, \qquad \lVert V_k \rVert \le s
 
-    Windows hang over both ends, so that a sentence may be shorter than a filter, and only windows that touch a real token
-    count: padding, on either side, changes nothing. A row of nothing but padding is an empty sentence and has an answer too.
+    Windows extend past both ends, so that a sentence may be shorter than a filter; only windows that contain a real token
+    count, so padding on either side changes nothing. A row of padding only is an empty sentence, with logits v.
 
     - `widths`: lengths of the filters, `channels` of each.
-    - `max_norm`: rows of the last layer are used with at most this length, as in the paper (s = 3 there); None for no
-      limit. `constrain()` after each step writes it into the weights, which is the paper's projection.
-    - `fixed`: beside the trained embedding a second one that is not, for known word vectors (the paper's two channels,
-      side by side as in D2L); it is the buffer `known`.
+    - `max_norm`: rows of the last layer are scaled to at most this norm (s = 3 in the paper); None for no limit.
+      `constrain()` after each step writes the scaled rows into the weights, which is the paper's projection.
+    - `fixed`: a second embedding that is not trained, the buffer `known`, for pretrained word vectors (the paper's two
+      channels, concatenated as in D2L).
 
     Shapes: tokens (b, t) -> logits (b, classes). Book: Alice 8.2; D2L 16.3. Paper: Kim, 2014.
 
@@ -67,8 +75,8 @@ class TextCNN(Checked, nn.Module):
         self.embedding = nn.Embedding(vocab, dim)
         nn.init.uniform_(self.embedding.weight, -0.25, 0.25)
         self.register_buffer("known", torch.zeros(vocab, dim) if fixed else None)
-        wide = 2 * dim if fixed else dim
-        self.filters = nn.ModuleList(nn.Conv1d(wide, channels, width, padding=width - 1) for width in widths)
+        width_in = 2 * dim if fixed else dim
+        self.filters = nn.ModuleList(nn.Conv1d(width_in, channels, width, padding=width - 1) for width in widths)
         self.head = nn.Linear(channels * len(widths), classes)
 
     def laws(self):
@@ -80,35 +88,35 @@ class TextCNN(Checked, nn.Module):
 
     def forward(self, tokens: Any, mask: Any = None) -> Tensor:
         features = F.dropout(self.features(tokens, mask), self.dropout, self.training)
-        return F.linear(features, self._limited(), self.head.bias)
+        return F.linear(features, self._limited_weight(), self.head.bias)
 
     def features(self, tokens: Any, mask: Any = None) -> Tensor:
-        """The strongest answer of each filter, 0 where none answers: (b, channels for each width)."""
+        """The maximum of each filter over time, at least 0: (b, channels for each width)."""
         check_tokens(tokens, "TextCNN")
         check_mask(mask, tokens, "TextCNN")
-        shown = real(tokens, mask, self.pad)
+        real = real_tokens(tokens, mask, self.pad)
         tokens = tokens if mask is None else tokens.masked_fill(~mask, 0)
         h = look_up(tokens, self.embedding.weight)
         if self.known is not None:
             h = torch.cat([h, F.embedding(tokens, self.known)], -1)
-        there = shown.to(h.dtype).unsqueeze(1)
-        h = h.transpose(1, 2) * there
+        real = real.to(h.dtype).unsqueeze(1)
+        h = h.transpose(1, 2) * real
         pooled = []
         for filters in self.filters:
             width: int = filters.kernel_size[0]  # pyright: ignore
-            touching = F.max_pool1d(F.pad(there, (width - 1, width - 1)), width, 1)
-            pooled.append((F.relu(filters(h)) * touching).amax(2))
+            has_real = F.max_pool1d(F.pad(real, (width - 1, width - 1)), width, 1)
+            pooled.append((F.relu(filters(h)) * has_real).amax(2))
         return torch.cat(pooled, 1)
 
     @torch.no_grad()
     def constrain(self) -> None:
-        """Bring rows of the last layer that are longer than `max_norm` back to it; the model's answers stay the same."""
-        self.head.weight.copy_(self._limited())
+        """Scale rows of the last layer with a norm above `max_norm` down to it; the logits stay the same."""
+        self.head.weight.copy_(self._limited_weight())
 
-    def _limited(self) -> Tensor:
+    def _limited_weight(self) -> Tensor:
         weight = self.head.weight
         if self.max_norm is None:
             return weight
-        # A hair below the limit, so that what was brought back to it is not scaled again by a rounding.
+        # Slightly below the limit, so that rounding does not scale a constrained row a second time.
         length = torch.linalg.vector_norm(weight, dim=1, keepdim=True)
         return torch.where(length > self.max_norm, weight * (self.max_norm * (1 - 1e-6) / length), weight)

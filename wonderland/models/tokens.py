@@ -1,4 +1,4 @@
-"""Tokens at the door of a model: checked, looked up, and rolled until padding stands at the right end."""
+"""Tokens as inputs of models: checks, embedding lookup, and moving padding to the right end."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from wonderland.ops.shapes import readable
 
 
 def check_input(tokens: Any, mask: Any, name: str) -> None:
-    """Say what is wrong with tokens, or with a mask whose real tokens must stand together."""
+    """Refuse tokens that are not integers (batch, time), and masks whose real tokens are not consecutive."""
     check_tokens(tokens, name)
     check_mask(mask, tokens, name)
     if mask is None or not readable(mask):
@@ -20,30 +20,30 @@ def check_input(tokens: Any, mask: Any, name: str) -> None:
     runs = mask[:, 0].long() + (mask[:, 1:] & ~mask[:, :-1]).sum(1)
     if (runs > 1).any():
         raise WonderlandError(
-            f"The mask has a hole in row {int((runs > 1).nonzero()[0])}: real tokens stand together, "
+            f"The mask has a gap in row {int((runs > 1).nonzero()[0])}: real tokens must be consecutive, "
             "with padding before or after them."
         )
 
 
 def check_tokens(tokens: Any, name: str) -> None:
-    """Say what is wrong with tokens that are not whole numbers (batch, time)."""
+    """Refuse tokens that are not integers (batch, time)."""
     if not isinstance(tokens, Tensor) or tokens.dim() != 2 or 0 in tokens.shape:
         given = f"of shape {tuple(tokens.shape)}" if isinstance(tokens, Tensor) else f"of type {type(tokens).__name__}"
         raise WonderlandError(
-            f"{name} takes tokens (batch, time) with at least one row and one position, not one {given}."
+            f"{name} takes tokens (batch, time) with at least one row and one position, not a value {given}."
         )
     if tokens.dtype not in (torch.int64, torch.int32):
         raise WonderlandError(f"{name} takes tokens as whole numbers (int64 or int32), not {tokens.dtype}.")
 
 
 def check_mask(mask: Any, tokens: Tensor, name: str) -> None:
-    """Say what is wrong with a mask that does not fit its tokens."""
+    """Refuse a mask that is not boolean with the shape of its tokens."""
     if mask is not None:
         check_booleans(mask, tokens, name)
 
 
 def check_rows(mask: Tensor, name: str) -> None:
-    """Say which row has nothing in it."""
+    """Refuse a mask with a row without real tokens."""
     if readable(mask) and not mask.any(1).all():
         row = int((~mask.any(1)).nonzero()[0])
         raise WonderlandError(
@@ -52,7 +52,7 @@ def check_rows(mask: Tensor, name: str) -> None:
 
 
 def check_range(tokens: Tensor, vocab: int) -> None:
-    """Say which token is not in the vocabulary."""
+    """Refuse tokens that are not in the vocabulary."""
     if not readable(tokens):
         return
     outside = (tokens < 0) | (tokens >= vocab)
@@ -65,38 +65,43 @@ def check_range(tokens: Tensor, vocab: int) -> None:
 
 
 def check_sizes(name: str, **sizes: Any) -> None:
-    """Say which size is not a whole number of at least 1."""
-    for what, size in sizes.items():
+    """Refuse sizes that are not integers of at least 1."""
+    for argument, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise WonderlandError(f"{name} needs {what} to be a whole number of at least 1, not {size!r}.")
+            raise WonderlandError(f"{name} needs {argument} to be a whole number of at least 1, not {size!r}.")
 
 
 def check_classes(classes: Any, name: str) -> None:
-    """Say that one class leaves nothing to tell apart."""
+    """Refuse fewer than two classes."""
     if not isinstance(classes, int) or classes < 2:
-        raise WonderlandError(f"{name} tells at least two classes apart, not {classes!r}.")
+        raise WonderlandError(f"{name} needs at least two classes, not {classes!r}.")
 
 
 def check_pad(pad: Any, vocab: int, name: str) -> None:
-    """Say that padding is no token of the vocabulary."""
+    """Refuse a padding token that is not in the vocabulary."""
     if pad is not None and (not isinstance(pad, int) or not 0 <= pad < vocab):
-        raise WonderlandError(f"{name} takes the id of padding from 0 to {vocab - 1}, or None for none, not {pad!r}.")
+        raise WonderlandError(
+            f"{name} takes pad, the id of the padding token, from 0 to {vocab - 1}, or None for no padding, not {pad!r}."
+        )
 
 
 def look_up(tokens: Tensor, table: Tensor) -> Tensor:
-    """The rows of a table (vocab, dim) for tokens (b, t); a token outside meets a sentence."""
+    """The rows of an embedding table (vocab, dim) for tokens (b, t), with a clear error for tokens outside."""
     if not tokens.is_cpu:
         check_range(tokens, table.shape[0])
     try:
         return F.embedding(tokens, table)
     except IndexError:
-        # The lookup on a CPU compares every token anyway: a sentence costs nothing until it is needed.
+        # The lookup on a CPU checks every token anyway, so the message is only made when it fails.
         check_range(tokens, table.shape[0])
         raise
 
 
-def to_the_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Rows rolled until their real tokens come first, and where each position went; None where nothing moved."""
+def align_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Roll rows so that real tokens come first; returns tokens, mask, and for `restore_order` the new index of each position.
+
+    The index is None if nothing moved.
+    """
     first = mask.to(torch.uint8).argmax(1, keepdim=True)
     if readable(first) and not first.any():
         return tokens, mask, None
@@ -106,33 +111,33 @@ def to_the_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | 
     return tokens.gather(1, index), mask.gather(1, index), (steps - first) % t
 
 
-def take(h: Tensor, index: Tensor) -> Tensor:
-    """Features (b, t, dim) at the positions (b, t) of each row."""
+def restore_order(h: Tensor, index: Tensor) -> Tensor:
+    """Undo `align_left` on features (b, t, dim), given the index (b, t) of each position."""
     return h.gather(1, index.unsqueeze(-1).expand(-1, -1, h.shape[2]))
 
 
-def real(tokens: Tensor, mask: Tensor | None, pad: int | None) -> Tensor:
-    """Where tokens are real, (b, t): shown by the mask, and not padding.
+def real_tokens(tokens: Tensor, mask: Tensor | None, pad: int | None) -> Tensor:
+    """Which tokens are real (b, t): inside the mask, and not padding.
 
-    >>> real(torch.tensor([[5, 7, 0]]), None, 0)
+    >>> real_tokens(torch.tensor([[5, 7, 0]]), None, 0)
     tensor([[ True,  True, False]])
     """
-    shown = torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask
-    return shown if pad is None else shown & (tokens != pad)
+    inside = torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask
+    return inside if pad is None else inside & (tokens != pad)
 
 
-def gathered(tokens: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows with their real tokens first, in their order, and the mask that goes with them.
+def compact(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows with their real tokens first, in their order, and the new mask; real tokens need not be consecutive.
 
-    >>> gathered(torch.tensor([[0, 5, 7]]), torch.tensor([[False, True, True]]))
+    >>> compact(torch.tensor([[0, 5, 7]]), torch.tensor([[False, True, True]]))
     (tensor([[5, 7, 0]]), tensor([[ True,  True, False]]))
     """
-    index = (~shown).to(torch.uint8).argsort(dim=1, stable=True)
-    return tokens.gather(1, index), shown.gather(1, index)
+    index = (~mask).to(torch.uint8).argsort(dim=1, stable=True)
+    return tokens.gather(1, index), mask.gather(1, index)
 
 
 def unpadded(tokens: Tensor, pad: int) -> Tensor:
-    """The mask of rows padded with a token: from the first to the last that is another; the first token where none is.
+    """The mask of padded rows: from the first to the last token that is not padding; of a row of padding, the first token.
 
     >>> unpadded(torch.tensor([[7, 0, 8, 0], [0, 0, 0, 0]]), 0)
     tensor([[ True,  True,  True, False],

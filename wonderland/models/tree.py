@@ -1,4 +1,4 @@
-"""The tree: neighbours are joined, then neighbours of neighbours, until the whole window is one vector."""
+"""The tree model: a window of tokens merged pairwise, level by level, into one vector, as in WaveNet."""
 
 import torch
 import torch.nn.functional as F
@@ -12,15 +12,15 @@ from wonderland.nn.norms.batch_norm import BatchNorm
 
 @part
 class Tree(Window):
-    r"""The next token from the last :math:`2^L`, joined two by two in L levels.
+    r"""The next token from the last :math:`2^L` tokens, merged pairwise in L levels.
 
     .. math:: h^0_i = E_{x_i}, \qquad h^{l+1}_i = \tanh(\mathrm{BN}(W_l [h^l_{2i};\; h^l_{2i+1}])), \qquad y = W h^L + b
 
-    Over a whole text the trees of neighbouring windows share their branches, so that level l is a causal convolution of two
-    tokens, :math:`2^l` apart: WaveNet's. `forward` computes it so. In training the batch norms see all positions then, and
-    only windows in `predict`, as makemore trains it.
+    Over a whole text neighbouring windows share their subtrees, so level l is a causal convolution with kernel size 2 and
+    dilation :math:`2^l`, as in WaveNet; `forward` computes it that way. In training its batch norms average over all positions,
+    those of `predict` only over the given windows, as in makemore.
 
-    - `levels`: L, the window has 2^levels tokens. `begin`: what stands before the first token.
+    - `levels`: L, the window has 2^levels tokens. `begin`: the token before the first one.
 
     Shapes: tokens (b, t) -> logits (b, t, vocab). Book: makemore, part 5; Alice 8.2.3. Paper: van den Oord et al., 2016.
 
@@ -41,7 +41,7 @@ class Tree(Window):
         self.joints = nn.ModuleList(nn.Linear(2 * width, hidden, bias=False) for width in widths)
         self.norms = nn.ModuleList(BatchNorm(hidden) for _ in widths)
         self.head = nn.Linear(hidden, vocab)
-        # Sizes that keep a signal as large as it is, and a head that begins undecided.
+        # Initial weights that preserve the variance of the signal, and a head that starts near a uniform distribution.
         for joint in self.joints:
             nn.init.normal_(joint.weight, std=joint.in_features**-0.5)  # pyright: ignore
         nn.init.normal_(self.head.weight, std=0.1 * hidden**-0.5)
@@ -51,16 +51,16 @@ class Tree(Window):
         check_windows(windows, self.window, "Tree")
         h = look_up(windows, self.embedding.weight)
         for joint, norm in zip(self.joints, self.norms, strict=True):
-            # Two neighbours lie side by side in memory, so that joining them is a view.
+            # Neighbours are adjacent in memory, so concatenating them is a view.
             h = torch.tanh(norm.apply_to(joint(h.view(len(h), h.shape[1] // 2, -1))))  # pyright: ignore
         return self.head(h.squeeze(1))
 
-    def spread(self, full: Tensor) -> Tensor:
+    def all_logits(self, full: Tensor) -> Tensor:
         h = look_up(full[:, 1:], self.embedding.weight)
         for level, (joint, norm) in enumerate(zip(self.joints, self.norms, strict=True)):
-            apart = 2**level
+            dilation = 2**level
             weight: Tensor = joint.weight  # pyright: ignore
             earlier, later = weight.chunk(2, 1)
-            h = F.linear(h[:, :-apart], earlier) + F.linear(h[:, apart:], later)
+            h = F.linear(h[:, :-dilation], earlier) + F.linear(h[:, dilation:], later)
             h = torch.tanh(norm.apply_to(h))  # pyright: ignore
         return self.head(h)

@@ -1,4 +1,4 @@
-"""Universal approximation in one dimension, built by hand: two sigmoids make a bin, and bins make any function."""
+"""Universal approximation in one dimension, by construction: two sigmoids make a bin, and a sum of bins any function."""
 
 import math
 from collections.abc import Callable
@@ -24,9 +24,9 @@ def bin_function(x: Tensor, height: float, center: float, width: float, slope: f
     tensor([0., 2., 0.])
     """
     positive("width", width)
-    rises = torch.sigmoid(slope * (x - center + width / 2))
-    falls = torch.sigmoid(slope * (x - center - width / 2))
-    return height * (rises - falls)
+    rising = torch.sigmoid(slope * (x - center + width / 2))
+    falling = torch.sigmoid(slope * (x - center - width / 2))
+    return height * (rising - falling)
 
 
 def approximate(
@@ -38,23 +38,23 @@ def approximate(
     sharpness: float = 1e4,
     layout: str = "cover",
 ) -> nn.Sequential:
-    r"""A network of 2m sigmoid neurons that follows g on an interval, with every weight written down, none trained.
+    r"""A network of 2m sigmoid neurons that approximates g on an interval, with constructed weights, not trained ones.
 
     .. math::
         f(x) = \sum_{i=1}^m g_i \left[ \sigma\left(w (x - s_i + \tfrac{\Delta}{2})\right)
         - \sigma\left(w (x - s_i - \tfrac{\Delta}{2})\right) \right], \qquad g_i = \frac{1}{\Delta} \int_{B_i} g
 
-    "cover" cuts the interval into m equal bins, :math:`s_i = \text{low} + (i - \frac12) \Delta`; the book prints
-    centres at i/m, which leaves half of the first bin out. "ends" puts the first and the last centre on the ends of the
+    "cover" divides the interval into m equal bins, :math:`s_i = \text{low} + (i - \frac12) \Delta`; the book prints
+    centres at i/m, which leave half of the first bin uncovered. "ends" puts the first and the last centre on the ends of the
     interval, :math:`\Delta = (\text{high} - \text{low}) / (m - 1)`, as the book's figure does. The slope is
     :math:`w = \text{sharpness} / \Delta`, so that bins of any width have sharp edges.
 
     For a smooth g the mean squared error falls like :math:`1/m^2`,
-    :math:`\frac{\Delta^2}{12} \overline{g'^2}`: neither exponentially nor like 1/m, as the book has it. In d dimensions
+    :math:`\frac{\Delta^2}{12} \overline{g'^2}`: neither exponentially nor like 1/m, as the book says. In d dimensions
     the same construction needs of the order of :math:`m^d` neurons.
 
-    g maps a float64 vector to a vector; it is averaged at points inside of bins, never at an edge, so sin(x)/x at 0
-    does no harm. The network is in float64, 1 - 2m - 1, without a bias at its output.
+    g maps a float64 vector to a vector. It is evaluated inside bins, never at an edge, so that sin(x)/x at 0 is possible. The
+    network is in float64, with layers of 1, 2m and 1 units and no bias at its output.
 
     Shapes: g (k,) -> (k,); the network (k, 1) -> (k, 1). Book: Alice B.1-B.3, 5.2.1 (theorem 5.1); D2L 5.1.
 
@@ -87,14 +87,14 @@ def approximate(
 def approximate_with_relu(
     g: Callable[[Tensor], Tensor], bins: int, *, low: float = 0.0, high: float = 1.0
 ) -> nn.Sequential:
-    r"""A network of m ReLU neurons that joins the values of g at m + 1 points by straight lines.
+    r"""A network of m ReLU neurons that interpolates g linearly between m + 1 points.
 
     .. math::
         f(x) = g(x_0) + \sum_{i=0}^{m-1} (d_i - d_{i-1}) \max(0, x - x_i), \qquad
         d_i = \frac{g(x_{i+1}) - g(x_i)}{\Delta}, \quad d_{-1} = 0
 
     Half the neurons of the sigmoid bins, and for a smooth g an error that falls like :math:`1/m^4` instead of
-    :math:`1/m^2`. It is g itself at the points, so g has to be finite there.
+    :math:`1/m^2`. It equals g at the points, so g has to be finite there.
 
     Shapes: g (k,) -> (k,); the network (k, 1) -> (k, 1). Book: Alice B.3 (other activations).
 
@@ -119,7 +119,7 @@ def approximate_with_relu(
 def mean_squared_error(
     net: Callable[[Tensor], Tensor], g: Callable[[Tensor], Tensor], *, low: float, high: float, points: int = 10_000
 ) -> float:
-    r"""The mean over the interval of the squared distance between a network and the function it follows.
+    r"""The mean squared error of a network as an approximation of g, over an interval.
 
     .. math:: \frac{1}{b - a} \int_a^b (f(x) - g(x))^2 dx
 
@@ -147,12 +147,10 @@ def _averages(g: Callable[[Tensor], Tensor], left: Tensor, right: Tensor, points
 
 
 def _values(g: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    found = g(x)
-    if found.shape != x.shape:
-        raise WonderlandError(
-            f"`g` gave shape {tuple(found.shape)} for {tuple(x.shape)}: it has to work entry by entry."
-        )
-    if not bool(found.isfinite().all()):
-        where = float(x[~found.isfinite()][0])
+    values = g(x)
+    if values.shape != x.shape:
+        raise WonderlandError(f"`g` gave shape {tuple(values.shape)} for {tuple(x.shape)}: it has to be elementwise.")
+    if not bool(values.isfinite().all()):
+        where = float(x[~values.isfinite()][0])
         raise WonderlandError(f"`g` is not finite at {where:.6g}: it has to be continuous on the whole interval.")
-    return found.detach()
+    return values.detach()

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from wonderland.core.processor import flags
+from wonderland.core.processor import cpu_flags
 
 _recording: ContextVar[str] = ContextVar("recording", default="")
 _imagining: ContextVar[bool] = ContextVar("imagining", default=False)
-WIDE = "avx512f" in flags()  # vectors of sixteen numbers in single precision, not eight
+WIDE = "avx512f" in cpu_flags()  # vectors of sixteen numbers in single precision, not eight
 HERE = Path(__file__).parent / "kernels"
 _ENTRY = {torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64", torch.complex128: "c128"}
 _KIND = {int: ctypes.c_long, bool: ctypes.c_long, float: ctypes.c_double}

@@ -1,4 +1,4 @@
-"""Update rules and schedules."""
+"""Optimizers, update rules, learning rate schedules and weight averages."""
 
 from wonderland.optim import rules
 from wonderland.optim.average import EMA, SWA, follow

@@ -1,4 +1,4 @@
-"""Averages of weights: a calmer copy of the model that follows it at a distance."""
+"""Averages of model weights: exponential moving average and stochastic weight averaging."""
 
 import copy
 from typing import Any
@@ -16,7 +16,7 @@ def follow(average: nn.Module, model: nn.Module, decay: float, step: int) -> Non
 
     .. math:: \bar\theta \leftarrow d\,\bar\theta + (1 - d)\,\theta, \qquad d = \min\Bigl(d_0, \frac{1 + s}{10 + s}\Bigr)
 
-    The distance grows over the first steps, so that the average does not remember where it began. Book: Alice 9.
+    The decay grows over the first steps, so that the initial weights have little influence. Book: Alice 9.
 
     >>> model, average = nn.Linear(1, 1), nn.Linear(1, 1)
     >>> for step in range(200):
@@ -26,8 +26,8 @@ def follow(average: nn.Module, model: nn.Module, decay: float, step: int) -> Non
     """
     weight = 1 - min(decay, (1 + step) / (10 + step))
     torch._foreach_lerp_(list(average.parameters()), list(model.parameters()), weight)
-    for mine, theirs in zip(average.buffers(), model.buffers(), strict=True):
-        mine.copy_(theirs)
+    for averaged, current in zip(average.buffers(), model.buffers(), strict=True):
+        averaged.copy_(current)
 
 
 class EMA:
@@ -42,32 +42,32 @@ class EMA:
 
     def __init__(self, model: nn.Module, *, decay: float = 0.999):
         check("EMA", {"decay": decay})
-        _model("EMA", model)
+        _check_model("EMA", model)
         self.module, self.decay, self.count = copy.deepcopy(model).requires_grad_(False), decay, 0
 
     def update(self, model: nn.Module) -> None:
-        """Follow the model by one step."""
-        _alike("EMA", self.module, model)
+        """Update the average with the model's current weights."""
+        _check_same_parameters("EMA", self.module, model)
         follow(self.module, model, self.decay, self.count)
         self.count += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights of the average and how many steps it followed."""
+        """The averaged weights and the number of updates."""
         return {"module": self.module.state_dict(), "count": self.count}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a saved state."""
         self.module.load_state_dict(saved["module"])
         self.count = saved["count"]
 
 
 class SWA:
-    r"""Stochastic weight averaging: the plain mean of weights along the path, in `module`.
+    r"""Stochastic weight averaging: the mean of weights along training, in `module`.
 
     .. math:: \bar\theta_{n+1} = \bar\theta_n + \frac{\theta - \bar\theta_n}{n + 1}
 
-    Weights count from call `start` of `update` on, every `every` calls. Batch norm needs its statistics anew afterwards:
-    `torch.optim.swa_utils.update_bn`. Paper: Izmailov et al., 2018.
+    Weights are averaged from call `start` of `update` on, every `every` calls. The statistics of batch norm must be
+    recomputed afterwards: `torch.optim.swa_utils.update_bn`. Paper: Izmailov et al., 2018.
 
     >>> model = nn.Linear(1, 1)
     >>> average = SWA(model)
@@ -80,39 +80,39 @@ class SWA:
 
     def __init__(self, model: nn.Module, *, start: int = 0, every: int = 1):
         check("SWA", {"start": start, "every": every})
-        _model("SWA", model)
+        _check_model("SWA", model)
         self.module, self.start, self.every = copy.deepcopy(model).requires_grad_(False), start, every
         self.calls, self.count = 0, 0
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
-        """One step was made: take its weights in, if it is their turn."""
-        _alike("SWA", self.module, model)
+        """Call after each step: adds the current weights to the average if this call is one of those averaged."""
+        _check_same_parameters("SWA", self.module, model)
         due = self.calls >= self.start and (self.calls - self.start) % self.every == 0
         self.calls += 1
         if due:
             torch._foreach_lerp_(list(self.module.parameters()), list(model.parameters()), 1 / (self.count + 1))
             self.count += 1
-            for mine, theirs in zip(self.module.buffers(), model.buffers(), strict=True):
-                mine.copy_(theirs)
+            for averaged, current in zip(self.module.buffers(), model.buffers(), strict=True):
+                averaged.copy_(current)
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights of the average and how many it is made of."""
+        """The averaged weights, the number of calls, and how many of them were averaged."""
         return {"module": self.module.state_dict(), "calls": self.calls, "count": self.count}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a saved state."""
         self.module.load_state_dict(saved["module"])
         self.calls, self.count = saved["calls"], saved["count"]
 
 
-def _model(owner: str, model: Any) -> None:
+def _check_model(owner: str, model: Any) -> None:
     if not isinstance(model, nn.Module):
         raise WonderlandError(f"{owner} takes a model, not a {type(model).__name__}.")
 
 
-def _alike(owner: str, average: nn.Module, model: Any) -> None:
-    _model(owner, model)
-    mine, theirs = ([p.shape for p in module.parameters()] for module in (average, model))
-    if mine != theirs:
+def _check_same_parameters(owner: str, average: nn.Module, model: Any) -> None:
+    _check_model(owner, model)
+    averaged, current = ([p.shape for p in module.parameters()] for module in (average, model))
+    if averaged != current:
         raise WonderlandError(f"{owner}: model has other parameters than the one the average was made from.")

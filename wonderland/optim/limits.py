@@ -1,4 +1,4 @@
-"""What options of optimizers may be: one table, and the sentence for what is outside it."""
+"""The allowed ranges of optimizer options, in one table, and the errors for values outside them."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from wonderland.core import WonderlandError, nearest
 
-# Name: smallest value, upper bound, whether the bound itself is allowed, what goes wrong outside.
+# Name: smallest value, upper bound, whether the upper bound is allowed, what goes wrong outside.
 _RANGES: dict[str, tuple[float, float, bool, str]] = {
     "lr": (0, math.inf, False, "a negative rate climbs"),
     "lr_decay": (0, math.inf, False, "the rate would grow"),
@@ -51,7 +51,7 @@ def check(owner: str, options: Mapping[str, Any]) -> None:
 
 
 def known(owner: str, options: Iterable[str], choices: Iterable[str]) -> None:
-    """Refuse options that a rule does not have, offering the nearest that it has."""
+    """Refuse options that a rule does not have, with a hint for misspelt ones."""
     choices = list(choices)
     for name in options:
         if name not in choices:

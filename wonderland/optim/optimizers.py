@@ -1,4 +1,4 @@
-"""The optimizers under their own names: each a rule with its arguments written out."""
+"""The optimizers by name: each an update rule with its arguments written out."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ Betas = Sequence[float]  # two numbers; a spec that was saved has a list
 class SGD(Optimizer):
     r"""Gradient descent: :math:`x_t = x_{t-1} - \eta (g_t + \lambda x_{t-1})`. Book: Alice 2.3, D2L 12.4.
 
-    With `momentum` it is `Momentum`, with `nesterov` as well `Nesterov`, as torch.optim.SGD has all three in one.
+    With `momentum` it equals `Momentum`, with `nesterov` also set, `Nesterov`, as in torch.optim.SGD.
 
     >>> SGD([torch.nn.Parameter(torch.zeros(2))], lr=-0.1)
     Traceback (most recent call last):
@@ -43,17 +43,17 @@ class SGD(Optimizer):
             super().__init__(params, rule, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Further parameters; momentum has to be asked of the optimizer before a group can differ in it."""
+        """Add parameters; a group may have its own momentum only if the optimizer has one."""
         super().add_param_group(param_group)
         if self.rule is rules.sgd and param_group.get("momentum"):
             raise WonderlandError(
-                "SGD: a group has a momentum and the optimizer none: give momentum to SGD, and 0 to the groups without."
+                "SGD: a group has momentum and the optimizer has none: give momentum to SGD, and momentum=0 to the groups without."
             )
 
 
 @part
 class Momentum(Optimizer):
-    r"""Momentum as PyTorch has it: :math:`v_t = \beta v_{t-1} + g_t`, :math:`x_t = x_{t-1} - \eta_t v_t`. Book: D2L 12.6."""
+    r"""Momentum as in PyTorch: :math:`v_t = \beta v_{t-1} + g_t`, :math:`x_t = x_{t-1} - \eta_t v_t`. Book: D2L 12.6."""
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, momentum: float = 0.9, weight_decay: float = 0.0):
         super().__init__(params, rules.momentum, lr=lr, momentum=momentum, weight_decay=weight_decay)
@@ -61,7 +61,7 @@ class Momentum(Optimizer):
 
 @part
 class HeavyBall(Optimizer):
-    r"""Momentum as Alice has it, the rate inside the sum: :math:`v_t = \lambda v_{t-1} - \eta_t g_t`. Book: Alice 2.3.2."""
+    r"""Momentum as in Alice, with the learning rate inside the sum: :math:`v_t = \lambda v_{t-1} - \eta_t g_t`. Book: Alice 2.3.2."""
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, momentum: float = 0.9, weight_decay: float = 0.0):
         super().__init__(params, rules.heavy_ball, lr=lr, momentum=momentum, weight_decay=weight_decay)
@@ -69,7 +69,7 @@ class HeavyBall(Optimizer):
 
 @part
 class Nesterov(Optimizer):
-    r"""Momentum that looks ahead: :math:`x_t = x_{t-1} - \eta_t (g_t + \beta v_t)`."""
+    r"""Nesterov momentum: :math:`x_t = x_{t-1} - \eta_t (g_t + \beta v_t)`."""
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, *, momentum: float = 0.9, weight_decay: float = 0.0):
         super().__init__(params, rules.nesterov, lr=lr, momentum=momentum, weight_decay=weight_decay)
@@ -77,7 +77,7 @@ class Nesterov(Optimizer):
 
 @part
 class AdaGrad(Optimizer):
-    r"""A rate by all squared gradients so far: :math:`\eta / (\sqrt{s_t + \epsilon_0} + \epsilon)`. Book: D2L 12.7."""
+    r"""A learning rate divided by the root of all squared gradients so far: :math:`\eta / (\sqrt{s_t + \epsilon_0} + \epsilon)`. Book: D2L 12.7."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class AdaGrad(Optimizer):
 
 @part
 class RMSProp(Optimizer):
-    r"""AdaGrad that forgets: :math:`s_t = \gamma s_{t-1} + (1 - \gamma) g_t^2`, with `alpha` for gamma. Book: D2L 12.8."""
+    r"""AdaGrad with a moving average: :math:`s_t = \gamma s_{t-1} + (1 - \gamma) g_t^2`, with `alpha` for gamma. Book: D2L 12.8."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class RMSProp(Optimizer):
 
 @part
 class Adadelta(Optimizer):
-    r"""Steps of the size of past steps: :math:`g'_t = \sqrt{\Delta x_{t-1} + \epsilon} / \sqrt{s_t + \epsilon}\,g_t`. Book: D2L 12.9."""
+    r"""Steps rescaled to the size of past steps: :math:`g'_t = \sqrt{\Delta x_{t-1} + \epsilon} / \sqrt{s_t + \epsilon}\,g_t`. Book: D2L 12.9."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1.0, *, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0
@@ -124,7 +124,7 @@ class Adadelta(Optimizer):
 
 @part
 class Adam(Optimizer):
-    r"""Adam, its `weight_decay` an L2 penalty in the gradient: :math:`\hat v_t / (\sqrt{\hat s_t} + \epsilon)`. Book: D2L 12.10."""
+    r"""Adam, with `weight_decay` as L2 penalty in the gradient: :math:`\hat v_t / (\sqrt{\hat s_t} + \epsilon)`. Book: D2L 12.10."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Adam(Optimizer):
 
 @part
 class AdamW(Optimizer):
-    r"""Adam with decay beside the moments, :math:`-\eta \lambda x_{t-1}`. Book: D2L 12.10.
+    r"""Adam with decoupled weight decay, :math:`-\eta \lambda x_{t-1}`. Book: D2L 12.10.
 
     >>> x = torch.nn.Parameter(torch.ones(3))
     >>> optimizer = AdamW([x], lr=0.1)
@@ -188,7 +188,7 @@ class FusedAdamW(Part, torch.optim.AdamW):
 
 @part
 class Yogi(Optimizer):
-    r"""Adam that forgets slowly: :math:`s_t = s_{t-1} + (1 - \beta_2) g_t^2 \operatorname{sign}(g_t^2 - s_{t-1})`. Book: D2L 12.10."""
+    r"""Adam with a second moment that decreases slowly: :math:`s_t = s_{t-1} + (1 - \beta_2) g_t^2 \operatorname{sign}(g_t^2 - s_{t-1})`. Book: D2L 12.10."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class Lion(Optimizer):
 
 @part
 class Muon(Optimizer):
-    r"""Orthogonal steps for the matrices inside a network; give the rest to AdamW.
+    r"""Orthogonalised momentum for the matrices inside a network; use AdamW for the other parameters.
 
     >>> Muon([torch.nn.Parameter(torch.zeros(3))])
     Traceback (most recent call last):
@@ -238,7 +238,7 @@ class Muon(Optimizer):
         super().__init__(params, rules.muon, lr=lr, momentum=momentum, weight_decay=weight_decay, **more)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Further matrices."""
+        """Add matrices."""
         super().add_param_group(param_group)
         for parameter in self.param_groups[-1]["params"]:
             if parameter.ndim != 2 or parameter.is_complex():
@@ -250,7 +250,7 @@ class Muon(Optimizer):
 
 @part
 class ScheduleFree(Optimizer):
-    r"""AdamW whose average stands in for a schedule; measure and save the model inside `averaged()`.
+    r"""AdamW with an average of iterates instead of a schedule; evaluate and save the model inside `averaged()`.
 
     >>> x = torch.nn.Parameter(torch.ones(1))
     >>> optimizer = ScheduleFree([x], lr=0.1)
@@ -279,25 +279,25 @@ class ScheduleFree(Optimizer):
         super().__init__(params, rules.schedule_free, lr=lr, betas=betas, **more)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Further parameters; the first beta must not be 0, since the average is found from it."""
+        """Add parameters; betas[0] must not be 0, since computing the average divides by it."""
         super().add_param_group(param_group)
         if self.param_groups[-1]["betas"][0] == 0:
-            raise WonderlandError("ScheduleFree: betas[0] must be above 0: the average is found by dividing by it.")
+            raise WonderlandError("ScheduleFree: betas[0] must be above 0, since computing the average divides by it.")
 
     @contextmanager
     @torch.no_grad()
     def averaged(self) -> Iterator[None]:
-        """Inside, parameters hold the average x; after, the y that training goes on from, bit for bit."""
-        kept = []
+        """A context in which parameters hold the average x; afterwards they hold the training point y again, bit for bit."""
+        originals = []
         for group in self.param_groups:
             first = group["betas"][0]
             for parameter in group["params"]:
                 if "z" in self.state.get(parameter, {}):
-                    kept.append((parameter, parameter.detach().clone()))
-                    held = torch.view_as_real(parameter) if parameter.is_complex() else parameter
-                    held.lerp_(self.state[parameter]["z"], 1 - 1 / first)
+                    originals.append((parameter, parameter.detach().clone()))
+                    values = torch.view_as_real(parameter) if parameter.is_complex() else parameter
+                    values.lerp_(self.state[parameter]["z"], 1 - 1 / first)
         try:
             yield
         finally:
-            for parameter, before in kept:
+            for parameter, before in originals:
                 parameter.copy_(before)

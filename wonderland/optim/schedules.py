@@ -1,4 +1,4 @@
-r"""Schedules: the learning rate as a pure function of the step, as a factor of its peak."""
+r"""Schedules: the factor of the peak learning rate as a pure function of (step, steps)."""
 
 import functools
 import inspect
@@ -35,13 +35,13 @@ def schedule(function: Function) -> Function:
 
 @schedule
 def constant(step: int, steps: int) -> float:
-    """The peak, always."""
+    """Always the peak learning rate."""
     return 1.0
 
 
 @schedule
 def warmup_cosine(step: int, steps: int, *, warmup: float = 0.05, floor: float = 0.0) -> float:
-    r"""A straight rise over the first part, then half a cosine down to the floor.
+    r"""Linear warmup, then half a cosine down to the floor.
 
     .. math::
         f(s) = \frac{s + 1}{w}\ (s < w), \qquad
@@ -52,8 +52,8 @@ def warmup_cosine(step: int, steps: int, *, warmup: float = 0.05, floor: float =
     >>> [round(warmup_cosine(step, 10, warmup=0.2), 3) for step in (0, 1, 2, 6, 10)]
     [0.5, 1.0, 1.0, 0.5, 0.0]
     """
-    _share("warmup_cosine", "warmup", warmup)
-    _share("warmup_cosine", "floor", floor)
+    _check_fraction("warmup_cosine", "warmup", warmup)
+    _check_fraction("warmup_cosine", "floor", floor)
     rise = max(1, round(warmup * steps))
     if step < rise:
         return (step + 1) / rise
@@ -65,7 +65,7 @@ def warmup_cosine(step: int, steps: int, *, warmup: float = 0.05, floor: float =
 def piecewise(
     step: int, steps: int, *, at: Sequence[float] = (0.5, 0.75), factors: Sequence[float] = (0.1, 0.01)
 ) -> float:
-    r"""Constant pieces: from each share `at` of the steps on, the factor of the same place. Book: D2L 12.4.
+    r"""Piecewise constant: from each fraction `at` of the steps on, the corresponding entry of `factors`. Book: D2L 12.4.
 
     >>> [piecewise(step, 8) for step in (0, 4, 6)]
     [1.0, 0.1, 0.01]
@@ -77,10 +77,10 @@ def piecewise(
         or not all(_number(value) for value in (*at, *factors))
         or list(at) != sorted(at)
     ):
-        raise WonderlandError(f"piecewise: at must rise and be as long as factors, not {at!r} and {factors!r}.")
-    for share in at:
-        _share("piecewise", "at", share)
-    return [1.0, *factors][bisect_right([share * steps for share in at], step)]
+        raise WonderlandError(f"piecewise: at must be increasing and as long as factors, not {at!r} and {factors!r}.")
+    for fraction in at:
+        _check_fraction("piecewise", "at", fraction)
+    return [1.0, *factors][bisect_right([fraction * steps for fraction in at], step)]
 
 
 @schedule
@@ -90,7 +90,7 @@ def exponential(step: int, steps: int, *, rate: float = 0.01) -> float:
     >>> round(exponential(100, 1000), 4)
     0.3679
     """
-    _at_least("exponential", "rate", rate)
+    _check_not_negative("exponential", "rate", rate)
     return math.exp(-rate * step)
 
 
@@ -101,8 +101,8 @@ def polynomial(step: int, steps: int, *, power: float = 0.5, beta: float = 0.1) 
     >>> round(polynomial(30, 100), 3)
     0.5
     """
-    _at_least("polynomial", "power", power)
-    _at_least("polynomial", "beta", beta)
+    _check_not_negative("polynomial", "power", power)
+    _check_not_negative("polynomial", "beta", beta)
     return (beta * step + 1) ** -power
 
 
@@ -118,24 +118,24 @@ def square_root(step: int, steps: int) -> float:
 
 @schedule
 def factor(step: int, steps: int, *, alpha: float = 0.99, floor: float = 0.0) -> float:
-    r"""A share of the last rate each step: :math:`f(s) = \max(f_0, \alpha^s)`. Book: D2L 12.11.
+    r"""Multiplied by `alpha` at each step: :math:`f(s) = \max(f_0, \alpha^s)`. Book: D2L 12.11.
 
     >>> factor(2, 100, alpha=0.5), factor(9, 100, alpha=0.5, floor=0.1)
     (0.25, 0.1)
     """
-    _share("factor", "alpha", alpha)
-    _share("factor", "floor", floor)
+    _check_fraction("factor", "alpha", alpha)
+    _check_fraction("factor", "floor", floor)
     return max(floor, alpha**step)
 
 
 @schedule
 def multi_step(step: int, steps: int, *, at: Sequence[int] = (), alpha: float = 0.1) -> float:
-    r"""Lower by `alpha` at each of the steps `at`: :math:`f(s) = \alpha^{|\{m \le s\}|}`. Book: D2L 12.11.
+    r"""Multiplied by `alpha` at each of the steps `at`: :math:`f(s) = \alpha^{|\{m \le s\}|}`. Book: D2L 12.11.
 
     >>> [multi_step(step, 40, at=(15, 30), alpha=0.5) for step in (14, 15, 30)]
     [1.0, 0.5, 0.25]
     """
-    _share("multi_step", "alpha", alpha)
+    _check_fraction("multi_step", "alpha", alpha)
     if not isinstance(at, Sequence) or not all(_number(mark) for mark in at):
         raise WonderlandError(f"multi_step: at must be a list of steps such as (100, 200), not {at!r}.")
     return float(alpha ** sum(mark <= step for mark in at))
@@ -148,13 +148,13 @@ def cosine(step: int, steps: int, *, floor: float = 0.0) -> float:
     >>> [round(cosine(step, 10, floor=0.1), 3) for step in (0, 5, 10, 20)]
     [1.0, 0.55, 0.1, 0.1]
     """
-    _share("cosine", "floor", floor)
+    _check_fraction("cosine", "floor", floor)
     return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, step / max(1, steps))))
 
 
 @schedule
 def one_cycle(step: int, steps: int, *, rise: float = 0.3, start: float = 1 / 25, end: float = 1 / 25e4) -> float:
-    r"""Up and down once, by half cosines: from `start` to 1 over the share `rise` of the steps, then down to `end`.
+    r"""One cycle of half cosines: from `start` to 1 over the fraction `rise` of the steps, then down to `end`.
 
     Paper: Smith and Topin, 2018; the phases are those of torch's OneCycleLR.
 
@@ -162,7 +162,7 @@ def one_cycle(step: int, steps: int, *, rise: float = 0.3, start: float = 1 / 25
     [0.1, 0.98, 0.0]
     """
     for name, value in (("rise", rise), ("start", start), ("end", end)):
-        _share("one_cycle", name, value)
+        _check_fraction("one_cycle", name, value)
     top, last = rise * steps - 1, steps - 1
     if step <= top and top > 0:
         low, high, done = start, 1.0, step / top
@@ -173,12 +173,12 @@ def one_cycle(step: int, steps: int, *, rise: float = 0.3, start: float = 1 / 25
 
 @part
 class Plateau(Part):
-    """Lower the rate when a measure stops falling: a schedule that is told the measure.
+    """Lower the learning rate when a metric stops falling; the metric is given to `report`.
 
     Args:
-        alpha: factor of the rate each time.
-        patience: how many reports without a fall are borne.
-        threshold: the share by which the best must be beaten to count as a fall.
+        alpha: factor of the learning rate each time.
+        patience: how many reports without improvement are tolerated.
+        threshold: the relative improvement on the best value that counts.
         floor: smallest factor.
 
     >>> schedule = Plateau(alpha=0.5, patience=1)
@@ -190,15 +190,15 @@ class Plateau(Part):
 
     def __init__(self, *, alpha: float = 0.1, patience: int = 10, threshold: float = 1e-4, floor: float = 0.0):
         for name, value in (("alpha", alpha), ("threshold", threshold), ("floor", floor)):
-            _share("Plateau", name, value)
-        _at_least("Plateau", "patience", patience)
+            _check_fraction("Plateau", name, value)
+        _check_not_negative("Plateau", "patience", patience)
         self.alpha, self.patience, self.threshold, self.floor = alpha, patience, threshold, floor
         self.best, self.bad, self.factor = math.inf, 0, 1.0
 
     def report(self, measure: float) -> None:
-        """Say how it went: smaller is better, and NaN is no fall."""
-        least = self.best - abs(self.best) * self.threshold if math.isfinite(self.best) else self.best
-        better = measure < least
+        """Report the metric: smaller is better, NaN is no improvement."""
+        target = self.best - abs(self.best) * self.threshold if math.isfinite(self.best) else self.best
+        better = measure < target
         self.best, self.bad = (measure, 0) if better else (self.best, self.bad + 1)
         if self.bad > self.patience:
             self.factor, self.bad = max(self.floor, self.factor * self.alpha), 0
@@ -207,17 +207,17 @@ class Plateau(Part):
         return self.factor
 
     def state_dict(self) -> dict[str, float | None]:
-        """What it remembers; before the first report there is no best."""
+        """Best metric (None before the first report), reports without improvement, current factor."""
         return {"best": None if self.best == math.inf else self.best, "bad": self.bad, "factor": self.factor}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a saved state."""
         self.best = math.inf if saved["best"] is None else saved["best"]
         self.bad, self.factor = int(saved["bad"]), saved["factor"]
 
 
 def plot(schedule: Schedule, steps: int, *, width: int = 420, height: int = 160) -> str:
-    """A schedule as a line, in SVG.
+    """A schedule as an SVG line chart.
 
     >>> plot(cosine, 100).startswith("<svg")
     True
@@ -243,12 +243,12 @@ def plot(schedule: Schedule, steps: int, *, width: int = 420, height: int = 160)
     )
 
 
-def _share(owner: str, name: str, value: float) -> None:
+def _check_fraction(owner: str, name: str, value: float) -> None:
     if not _number(value) or not 0 <= value <= 1:
         raise WonderlandError(f"{owner}: {name} must be between 0 and 1, not {value!r}.")
 
 
-def _at_least(owner: str, name: str, value: float) -> None:
+def _check_not_negative(owner: str, name: str, value: float) -> None:
     if not _number(value) or not 0 <= value < math.inf:
         raise WonderlandError(f"{owner}: {name} must be a finite number of at least 0, not {value!r}.")
 

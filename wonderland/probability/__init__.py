@@ -1,4 +1,4 @@
-"""Distributions, information, and inference: what is believed, what the data say, and how sure one may be."""
+"""Distributions, information measures, Bayesian and maximum likelihood inference, confidence intervals."""
 
 from wonderland.probability import exponential_family
 from wonderland.probability.cumulative import cdf, incomplete_beta, quantile

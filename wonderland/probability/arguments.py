@@ -1,4 +1,4 @@
-"""Probabilities as arguments, and the sentence when they are none."""
+"""Checks of arguments that must be probabilities."""
 
 import torch
 from torch import Tensor
@@ -14,19 +14,19 @@ def probabilities(name: str, value: Numbers, dims: int | None = None) -> Tensor:
     Traceback (most recent call last):
     wonderland.core.errors.WonderlandError: `p` sums to 1.1: probabilities sum to 1.
     """
-    found = numbers(name, value, dims)
-    below = (found < 0).nonzero()
+    probs = numbers(name, value, dims)
+    below = (probs < 0).nonzero()
     if len(below):
         where = tuple(below[0].tolist())
         raise WonderlandError(
-            f"`{name}` holds {found[where].item():g} at index {where}: probabilities are not negative."
+            f"`{name}` holds {probs[where].item():g} at index {where}: probabilities are not negative."
         )
-    total = float(found.detach().sum())
-    # Float32 probabilities from a softmax are off by their rounding.
-    slack = 1e-5 if isinstance(value, Tensor) and value.dtype != torch.float64 else 1e-8
-    if abs(total - 1) > slack:
+    total = float(probs.detach().sum())
+    # Probabilities from a float32 softmax have its rounding error.
+    tolerance = 1e-5 if isinstance(value, Tensor) and value.dtype != torch.float64 else 1e-8
+    if abs(total - 1) > tolerance:
         raise WonderlandError(f"`{name}` sums to {total:.6g}: probabilities sum to 1.")
-    return found
+    return probs
 
 
 def same_shape(first: str, a: Tensor, second: str, b: Tensor) -> None:

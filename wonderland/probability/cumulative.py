@@ -1,4 +1,4 @@
-"""Cumulative distributions and quantiles that torch.distributions leaves out."""
+"""Cumulative distribution functions and quantiles that torch.distributions lacks."""
 
 import torch
 from torch import Tensor, distributions
@@ -15,7 +15,7 @@ def incomplete_beta(a: Numbers, b: Numbers, x: Numbers) -> Tensor:
     By Lentz's continued fraction, on the side of the mean where it converges fast:
     :math:`I_x(a, b) = 1 - I_{1-x}(b, a)`. About 1e-13 in float64.
 
-    Shapes: a, b, x broadcast. Behind: D2L 22.7 (intervals).
+    Shapes: a, b, x broadcast. Used for the intervals of D2L 22.7.
 
     >>> incomplete_beta(2.0, 2.0, 0.25)
     tensor(0.1562, dtype=torch.float64)
@@ -32,13 +32,13 @@ def incomplete_beta(a: Numbers, b: Numbers, x: Numbers) -> Tensor:
     return torch.where(swap, 1 - below, below)
 
 
-def _fraction(a: Tensor, b: Tensor, x: Tensor, rounds: int = 400) -> Tensor:
-    """Lentz's method: numerator and denominator of a continued fraction, each round adding one even and one odd term."""
+def _fraction(a: Tensor, b: Tensor, x: Tensor, iterations: int = 400) -> Tensor:
+    """Lentz's method for the continued fraction; each iteration adds one even and one odd term."""
     tiny = 1e-300
     numerator = torch.ones_like(x)
     denominator = 1 / _away_from_zero(1 - (a + b) * x / (a + 1), tiny)
-    found = denominator.clone()
-    for m in range(1, rounds):
+    fraction = denominator.clone()
+    for m in range(1, iterations):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         change = torch.ones_like(x)
@@ -46,10 +46,10 @@ def _fraction(a: Tensor, b: Tensor, x: Tensor, rounds: int = 400) -> Tensor:
             denominator = 1 / _away_from_zero(1 + term * denominator, tiny)
             numerator = _away_from_zero(1 + term / numerator, tiny)
             change = denominator * numerator
-            found = found * change
+            fraction = fraction * change
         if bool(((change - 1).abs() < 1e-15).all()):
             break
-    return found
+    return fraction
 
 
 def _away_from_zero(x: Tensor, tiny: float) -> Tensor:
@@ -57,8 +57,8 @@ def _away_from_zero(x: Tensor, tiny: float) -> Tensor:
 
 
 def cdf(distribution: distributions.Distribution, x: Numbers) -> Tensor:
-    r"""The probability of at most x: torch's own where it has one, and for the t, beta, binomial, Poisson, Bernoulli,
-    categorical and geometric distributions the formulas that it lacks.
+    r"""The cumulative distribution function at x: torch's where it has one, else the formulas for the t, beta, binomial,
+    Poisson, Bernoulli, categorical and geometric distributions.
 
     .. math::
         F(x) = P(X \le x) = \int_{-\infty}^x p(t) \, dt
@@ -77,36 +77,38 @@ def cdf(distribution: distributions.Distribution, x: Numbers) -> Tensor:
     point = numbers("x", x)
     match distribution:
         case distributions.StudentT():
-            return _student((point - _of(distribution.loc)) / _of(distribution.scale), _of(distribution.df))
+            return _student(
+                (point - _float64(distribution.loc)) / _float64(distribution.scale), _float64(distribution.df)
+            )
         case distributions.Beta():
             return incomplete_beta(
-                _of(distribution.concentration1), _of(distribution.concentration0), point.clamp(0, 1)
+                _float64(distribution.concentration1), _float64(distribution.concentration0), point.clamp(0, 1)
             )
         case distributions.Binomial():
-            return _binomial(point.floor(), _of(distribution.total_count), _of(distribution.probs))
+            return _binomial(point.floor(), _float64(distribution.total_count), _float64(distribution.probs))
         case distributions.Bernoulli():
-            return _binomial(point.floor(), torch.ones((), dtype=torch.float64), _of(distribution.probs))
+            return _binomial(point.floor(), torch.ones((), dtype=torch.float64), _float64(distribution.probs))
         case distributions.Poisson():
             whole = point.floor().clamp_min(0.0)
-            upper = torch.special.gammaincc(whole + 1, _of(distribution.rate))
+            upper = torch.special.gammaincc(whole + 1, _float64(distribution.rate))
             return torch.where(point < 0, 0.0, upper)
         case distributions.Geometric():
             failures = point.floor().clamp_min(-1.0) + 1
-            return -torch.expm1(failures * torch.log1p(-_of(distribution.probs)))
+            return -torch.expm1(failures * torch.log1p(-_float64(distribution.probs)))
         case distributions.Categorical():
-            probs = _of(distribution.probs)
+            probs = _float64(distribution.probs)
             steps = torch.cat([torch.zeros_like(probs[..., :1]), probs.cumsum(-1)], -1)
             index = (point.floor() + 1).clamp(0, probs.shape[-1]).long()
             shape = torch.broadcast_shapes(index.shape, probs.shape[:-1])
-            spread = steps.expand(*shape, steps.shape[-1])
-            return spread.gather(-1, index.expand(shape).unsqueeze(-1)).squeeze(-1).clamp_max(1.0)
+            expanded = steps.expand(*shape, steps.shape[-1])
+            return expanded.gather(-1, index.expand(shape).unsqueeze(-1)).squeeze(-1).clamp_max(1.0)
     try:
         return distribution.cdf(point).to(torch.float64)
     except NotImplementedError as error:
         raise WonderlandError(f"There is no cumulative distribution for {type(distribution).__name__}.") from error
 
 
-def _of(parameter: Tensor) -> Tensor:
+def _float64(parameter: Tensor) -> Tensor:
     return parameter.to(torch.float64)
 
 
@@ -118,58 +120,58 @@ def _student(t: Tensor, df: Tensor) -> Tensor:
 def _binomial(k: Tensor, n: Tensor, p: Tensor) -> Tensor:
     k, n, p = torch.broadcast_tensors(k, n, p)
     inside = (k >= 0) & (k < n)
-    middle = torch.where(inside, k, 0.0)
-    more = torch.where(inside, n - middle, 1.0)
-    found = incomplete_beta(more, middle + 1, 1 - p)
-    return torch.where(inside, found, (k >= n).to(torch.float64))
+    successes = torch.where(inside, k, 0.0)
+    failures = torch.where(inside, n - successes, 1.0)
+    below = incomplete_beta(failures, successes + 1, 1 - p)
+    return torch.where(inside, below, (k >= n).to(torch.float64))
 
 
 def quantile(distribution: distributions.Distribution, probability: Numbers) -> Tensor:
-    r"""The point below which a share of a continuous distribution lies: torch's inverse where it has one, else a search.
+    r"""The inverse of the cumulative distribution function: torch's where it has one, else a search (t and beta).
 
     .. math:: F(F^{-1}(q)) = q, \qquad 0 < q < 1
 
-    The search is Newton's inside a shrinking bracket, to about 1e-14 relative.
+    The search is Newton's method inside a shrinking bracket, to about 1e-14 relative.
 
     Shapes: probability broadcasts with the batch of the distribution. Book: Alice A.2; D2L 22.7.
 
     >>> quantile(distributions.StudentT(10.0), 0.975)
     tensor(2.2281, dtype=torch.float64)
     """
-    share = numbers("probability", probability)
-    if bool((share <= 0).any()) or bool((share >= 1).any()):
+    p = numbers("probability", probability)
+    if bool((p <= 0).any()) or bool((p >= 1).any()):
         raise WonderlandError("`probability` has to lie strictly between 0 and 1.")
     if not isinstance(distribution, distributions.StudentT | distributions.Beta):
         try:
-            return distribution.icdf(share).to(torch.float64)
+            return distribution.icdf(p).to(torch.float64)
         except NotImplementedError as error:
             raise WonderlandError(f"There are no quantiles for {type(distribution).__name__}.") from error
-    shape = torch.broadcast_shapes(share.shape, distribution.batch_shape)
-    share, top = share.expand(shape), torch.zeros(shape, dtype=torch.float64)
+    shape = torch.broadcast_shapes(p.shape, distribution.batch_shape)
+    p, zeros = p.expand(shape), torch.zeros(shape, dtype=torch.float64)
     if isinstance(distribution, distributions.Beta):
-        return _invert(distribution, share, top, top + 1)
-    # The lower half keeps the digits that 1 - F loses in the upper one.
-    standard = distributions.StudentT(_of(distribution.df))
-    tail = share.minimum(1 - share)
-    low = top - 1
-    while bool((short := cdf(standard, low) > tail).any()):
-        low = torch.where(short, 2 * low, low)
-    found = _invert(standard, tail, low, top)
-    return _of(distribution.loc) + _of(distribution.scale) * torch.where(share > 0.5, -found, found)
+        return _invert(distribution, p, zeros, zeros + 1)
+    # Only the lower half is searched: in the upper half, 1 - F loses digits.
+    standard = distributions.StudentT(_float64(distribution.df))
+    tail = p.minimum(1 - p)
+    low = zeros - 1
+    while bool((too_high := cdf(standard, low) > tail).any()):
+        low = torch.where(too_high, 2 * low, low)
+    lower = _invert(standard, tail, low, zeros)
+    return _float64(distribution.loc) + _float64(distribution.scale) * torch.where(p > 0.5, -lower, lower)
 
 
-def _invert(distribution: distributions.Distribution, share: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Newton's method inside a bracket that only shrinks: a step that would leave it becomes a bisection."""
+def _invert(distribution: distributions.Distribution, p: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Newton's method inside a shrinking bracket; a step that would leave it is replaced by a bisection."""
     point = (low + high) / 2
     for _ in range(200):
-        excess = cdf(distribution, point) - share
+        excess = cdf(distribution, point) - p
         low, high = torch.where(excess >= 0, low, point), torch.where(excess >= 0, point, high)
         density = distribution.log_prob(point).exp().to(torch.float64)
-        there = point - excess / density
-        there = torch.where((there > low) & (there < high), there, (low + high) / 2)
-        there = torch.where(excess == 0, point, there)
-        settled = (there - point).abs() <= 1e-15 * point.abs()
-        point = there
-        if bool(settled.all()):
+        new = point - excess / density
+        new = torch.where((new > low) & (new < high), new, (low + high) / 2)
+        new = torch.where(excess == 0, point, new)
+        converged = (new - point).abs() <= 1e-15 * point.abs()
+        point = new
+        if bool(converged.all()):
             break
     return point

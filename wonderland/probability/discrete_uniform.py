@@ -8,11 +8,11 @@ from wonderland.ops.algebra.arguments import count
 
 
 class DiscreteUniform(Distribution):
-    r"""Each of the numbers low, ..., high with the same probability.
+    r"""Each of the numbers 1, ..., n with the same probability.
 
     .. math:: P(X = i) = \frac1n, \qquad \mathrm{E}[X] = \frac{1 + n}{2}, \quad \operatorname{Var}[X] = \frac{n^2 - 1}{12}
 
-    (for 1, ..., n). torch.distributions has only the continuous one. Shapes: samples and events are numbers.
+    torch.distributions has only the continuous one. Shapes: samples and events are scalars.
     Book: D2L 22.5 (discrete uniform).
 
     >>> die = DiscreteUniform(6)

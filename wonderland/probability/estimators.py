@@ -1,4 +1,4 @@
-"""The quality of an estimator, by repeating the experiment: bias, variance, and their sum."""
+"""Bias, variance and mean squared error of an estimator by repeated sampling, and the standardised mean."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from wonderland.probability.monte_carlo import Estimate, average
 
 @dataclass(frozen=True)
 class Quality:
-    """What repeated estimates do: bias and mean squared error with their error bars, and the variance."""
+    """Bias and mean squared error of an estimator with their standard errors, and its variance."""
 
     bias: Estimate
     variance: float
@@ -28,27 +28,27 @@ def quality(
         \operatorname{MSE} = \mathrm{E}[(\hat\theta - \theta)^2]
         = \underbrace{(\mathrm{E}[\hat\theta] - \theta)^2}_{\text{bias}^2} + \operatorname{Var}[\hat\theta]
 
-    The identity holds exactly for the numbers returned. A bias within two of its errors of 0 is no bias that was seen.
+    The identity holds exactly for the numbers returned. A bias within two standard errors of 0 is not significant.
 
     Shapes: sample(r) -> (r, n), estimator (r, n) -> (r,). Book: D2L 22.7; Alice A.6 (Bessel).
 
     >>> import torch
     >>> _ = torch.manual_seed(0)
-    >>> found = quality(lambda x: x.var(1, correction=0), lambda r: torch.randn(r, 5), truth=1.0)
-    >>> abs(found.bias.value + 1 / 5) < 4 * found.bias.error
+    >>> result = quality(lambda x: x.var(1, correction=0), lambda r: torch.randn(r, 5), truth=1.0)
+    >>> abs(result.bias.value + 1 / 5) < 4 * result.bias.error
     True
     """
     estimates = estimator(sample(count("repetitions", repetitions, 2)))
     if tuple(estimates.shape) != (repetitions,):
         raise WonderlandError(
-            f"`estimator` gave shape {tuple(estimates.shape)} for {repetitions} samples: it has to give one number each."
+            f"`estimator` returned shape {tuple(estimates.shape)} for {repetitions} samples: it has to return one number each."
         )
     errors = numbers("estimator", estimates) - truth
     return Quality(average(errors), float(errors.var(correction=0)), average(errors.square()))
 
 
 def standardised_mean(samples: Numbers, mean: float, variance: float) -> Tensor:
-    r"""Means brought to mean 0 and variance 1: close to a standard Gaussian when each is over many draws.
+    r"""Means standardised to mean 0 and variance 1: close to a standard Gaussian when each is over many draws.
 
     .. math:: z = \frac{\bar x - \mu}{\sigma / \sqrt n} \;\to\; N(0, 1)
 
@@ -58,7 +58,7 @@ def standardised_mean(samples: Numbers, mean: float, variance: float) -> Tensor:
     >>> standardised_mean([[1.0, 3.0, 1.0, 3.0]], mean=1.0, variance=1.0)
     tensor([2.], dtype=torch.float64)
     """
-    found = numbers("samples", samples, 2)
+    draws = numbers("samples", samples, 2)
     if not variance > 0:
         raise WonderlandError(f"`variance` has to be a positive number, not {variance}.")
-    return (found.mean(1) - mean) / (variance / found.shape[1]) ** 0.5
+    return (draws.mean(1) - mean) / (variance / draws.shape[1]) ** 0.5

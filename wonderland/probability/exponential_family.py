@@ -1,4 +1,4 @@
-"""Exponential families: distributions that are one formula, whose log-partition knows all moments."""
+"""Exponential families: log densities, moments from derivatives of the log-partition, and maximum likelihood."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from wonderland.ops.algebra.arguments import Numbers, count, numbers
 
 @dataclass(frozen=True)
 class Family:
-    r"""An exponential family, given by its three functions.
+    r"""An exponential family, given by T (`statistics`), A (`log_partition`) and log h (`log_base`).
 
     .. math::
         p(x | \eta) = h(x) \exp\left( \eta^\top T(x) - A(\eta) \right), \qquad
         \mathrm{E}[T(x)] = \nabla A(\eta), \quad \operatorname{Cov}[T(x)] = \nabla^2 A(\eta) \succeq 0
 
-    so A is convex, and the likelihood is greatest where the mean of T under the model is that of the data. Mean and
+    so A is convex, and the likelihood is maximal where the mean of T under the model equals that of the data. Mean and
     covariance are derivatives of `log_partition`, taken by `wonderland.autodiff`.
 
     Shapes: natural (k,), statistics (n,) -> (n, k), log_partition (k,) -> one number. Book: D2L 22.5 (exponential
@@ -56,23 +56,23 @@ class Family:
 
         Shapes: x (n,), start (k,) -> (k,).
         """
-        wanted = self.statistics(numbers("x", x, 1)).mean(0)
+        target = self.statistics(numbers("x", x, 1)).mean(0)
         eta = numbers("start", start, 1)
         for _ in range(count("steps", steps)):
-            move = -torch.linalg.lstsq(self.covariance(eta), self.mean(eta) - wanted).solution
-            share = 1.0
-            here = self.log_partition(eta) - eta @ wanted
-            while share > 1e-12:
-                there = eta + share * move
-                value = self.log_partition(there) - there @ wanted
-                if bool(value <= here + 1e-13 * here.abs()):
+            move = -torch.linalg.lstsq(self.covariance(eta), self.mean(eta) - target).solution
+            step_size = 1.0
+            current = self.log_partition(eta) - eta @ target
+            while step_size > 1e-12:
+                candidate = eta + step_size * move
+                value = self.log_partition(candidate) - candidate @ target
+                if bool(value <= current + 1e-13 * current.abs()):
                     break
-                share /= 2
-            eta = eta + share * move
+                step_size /= 2
+            eta = eta + step_size * move
             if float(move.norm()) <= 1e-10 * (1 + float(eta.norm())):
                 return eta
         raise WonderlandError(
-            f"The {self.name} likelihood has no maximum for these values of `x`: they lie on the edge of what it can produce."
+            f"The {self.name} likelihood has no maximum for these values of `x`: their mean statistics are on the boundary of the possible ones."
         )
 
 
@@ -81,10 +81,10 @@ def _log_factorial(x: Tensor) -> Tensor:
 
 
 def _gaussian_partition(eta: Tensor) -> Tensor:
-    # Outside of eta_2 < 0 the integral diverges: infinity there keeps a line search inside.
+    # For eta_2 >= 0 the integral diverges; infinity there keeps the line search in the domain.
     inside = torch.where(eta[1] < 0, eta[1], -torch.ones_like(eta[1]))
-    found = -eta[0] * eta[0] / (4 * inside) - torch.log(-2 * inside) / 2
-    return torch.where(eta[1] < 0, found, torch.full_like(found, torch.inf))
+    value = -eta[0] * eta[0] / (4 * inside) - torch.log(-2 * inside) / 2
+    return torch.where(eta[1] < 0, value, torch.full_like(value, torch.inf))
 
 
 def _exponential_partition(eta: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ exponential = Family(
 
 
 def binomial(trials: int) -> Family:
-    r"""The binomial family of so many trials.
+    r"""The binomial family with a given number of trials.
 
     .. math:: h(x) = \binom{n}{x}, \quad T(x) = x, \quad \eta = \log\frac{p}{1 - p}, \quad A(\eta) = n \log(1 + e^\eta)
 
@@ -148,7 +148,7 @@ def binomial(trials: int) -> Family:
 
 
 def categorical(classes: int) -> Family:
-    r"""The categorical family of so many classes, with one natural parameter a class.
+    r"""The categorical family with a given number of classes, and one natural parameter for each.
 
     .. math:: T(x) = \text{one-hot}(x), \quad \eta_i = \log p_i, \quad A(\eta) = \log \sum_i e^{\eta_i}, \quad
         \nabla A = \operatorname{softmax}

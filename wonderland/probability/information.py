@@ -1,4 +1,4 @@
-"""Information of discrete variables, exactly: entropy, divergence, and what two variables know of each other."""
+"""Information measures of discrete variables: entropy, cross-entropy, KL divergence, mutual information."""
 
 import math
 
@@ -19,7 +19,7 @@ def _unit(base: float | None) -> float:
 
 
 def self_information(p: Numbers, *, base: float | None = None) -> Tensor:
-    r"""How much is learned when an event of probability p happens; infinity for the impossible.
+    r"""The information of an event of probability p; infinity for p = 0.
 
     .. math:: I(x) = -\log p(x)
 
@@ -28,18 +28,18 @@ def self_information(p: Numbers, *, base: float | None = None) -> Tensor:
     >>> self_information([0.5, 0.125], base=2)
     tensor([1., 3.], dtype=torch.float64)
     """
-    found = torch.as_tensor(p, dtype=torch.float64)
-    if not bool(((found >= 0) & (found <= 1)).all()):
+    probs = torch.as_tensor(p, dtype=torch.float64)
+    if not bool(((probs >= 0) & (probs <= 1)).all()):
         raise WonderlandError("`p` has to lie between 0 and 1.")
-    return -found.log() / _unit(base)
+    return -probs.log() / _unit(base)
 
 
 def entropy(p: Numbers, *, base: float | None = None) -> Tensor:
-    r"""The information that is missing on average; a table of joint probabilities gives the joint entropy.
+    r"""The expected information of a distribution; a table of joint probabilities gives the joint entropy.
 
     .. math:: H(p) = -\sum_i p_i \log p_i, \qquad 0 \le H(p) \le \log k
 
-    with 0 log 0 = 0; the most for equal probabilities. Shapes: p of any shape, summing to 1 -> one number.
+    with 0 log 0 = 0; largest for equal probabilities. Shapes: p of any shape, summing to 1 -> one number.
     Book: Alice A.5; D2L 4.1, 22.11.
 
     >>> entropy([0.25, 0.25, 0.25, 0.25], base=2)
@@ -49,7 +49,7 @@ def entropy(p: Numbers, *, base: float | None = None) -> Tensor:
 
 
 def cross_entropy(p: Numbers, q: Numbers, *, base: float | None = None) -> Tensor:
-    r"""The information missing when p happens and q was expected; infinity when q excludes what p allows.
+    r"""The expected information under p, measured with q; infinity when q is 0 where p is not.
 
     .. math:: \operatorname{CE}(p, q) = -\sum_i p_i \log q_i = H(p) + \operatorname{KL}(p \| q)
 
@@ -58,13 +58,13 @@ def cross_entropy(p: Numbers, q: Numbers, *, base: float | None = None) -> Tenso
     >>> cross_entropy([1.0, 0.0], [0.25, 0.75], base=2)
     tensor(2., dtype=torch.float64)
     """
-    found, other = probabilities("p", p), probabilities("q", q)
-    same_shape("p", found, "q", other)
-    return -torch.xlogy(found, other).sum() / _unit(base)
+    p, q = probabilities("p", p), probabilities("q", q)
+    same_shape("p", p, "q", q)
+    return -torch.xlogy(p, q).sum() / _unit(base)
 
 
 def kl_divergence(p: Numbers, q: Numbers, *, base: float | None = None) -> Tensor:
-    r"""What it costs to expect q when p happens: never negative, 0 only for p = q, and not symmetric.
+    r"""The Kullback-Leibler divergence of q from p: never negative, 0 only for p = q, not symmetric.
 
     .. math:: \operatorname{KL}(p \| q) = \sum_i p_i \log \frac{p_i}{q_i}
 
@@ -73,13 +73,13 @@ def kl_divergence(p: Numbers, q: Numbers, *, base: float | None = None) -> Tenso
     >>> kl_divergence([0.5, 0.5], [0.25, 0.75]), kl_divergence([0.25, 0.75], [0.5, 0.5])
     (tensor(0.1438, dtype=torch.float64), tensor(0.1308, dtype=torch.float64))
     """
-    found, other = probabilities("p", p), probabilities("q", q)
-    same_shape("p", found, "q", other)
-    return (torch.xlogy(found, found) - torch.xlogy(found, other)).sum() / _unit(base)
+    p, q = probabilities("p", p), probabilities("q", q)
+    same_shape("p", p, "q", q)
+    return (torch.xlogy(p, p) - torch.xlogy(p, q)).sum() / _unit(base)
 
 
 def conditional_entropy(joint: Numbers, *, base: float | None = None) -> Tensor:
-    r"""What is still missing of the columns' variable when the rows' variable is known.
+    r"""The entropy of the column variable Y given the row variable X.
 
     .. math:: H(Y | X) = -\sum_{x, y} p(x, y) \log p(y | x) = H(X, Y) - H(X)
 
@@ -93,7 +93,7 @@ def conditional_entropy(joint: Numbers, *, base: float | None = None) -> Tensor:
 
 
 def pointwise_mutual_information(joint: Numbers, *, base: float | None = None) -> Tensor:
-    r"""For each pair of values, how much more often they meet than if they were independent; -infinity if never.
+    r"""For each pair of values, the log ratio of joint probability to that of independent variables; -infinity for 0.
 
     .. math:: \operatorname{PMI}(x, y) = \log \frac{p(x, y)}{p(x) p(y)}
 
@@ -107,12 +107,12 @@ def pointwise_mutual_information(joint: Numbers, *, base: float | None = None) -
     """
     table = probabilities("joint", joint, 2)
     rows, columns = table.sum(1, keepdim=True), table.sum(0, keepdim=True)
-    # Logs are subtracted one by one: the product of two small margins may underflow.
+    # Logs are subtracted, since the product of two small margins may underflow.
     return (table.log() - rows.log() - columns.log()) / _unit(base)
 
 
 def mutual_information(joint: Numbers, *, base: float | None = None) -> Tensor:
-    r"""What two variables know of each other: 0 only for independent ones, and the same in both directions.
+    r"""The mutual information of two variables: symmetric, and 0 only for independent ones.
 
     .. math::
         I(X, Y) = \sum_{x, y} p(x, y) \log \frac{p(x, y)}{p(x) p(y)} = H(X) + H(Y) - H(X, Y)
@@ -125,5 +125,5 @@ def mutual_information(joint: Numbers, *, base: float | None = None) -> Tensor:
     tensor(0.1511, dtype=torch.float64)
     """
     table = probabilities("joint", joint, 2)
-    found = entropy(table.sum(0)) + entropy(table.sum(1)) - entropy(table)
-    return found.clamp_min(0.0) / _unit(base)
+    information = entropy(table.sum(0)) + entropy(table.sum(1)) - entropy(table)
+    return information.clamp_min(0.0) / _unit(base)

@@ -1,4 +1,4 @@
-"""Confidence intervals: ranges that hold the truth in a stated share of repetitions."""
+"""Confidence intervals for means and proportions, and Chebyshev's bound."""
 
 import torch
 from torch.distributions import Beta, Normal, StudentT
@@ -14,7 +14,7 @@ def mean_interval(x: Numbers, *, confidence: float = 0.95, deviation: float | No
     .. math:: \bar x \pm z \frac{\sigma}{\sqrt n} \text{ with a known deviation}, \qquad
         \bar x \pm t_{n-1} \frac{s}{\sqrt n} \text{ with an estimated one}
 
-    The book's 1.96 is z at 95 %; with few samples and an estimated deviation it covers too seldom, and t is right.
+    The book's 1.96 is z at 95 %; with few samples and an estimated deviation its coverage is too low, and t is correct.
 
     Shapes: x (n,) -> two numbers. Book: D2L 22.7 (confidence intervals).
 
@@ -22,17 +22,17 @@ def mean_interval(x: Numbers, *, confidence: float = 0.95, deviation: float | No
     >>> round(low, 4), round(high, 4)
     (1.52, 3.48)
     """
-    found = numbers("x", x, 1)
-    share = (1 + level("confidence", confidence)) / 2
+    values = numbers("x", x, 1)
+    probability = (1 + level("confidence", confidence)) / 2
     if deviation is not None:
-        spread, z = positive("deviation", deviation), float(quantile(_standard(), share))
-    elif len(found) < 2:
+        spread, z = positive("deviation", deviation), float(quantile(_standard(), probability))
+    elif len(values) < 2:
         raise WonderlandError("`x` holds one value: pass its known `deviation`, or more values.")
     else:
-        spread = float(found.std())
-        z = float(quantile(StudentT(torch.tensor(len(found) - 1.0, dtype=torch.float64)), share))
-    reach = z * spread / len(found) ** 0.5
-    return float(found.mean()) - reach, float(found.mean()) + reach
+        spread = float(values.std())
+        z = float(quantile(StudentT(torch.tensor(len(values) - 1.0, dtype=torch.float64)), probability))
+    half_width = z * spread / len(values) ** 0.5
+    return float(values.mean()) - half_width, float(values.mean()) + half_width
 
 
 def proportion_interval(
@@ -56,18 +56,18 @@ def proportion_interval(
     n = count("trials", trials)
     if not 0 <= successes <= n:
         raise WonderlandError(f"`successes` has to lie between 0 and `trials`; they are {successes} and {n}.")
-    share = (1 + level("confidence", confidence)) / 2
+    probability = (1 + level("confidence", confidence)) / 2
     if method == "exact":
-        low = float(quantile(_beta(successes, n - successes + 1), 1 - share)) if successes > 0 else 0.0
-        high = float(quantile(_beta(successes + 1, n - successes), share)) if successes < n else 1.0
+        low = float(quantile(_beta(successes, n - successes + 1), 1 - probability)) if successes > 0 else 0.0
+        high = float(quantile(_beta(successes + 1, n - successes), probability)) if successes < n else 1.0
         return low, high
-    z, p = float(quantile(_standard(), share)), successes / n
-    middle, reach = p + z * z / (2 * n), z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
-    return max(0.0, (middle - reach) / (1 + z * z / n)), min(1.0, (middle + reach) / (1 + z * z / n))
+    z, p = float(quantile(_standard(), probability)), successes / n
+    centre, half_width = p + z * z / (2 * n), z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
+    return max(0.0, (centre - half_width) / (1 + z * z / n)), min(1.0, (centre + half_width) / (1 + z * z / n))
 
 
 def chebyshev_bound(deviations: float) -> float:
-    r"""The most that any distribution can have so many standard deviations or more away from its mean.
+    r"""An upper bound, for any distribution, on the probability of being that many standard deviations from the mean.
 
     .. math:: P(|X - \mu| \ge \alpha \sigma) \le \frac{1}{\alpha^2}
 

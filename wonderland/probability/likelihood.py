@@ -1,4 +1,4 @@
-"""Maximum likelihood, and maximum a posteriori: the same search with a prior as a regulariser."""
+"""Maximum likelihood and maximum a posteriori estimation."""
 
 import math
 from collections.abc import Callable
@@ -22,10 +22,10 @@ def bernoulli_fit(x: Numbers) -> float:
     >>> bernoulli_fit([1, 0, 1, 1])
     0.75
     """
-    found = numbers("x", x, 1)
-    if not bool(((found == 0) | (found == 1)).all()):
+    values = numbers("x", x, 1)
+    if not bool(((values == 0) | (values == 1)).all()):
         raise WonderlandError("`x` has to hold only 0 and 1.")
-    return float(found.mean())
+    return float(values.mean())
 
 
 def gaussian_fit(x: Numbers, *, unbiased: bool = False) -> tuple[float, float]:
@@ -33,20 +33,20 @@ def gaussian_fit(x: Numbers, *, unbiased: bool = False) -> tuple[float, float]:
 
     .. math:: \mu^* = \frac1n \sum_i x_i, \qquad \sigma^{2*} = \frac1n \sum_i (x_i - \mu^*)^2
 
-    The variance is on average (n - 1)/n of the true one; `unbiased` divides by n - 1 (Bessel), which `torch.var` does
-    unasked. Shapes: x (n,) -> two numbers. Book: Alice A.6 (E.A.8-E.A.9).
+    The variance is on average (n - 1)/n of the true one; `unbiased` divides by n - 1 (Bessel), the default of
+    `torch.var`. Shapes: x (n,) -> two numbers. Book: Alice A.6 (E.A.8-E.A.9).
 
     >>> gaussian_fit([1.0, 3.0]), gaussian_fit([1.0, 3.0], unbiased=True)
     ((2.0, 1.0), (2.0, 2.0))
     """
-    found = numbers("x", x, 1)
-    if unbiased and len(found) < 2:
+    values = numbers("x", x, 1)
+    if unbiased and len(values) < 2:
         raise WonderlandError("`x` holds one value: the unbiased variance needs two.")
-    return float(found.mean()), float(found.var(correction=int(unbiased)))
+    return float(values.mean()), float(values.var(correction=int(unbiased)))
 
 
 def negative_log_likelihood(log_density: Density, log_prior: Density | None = None) -> Density:
-    r"""The objective of a fit: what the data say, and what was believed before.
+    r"""The objective of a fit: negative log likelihood, minus the log prior if given.
 
     .. math:: -\sum_i \log p(x_i | \theta) - \log p(\theta)
 
@@ -61,18 +61,18 @@ def negative_log_likelihood(log_density: Density, log_prior: Density | None = No
     """
 
     def objective(theta: Tensor) -> Tensor:
-        found = -log_density(theta).sum()
-        return found if log_prior is None else found - log_prior(theta).sum()
+        loss = -log_density(theta).sum()
+        return loss if log_prior is None else loss - log_prior(theta).sum()
 
     return objective
 
 
 def maximise(log_density: Density, start: Numbers, *, log_prior: Density | None = None, steps: int = 50) -> Tensor:
-    r"""The parameters that make the data most likely, or with a prior the most probable ones, by quasi-Newton steps.
+    r"""Maximum likelihood parameters, or maximum a posteriori ones with a prior, by L-BFGS.
 
     .. math:: \theta^* = \arg\max_\theta \sum_i \log p(x_i | \theta) + \log p(\theta)
 
-    Write positive parameters through exp or softplus. A local maximum, if there are several.
+    Parametrise positive parameters by exp or softplus. Finds a local maximum.
 
     Shapes: start (k,) -> (k,). Book: Alice 3.2.3, 3.3, A.6; D2L 22.6.
 
@@ -99,12 +99,12 @@ def maximise(log_density: Density, start: Numbers, *, log_prior: Density | None 
         solver.state.clear()
         solver.step(closure)
         closure()
-        slope = theta.grad
-        if slope is not None and float(slope.norm()) <= 1e-7 * scale and float(theta.detach().abs().max()) < 1e8:
+        gradient = theta.grad
+        if gradient is not None and float(gradient.norm()) <= 1e-7 * scale and float(theta.detach().abs().max()) < 1e8:
             return theta.detach()
         if not bool(theta.isfinite().all()) or float(theta.detach().abs().max()) >= 1e8:
             break
-    raise WonderlandError("The likelihood has no maximum that was found from `start`: add a prior, or start elsewhere.")
+    raise WonderlandError("No maximum of the likelihood was found from `start`: add a prior, or start elsewhere.")
 
 
 def gaussian_prior(scale: float) -> Density:

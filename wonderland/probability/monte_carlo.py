@@ -1,4 +1,4 @@
-"""Monte Carlo: expectations as averages over samples, with the error that they carry."""
+"""Monte Carlo estimates of expectations, with standard errors."""
 
 import math
 from collections.abc import Callable
@@ -21,10 +21,10 @@ class Estimate:
     n: int
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """The interval that holds the expectation in about that share of repetitions, by the central limit theorem."""
-        share = torch.tensor((1 + level("confidence", confidence)) / 2, dtype=torch.float64)
-        reach = self.error * float(Normal(0.0, 1.0).icdf(share))
-        return self.value - reach, self.value + reach
+        """A confidence interval for the expectation, by the central limit theorem."""
+        probability = torch.tensor((1 + level("confidence", confidence)) / 2, dtype=torch.float64)
+        half_width = self.error * float(Normal(0.0, 1.0).icdf(probability))
+        return self.value - half_width, self.value + half_width
 
     def __str__(self):
         return f"{self.value:.6g} ± {self.error:.2g} ({self.n} draws)"
@@ -37,17 +37,17 @@ def average(values: Numbers) -> Estimate:
         \mathrm{E}[f(x)] \approx \frac1n \sum_i f(x_i), \qquad
         \text{error} = \frac{1}{\sqrt n} \sqrt{\frac{1}{n - 1} \sum_i (f(x_i) - \bar f)^2}
 
-    The error falls like :math:`n^{-1/2}`: four times the draws for half of it.
+    The error falls like :math:`n^{-1/2}`: four times the draws halve it.
 
     Shapes: values (n,), n >= 2 -> an Estimate. Book: Alice A.4 (E.A.7); D2L 22.7.
 
     >>> average([1.0, 2.0, 3.0]).value
     2.0
     """
-    found = numbers("values", values, 1)
-    if len(found) < 2:
+    draws = numbers("values", values, 1)
+    if len(draws) < 2:
         raise WonderlandError("`values` holds one draw: an error bar needs two.")
-    return Estimate(float(found.mean()), float(found.std()) / len(found) ** 0.5, len(found))
+    return Estimate(float(draws.mean()), float(draws.std()) / len(draws) ** 0.5, len(draws))
 
 
 def expectation(f: Callable[[Tensor], Tensor], distribution: Distribution, draws: int = 10_000) -> Estimate:
@@ -65,7 +65,7 @@ def expectation(f: Callable[[Tensor], Tensor], distribution: Distribution, draws
     values = f(distribution.sample((draws,)))
     if values.dim() != 1 or len(values) != draws:
         raise WonderlandError(
-            f"`f` gave shape {tuple(values.shape)} for {draws} draws: it has to give one number a draw."
+            f"`f` returned shape {tuple(values.shape)} for {draws} draws: it has to return one number for each."
         )
     return average(values)
 
@@ -91,7 +91,7 @@ def generalisation_gap(training: Numbers, held_out: Numbers) -> Estimate:
 
 
 def sampled_kl(p: Distribution, q: Distribution, draws: int = 10_000) -> Estimate:
-    r"""The divergence of two distributions from samples of the first, for pairs without a formula.
+    r"""A Monte Carlo estimate of the KL divergence, for pairs of distributions without a formula.
 
     .. math:: \operatorname{KL}(p \| q) \approx \frac1n \sum_i \left[ \log p(x_i) - \log q(x_i) \right], \qquad x_i \sim p
 
@@ -109,12 +109,12 @@ def sampled_kl(p: Distribution, q: Distribution, draws: int = 10_000) -> Estimat
 
 
 def predictive_average(log_probabilities: Tensor) -> Tensor:
-    r"""What k models, drawn from a posterior, say together: the mean of their probabilities, as a logarithm.
+    r"""The posterior predictive of k models drawn from a posterior: the log of their mean probability.
 
     .. math:: \log p(y | x) = \log \frac1k \sum_i p(y | f_i(x)), \qquad f_i \sim p(f | S)
 
-    Probabilities are averaged, not logits, and the posterior's density does not appear again, since the draws have it in
-    them already (the book prints it once more). Shapes: (k, ...) -> (...). Book: Alice 3.3 (E.3.9-E.3.10).
+    Probabilities are averaged, not logits. The posterior density does not appear as a factor, since the models are drawn
+    from it (the book prints it once more). Shapes: (k, ...) -> (...). Book: Alice 3.3 (E.3.9-E.3.10).
 
     >>> predictive_average(torch.tensor([[0.5, 0.5], [0.9, 0.1]]).log()).exp()
     tensor([0.7000, 0.3000])

@@ -1,4 +1,4 @@
-"""Naive Bayes: a classifier that counts, taking features as independent within a class."""
+"""Naive Bayes classifiers: features are taken as independent within a class."""
 
 from dataclasses import dataclass
 
@@ -18,11 +18,11 @@ class BernoulliNaiveBayes:
 
     def logits(self, X: Numbers) -> Tensor:
         """log p(y) + log p(x | y), not normalised. Shapes: (n, c) -> (n, m)."""
-        found = _binary(_features(X, self.probs.shape[1]))
-        likely = torch.special.xlogy(found.unsqueeze(1), self.probs) + torch.special.xlogy(
-            1 - found.unsqueeze(1), 1 - self.probs
+        x = _binary(_features(X, self.probs.shape[1]))
+        log_likelihood = torch.special.xlogy(x.unsqueeze(1), self.probs) + torch.special.xlogy(
+            1 - x.unsqueeze(1), 1 - self.probs
         )
-        return self.log_prior + likely.sum(-1)
+        return self.log_prior + log_likelihood.sum(-1)
 
     def probabilities(self, X: Numbers) -> Tensor:
         """Posterior probabilities. Shapes: (n, c) -> (n, m)."""
@@ -43,9 +43,9 @@ class GaussianNaiveBayes:
 
     def logits(self, X: Numbers) -> Tensor:
         """log p(y) + log p(x | y), not normalised. Shapes: (n, c) -> (n, m)."""
-        found = _features(X, self.means.shape[1]).unsqueeze(1)
-        likely = -((found - self.means).square() / self.variances + (2 * torch.pi * self.variances).log()) / 2
-        return self.log_prior + likely.sum(-1)
+        x = _features(X, self.means.shape[1]).unsqueeze(1)
+        log_likelihood = -((x - self.means).square() / self.variances + (2 * torch.pi * self.variances).log()) / 2
+        return self.log_prior + log_likelihood.sum(-1)
 
     def probabilities(self, X: Numbers) -> Tensor:
         """Posterior probabilities. Shapes: (n, c) -> (n, m)."""
@@ -63,7 +63,7 @@ def bernoulli_naive_bayes(X: Numbers, y: Numbers, *, smoothing: float = 1.0) -> 
         \log p(y | x) = \log p(y) + \sum_j \log p(x_j | y) + \text{const}, \qquad
         p(x_j = 1 | y) = \frac{n_{jy} + \alpha}{n_y + 2 \alpha}
 
-    The smoothing α is the mean of a Beta(α, α) posterior: with 0, one unseen value rules a class out. Logs are summed,
+    The smoothing α is the mean of a Beta(α, α) posterior: with 0, one unseen value excludes a class. Logs are summed,
     since hundreds of factors underflow.
 
     Shapes: X (n, c) of 0 and 1, y (n,) labels from 0. Book: D2L 22.9.
@@ -75,15 +75,13 @@ def bernoulli_naive_bayes(X: Numbers, y: Numbers, *, smoothing: float = 1.0) -> 
     >>> fit.predict([[1, 1]])
     tensor([0])
     """
-    found = _binary(numbers("X", X, 2))
+    x = _binary(numbers("X", X, 2))
     alpha = float(numbers("smoothing", smoothing, 0))
     if alpha < 0:
         raise WonderlandError(f"`smoothing` has to be 0 or more, not {alpha:g}.")
-    member = _members(found, y)
-    sizes = member.sum(0)
-    return BernoulliNaiveBayes(
-        (sizes / sizes.sum()).log(), (member.T @ found + alpha) / (sizes + 2 * alpha).unsqueeze(1)
-    )
+    one_hot = _one_hot(x, y)
+    sizes = one_hot.sum(0)
+    return BernoulliNaiveBayes((sizes / sizes.sum()).log(), (one_hot.T @ x + alpha) / (sizes + 2 * alpha).unsqueeze(1))
 
 
 def gaussian_naive_bayes(X: Numbers, y: Numbers, *, floor: float = 1e-9) -> GaussianNaiveBayes:
@@ -102,32 +100,32 @@ def gaussian_naive_bayes(X: Numbers, y: Numbers, *, floor: float = 1e-9) -> Gaus
     >>> fit.predict([[0.2], [6.0]])
     tensor([0, 1])
     """
-    found = numbers("X", X, 2)
-    member = _members(found, y)
-    sizes = member.sum(0)
-    means = member.T @ found / sizes.unsqueeze(1)
-    apart = (found.unsqueeze(1) - means).square()
-    lift = float(numbers("floor", floor, 0)) * float(found.var(0, correction=0).max())
-    variances = (member.unsqueeze(2) * apart).sum(0) / sizes.unsqueeze(1) + lift
+    x = numbers("X", X, 2)
+    one_hot = _one_hot(x, y)
+    sizes = one_hot.sum(0)
+    means = one_hot.T @ x / sizes.unsqueeze(1)
+    deviations = (x.unsqueeze(1) - means).square()
+    offset = float(numbers("floor", floor, 0)) * float(x.var(0, correction=0).max())
+    variances = (one_hot.unsqueeze(2) * deviations).sum(0) / sizes.unsqueeze(1) + offset
     if bool((variances <= 0).any()):
         raise WonderlandError("`X` has a feature that is constant within a class: pass `floor` above 0, or drop it.")
     return GaussianNaiveBayes((sizes / sizes.sum()).log(), means, variances)
 
 
-def _members(X: Tensor, y: Numbers) -> Tensor:
+def _one_hot(X: Tensor, y: Numbers) -> Tensor:
     """One-hot labels (n, m); every class from 0 to the largest label has at least one row."""
-    found = numbers("y", y, 1)
-    if len(found) != len(X):
-        raise WonderlandError(f"`y` has {len(found)} entries where `X` has {len(X)} rows.")
-    wrong = (found != found.round()) | (found < 0) | (found > 1e6)
+    labels = numbers("y", y, 1)
+    if len(labels) != len(X):
+        raise WonderlandError(f"`y` has {len(labels)} entries where `X` has {len(X)} rows.")
+    wrong = (labels != labels.round()) | (labels < 0) | (labels > 1e6)
     if bool(wrong.any()):
         where = int(wrong.nonzero()[0])
-        raise WonderlandError(f"`y` holds {found[where].item():g} at index {where}: labels are whole numbers from 0.")
-    member = torch.nn.functional.one_hot(found.long()).to(torch.float64)
-    empty = (member.sum(0) == 0).nonzero().flatten().tolist()
+        raise WonderlandError(f"`y` holds {labels[where].item():g} at index {where}: labels are whole numbers from 0.")
+    one_hot = torch.nn.functional.one_hot(labels.long()).to(torch.float64)
+    empty = (one_hot.sum(0) == 0).nonzero().flatten().tolist()
     if empty:
         raise WonderlandError(f"`y` has no row of class {empty[0]}: every class needs at least one.")
-    return member
+    return one_hot
 
 
 def _binary(X: Tensor) -> Tensor:
@@ -139,7 +137,7 @@ def _binary(X: Tensor) -> Tensor:
 
 
 def _features(X: Numbers, c: int) -> Tensor:
-    found = numbers("X", X, 2)
-    if found.shape[1] != c:
-        raise WonderlandError(f"`X` has {found.shape[1]} columns where the model was fitted on {c}.")
-    return found
+    x = numbers("X", X, 2)
+    if x.shape[1] != c:
+        raise WonderlandError(f"`X` has {x.shape[1]} columns where the model was fitted on {c}.")
+    return x

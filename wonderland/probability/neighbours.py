@@ -16,7 +16,7 @@ def neighbour_entropy(samples: Numbers, *, k: int = 3) -> float:
         \hat h = \psi(n) - \psi(k) + \frac{d}{n} \sum_i \log(2 \epsilon_i)
 
     :math:`\epsilon_i` in the largest-coordinate distance, whose ball of radius ε has the volume :math:`(2\epsilon)^d`.
-    May be negative. O(n^2) memory. Equal samples have no density, and are refused.
+    May be negative. O(n^2) memory. Repeated samples are refused: they have no density.
 
     Shapes: samples (n, d) or (n,) -> one number. Book: D2L 22.11 (differential entropy). Paper: Kozachenko and
     Leonenko, 1987.
@@ -29,7 +29,9 @@ def neighbour_entropy(samples: Numbers, *, k: int = 3) -> float:
     n, d = points.shape
     nearest = _distances(points).kthvalue(_neighbours(k, n) + 1, dim=1).values
     if bool((nearest == 0).any()):
-        raise WonderlandError(f"`samples` holds more than {k} equal rows: a continuous variable never repeats itself.")
+        raise WonderlandError(
+            f"`samples` holds more than {k} equal rows: samples of a continuous variable do not repeat."
+        )
     return float(_psi(n) - _psi(k) + d * (2 * nearest).log().mean())
 
 
@@ -39,8 +41,8 @@ def neighbour_information(x: Numbers, y: Numbers, *, k: int = 3) -> float:
     .. math::
         \hat I = \psi(n) + \psi(k) - \frac1n \sum_i \left[ \psi(n_x(i) + 1) + \psi(n_y(i) + 1) \right]
 
-    where :math:`n_x(i)` counts the samples closer to i in x than its k-th neighbour in both. Cut at 0 from below, as
-    scikit-learn does. Scale x and y alike when their units differ. O(n^2) memory.
+    where :math:`n_x(i)` counts the samples closer to i in x than its k-th neighbour in both. Clamped at 0, as in
+    scikit-learn. Scale x and y alike when their units differ. O(n^2) memory.
 
     Shapes: x (n, d) or (n,), y (n, e) or (n,) -> one number. Book: D2L 22.11. Paper: Kraskov et al., 2004 (algorithm 1).
 
@@ -53,17 +55,17 @@ def neighbour_information(x: Numbers, y: Numbers, *, k: int = 3) -> float:
     n = len(first)
     if len(second) != n:
         raise WonderlandError(f"`y` has {len(second)} samples where `x` has {n}.")
-    apart_x, apart_y = _distances(first), _distances(second)
-    reach = apart_x.maximum(apart_y).kthvalue(_neighbours(k, n) + 1, dim=1).values.unsqueeze(1)
+    distances_x, distances_y = _distances(first), _distances(second)
+    radius = distances_x.maximum(distances_y).kthvalue(_neighbours(k, n) + 1, dim=1).values.unsqueeze(1)
     # Each row counts itself, which is the + 1 of the formula; equal samples leave the radius at 0 and still count it.
-    close_x, close_y = (((apart < reach).sum(1)).clamp_min(1) for apart in (apart_x, apart_y))
+    close_x, close_y = (((distances < radius).sum(1)).clamp_min(1) for distances in (distances_x, distances_y))
     counted = _psi(close_x).mean() + _psi(close_y).mean()
     return max(0.0, float(_psi(n) + _psi(k) - counted))
 
 
 def _points(name: str, value: Numbers) -> Tensor:
-    found = numbers(name, value)
-    return found.unsqueeze(1) if found.dim() == 1 else numbers(name, value, 2)
+    points = numbers(name, value)
+    return points.unsqueeze(1) if points.dim() == 1 else numbers(name, value, 2)
 
 
 def _neighbours(k: int, n: int) -> int:

@@ -1,4 +1,4 @@
-"""Sequential Bayes: the posterior of today is the prior of tomorrow."""
+"""Sequential Bayesian inference with conjugate priors: each posterior is the prior of the next update."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from wonderland.ops.algebra.arguments import Numbers, numbers, positive
 
 @dataclass(frozen=True)
 class BetaBinomial:
-    r"""A belief about a probability, sharpened by successes and failures.
+    r"""The Beta posterior of a probability, updated by successes and failures.
 
     .. math:: p(\theta) = \operatorname{Beta}(a, b) \;\to\; p(\theta | k, n) = \operatorname{Beta}(a + k, b + n - k)
 
     Two updates are one update on the union, in any order. Book: Alice 3.3; D2L 2.6.
 
-    >>> belief = BetaBinomial().update(successes=7, trials=10)
-    >>> belief, round(belief.predictive, 4)
+    >>> posterior = BetaBinomial().update(successes=7, trials=10)
+    >>> posterior, round(posterior.predictive, 4)
     (BetaBinomial(a=8.0, b=4.0), 0.6667)
     """
 
@@ -31,14 +31,14 @@ class BetaBinomial:
         positive("b", self.b)
 
     def update(self, successes: int, trials: int) -> "BetaBinomial":
-        """The belief after some trials."""
+        """The posterior after these trials."""
         if not 0 <= successes <= trials:
             raise WonderlandError(f"`successes` has to lie between 0 and `trials`; they are {successes} and {trials}.")
         return BetaBinomial(self.a + successes, self.b + trials - successes)
 
     @property
     def posterior(self) -> Beta:
-        """The belief as a distribution."""
+        """The posterior as a distribution."""
         return Beta(torch.tensor(self.a, dtype=torch.float64), torch.tensor(self.b, dtype=torch.float64))
 
     @property
@@ -49,7 +49,7 @@ class BetaBinomial:
 
 @dataclass(frozen=True)
 class GaussianMean:
-    r"""A belief about the mean of a Gaussian of known noise, sharpened by samples.
+    r"""The Gaussian posterior of the mean of a Gaussian with known noise variance, updated by samples.
 
     .. math::
         \frac{1}{s_n^2} = \frac{1}{s_0^2} + \frac{n}{\sigma^2}, \qquad
@@ -70,20 +70,20 @@ class GaussianMean:
         positive("noise", self.noise)
 
     def update(self, x: Numbers) -> "GaussianMean":
-        """The belief after samples (n,)."""
-        found = numbers("x", x, 1)
-        variance = 1 / (1 / self.variance + len(found) / self.noise)
-        mean = variance * (self.mean / self.variance + float(found.sum()) / self.noise)
+        """The posterior after samples (n,)."""
+        samples = numbers("x", x, 1)
+        variance = 1 / (1 / self.variance + len(samples) / self.noise)
+        mean = variance * (self.mean / self.variance + float(samples.sum()) / self.noise)
         return GaussianMean(mean, variance, self.noise)
 
     @property
     def posterior(self) -> Normal:
-        """The belief about the mean."""
+        """The posterior of the mean."""
         return _normal(self.mean, self.variance)
 
     @property
     def predictive(self) -> Normal:
-        """The next sample: as uncertain as the mean and the noise together."""
+        """The distribution of the next sample: variances of mean and noise add."""
         return _normal(self.mean, self.variance + self.noise)
 
 
@@ -93,7 +93,7 @@ def _normal(mean: float, variance: float) -> Normal:
 
 @dataclass(frozen=True, eq=False)
 class GaussianWeights:
-    r"""A belief about the weights of a linear model of known noise, sharpened by rows.
+    r"""The Gaussian posterior of the weights of a linear model with known noise variance, updated by rows.
 
     .. math::
         \Lambda_n = \Lambda_0 + \frac{1}{\sigma^2} X^\top X, \qquad
@@ -102,8 +102,8 @@ class GaussianWeights:
     From the prior N(0, s^2 I) its mean is ridge regression with λ = σ²/s². Shapes: precision (c, c), shift (c,) = Λμ.
     Book: Alice 3.3 (C3-23), 4.1.5.
 
-    >>> belief = GaussianWeights.prior(dim=1, variance=1.0, noise=1.0).update([[1.0]], [2.0])
-    >>> belief.mean
+    >>> posterior = GaussianWeights.prior(dim=1, variance=1.0, noise=1.0).update([[1.0]], [2.0])
+    >>> posterior.mean
     tensor([1.], dtype=torch.float64)
     """
 
@@ -113,12 +113,12 @@ class GaussianWeights:
 
     @classmethod
     def prior(cls, dim: int, variance: float, noise: float) -> "GaussianWeights":
-        """No weight expected, each with the same variance."""
+        """The prior with mean 0 and the same variance for each weight."""
         precision = torch.eye(dim, dtype=torch.float64) / positive("variance", variance)
         return cls(precision, torch.zeros(dim, dtype=torch.float64), positive("noise", noise))
 
     def update(self, X: Numbers, y: Numbers) -> "GaussianWeights":
-        """The belief after rows X (n, c) with targets y (n,)."""
+        """The posterior after rows X (n, c) with targets y (n,)."""
         rows, targets = numbers("X", X, 2), numbers("y", y, 1)
         if rows.shape != (len(targets), len(self.shift)):
             raise WonderlandError(
@@ -135,11 +135,11 @@ class GaussianWeights:
 
     @property
     def posterior(self) -> MultivariateNormal:
-        """The belief as a distribution."""
+        """The posterior as a distribution."""
         return MultivariateNormal(self.mean, precision_matrix=self.precision)
 
     def predictive(self, X: Numbers) -> Normal:
-        r"""The targets of new rows, all weights taken together: :math:`N(X \mu, x^\top \Lambda^{-1} x + \sigma^2)`. (n, c) -> (n,)."""
+        r"""The distribution of the targets of new rows, weights integrated out: :math:`N(X \mu, x^\top \Lambda^{-1} x + \sigma^2)`. (n, c) -> (n,)."""
         rows = numbers("X", X, 2)
         if rows.shape[1] != len(self.shift):
             raise WonderlandError(f"`X` has {rows.shape[1]} columns for {len(self.shift)} weights.")

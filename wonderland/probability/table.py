@@ -1,4 +1,4 @@
-"""Two discrete variables in one table: margins, conditionals, and Bayes' theorem to turn one into the other."""
+"""The joint probability table of two discrete variables: margins, conditionals, Bayes' theorem."""
 
 from dataclasses import dataclass
 
@@ -32,21 +32,21 @@ class JointTable:
     @classmethod
     def from_counts(cls, counts: Numbers) -> "JointTable":
         """The table of relative frequencies."""
-        found = numbers("counts", counts, 2)
-        if bool((found < 0).any()) or float(found.sum()) == 0:
+        table = numbers("counts", counts, 2)
+        if bool((table < 0).any()) or float(table.sum()) == 0:
             raise WonderlandError("`counts` has to be non-negative, with at least one count above 0.")
-        return cls(found / found.sum())
+        return cls(table / table.sum())
 
     @classmethod
     def from_conditional(cls, prior: Numbers, likelihood: Numbers) -> "JointTable":
         """The product rule: p(row) (a,) and p(column | row) (a, b), each row of which sums to 1."""
-        first = probabilities("prior", prior, 1)
-        second = numbers("likelihood", likelihood, 2)
-        if len(second) != len(first):
-            raise WonderlandError(f"`likelihood` has {len(second)} rows where `prior` has {len(first)} entries.")
-        for index, row in enumerate(likelihood if isinstance(likelihood, Tensor) else second):
+        margin = probabilities("prior", prior, 1)
+        conditional = numbers("likelihood", likelihood, 2)
+        if len(conditional) != len(margin):
+            raise WonderlandError(f"`likelihood` has {len(conditional)} rows where `prior` has {len(margin)} entries.")
+        for index, row in enumerate(likelihood if isinstance(likelihood, Tensor) else conditional):
             probabilities(f"likelihood[{index}]", row)
-        joint = first.unsqueeze(1) * second
+        joint = margin.unsqueeze(1) * conditional
         # Probabilities given in float32 sum to 1 within their rounding only.
         rounded = abs(float(joint.sum()) - 1) > 1e-8
         return cls(joint / joint.sum() if rounded else joint)
@@ -63,11 +63,11 @@ class JointTable:
 
     def given_row(self, row: int) -> Tensor:
         """Probabilities of the second variable when the first is known (b,)."""
-        return _share(self.probs, row, "row")
+        return _conditional(self.probs, row, "row")
 
     def given_column(self, column: int) -> Tensor:
         """Bayes: probabilities of the first variable when the second is known (a,)."""
-        return _share(self.probs.T, column, "column")
+        return _conditional(self.probs.T, column, "column")
 
     def independent(self, tolerance: float = 1e-9) -> bool:
         """Whether the table is the product of its margins."""
@@ -75,10 +75,10 @@ class JointTable:
         return bool(((self.probs - product).abs() <= tolerance).all())
 
 
-def _share(table: Tensor, index: int, name: str) -> Tensor:
+def _conditional(table: Tensor, index: int, name: str) -> Tensor:
     if not 0 <= index < len(table):
-        raise WonderlandError(f"`{name}` is {index}, and the table has {len(table)}: they count from 0.")
+        raise WonderlandError(f"`{name}` is {index}, and the table has {len(table)}, counted from 0.")
     total = table[index].sum()
     if float(total) == 0:
-        raise WonderlandError(f"`{name}` {index} has probability 0: nothing can be said given that it happened.")
+        raise WonderlandError(f"`{name}` {index} has probability 0: there is no distribution given it.")
     return table[index] / total

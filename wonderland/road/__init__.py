@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from wonderland.core.lazy import door
+from wonderland.core.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from wonderland.core.recipe import Ensemble, Recipe
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from wonderland.road.training import Training
 
 # The shell reads the options of training before torch is loaded.
-__getattr__, __dir__ = door(
+__getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "Ensemble": "wonderland.core.recipe",

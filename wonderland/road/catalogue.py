@@ -1,4 +1,4 @@
-"""The models that can be named for a fit, with what they are and how large they come."""
+"""The catalogue of models that `fit(model=...)` can name, with descriptions and parameter counts."""
 
 import inspect
 from typing import Any
@@ -28,7 +28,7 @@ def catalogue(kind: str | None = None) -> list[dict[str, Any]]:
 
 
 def parameters(name: str, typical: Any) -> int:
-    """How many parameters a model has with the arguments that typical data decide."""
+    """How many parameters a model has with the arguments that typical data would give."""
     taken = inspect.signature(find(name)).parameters
     with torch.device("meta"):
         model = Spec(name, {key: value for key, value in typical.items() if key in taken}).build()

@@ -1,4 +1,4 @@
-"""Facts: everything the report shows, gathered from a finished run. The same run gives the same facts: no clocks, no paths."""
+"""Facts: everything the report shows, from a finished run. Equal runs give equal facts: no times, no paths of the folder."""
 
 import json
 import shlex
@@ -17,7 +17,7 @@ from wonderland.understand import cost
 
 
 def facts(run: Run, plan: Plan) -> dict[str, Any]:
-    """What there is to say about a run, as plain values."""
+    """The facts of a run as plain values, for the report."""
     dataset, record = plan.dataset, run.record["measured"]["test"]
     source = dataset.origin.get("path") or dataset.origin.get("bundled") or "data in memory"
     common = {
@@ -40,18 +40,18 @@ def facts(run: Run, plan: Plan) -> dict[str, Any]:
         "versions": versions(),
         "fingerprint": dataset.fingerprint,
     }
-    told = plan.task.facts(plan.view(run.model, "test"), run.trust, record, dataset)
-    return common | told | plan.kind.facts(run, plan)
+    task_facts = plan.task.facts(plan.view(run.model, "test"), run.trust, record, dataset)
+    return common | task_facts | plan.kind.facts(run, plan)
 
 
 def curves(run: Run) -> list[dict[str, Any]]:
-    """Learning curves from metrics.jsonl; the measure that was watched shows where it was best."""
+    """Learning curves from metrics.jsonl; the watched measure has its best step."""
     rows = records(run.folder / "metrics.jsonl")
     if not rows:
         return []
     steps, watched = [row["step"] for row in rows], f"validation/{run.task.watch}"
     best = min((row for row in rows if watched in row), key=lambda row: row[watched], default=None)
-    drawn = []
+    result = []
     for name, label, logarithmic in run.task.curves():
         curve: dict[str, Any] = {"name": label, "steps": steps, "log": logarithmic}
         if any(name in row for row in rows):
@@ -59,12 +59,12 @@ def curves(run: Run) -> list[dict[str, Any]]:
         curve["validation"] = [row.get(f"validation/{name}") for row in rows]
         if name == run.task.watch and best is not None:
             curve["best"] = best["step"]
-        drawn.append(curve)
-    return drawn
+        result.append(curve)
+    return result
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSON lines file; a line that a kill or an editor damaged is passed over."""
+    """The rows of a JSON lines file; damaged lines are skipped."""
     rows = []
     for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         try:
@@ -75,7 +75,7 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 def costs(run: Run, plan: Plan) -> dict[str, Any]:
-    """What the model is, and how much it was trained: the steps that were done, not those that were planned."""
+    """The cost of the model and of its training, by the steps that were done."""
     batch = plan.examples.first(plan.parts.parts["test"]).to(plan.device)
     rows = records(run.folder / "metrics.jsonl")
     done = rows[-1]["step"] if rows else plan.recipe.steps
@@ -90,7 +90,7 @@ def costs(run: Run, plan: Plan) -> dict[str, Any]:
 
 
 def training_seconds(folder: Path) -> float | None:
-    """Time spent training, from times.jsonl: each process that worked on the run counts from its own start."""
+    """Time spent training, from times.jsonl: the sum over all processes that worked on the run."""
     total = last = 0.0
     for now in (float(row.get("seconds", 0)) for row in records(folder / "times.jsonl")):
         if now < last:
@@ -100,26 +100,26 @@ def training_seconds(folder: Path) -> float | None:
 
 
 def split_note(plan: Plan) -> str:
-    """How the examples were used, where it is not the plain way."""
+    """A note on the split, with an explanation of folds where they are used."""
     ensemble = plan.recipe.ensemble
     if ensemble is None or not ensemble.folds:
         return plan.parts.note
     each = ensemble.members // ensemble.folds
     text = (
-        f"The training rows are cut into {ensemble.folds} folds. Each fold is measured by {each} members that never saw it; "
+        f"The training rows are cut into {ensemble.folds} folds. Each fold is measured by {each} members that were not trained on it; "
         "calibration and conformal scores come from those measurements, predictions from all members together."
     )
     return f"{text} {plan.parts.note}".strip()
 
 
 def commands(run: Run) -> list[dict[str, str]]:
-    """How to do it again, and what to do next, from the folder of the run."""
-    following = [{"text": text, "command": command} for text, command in run.task.next_commands(".")]
-    return [*again(run), *following]
+    """Commands to repeat the run, and what to do next, for the folder of the run."""
+    further = [{"text": text, "command": command} for text, command in run.task.next_commands(".")]
+    return [*refit_command(run), *further]
 
 
-def again(run: Run) -> list[dict[str, str]]:
-    """The command that fits the same run once more."""
+def refit_command(run: Run) -> list[dict[str, str]]:
+    """The command that repeats the run."""
     origin = run.config["source"]["origin"]
     source = origin.get("bundled") or origin.get("path")
     if not source:
@@ -127,7 +127,7 @@ def again(run: Run) -> list[dict[str, str]]:
     request, recipe = Request.from_json(run.config["request"]), Recipe.from_json(run.config["recipe"])
     kind = KINDS[run.config["source"]["kind"]]
     training = {name: vars(request.training)[name] for name in described(Training)}
-    # What was measured the first time would come out otherwise the second: its result is asked for instead.
+    # Measured values (budget, lr auto) could differ in a second measurement, so their results are given instead.
     if training["budget"] is not None:
         training |= {"budget": None, "steps": recipe.steps}
     if training["lr"] == "auto":
@@ -138,7 +138,7 @@ def again(run: Run) -> list[dict[str, str]]:
     training["threads"] = run.config["threads"]
     if origin.get("test"):
         training["test"] = origin["test"].get("path") or origin["test"].get("bundled") or training["test"]
-    named = [] if request.kind is None else ["--kind", request.kind]
-    words = [*named, *flags(kind.Options, request.options), *flags(Training, training)]
+    kind_flag = [] if request.kind is None else ["--kind", request.kind]
+    words = [*kind_flag, *flags(kind.Options, request.options), *flags(Training, training)]
     command = " ".join(["wonderland fit", shlex.quote(str(source)), *words, "--out NEWFOLDER"])
     return [{"text": "Fit it again, to the same bits on the same machine", "command": command}]

@@ -1,4 +1,4 @@
-"""fit: the whole road, from a source to a run that can be trusted. Each stage is done once and never half."""
+"""fit: from a source to a finished run. Each stage is skipped if its output exists and was made from the same inputs."""
 
 import functools
 import random
@@ -29,17 +29,16 @@ from wonderland.core import (
 )
 from wonderland.data.source import Glimpse
 from wonderland.kinds import KINDS
-from wonderland.kinds.choose import checked as checked_options
 from wonderland.kinds.choose import choose as choose_kind
-from wonderland.kinds.choose import opened
+from wonderland.kinds.choose import make_options, open_as
 from wonderland.road.facts import facts
-from wonderland.road.plan import Plan, choose, config_of, measured, probe, rebuild, threads_for
+from wonderland.road.plan import Plan, make_config, make_plan, rebuild, resolve_measured, threads_for, try_model
 from wonderland.road.request import Request
 from wonderland.road.typed import FitOptions
 from wonderland.ship import Run, load_model, read_config, save_model
-from wonderland.ship.run import checked as checked_run
+from wonderland.ship.run import check_run
 from wonderland.train import run as train
-from wonderland.train.start import plain
+from wonderland.train.start import merge_adapters
 from wonderland.train.state import random_state, set_random_state
 from wonderland.understand import render
 
@@ -55,25 +54,25 @@ def fit(
     overwrite: bool = False,
     progress: bool = False,
     tensorboard: bool = False,
-    talk: Any = None,
+    on_start: Any = None,
     **options: Unpack[FitOptions],
 ) -> Run:
-    """Learn from a source and leave a run: model, preprocessing, calibration, conformal sets, records and a report.
+    """Fit a model to a source; the result is a run folder with model, preprocessing, calibration, conformal sets, records and a report.
 
-    Calling it again with the same source, options and folder continues a run that was cut, exactly.
+    Calling it again with the same source, options and folder resumes an interrupted run exactly.
 
     Args:
         source: a path, a bundled name, a frame, arrays: whatever `wonderland.kinds.open` takes.
-        target: the column to learn; inferred when left out.
+        target: the column to predict; inferred by default.
         out: the run folder; a free one under `runs/` by default.
-        resume: a run folder to continue; its config says everything else.
-        test: the share of examples kept for the test (0.2), or a test set of its own (a path or a frame).
+        resume: a run folder to continue; all options come from its config.
+        test: the share of examples kept for the test (0.2), or a separate test set (a path or a frame).
         model: a spec, a name, a call as text ("Decoder(dim=64, mixer=Mamba())"), or your own module, which takes the encoded
-            batch and gives what the task needs. What the data decide (classes, vocab, channels) is filled in.
-        overwrite: begin again in a folder that holds another run.
+            batch and returns what the task needs. Arguments that follow from the data (classes, vocab, channels) are filled in.
+        overwrite: start again in a folder that holds another run.
         progress: show a live bar.
         tensorboard: also write TensorBoard files.
-        talk: called with the open dataset, the plan, and whether the run is finished, before training.
+        on_start: called before training with the dataset, the plan, and whether the model is already trained.
         options: those of training (`wonderland.road.Training`) and of the kind of data (`wonderland fit --help KIND`).
     """
     asked: dict[str, Any] = dict(options)
@@ -90,9 +89,9 @@ def fit(
         if asked or target is not None or out is not None:
             raise WonderlandError("A resumed run keeps the options it began with: give --resume and the folder only.")
         origin, named = config["source"]["origin"], config["source"]["kind"]
-        source = _source_again(origin, folder) if source is None else source
+        source = _recorded_source(origin, folder) if source is None else source
         if isinstance(request.training.test, str) and not _is_source(test):
-            test = _source_again(origin.get("test", {}), folder)
+            test = _recorded_source(origin.get("test", {}), folder)
     elif source is None:
         raise WonderlandError("Nothing to fit: name a file, a folder or a bundled set, or a run to resume.")
     else:
@@ -102,17 +101,17 @@ def fit(
         named = request.kind
         folder = Path(out) if out is not None else free_folder(source)
     _check_folder(folder)
-    with _tidy(folder), lock(folder), _world(request):
-        glimpse, second = Glimpse(source), Glimpse(test) if _is_source(test) else None
-        hints = dict(request.options) | ({} if second is None else {"test": test})
+    with _remove_if_empty(folder), lock(folder), _seeded(request):
+        glimpse, test_glimpse = Glimpse(source), Glimpse(test) if _is_source(test) else None
+        hints = dict(request.options) | ({} if test_glimpse is None else {"test": test})
         kind = choose_kind(glimpse, named, hints, KINDS)
-        dataset = opened(kind, glimpse, checked_options(kind, request.options, glimpse.name, KINDS), second)
+        dataset = open_as(kind, glimpse, make_options(kind, request.options, glimpse.name, KINDS), test_glimpse)
         begun = (folder / "config.json").exists() and (resume is not None or not overwrite)
         kind.remember(dataset, folder, read_config(folder) if begun else None)
-        plan, config = _settle(folder, kind, dataset, request, own, overwrite and resume is None)
+        plan, config = _make_or_rebuild_plan(folder, kind, dataset, request, own, overwrite and resume is None)
         stages = Stages(folder, plan, config)
-        if talk:
-            talk(dataset, plan, stages.trained)
+        if on_start:
+            on_start(dataset, plan, stages.trained)
         torch.set_num_threads(config["threads"])
         stages.preprocessing()
         if not stages.trained:
@@ -123,7 +122,7 @@ def fit(
 
 
 def _check_folder(folder: Path) -> None:
-    """A run goes into a folder of its own: one that is new, empty, or holds a run."""
+    """Refuse a run folder that is neither new nor empty and holds no run."""
     if (folder / "config.json").exists():
         read_config(folder)
     elif folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
@@ -131,8 +130,8 @@ def _check_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _tidy(folder: Path) -> Iterator[None]:
-    """Leave no empty folder behind when a run cannot even begin."""
+def _remove_if_empty(folder: Path) -> Iterator[None]:
+    """Remove a new folder if the run fails before anything is written to it."""
     existed = folder.exists()
     try:
         yield
@@ -146,10 +145,10 @@ def _is_source(test: Any) -> bool:
     return test is not None and not isinstance(test, int | float)
 
 
-def _settle(
+def _make_or_rebuild_plan(
     folder: Path, kind: Any, dataset: Any, request: Request, own: nn.Module | None, overwrite: bool
 ) -> tuple[Plan, dict[str, Any]]:
-    """The plan of the run in this folder: as config.json says if there is one, else chosen now and written down."""
+    """The plan of the run in this folder: rebuilt from config.json if there is one, else made now and written to it."""
     if (folder / "config.json").exists() and not overwrite:
         config = read_config(folder)
         begun = Request.from_json(config["request"])
@@ -162,13 +161,13 @@ def _settle(
             )
         torch.set_num_threads(config["threads"])
         return rebuild(config, dataset, folder, own), config
-    plan = choose(kind, dataset, request, own)
-    probe(plan, request)
+    plan = make_plan(kind, dataset, request, own)
+    try_model(plan, request)
     threads = request.training.threads or threads_for(plan)
     torch.set_num_threads(threads)
-    measured(plan, request)
-    config = config_of(plan, request, threads)
-    _clear(folder)  # only now that the new run is known to be possible
+    resolve_measured(plan, request)
+    config = make_config(plan, request, threads)
+    _clear(folder)  # not before the new plan is known to work
     write_json(folder / "config.json", config)
     return plan, config
 
@@ -179,7 +178,7 @@ def _without_threads(request: Request) -> Request:
 
 @dataclass
 class Stages:
-    """What is left to do of a run: each stage is done unless its output names the inputs it was made from."""
+    """The stages of a run: each is skipped if its output names the digests of the current inputs."""
 
     folder: Path
     plan: Plan
@@ -187,12 +186,12 @@ class Stages:
 
     @functools.cached_property
     def inputs(self) -> dict[str, str]:
-        """The digest of the config, which everything is made from."""
+        """The digest of config.json, on which every stage depends."""
         return {"config.json": sha256(self.folder / "config.json")}
 
     @property
     def trained(self) -> bool:
-        """Whether the weights of this config are there."""
+        """Whether there are trained weights for this config."""
         path = self.folder / "model.safetensors"
         if not path.exists():
             return False
@@ -213,10 +212,10 @@ class Stages:
         """The finished run."""
         record = read_json(self.folder / "trust.json")
         plan = self.plan
-        return checked_run(Run(self.folder, self.config, plan.task, plan.encoder, self.model, record))
+        return check_run(Run(self.folder, self.config, plan.task, plan.encoder, self.model, record))
 
     def train(self, progress: bool, tensorboard: bool) -> None:
-        """The weights, from where an earlier process was cut."""
+        """Train the model, resuming from a checkpoint if there is one."""
         plan, recipe = self.plan, self.plan.recipe
         learner = plan.learner()
         outcome = train(
@@ -233,11 +232,11 @@ class Stages:
             tensorboard=tensorboard,
             identity=self.inputs["config.json"],
         )
-        model = plain(learner.model(outcome.state)).cpu()
+        model = merge_adapters(learner.model(outcome.state)).cpu()
         save_model(self.folder, model, {"inputs": self.inputs, "step": outcome.best_step or recipe.steps})
 
     def preprocessing(self) -> None:
-        """The fitted encoder, unless it is there and whole; it is the same each time it is made."""
+        """Save the fitted encoder, unless the same one is already saved."""
         encoder = self.plan.encoder
         try:
             same = read_json(self.folder / "preprocess.json") == encoder.to_json()
@@ -249,21 +248,21 @@ class Stages:
             write_json(self.folder / "preprocess.json", encoder.to_json())
 
     def trust(self) -> None:
-        """Calibration and measured coverage, unless trust.json was made from these very files."""
+        """Calibrate and measure coverage, unless trust.json was made from the current files."""
         inputs = {name: sha256(self.folder / name) for name in INPUTS}
         if self._recorded() != inputs:
-            record = self.plan.trusted(self.model, self.config["level"])
+            record = self.plan.measure_trust(self.model, self.config["level"])
             write_json(self.folder / "trust.json", {"inputs": inputs, **record})
 
     def _recorded(self) -> dict[str, str] | None:
-        """The digests in trust.json, if it is there and whole; what is damaged is made again."""
+        """The input digests in trust.json; None if it is missing or damaged."""
         try:
             return check_inputs(self.folder, read_json(self.folder / "trust.json"))
         except WonderlandError:
             return None
 
     def report(self) -> None:
-        """The page for people, unless it already shows this trust.json."""
+        """Write report.html, unless it was made from the current trust.json."""
         mark = f"<!-- made from {sha256(self.folder / 'trust.json')} -->"
         path = self.folder / "report.html"
         if path.exists() and path.read_text(errors="replace").endswith(mark + "\n"):
@@ -272,7 +271,7 @@ class Stages:
         write_text(path, render(record, self.plan.task.sections(record)) + mark + "\n")
 
 
-def _source_again(origin: dict[str, Any], folder: Path) -> Any:
+def _recorded_source(origin: dict[str, Any], folder: Path) -> Any:
     for key in ("path", "bundled"):
         if isinstance(origin.get(key), str):
             return origin[key]
@@ -296,17 +295,17 @@ RUN_FILES = ("config.json", "model.safetensors", "preprocess.json", "preprocess.
 
 
 def _clear(folder: Path) -> None:
-    """Remove a run's own files, and nothing else that may lie in the folder."""
+    """Remove the files of a run, and nothing else in the folder."""
     for name in RUN_FILES:
         (folder / name).unlink(missing_ok=True)
-    for name in ("checkpoint", "tensorboard"):  # tokens stay: they belong to the text, and are looked at before use
+    for name in ("checkpoint", "tensorboard"):  # token files stay: they are checked before they are reused
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
 @contextmanager
-def _world(request: Request) -> Iterator[None]:
-    """Seeds and threads of a run; the caller's are put back afterwards."""
-    before, threads, seed = random_state(), torch.get_num_threads(), request.training.seed
+def _seeded(request: Request) -> Iterator[None]:
+    """Set the seeds for a run; random states and threads of the caller are restored afterwards."""
+    rng, threads, seed = random_state(), torch.get_num_threads(), request.training.seed
     keep_freed_memory()
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - a user's module may draw from it
@@ -314,5 +313,5 @@ def _world(request: Request) -> Iterator[None]:
     try:
         yield
     finally:
-        set_random_state(before)
+        set_random_state(rng)
         torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""Parts that the user names for a fit: model, optimizer and schedule, written as calls and filled in from the data."""
+"""Model, optimizer and schedule that the user names for a fit: parsed from text, and completed from the data."""
 
 import inspect
 from dataclasses import replace
@@ -15,20 +15,20 @@ from wonderland.core.recipe import Recipe
 from wonderland.road.training import Training
 
 
-def asked_model(text: str) -> Spec:
-    """The model that a text names, not yet filled in."""
+def parse_model(text: str) -> Spec:
+    """The spec of a model from text, before its arguments are completed."""
     try:
         spec = parse_spec(text, folders=("models", "kinds"))
     except WonderlandError as error:
         raise WonderlandError(f"{error} See: wonderland models") from None
-    thing = spec.part
-    if not isinstance(thing, type) or not issubclass(thing, nn.Module):
+    part = spec.part
+    if not isinstance(part, type) or not issubclass(part, nn.Module):
         raise WonderlandError(f"{spec.name} is not a model.")
     return spec
 
 
-def filled(asked: Spec, default: Spec, encoder: Any, task: Any, name: str) -> Spec:
-    """A model with the arguments that the data decide, and for the kind's own model those of its recipe."""
+def fill_arguments(asked: Spec, default: Spec, encoder: Any, task: Any, name: str) -> Spec:
+    """The spec with the arguments that follow from the data; for the default model also those of the recipe."""
     known = task.model_arguments() | encoder.arguments()
     for argument, value in asked.arguments.items():
         if argument in known and value != known[argument]:
@@ -52,7 +52,7 @@ def filled(asked: Spec, default: Spec, encoder: Any, task: Any, name: str) -> Sp
 
 
 def check_memory(model: Spec) -> None:
-    """Refuse a model that cannot be trained in the memory there is, before any of it is taken."""
+    """Refuse a model that would not fit into the free memory, before it is built."""
     try:
         with torch.device("meta"):
             built = model.build()
@@ -70,16 +70,16 @@ def check_memory(model: Spec) -> None:
         )
 
 
-def asked_optimizer(recipe: Recipe, training: Training) -> Recipe:
+def with_optimizer(recipe: Recipe, training: Training) -> Recipe:
     """The recipe with the optimizer that was named, and the rate and weight decay that were asked for."""
     if training.optimizer is not None:
         spec = parse_spec(training.optimizer, folders=("optim",))
-        thing = spec.part
-        if not (isinstance(thing, type) and issubclass(thing, torch.optim.Optimizer)):
-            raise WonderlandError(f"{spec.name} is no optimizer.")
+        part = spec.part
+        if not (isinstance(part, type) and issubclass(part, torch.optim.Optimizer)):
+            raise WonderlandError(f"{spec.name} is not an optimizer.")
         arguments = dict(spec.arguments)
-        usual = inspect.signature(thing).parameters["lr"].default
-        same_scale = spec.name.endswith(("Adam", "AdamW"))  # whose rates are those of the recipe
+        usual = inspect.signature(part).parameters["lr"].default
+        same_scale = spec.name.endswith(("Adam", "AdamW"))  # their learning rates are on the scale of the recipe's
         lr = arguments.pop("lr", recipe.lr if same_scale else usual)
         if isinstance(lr, bool) or not isinstance(lr, int | float) or not 0 < lr < float("inf"):
             raise WonderlandError(f"lr must be more than 0, not {lr!r}.")
@@ -92,18 +92,18 @@ def asked_optimizer(recipe: Recipe, training: Training) -> Recipe:
     return recipe
 
 
-def asked_schedule(recipe: Recipe, training: Training) -> Recipe:
+def with_schedule(recipe: Recipe, training: Training) -> Recipe:
     """The recipe with the schedule that was named."""
     if training.schedule is None:
         return recipe
     spec = parse_spec(training.schedule, folders=("optim",))
     if isinstance(spec.part, type):
-        raise WonderlandError(f"{spec.name} is no schedule.")
+        raise WonderlandError(f"{spec.name} is not a schedule.")
     try:
         factor = float(spec.build()(0, 10))
     except WonderlandError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
-        raise WonderlandError(f"{spec.name} is no schedule.") from error
+        raise WonderlandError(f"{spec.name} is not a schedule.") from error
     assert factor == factor
     return replace(recipe, schedule=spec)

@@ -1,4 +1,4 @@
-"""Plan: from a request and its data to a config that says everything before the first step."""
+"""Plan: everything a training needs, from a request and its data; recorded in config.json before the first step."""
 
 import copy
 import functools
@@ -21,7 +21,7 @@ from wonderland.data.examples import Examples
 from wonderland.data.split import Parts
 from wonderland.kinds import KINDS, Kind
 from wonderland.optim import FusedAdamW
-from wonderland.road.parts import asked_model, asked_optimizer, asked_schedule, check_memory, filled
+from wonderland.road.parts import check_memory, fill_arguments, parse_model, with_optimizer, with_schedule
 from wonderland.road.request import Request
 from wonderland.ship.store import FORMAT
 from wonderland.tasks import Task, View
@@ -29,12 +29,12 @@ from wonderland.train import State, find_lr, steps_within
 from wonderland.train.learner import Learner
 from wonderland.understand import cost
 
-HEAVY = 4e9
+HEAVY_STEP = 4e9  # operations
 
 
 @dataclass
 class Plan:
-    """All that a training needs, in memory: made from a config and the data it names, the same each time."""
+    """Everything a training needs, in memory; the same config and data always give the same plan."""
 
     kind: Kind
     dataset: Dataset
@@ -52,15 +52,15 @@ class Plan:
         return self.encoder.examples(self.dataset)
 
     def learner(self) -> Learner:
-        """How the model comes from the data."""
+        """The learner of the recipe."""
         spec = self.recipe.learner
-        thing = find(spec.name)
-        if not isinstance(thing, type) or not issubclass(thing, Learner):
+        part = find(spec.name)
+        if not isinstance(part, type) or not issubclass(part, Learner):
             raise WonderlandError(f"{spec.name} is not a learner.")
         return spec.build(recipe=self.recipe, task=self.task)
 
     def state(self) -> State:
-        """Fresh weights and optimizer, the same for the same seed."""
+        """The state before the first step, determined by the seed."""
         torch.manual_seed(self.seed)
         return self.learner().start(self.model().to(self.device))
 
@@ -72,15 +72,15 @@ class Plan:
         return self.kind.initial(self.dataset, self.task) or self.recipe.model.build()
 
     def batches(self) -> Any:
-        """The training part, shuffled; each member of an ensemble in an order of its own."""
+        """The training part, shuffled; each ensemble member in its own order."""
         recipe, ensemble = self.recipe, self.recipe.ensemble
         rows = None if ensemble is None else [self.rows_of(member) for member in range(ensemble.members)]
         augment = None if recipe.augment is None else recipe.augment.build()
-        how = {"size": recipe.batch_size, "seed": self.seed, "augment": augment, "workers": recipe.workers}
-        return self.examples.shuffled(self.parts.train, rows=rows, **how)
+        options = {"size": recipe.batch_size, "seed": self.seed, "augment": augment, "workers": recipe.workers}
+        return self.examples.shuffled(self.parts.train, rows=rows, **options)
 
     def rows_of(self, member: int) -> np.ndarray:
-        """The rows a member may learn from: all training rows, less the fold its group is measured on."""
+        """The training rows of a member: all but those of the fold that its group is measured on."""
         train, ensemble = self.parts.train, self.recipe.ensemble
         assert ensemble is not None
         if not ensemble.folds or self.parts.folds is None:
@@ -89,7 +89,7 @@ class Plan:
         return train[self.parts.folds[train] != group]
 
     def view(self, model: nn.Module, part: str) -> View:
-        """A part by name, as a model sees it. With folds, the training rows are validation and calibration part."""
+        """A part by name, encoded, with the model. With folds, the training rows serve for validation and calibration."""
         folded = bool(self.recipe.folds) and part in ("validation", "calibration")
         rows = self.parts.train if folded else self.parts.parts[part]
         return View(model, self.examples, rows, self.recipe.ensemble, self.parts.folds if folded else None)
@@ -104,15 +104,15 @@ class Plan:
         """The measure that decides which weights are kept."""
         return f"validation/{self.task.watch}"
 
-    def trusted(self, model: nn.Module, level: float) -> dict[str, Any]:
-        """Calibration, and what the test part says of it, as trust.json keeps them."""
+    def measure_trust(self, model: nn.Module, level: float) -> dict[str, Any]:
+        """Calibration, and its evaluation on the test part, as trust.json stores them."""
         validation = self.view(model, "validation")
         calibration = validation if self.recipe.folds else self.view(model, "calibration")
         trust = self.task.calibrate(validation, calibration, level)
         return trust.to_json() | {"measured": {"test": self.task.evaluate(self.view(model, "test"), trust)}}
 
     def about(self) -> dict[str, Any]:
-        """What the record of the source says beside the usual."""
+        """Further entries of the record of the source."""
         return {} if self.dataset.start is None else self.dataset.start.about()
 
     def describe(self) -> str:
@@ -128,12 +128,12 @@ class Plan:
         )
 
 
-def choose(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | None) -> Plan:
-    """Split the data, fit the encoder, and settle every number of the recipe that needs no measurement."""
+def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | None) -> Plan:
+    """Split the data, fit the encoder, and make the recipe, but for numbers that need a measurement."""
     training = request.training
     if own is not None and dataset.start is not None:
         raise WonderlandError("A checkpoint brings its own model: start does not go with your own module.")
-    asked = None if training.model is None else asked_model(training.model)
+    asked = None if training.model is None else parse_model(training.model)
     if asked is not None and dataset.start is not None:
         raise WonderlandError("A checkpoint brings its own model: start does not go with model.")
     plain = own is not None or (asked is not None and asked.name not in kind.models[:1])
@@ -145,36 +145,36 @@ def choose(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | None
         recipe = plain_recipe(recipe, type(own).__name__ if own is not None else recipe.model)
     if asked is not None:
         assert isinstance(recipe.model, Spec)
-        recipe = replace(recipe, model=filled(asked, recipe.model, encoder, task, dataset.name))
+        recipe = replace(recipe, model=fill_arguments(asked, recipe.model, encoder, task, dataset.name))
         assert isinstance(recipe.model, Spec)
         check_memory(recipe.model)
-    recipe = asked_optimizer(recipe, training)
-    recipe = asked_schedule(recipe, training).changed(**training.numbers())
+    recipe = with_optimizer(recipe, training)
+    recipe = with_schedule(recipe, training).changed(**training.numbers())
     numbers = {name: value for name, value in training.numbers().items() if value is not None}
     kind.check_recipe(dataset, parts, encoder, recipe, numbers)
     return Plan(
-        kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device_of(training.device)
+        kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, choose_device(training.device)
     )
 
 
 def plain_recipe(recipe: Recipe, model: Spec | str) -> Recipe:
-    """The recipe of a kind of data around another model than its own: one model, a small rate."""
+    """The recipe for a model that is not the default of the kind: no ensemble, a smaller learning rate."""
     optimizer = FusedAdamW.spec(weight_decay=0.01, betas=[0.9, 0.999])
     return replace(recipe, model=model, ensemble=None, average=None, clip=1.0, lr=1e-3, optimizer=optimizer)
 
 
-def device_of(asked: str) -> str:
-    """Where to compute: as asked, or on a GPU if there is one."""
-    there = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+def choose_device(asked: str) -> str:
+    """The device: as asked, or for "auto" a GPU if there is one."""
+    available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
     if asked == "auto":
-        return next((name for name, available in there.items() if available()), "cpu")
-    if asked in there and not there[asked]():
+        return next((name for name, is_available in available.items() if is_available()), "cpu")
+    if asked in available and not available[asked]():
         raise WonderlandError(f"There is no device {asked} here: leave device out, or say cpu.")
     return asked
 
 
-def measured(plan: Plan, request: Request) -> None:
-    """Turn wishes that need a stopwatch or a trial (epochs, budget, lr auto) into numbers, once."""
+def resolve_measured(plan: Plan, request: Request) -> None:
+    """Resolve options that need the data or a measurement (epochs, budget, lr auto) into numbers of the recipe."""
     training, batches = request.training, plan.batches()
     steps = plan.recipe.steps
     if training.steps:
@@ -184,22 +184,24 @@ def measured(plan: Plan, request: Request) -> None:
     plan.recipe = plan.recipe.changed(steps=steps, batch_size=batches.size)
     if training.lr == "auto":
         if not hasattr(plan.learner(), "supervised"):
-            raise WonderlandError(f"lr auto is for losses of examples, and {plan.recipe.learner.name} has none: give a number.")
-        plan.recipe = plan.recipe.changed(lr=find_lr(plan.learner().supervised, fresh(plan), batches).lr)  # pyright: ignore
+            raise WonderlandError(
+                f"lr auto is for losses of examples, and {plan.recipe.learner.name} has none: give a number."
+            )
+        plan.recipe = plan.recipe.changed(lr=find_lr(plan.learner().supervised, trial_state(plan), batches).lr)  # pyright: ignore
     if training.budget:
         every = plan.recipe.evaluate_every
-        steps = steps_within(training.budget, plan.learner().step, fresh(plan), batches, plan.evaluate, every)
+        steps = steps_within(training.budget, plan.learner().step, trial_state(plan), batches, plan.evaluate, every)
         plan.recipe = plan.recipe.changed(steps=steps)
-    plan.recipe = plan.kind.settled(plan.recipe)
+    plan.recipe = plan.kind.adjust_to_steps(plan.recipe)
 
 
-def fresh(plan: Plan) -> State:
-    """A state to try things on; a user's own module is copied, so that it stays as it came."""
+def trial_state(plan: Plan) -> State:
+    """A state for trials; a user's own module is copied, so that it is not changed."""
     return copy.deepcopy(plan.state()) if plan.own is not None else plan.state()
 
 
-def probe(plan: Plan, request: Request) -> None:
-    """Try a model that the kind did not choose on two examples before anything is written; say what is wrong with it."""
+def try_model(plan: Plan, request: Request) -> None:
+    """Try a model that the user named on two examples, before anything is written, and raise an error if it does not fit."""
     if plan.own is None and request.training.model is None:
         return
     name = f"Your module {type(plan.own).__name__}"
@@ -212,21 +214,20 @@ def probe(plan: Plan, request: Request) -> None:
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise WonderlandError(f"{name} has nothing to learn: it has no trainable parameters.")
     try:
-        wrong = plan.task.check_model(model, batch)
+        problem = plan.task.check_model(model, batch)
         model.train()
         plan.task.loss(model, batch)
     except Exception as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise WonderlandError(f"{name} fails on a batch ({said}). {takes}.") from error
-    if wrong:
-        raise WonderlandError(f"{name} {wrong}. {takes}.")
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise WonderlandError(f"{name} fails on a batch ({reason}). {takes}.") from error
+    if problem:
+        raise WonderlandError(f"{name} {problem}. {takes}.")
 
 
 def threads_for(plan: Plan) -> int:
-    """One thread unless a step is heavy: small kernels lose more by waiting for each other than they gain.
+    """The number of threads: one, unless a step has billions of operations, because small kernels do not gain from more.
 
-    Two threads beside another busy process were measured 20 times slower than one on small networks; a step of a few
-    billion operations is worth sharing.
+    On small networks, two threads next to another busy process were measured 20 times slower than one.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     batch = plan.examples.first(plan.parts.train)
@@ -234,11 +235,11 @@ def threads_for(plan: Plan) -> int:
     assert model is not None
     flops = cost(model, plan.task.inputs(batch)).flops  # of one example, forward
     work = 3 * flops * plan.recipe.batch_size
-    return min(cores, torch.get_num_threads()) if work > HEAVY else 1
+    return min(cores, torch.get_num_threads()) if work > HEAVY_STEP else 1
 
 
-def config_of(plan: Plan, request: Request, threads: int) -> dict[str, Any]:
-    """The record that a run begins with, and can be rebuilt from."""
+def make_config(plan: Plan, request: Request, threads: int) -> dict[str, Any]:
+    """The content of config.json, from which a run can be rebuilt."""
     return {
         "format": FORMAT,
         "wonderland": version("wonderland"),
@@ -258,7 +259,7 @@ def config_of(plan: Plan, request: Request, threads: int) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """What the bits of a run depend on."""
+    """Versions of the packages and the machine, on which the bits of a run depend."""
     packages = {name: version(name) for name in ("torch", "numpy", "pandas", "safetensors")}
     return {"python": platform.python_version(), **packages, "machine": platform.machine(), "system": platform.system()}
 
@@ -267,8 +268,8 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
     """The plan that a config describes, from the same data."""
     if dataset.fingerprint != config["source"]["fingerprint"]:
         raise WonderlandError(
-            f"The data of {folder} changed since the run began, so it cannot go on as it was. "
-            "Bring back the data, or start a new run in another folder."
+            f"The data of {folder} changed since the run began, so the run cannot be resumed. "
+            "Restore the data, or start a new run in another folder."
         )
     kind = KINDS.get(config["source"]["kind"])
     if kind is None or kind.name != dataset.kind:
@@ -287,10 +288,10 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
     training = request.training
     parts = kind.split(dataset, test=training.test_share, seed=training.seed, plain=not recipe.folds)
     encoder = kind.encoder(dataset, parts)
-    same = parts.digest == config["split"]["digest"] and encoder.digest() == config.get(
+    unchanged = parts.digest == config["split"]["digest"] and encoder.digest() == config.get(
         "preprocessing", encoder.digest()
     )
-    if not same:
+    if not unchanged:
         raise WonderlandError(
             f"The data of {folder} can no longer be split and encoded as it was: start a new run in another folder."
         )

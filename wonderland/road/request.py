@@ -1,4 +1,4 @@
-"""Request: what the user asked for, in words and numbers that config.json keeps."""
+"""Request: the options that the user gave, as config.json stores them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ class Request:
 
     @staticmethod
     def of(kind: str | None = None, **asked: Any) -> "Request":
-        """From keyword arguments; an unknown one is answered with the nearest."""
+        """From keyword arguments; for an unknown option the error names the nearest one."""
         training = described(Training)
-        known = {name for one in KINDS.values() for name in described(one.Options)}
+        known = {name for owner in KINDS.values() for name in described(owner.Options)}
         for name in asked:
             if name not in training and name not in known:
                 raise WonderlandError(f"fit has no option {name!r}.{nearest(name, [*training, *known])}")
@@ -34,11 +34,11 @@ class Request:
             raise WonderlandError(
                 f"There is no kind {kind!r}.{nearest(str(kind), KINDS)} Known are {', '.join(KINDS)}."
             )
-        asked = {name: _plain(name, value) for name, value in asked.items() if value is not None}
-        mine = make(Training, {name: value for name, value in asked.items() if name in training})
+        asked = {name: _to_json_value(name, value) for name, value in asked.items() if value is not None}
+        training_options = make(Training, {name: value for name, value in asked.items() if name in training})
         options = {name: value for name, value in asked.items() if name not in training}
-        said = {name: value for name, value in options.items() if value is not False and value != []}
-        return Request(kind, said, mine)
+        kind_options = {name: value for name, value in options.items() if value is not False and value != []}
+        return Request(kind, kind_options, training_options)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -46,7 +46,7 @@ class Request:
 
     @staticmethod
     def from_json(value: Any) -> "Request":
-        """Back from `to_json`."""
+        """Read what `to_json` returned."""
         try:
             kind, options, training = value["kind"], dict(value["options"]), dict(value["training"])
         except (KeyError, TypeError, ValueError) as error:
@@ -56,8 +56,8 @@ class Request:
         return Request.of(kind, **options, **training)
 
 
-def _plain(name: str, value: Any) -> Any:
-    """A value as JSON keeps it."""
+def _to_json_value(name: str, value: Any) -> Any:
+    """A value as JSON stores it."""
     if name == "budget":
         return seconds(value)
     if name in _PATHS and isinstance(value, str | Path):

@@ -1,4 +1,4 @@
-"""Training options: what can be asked of a fit whatever the kind of data."""
+"""Training options: the options of a fit that do not depend on the kind of data."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,11 +23,15 @@ class Training:
     steps: int | None = option(help="updates of the weights", least=1)
     budget: float | None = option(help="time for training, such as 90s or 5m", metavar="TIME")
     lr: float | str | None = option(help="peak learning rate, or auto to find one", above=0, words="a number or auto")
-    weight_decay: float | None = option(help="how strongly weights are drawn to zero", least=0)
+    weight_decay: float | None = option(help="weight decay of the optimizer", least=0)
     batch_size: int | None = option(help="examples in a step", least=1)
     clip: float | None = option(help="largest norm of the gradient", above=0)
-    accumulate: int | None = option(help="pieces a batch is cut into, to save memory", least=1)
-    precision: str | None = option(help="numbers for computing (default float32)", choices=("float32", "bfloat16"))
+    accumulate: int | None = option(
+        help="pieces a batch is split into, to save memory (gradient accumulation)", least=1
+    )
+    precision: str | None = option(
+        help="precision of the computation (default float32)", choices=("float32", "bfloat16")
+    )
     patience: int | None = option(help="evaluations without progress before stopping", least=1)
     threads: int | None = option(help="threads for computing", least=1, most=1024)
     device: str = option("auto", help="where to compute (default auto: a GPU if there is one)", choices=DEVICES)
@@ -35,7 +39,7 @@ class Training:
         0.2, help="share of the examples kept for the test (default 0.2), or a file of test rows",
         words="a share of the rows, or a test set",
     )  # fmt: skip
-    level: float = option(0.9, help="how often sets and intervals hold the truth (default 0.9)")
+    level: float = option(0.9, help="coverage level of sets and intervals (default 0.9)")
     seed: int = option(0, help="the same seed gives the same run (default 0)", least=0, most=2**63 - 1)
 
     def __post_init__(self):
@@ -53,11 +57,11 @@ class Training:
 
     @property
     def test_share(self) -> float:
-        """The share of examples to keep for the test; 0 where there is a test set of its own."""
+        """The share of examples to keep for the test; 0 with a separate test set."""
         return 0.0 if isinstance(self.test, str) else self.test
 
     def numbers(self) -> dict[str, Any]:
-        """What replaces numbers of the recipe."""
+        """The options that replace numbers of the recipe."""
         names = ("batch_size", "clip", "accumulate", "precision", "patience")
         rate = {} if isinstance(self.lr, str) else {"lr": self.lr}
         return {name: vars(self)[name] for name in names} | rate

@@ -2,6 +2,6 @@
 
 from wonderland.ship.run import Run, load
 from wonderland.ship.store import FORMAT, load_model, read_config, save_model
-from wonderland.ship.tables import read_kind, write_table
+from wonderland.ship.tables import table_format, write_table
 
-__all__ = ["FORMAT", "Run", "load", "load_model", "read_config", "read_kind", "save_model", "write_table"]
+__all__ = ["FORMAT", "Run", "load", "load_model", "read_config", "save_model", "table_format", "write_table"]

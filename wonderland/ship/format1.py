@@ -11,8 +11,8 @@ _TRAINING = ("epochs", "steps", "budget", "lr", "weight_decay", "batch_size", "c
 _DEFAULTS = {"test": 0.2, "level": 0.9, "seed": 0}
 
 
-def upgraded(config: dict[str, Any]) -> dict[str, Any]:
-    """A config of format 1 as format 2 has it; one that is not whole is refused."""
+def upgrade(config: dict[str, Any]) -> dict[str, Any]:
+    """Convert a config of format 1 to format 2; an incomplete one is refused."""
     try:
         source, request, recipe = (dict(config[name]) for name in ("source", "request", "recipe"))
         kind = str(recipe.pop("kind"))

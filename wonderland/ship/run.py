@@ -1,4 +1,4 @@
-"""Run: a fitted model with its preprocessing, its measured trust and its record, in one folder."""
+"""Run: a fitted model with its preprocessing, calibration, measured coverage and record, in one folder."""
 
 import shlex
 from dataclasses import replace
@@ -32,7 +32,7 @@ from wonderland.trust import check_level
 
 
 class Run:
-    """A finished run: predicts, evaluates, and knows how far it can be trusted.
+    """A finished run: predicts with calibrated uncertainty, and evaluates.
 
     Get one from `wonderland.fit(...)` or `wonderland.load(folder)`.
     """
@@ -57,7 +57,7 @@ class Run:
 
     @property
     def recipe(self) -> Recipe:
-        """How the model was made and taught."""
+        """The recipe that the model was built and trained with."""
         return Recipe.from_json(self.config["recipe"])
 
     @property
@@ -67,26 +67,26 @@ class Run:
 
     @property
     def classes(self) -> list[str] | None:
-        """Class names, if classes are what is predicted."""
+        """Class names, for classification."""
         return self.task.classes
 
     @property
     def findings(self) -> list[str]:
-        """What was repaired, left out or inferred in the data the run learned from, a sentence each."""
+        """What was repaired, left out or inferred in the training data, a sentence each."""
         return list(self.config["source"].get("findings", []))
 
     @property
     def noticed(self) -> list[Finding]:
-        """What had to be repaired in the data that was last given."""
+        """Findings about the data of the last call of `predict` or `evaluate`."""
         return self._noticed
 
     @property
     def abilities(self) -> list[str]:
-        """What this run can do beyond predict and evaluate."""
+        """Names of further abilities of this run, such as generate."""
         return sorted(self.task.abilities)
 
     def ability(self, name: str) -> Any:
-        """Something that runs of some tasks can do, such as `run.ability("generate")("Once upon a time")`."""
+        """An ability of the run's task by name, such as `run.ability("generate")("Once upon a time")`."""
         if name not in self.task.abilities:
             verbs = ["predict", "evaluate", *self.abilities]
             raise WonderlandError(
@@ -96,10 +96,10 @@ class Run:
         return self.task.abilities[name](self)
 
     def predict(self, source: Any, *, level: float | None = None, strict: bool = False, **options: Any) -> pd.DataFrame:
-        """One row for each example of `source`: the answer, and how far it can be trusted at `level`.
+        """One row for each example of `source`: the prediction, and its conformal set or interval at `level`.
 
-        Classes: `prediction`, `probability`, `set`, and `p(class)` for each class. Numbers: `prediction`, `low`, `high`. What
-        was read stands first where it is a text or a file. `options` are those that the kind of data brings, such as `top`.
+        Classes: `prediction`, `probability`, `set`, and `p(class)` for each class. Numbers: `prediction`, `low`, `high`. Texts
+        and file names come first. `options` are those that the kind of data brings, such as `top`.
         """
         level = self.trust.level if level is None else check_level(level)
         asked = self._asked(options)
@@ -111,7 +111,7 @@ class Run:
         return table
 
     def evaluate(self, source: Any, *, level: float | None = None) -> dict[str, Any]:
-        """Metrics, calibration and coverage on data whose answers are known."""
+        """Metrics, calibration and coverage on data whose targets are known."""
         dataset = self.encoder.open(source, need_target=True)
         return self.task.evaluate(self._view(dataset), self.trust, level)
 
@@ -123,7 +123,7 @@ class Run:
         return None if owner is None else make(owner, options)
 
     def _view(self, dataset: Dataset, strict: bool = False) -> View:
-        """All examples of new data, as the model sees them."""
+        """All examples of a dataset, encoded, with the model."""
         examples = self.encoder.examples(dataset)
         self._noticed = [*dataset.findings, *self.encoder.noticed]
         stop_if_strict(self._noticed, strict)
@@ -145,7 +145,7 @@ class Run:
 
 
 def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
-    """Read a run from its folder. No code found in the folder is run, and nothing in it is trusted before it is checked.
+    """Read a run from its folder. Nothing in the folder is executed, and every file is checked before it is used.
 
     Args:
         path: the run folder.
@@ -169,39 +169,39 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
             raise WonderlandError(
                 f"{folder / name} is not the file that trust.json was measured with: one of them was changed."
             )
-    return checked(Run(folder, config, task, encoder, built, record))
+    return check_run(Run(folder, config, task, encoder, built, record))
 
 
-def checked(run: Run) -> Run:
-    """The run, if its files belong together."""
+def check_run(run: Run) -> Run:
+    """The run, if its files match each other."""
     if run.encoder.kind != run.config["source"]["kind"]:
-        wrong: str | None = (
+        problem: str | None = (
             "preprocess.json is of another kind of data than config.json: the two do not belong together."
         )
     else:
         try:
-            wrong = run.task.check_run(run.model, run.encoder, run.trust, run.recipe.folds or 1)
+            problem = run.task.check_run(run.model, run.encoder, run.trust, run.recipe.folds or 1)
         except (AttributeError, TypeError, LookupError):
-            wrong = "preprocess.json is of another task than config.json: the two do not belong together."
-    if wrong:
-        raise WonderlandError(f"{run.folder}: {wrong}")
+            problem = "preprocess.json is of another task than config.json: the two do not belong together."
+    if problem:
+        raise WonderlandError(f"{run.folder}: {problem}")
     return run
 
 
 def _check_measured(folder: Path, record: dict[str, Any]) -> None:
     try:
         metrics, conformal = record["measured"]["test"]["metrics"], record["measured"]["test"]["conformal"]
-        fine = all(value is None or isinstance(value, int | float) for value in metrics.values()) and isinstance(
+        valid = all(value is None or isinstance(value, int | float) for value in metrics.values()) and isinstance(
             conformal, dict
         )
     except (KeyError, TypeError, AttributeError):
-        fine = False
-    if not fine:
+        valid = False
+    if not valid:
         raise WonderlandError(f"{folder / 'trust.json'} is not a run's record of trust: it is damaged or not ours.")
 
 
 def read_task(config: dict[str, Any]) -> Task:
-    """The task a run learned."""
+    """The task of a run."""
     recipe = config.get("recipe")
     if not isinstance(recipe, dict):
         raise WonderlandError("config.json has no recipe: it is damaged or not ours.")
@@ -213,8 +213,8 @@ def read_task(config: dict[str, Any]) -> Task:
     except WonderlandError:
         raise
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise WonderlandError(f"The task in config.json cannot be built: {said}") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise WonderlandError(f"The task in config.json cannot be built: {reason}") from error
     if not isinstance(task, Task):
         raise WonderlandError(f"{spec.name} is not a task.")
     return task
@@ -231,10 +231,10 @@ def read_model_spec(config: dict[str, Any], *, own: bool, folder: Path) -> Spec 
             )
         return None
     if own:
-        raise WonderlandError(f"The run in {folder} has a model of its own: load it without model=.")
+        raise WonderlandError(f"The run in {folder} was not fitted with your own module: load it without model=.")
     spec = Spec.from_json(model)
-    thing = find(spec.name)
-    if not isinstance(thing, type) or not issubclass(thing, nn.Module):
+    part = find(spec.name)
+    if not isinstance(part, type) or not issubclass(part, nn.Module):
         raise WonderlandError(f"{spec.name} is not a model.")
     return spec
 

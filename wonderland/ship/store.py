@@ -1,4 +1,4 @@
-"""A run folder's files: written whole, read with suspicion. A model is built only from the closed set of parts."""
+"""Files of a run folder: weights and config.json. Everything is checked on reading; models are built from registered parts only."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ import wonderland.nn
 import wonderland.optim
 import wonderland.train.learner  # noqa: F401 - these fill the closed set that a saved model may name
 from wonderland.core import Spec, WonderlandError, inside, load_tensors, read_header, read_json, save_tensors
-from wonderland.ship.format1 import upgraded
+from wonderland.ship.format1 import upgrade
 
 FORMAT = 2
 DTYPES = {
@@ -29,16 +29,16 @@ def save_model(folder: str | Path, model: nn.Module, meta: dict[str, Any]) -> No
 
 
 def load_model(folder: str | Path, spec: Spec | None, own: nn.Module | None = None) -> nn.Module:
-    """Build the model a folder describes, on no memory at all, compare it with the file, and only then fill it."""
+    """Build the model of a folder: first on the meta device, to compare names and shapes with the file, then with its weights."""
     path = inside(folder, "model.safetensors")
     header = {name: entry for name, entry in read_header(path).items() if name != "__metadata__"}
     if own is None:
         assert spec is not None
-        _compare(_outline(spec, len(header)).state_dict(), header, path)
+        _compare_with_header(_build_on_meta(spec, len(header)).state_dict(), header, path)
         model = spec.build()
     else:
         model = own
-        _compare(model.state_dict(), header, path)
+        _compare_with_header(model.state_dict(), header, path)
     tensors, _ = load_tensors(path)
     with torch.no_grad():
         for name, target in model.state_dict().items():
@@ -48,14 +48,14 @@ def load_model(folder: str | Path, spec: Spec | None, own: nn.Module | None = No
     return model.eval()
 
 
-def _outline(spec: Spec, tensors: int) -> nn.Module:
-    """The model without memory; refused when it has more parameters than the file has tensors."""
-    made = 0
+def _build_on_meta(spec: Spec, tensors: int) -> nn.Module:
+    """The model on the meta device; refused when it has far more parameters than the file has tensors."""
+    count_so_far = 0
 
     def count(module: nn.Module, name: str, parameter: Any) -> None:
-        nonlocal made
-        made += 1
-        if made > 2 * tensors + 16:
+        nonlocal count_so_far
+        count_so_far += 1
+        if count_so_far > 2 * tensors + 16:
             raise WonderlandError(
                 "The model's description asks for more layers than its weights file holds: it is damaged."
             )
@@ -72,7 +72,8 @@ def _outline(spec: Spec, tensors: int) -> nn.Module:
         handle.remove()
 
 
-def _compare(expected: dict[str, Tensor], header: dict[str, Any], path: Path) -> None:
+def _compare_with_header(expected: dict[str, Tensor], header: dict[str, Any], path: Path) -> None:
+    """Refuse a file whose names, types or shapes are not those of the model."""
     for name in expected.keys() - header.keys():
         raise WonderlandError(
             f"{path} lacks {name!r}, which the model's description has: the two do not belong together."
@@ -96,6 +97,7 @@ def _compare(expected: dict[str, Tensor], header: dict[str, Any], path: Path) ->
 
 
 def _real(tensor: Tensor) -> Tensor:
+    """Complex numbers as pairs, as they are stored."""
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
@@ -112,16 +114,16 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         raise WonderlandError(f"{folder} is not a run: it has no config.json.")
     config = read_json(inside(folder, "config.json"))
     if isinstance(config, dict) and config.get("format") == 1:
-        config = upgraded(config)
+        config = upgrade(config)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise WonderlandError(f"{folder / 'config.json'} is not a run's description of a version this library reads.")
-    for name, (kind, fine) in _FORM.items():
+        raise WonderlandError(f"{folder / 'config.json'} is not in a format that this version reads.")
+    for name, (kind, fine) in _CONFIG_CHECKS.items():
         if not isinstance(config.get(name), kind) or isinstance(config[name], bool) or not fine(config[name]):
             raise WonderlandError(f"{folder / 'config.json'} has no proper {name!r}: it is damaged or not ours.")
     return config
 
 
-_FORM: dict[str, tuple[type | tuple[type, ...], Callable[[Any], bool]]] = {
+_CONFIG_CHECKS: dict[str, tuple[type | tuple[type, ...], Callable[[Any], bool]]] = {
     "source": (dict, lambda value: isinstance(value.get("origin"), dict) and isinstance(value.get("fingerprint"), str)
                and isinstance(value.get("findings"), list) and isinstance(value.get("kind"), str)),
     "request": (dict, lambda value: True),

@@ -1,8 +1,8 @@
-"""Linear models with closed answers: what they predict, which rows drive it, and how sure it is."""
+"""Linear models: least squares, ridge, logistic and softmax regression, influence of rows, and intervals."""
 
 from wonderland.solvers.data import append_one
 from wonderland.solvers.descent import Descent, descend
-from wonderland.solvers.dual import Drivers, drivers, dual_weights, hat_matrix
+from wonderland.solvers.dual import InfluentialRows, dual_weights, hat_matrix, influential_rows
 from wonderland.solvers.inference import Intervals, coefficient_intervals, noise_variance, prediction_intervals
 from wonderland.solvers.least_squares import LinearFit, least_squares
 from wonderland.solvers.logistic import LogisticFit, logistic_regression
@@ -12,7 +12,7 @@ from wonderland.solvers.synthetic import synthetic
 
 __all__ = [
     "Descent",
-    "Drivers",
+    "InfluentialRows",
     "Intervals",
     "LinearFit",
     "LogisticFit",
@@ -20,9 +20,9 @@ __all__ = [
     "append_one",
     "coefficient_intervals",
     "descend",
-    "drivers",
     "dual_weights",
     "hat_matrix",
+    "influential_rows",
     "least_squares",
     "logistic_regression",
     "noise_variance",

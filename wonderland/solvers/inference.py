@@ -1,4 +1,4 @@
-"""What a least-squares fit is worth: the variance of the noise, intervals of coefficients and of predictions."""
+"""Inference for least squares: the variance of the noise, intervals of coefficients and of predictions."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,8 +30,8 @@ def noise_variance(X: Numbers, y: Numbers, *, bias: bool = True, unbiased: bool 
         \sigma^{2*} = \frac1n \sum_i (y_i - w^{*\top} x_i - b^*)^2, \qquad
         s^2 = \frac{1}{n - c'} \sum_i (y_i - w^{*\top} x_i - b^*)^2
 
-    The first is the most likely one, as in the book, and on average too small by (n - c')/n, where c' counts the fitted
-    numbers, bias included; `unbiased` gives the second.
+    The first is the maximum-likelihood estimate, as in the book, too small on average by the factor (n - c')/n, where c' is the
+    number of coefficients, bias included; `unbiased` gives the second.
 
     Shapes: X (n, c), y (n,) -> one number. Book: Alice 4.1.3 (E.4.9).
 
@@ -40,10 +40,10 @@ def noise_variance(X: Numbers, y: Numbers, *, bias: bool = True, unbiased: bool 
     >>> round(noise_variance([[0.0], [1.0], [2.0]], [0.0, 3.0, 0.0], unbiased=True), 9)
     6.0
     """
-    found = rows("X", X)
-    fit = least_squares(found, y, bias=bias)
-    residual = torch.as_tensor(y, dtype=torch.float64) - fit.predict(found)
-    return float(residual @ residual) / (_freedom(found, bias) if unbiased else len(found))
+    matrix = rows("X", X)
+    fit = least_squares(matrix, y, bias=bias)
+    residual = torch.as_tensor(y, dtype=torch.float64) - fit.predict(matrix)
+    return float(residual @ residual) / (_degrees_of_freedom(matrix, bias) if unbiased else len(matrix))
 
 
 def coefficient_intervals(X: Numbers, y: Numbers, *, bias: bool = True, confidence: float = 0.95) -> Intervals:
@@ -54,15 +54,16 @@ def coefficient_intervals(X: Numbers, y: Numbers, *, bias: bool = True, confiden
 
     Shapes: X (n, c), y (n,) -> (c + 1,), or (c,) without bias. Book: Alice 4.1.3; D2L 22.7 (confidence intervals).
 
-    >>> found = coefficient_intervals([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.1, 2.9])
-    >>> torch.stack([found.low, found.high])
+    >>> intervals = coefficient_intervals([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.1, 2.9])
+    >>> torch.stack([intervals.low, intervals.high])
     tensor([[ 0.7166, -0.3953],
             [ 1.2034,  0.5153]], dtype=torch.float64)
     """
-    found, fit, spread, quantum = _fitted(X, y, bias, confidence)
-    design = append_one(found) if bias else found
+    matrix, fit, deviation, t_quantile = _fitted(X, y, bias, confidence)
+    design = append_one(matrix) if bias else matrix
     estimate = torch.cat([fit.weights, fit.weights.new_tensor([fit.bias])]) if bias else fit.weights
-    return _around(estimate, spread * _root_quadratic(design, torch.eye(design.shape[1], dtype=torch.float64)), quantum)
+    error = deviation * _standard_errors(design, torch.eye(design.shape[1], dtype=torch.float64))
+    return _intervals(estimate, error, t_quantile)
 
 
 def prediction_intervals(
@@ -74,49 +75,51 @@ def prediction_intervals(
         \hat y \pm t_{n - c'}^{(1 + \gamma)/2} \, s \sqrt{\delta + x^\top (X^\top X)^{-1} x}, \qquad
         \delta = 0 \text{ for the mean, } 1 \text{ for a target}
 
-    The second stays as wide as the noise however many rows there are.
+    The second never becomes narrower than the noise, however many rows there are.
 
     Shapes: X (n, c), y (n,), x_new (k, c) -> (k,). Book: Alice 4.1.3; D2L 22.7.
 
-    >>> found = prediction_intervals([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.1, 2.9], [[1.5]], of="mean")
-    >>> found.estimate, found.high - found.low
+    >>> intervals = prediction_intervals([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.1, 2.9], [[1.5]], of="mean")
+    >>> intervals.estimate, intervals.high - intervals.low
     (tensor([1.5000], dtype=torch.float64), tensor([0.5442], dtype=torch.float64))
     """
     choice("of", of, ("target", "mean"))
-    found, fit, spread, quantum = _fitted(X, y, bias, confidence)
-    new = rows("x_new", x_new, found.shape[1])
-    design, at = (append_one(found), append_one(new)) if bias else (found, new)
-    root = (_root_quadratic(design, at).square() + (of == "target")).sqrt()
-    return _around(fit.predict(new), spread * root, quantum)
+    matrix, fit, deviation, t_quantile = _fitted(X, y, bias, confidence)
+    new = rows("x_new", x_new, matrix.shape[1])
+    design, points = (append_one(matrix), append_one(new)) if bias else (matrix, new)
+    error = deviation * (_standard_errors(design, points).square() + (of == "target")).sqrt()
+    return _intervals(fit.predict(new), error, t_quantile)
 
 
 def _fitted(X: Numbers, y: Numbers, bias: bool, confidence: float) -> tuple[Tensor, LinearFit, float, float]:
-    found = rows("X", X)
-    spread = noise_variance(found, y, bias=bias, unbiased=True) ** 0.5
-    quantum = _student(_freedom(found, bias), (1 + level("confidence", confidence)) / 2)
-    return found, least_squares(found, y, bias=bias), spread, quantum
+    """The rows, their fit, the standard deviation of the noise, and the quantile of Student's t for a confidence."""
+    matrix = rows("X", X)
+    deviation = noise_variance(matrix, y, bias=bias, unbiased=True) ** 0.5
+    t_quantile = _student(_degrees_of_freedom(matrix, bias), (1 + level("confidence", confidence)) / 2)
+    return matrix, least_squares(matrix, y, bias=bias), deviation, t_quantile
 
 
 @lru_cache(maxsize=256)
-def _student(freedom: int, share: float) -> float:
-    return float(quantile(distributions.StudentT(torch.tensor(float(freedom), dtype=torch.float64)), share))
+def _student(degrees: int, probability: float) -> float:
+    return float(quantile(distributions.StudentT(torch.tensor(float(degrees), dtype=torch.float64)), probability))
 
 
-def _freedom(X: Tensor, bias: bool) -> int:
-    fitted = X.shape[1] + bias
-    if len(X) <= fitted:
+def _degrees_of_freedom(X: Tensor, bias: bool) -> int:
+    coefficients = X.shape[1] + bias
+    if len(X) <= coefficients:
         raise WonderlandError(
-            f"`X` has {len(X)} rows for {fitted} fitted numbers: the fit is exact, and leaves nothing to estimate noise from."
+            f"`X` has {len(X)} rows for {coefficients} coefficients: the fit is exact, and there are no residuals to estimate "
+            "the noise from."
         )
-    return len(X) - fitted
+    return len(X) - coefficients
 
 
-def _root_quadratic(design: Tensor, at: Tensor) -> Tensor:
-    """The square root of x'(D'D)^-1 x for each row x: the length of R^-T x, where D = QR."""
+def _standard_errors(design: Tensor, points: Tensor) -> Tensor:
+    """The square root of x'(D'D)^-1 x for each row x of points: the norm of R^-T x, where D = QR."""
     size = design.norm(dim=0)
     r = torch.linalg.qr(design / size).R
-    return torch.linalg.solve_triangular(r.T, (at / size).T, upper=False).norm(dim=0)
+    return torch.linalg.solve_triangular(r.T, (points / size).T, upper=False).norm(dim=0)
 
 
-def _around(estimate: Tensor, error: Tensor, quantum: float) -> Intervals:
-    return Intervals(estimate, error, estimate - quantum * error, estimate + quantum * error)
+def _intervals(estimate: Tensor, error: Tensor, t_quantile: float) -> Intervals:
+    return Intervals(estimate, error, estimate - t_quantile * error, estimate + t_quantile * error)

@@ -1,4 +1,4 @@
-"""Least squares: the line, plane or hyperplane with the smallest squared error."""
+"""Least squares regression by QR factorisation."""
 
 from dataclasses import dataclass
 
@@ -11,13 +11,13 @@ from wonderland.solvers.data import full_rank, rows, targets
 
 @dataclass(frozen=True)
 class LinearFit:
-    """A fitted linear model, f(x) = w·x + b. Shapes: weights (c,), in float64; bias a number, 0 when none was asked for."""
+    """A fitted linear model, f(x) = w·x + b. Shapes: weights (c,), in float64; bias a number, 0 without a bias."""
 
     weights: Tensor
     bias: float
 
     def predict(self, X: Numbers) -> Tensor:
-        """One prediction a row: Xw + b. Shapes: (n, c) -> (n,)."""
+        """Predictions Xw + b. Shapes: (n, c) -> (n,)."""
         return rows("X", X, len(self.weights)) @ self.weights + self.bias
 
 
@@ -28,8 +28,8 @@ def least_squares(X: Numbers, y: Numbers, *, bias: bool = True) -> LinearFit:
         w^*, b^* = \arg\min_{w, b} \frac1n \|y - Xw - \mathbf{1} b\|^2, \qquad w^* = (X^\top X)^{-1} X^\top y
         \text{ without bias}
 
-    Solved by a QR factorisation of the centred columns, brought to length one: the normal equations
-    :math:`X^\top X w = X^\top y` would square the condition number. O(n c^2). Dependent columns are named, not fitted.
+    Solved by a QR factorisation of the centred columns, scaled to norm 1: the normal equations
+    :math:`X^\top X w = X^\top y` would square the condition number. O(n c^2). Linearly dependent columns are refused by name.
 
     Shapes: X (n, c), y (n,) -> weights (c,). Book: Alice 4.1.1-4.1.4 (E.4.4-E.4.7, C.4.2); D2L 3.1.
 
@@ -37,24 +37,24 @@ def least_squares(X: Numbers, y: Numbers, *, bias: bool = True) -> LinearFit:
     >>> fit.weights.round(decimals=9), round(fit.bias, 9)
     (tensor([2.], dtype=torch.float64), 1.0)
     """
-    found = rows("X", X)
-    target = targets(found, y)
-    full_rank(found, bias)
-    return centred_solution(found, target, 0.0, bias)
+    matrix = rows("X", X)
+    target = targets(matrix, y)
+    full_rank(matrix, bias)
+    return centred_solution(matrix, target, 0.0, bias)
 
 
 def centred_solution(X: Tensor, y: Tensor, ridge: float, bias: bool) -> LinearFit:
-    """The minimum of |y - Xw - b|^2 + ridge |w|^2; the bias is free, so it is solved for by taking means off."""
-    middle, offset = (X.mean(0), y.mean()) if bias else (torch.zeros_like(X[0]), torch.zeros_like(y[0]))
-    centred, target = X - middle, y - offset
+    """The minimum of |y - Xw - b|^2 + ridge |w|^2; the bias is not penalised, so it is eliminated by centring."""
+    mean, offset = (X.mean(0), y.mean()) if bias else (torch.zeros_like(X[0]), torch.zeros_like(y[0]))
+    centred, target = X - mean, y - offset
     if ridge > 0:
-        # Rows of sqrt(ridge) with target 0 are the penalty; this keeps the condition number of X, not its square.
+        # The penalty as extra rows sqrt(ridge) I with target 0, so that the condition number of X is not squared.
         centred = torch.cat([centred, ridge**0.5 * torch.eye(X.shape[1], dtype=X.dtype)])
         target = torch.cat([target, target.new_zeros(X.shape[1])])
     size = centred.norm(dim=0).clamp_min(torch.finfo(X.dtype).tiny)
     q, r = torch.linalg.qr(centred / size)
     weights = torch.linalg.solve_triangular(r, (q.T @ target).unsqueeze(1), upper=True).squeeze(1) / size
-    return LinearFit(weights, float(offset - middle @ weights))
+    return LinearFit(weights, float(offset - mean @ weights))
 
 
 def gradient(X: Tensor, y: Tensor, weights: Tensor, ridge: float = 0.0) -> Tensor:

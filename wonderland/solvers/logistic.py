@@ -1,4 +1,4 @@
-"""Logistic regression: a line for the log-odds of two classes."""
+"""Logistic regression: log-odds of two classes as a linear function."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from wonderland.core import WonderlandError
 from wonderland.ops.algebra.arguments import Numbers, choice, count
 from wonderland.solvers.data import append_one, full_rank, labels, rows, strength
-from wonderland.solvers.solvers import SOLVERS, gradient_descent, newton
+from wonderland.solvers.minimize import SOLVERS, gradient_descent, newton
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ def logistic_regression(
         \min_{w, b} \sum_i \left[ -y_i \log \hat y_i - (1 - y_i) \log(1 - \hat y_i) \right] + \frac{\lambda}{2} \|w\|^2,
         \qquad \hat y = \sigma(w^\top x + b)
 
-    Sums, as in scikit-learn with C = 1/λ; the bias is free. The gradient is residuals times inputs,
+    A sum over rows, as in scikit-learn with C = 1/λ; the bias is not penalised. The gradient is
     :math:`X^\top (\hat y - y) + \lambda w`, the Hessian :math:`X^\top S X + \lambda I` with
     :math:`S = \operatorname{diag}(\hat y (1 - \hat y))`. "newton" is iteratively reweighted least squares: each step
-    solves least squares with the weights S. "gradient" never forms a (c, c) matrix. Without a ridge, classes that a
-    plane separates have no finite solution, and dependent columns no single one; both are said.
+    solves least squares with the weights S. "gradient" never forms a (c, c) matrix. Without a ridge,
+    linearly separable classes have no finite solution, and dependent columns no unique one; both are refused.
 
     Shapes: X (n, c), y (n,) in {0, 1} -> weights (c,). Book: Alice 4.3.1 (E.4.19-E.4.20); D2L 4.1.
 
@@ -55,18 +55,20 @@ def logistic_regression(
     >>> fit.probabilities([[0.0], [1.0]])
     tensor([0.3333, 0.6667], dtype=torch.float64)
     """
-    found = rows("X", X)
-    target = labels(found, y, 2).to(torch.float64)
-    strong = strength(ridge)
+    matrix = rows("X", X)
+    target = labels(matrix, y, 2).to(torch.float64)
+    ridge = strength(ridge)
     choice("solver", solver, SOLVERS)
-    if strong == 0:
-        full_rank(found, bias)
+    if ridge == 0:
+        full_rank(matrix, bias)
         if target.min() == target.max():
             raise WonderlandError(f"`y` holds only label {int(target[0])}: two classes are needed, or pass ridge > 0.")
     if bias and target.min() == target.max():
-        raise WonderlandError(f"`y` holds only label {int(target[0])}: the free bias would grow without end.")
-    design = append_one(found) if bias else found
-    penalty = torch.full((design.shape[1],), strong, dtype=torch.float64)
+        raise WonderlandError(
+            f"`y` holds only label {int(target[0])}: the bias, which is not penalised, would diverge."
+        )
+    design = append_one(matrix) if bias else matrix
+    penalty = torch.full((design.shape[1],), ridge, dtype=torch.float64)
     if bias:
         penalty[-1] = 0.0
 
@@ -74,19 +76,19 @@ def logistic_regression(
         fit = F.binary_cross_entropy_with_logits(design @ theta, target, reduction="sum")
         return fit + (penalty * theta.square()).sum() / 2
 
-    def slope(theta: Tensor) -> Tensor:
+    def gradient(theta: Tensor) -> Tensor:
         return design.T @ ((design @ theta).sigmoid() - target) + penalty * theta
 
-    def bend(theta: Tensor) -> Tensor:
-        chance = (design @ theta).sigmoid()
-        return (design.T * (chance * (1 - chance))) @ design + torch.diag(penalty)
+    def hessian(theta: Tensor) -> Tensor:
+        probability = (design @ theta).sigmoid()
+        return (design.T * (probability * (1 - probability))) @ design + torch.diag(penalty)
 
     start = torch.zeros(design.shape[1], dtype=torch.float64)
     if solver == "newton":
-        theta, done = newton(loss, slope, bend, lambda move: design @ move, start, penalised=strong > 0)
+        theta, iterations = newton(loss, gradient, hessian, lambda step: design @ step, start, penalised=ridge > 0)
     else:
-        smoothness = float(torch.linalg.matrix_norm(design, 2)) ** 2 / 4 + strong
-        theta, done = gradient_descent(slope, smoothness, start, count("steps", steps))
-    weights, shift = (theta[:-1], float(theta[-1])) if bias else (theta, 0.0)
+        smoothness = float(torch.linalg.matrix_norm(design, 2)) ** 2 / 4 + ridge
+        theta, iterations = gradient_descent(gradient, smoothness, start, count("steps", steps))
+    weights, offset = (theta[:-1], float(theta[-1])) if bias else (theta, 0.0)
     mean = F.binary_cross_entropy_with_logits(design @ theta, target)
-    return LogisticFit(weights, shift, float(mean), done)
+    return LogisticFit(weights, offset, float(mean), iterations)

@@ -1,4 +1,4 @@
-"""Ridge regression: least squares that prefers small weights."""
+"""Ridge regression: least squares with a penalty on squared weights."""
 
 from wonderland.core import WonderlandError
 from wonderland.ops.algebra.arguments import Numbers
@@ -14,17 +14,17 @@ def ridge_regression(X: Numbers, y: Numbers, ridge: float, *, bias: bool = True)
 
     A sum, not a mean: the same convention as scikit-learn's `alpha`. The book prints the objective
     :math:`\frac2n \|y - Xw\|^2 + \frac{\lambda}{2} \|w\|^2` beside this solution; that objective has
-    :math:`\frac{n \lambda}{4}` in the place of :math:`\lambda`. The bias is not penalised. It is the most probable w
+    :math:`\frac{n \lambda}{4}` in the place of :math:`\lambda`. The bias is not penalised. The solution is the maximum a posteriori w
     under Gaussian noise of variance :math:`\sigma^2` and the prior :math:`N(0, s^2 I)` with
-    :math:`\lambda = \sigma^2 / s^2`. Dependent columns, and more columns than rows, are fine.
+    :math:`\lambda = \sigma^2 / s^2`. Dependent columns, and more columns than rows, are allowed.
 
     Shapes: X (n, c), y (n,) -> weights (c,). Book: Alice 4.1.5; D2L 3.7.
 
     >>> ridge_regression([[1.0], [1.0]], [1.0, 1.0], ridge=2.0, bias=False).weights
     tensor([0.5000], dtype=torch.float64)
     """
-    found = rows("X", X)
-    target = targets(found, y)
+    matrix = rows("X", X)
+    target = targets(matrix, y)
     if strength(ridge) == 0:
-        raise WonderlandError("`ridge` has to be above 0 here: least_squares is the case of 0.")
-    return centred_solution(found, target, strength(ridge), bias)
+        raise WonderlandError("`ridge` has to be above 0: for 0 use least_squares.")
+    return centred_solution(matrix, target, strength(ridge), bias)

@@ -1,4 +1,4 @@
-"""Softmax regression: one linear score a class, turned into probabilities."""
+"""Softmax regression: a linear score for each class, and their softmax."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from wonderland.core import WonderlandError
 from wonderland.ops.algebra.arguments import Numbers, choice, count
 from wonderland.solvers.data import append_one, full_rank, labels, rows, strength
-from wonderland.solvers.solvers import SOLVERS, gradient_descent, newton
+from wonderland.solvers.minimize import SOLVERS, gradient_descent, newton
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def softmax_regression(
         \min_{W, b} -\sum_i \log \operatorname{softmax}(W x_i + b)_{y_i} + \frac{\lambda}{2} \|W\|^2, \qquad
         \nabla_W = (P - Y)^\top X + \lambda W
 
-    Sums, as in scikit-learn with C = 1/λ; biases are free. The Hessian has m x m blocks
-    :math:`X^\top \operatorname{diag}(p_k (\delta_{kl} - p_l)) X`. With two classes it is logistic regression of half
+    A sum over rows, as in scikit-learn with C = 1/λ; biases are not penalised. The Hessian has m x m blocks
+    :math:`X^\top \operatorname{diag}(p_k (\delta_{kl} - p_l)) X`. With two classes it is logistic regression with half
     the ridge: :math:`w = W_1 - W_0`.
 
     Shapes: X (n, c), y (n,) -> weights (m, c), bias (m,). Book: Alice 4.2.1-4.2.2 (E.4.10-E.4.18), 4.3.2; D2L 4.1.
@@ -63,26 +63,27 @@ def softmax_regression(
     >>> fit.probabilities([[0.0]]).sum().round(decimals=9), fit.predict([[0.0], [5.0]])
     (tensor(1., dtype=torch.float64), tensor([2, 0]))
     """
-    found = rows("X", X)
-    m = int(labels(found, y).max()) + 1 if classes is None else count("classes", classes, 2)
-    target = labels(found, y, m)
-    strong = strength(ridge)
+    matrix = rows("X", X)
+    m = int(labels(matrix, y).max()) + 1 if classes is None else count("classes", classes, 2)
+    target = labels(matrix, y, m)
+    ridge = strength(ridge)
     choice("solver", solver, SOLVERS)
-    if strong == 0:
-        full_rank(found, bias)
+    if ridge == 0:
+        full_rank(matrix, bias)
     missing = [label for label in range(m) if not bool((target == label).any())]
-    if m < 2 or (missing and (bias or strong == 0)):
+    if m < 2 or (missing and (bias or ridge == 0)):
         raise WonderlandError(
             f"`y` has no row of class {missing[0] if missing else 1}: every class needs at least one."
         )
-    design = append_one(found) if bias else found
+    design = append_one(matrix) if bias else matrix
     n, width = design.shape
-    wanted = F.one_hot(target, m).to(torch.float64)
-    penalty = torch.full((width,), strong, dtype=torch.float64)
+    one_hot = F.one_hot(target, m).to(torch.float64)
+    penalty = torch.full((width,), ridge, dtype=torch.float64)
     if bias:
         penalty[-1] = 0.0
-    # Free directions that change no probability get a curvature; the gradient along them is zero, so no step goes there.
-    same = torch.kron(torch.full((m, m), 1.0 / m, dtype=torch.float64), torch.diag((penalty == 0).to(torch.float64)))
+    # Adding one vector to all classes changes nothing, so the Hessian is singular there. This term makes it regular without
+    # changing the steps, because the gradient has no component in that direction.
+    shared = torch.kron(torch.full((m, m), 1.0 / m, dtype=torch.float64), torch.diag((penalty == 0).to(torch.float64)))
 
     def logits(theta: Tensor) -> Tensor:
         return design @ theta.reshape(m, width).T
@@ -91,23 +92,25 @@ def softmax_regression(
         fit = F.cross_entropy(logits(theta), target, reduction="sum")
         return fit + (penalty * theta.reshape(m, width).square()).sum() / 2
 
-    def slope(theta: Tensor) -> Tensor:
-        residual = logits(theta).softmax(-1) - wanted
+    def gradient(theta: Tensor) -> Tensor:
+        residual = logits(theta).softmax(-1) - one_hot
         return (residual.T @ design + penalty * theta.reshape(m, width)).flatten()
 
-    def bend(theta: Tensor) -> Tensor:
-        chance = logits(theta).softmax(-1)
-        mixed = torch.diag_embed(chance) - chance.unsqueeze(2) * chance.unsqueeze(1)
-        blocks = torch.einsum("nkl,nc,nd->kcld", mixed, design, design).reshape(m * width, m * width)
-        return blocks + torch.diag(penalty.repeat(m)) + n * same
+    def hessian(theta: Tensor) -> Tensor:
+        probability = logits(theta).softmax(-1)
+        covariance = torch.diag_embed(probability) - probability.unsqueeze(2) * probability.unsqueeze(1)
+        blocks = torch.einsum("nkl,nc,nd->kcld", covariance, design, design).reshape(m * width, m * width)
+        return blocks + torch.diag(penalty.repeat(m)) + n * shared
 
     start = torch.zeros(m * width, dtype=torch.float64)
     if solver == "newton":
-        theta, done = newton(loss, slope, bend, logits, start, penalised=strong > 0)
+        theta, iterations = newton(loss, gradient, hessian, logits, start, penalised=ridge > 0)
     else:
-        smoothness = float(torch.linalg.matrix_norm(design, 2)) ** 2 / 2 + strong
-        theta, done = gradient_descent(slope, smoothness, start, count("steps", steps))
-    both = theta.reshape(m, width)
-    both = both - both.mean(0)
-    weights, shift = (both[:, :-1], both[:, -1]) if bias else (both, both.new_zeros(m))
-    return SoftmaxFit(weights, shift, float(F.cross_entropy(logits(theta), target)), done)
+        smoothness = float(torch.linalg.matrix_norm(design, 2)) ** 2 / 2 + ridge
+        theta, iterations = gradient_descent(gradient, smoothness, start, count("steps", steps))
+    coefficients = theta.reshape(m, width)
+    coefficients = coefficients - coefficients.mean(0)
+    weights, offset = coefficients, coefficients.new_zeros(m)
+    if bias:
+        weights, offset = coefficients[:, :-1], coefficients[:, -1]
+    return SoftmaxFit(weights, offset, float(F.cross_entropy(logits(theta), target)), iterations)

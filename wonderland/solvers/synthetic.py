@@ -1,4 +1,4 @@
-"""Rows that a linear model made, so that what a fit should find is known."""
+"""Synthetic regression data with known weights."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from wonderland.ops.algebra.arguments import Numbers, count, numbers
 def synthetic(
     weights: Numbers, bias: float = 0.0, *, rows: int = 1000, noise: float = 0.01, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    r"""Standard normal rows and the targets of a known line, with normal noise of that standard deviation.
+    r"""Standard normal rows, and targets of known weights with normal noise of standard deviation `noise`.
 
     .. math:: y = X w + b + \epsilon, \qquad X_{ij} \sim N(0, 1), \qquad \epsilon \sim N(0, s^2)
 
@@ -20,10 +20,10 @@ def synthetic(
     >>> torch.allclose(X @ torch.tensor([2.0, -3.4], dtype=X.dtype) + 4.2, y)
     True
     """
-    found = numbers("weights", weights, 1)
+    known = numbers("weights", weights, 1)
     offset, deviation = float(numbers("bias", bias, 0)), float(numbers("noise", noise, 0))
     if deviation < 0:
         raise WonderlandError(f"`noise` has to be 0 or more, not {deviation:g}.")
-    draw = torch.Generator().manual_seed(seed)
-    X = torch.randn(count("rows", rows), len(found), generator=draw, dtype=torch.float64)
-    return X, X @ found + offset + deviation * torch.randn(len(X), generator=draw, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(count("rows", rows), len(known), generator=generator, dtype=torch.float64)
+    return X, X @ known + offset + deviation * torch.randn(len(X), generator=generator, dtype=torch.float64)

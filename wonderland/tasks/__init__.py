@@ -1,4 +1,4 @@
-"""What is learned: loss, measures, calibration, predictions, abilities."""
+"""Tasks: loss, metrics, calibration, predictions and abilities of each."""
 
 from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification

@@ -1,4 +1,4 @@
-"""Classification: one of several classes, learned from logits."""
+"""Classification."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from wonderland.trust.conformal import check_level, misfit
 
 @part
 class Classification(RowTask):
-    """One of `classes`, by name. Two classes are two logits: binary is not a special case.
+    """One of `classes`, by name. Binary classification has two logits, like any other number of classes.
 
     Model outputs are logits (b, c), or (m, b, c) from an ensemble of m members.
 
@@ -33,15 +33,15 @@ class Classification(RowTask):
 
     name = "classification"
     classes: list[str]
-    watch = "brier"  # confidence overfits long before answers do, so it is not the log loss
+    watch = "brier"  # not the log loss: confidence overfits long before accuracy does
 
     def __init__(self, classes: Sequence[str], label_smoothing: float = 0.0):
         if not isinstance(classes, list | tuple) or not all(isinstance(label, str) for label in classes):
-            raise WonderlandError("Classification takes the names of its classes as a list of texts.")
+            raise WonderlandError("Classification takes the names of its classes as a list of strings.")
         if len(classes) < 2:
             raise WonderlandError(f"Classification needs at least two classes, not {len(classes)}.")
         if len(set(classes)) < len(classes):
-            raise WonderlandError("Classification takes different names of classes; one of them occurs twice.")
+            raise WonderlandError("Classification takes distinct names of classes, and one of them occurs twice.")
         self.classes = list(classes)  # pyright: ignore[reportIncompatibleVariableOverride]
         self.label_smoothing = label_smoothing
         self.outputs = len(self.classes)
@@ -58,13 +58,13 @@ class Classification(RowTask):
         return mean, float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
-        """Members (m, b, c) to one prediction (b, c): the log of their mean probability, weighted by shares (m,)."""
+        """Combine members (m, b, c) into one prediction (b, c): the log of their mean probability, weighted by shares (m,)."""
         logits = outputs.double().log_softmax(-1)
         weights = np.full(len(outputs), 1 / len(outputs)) if shares is None else shares
         return torch.logsumexp(logits + torch.as_tensor(np.log(np.maximum(weights, 1e-300)))[:, None, None], 0)
 
     def errors(self, outputs: Tensor, y: ndarray) -> ndarray:
-        """Each member's probabilities less the truth: (m, n, c)."""
+        """Each member's probabilities minus the one-hot targets: (m, n, c)."""
         return (outputs.double().softmax(-1) - F.one_hot(torch.as_tensor(y), self.outputs)).numpy()
 
     def scores(self, prediction: ndarray, y: ndarray, temperature: float) -> ndarray:
@@ -72,13 +72,13 @@ class Classification(RowTask):
 
     def temperature(self, holdout: Holdout, groups: int, shares: ndarray) -> float:
         temperature = fit_temperature(holdout_prediction(self, holdout, groups, shares), holdout.y)
-        # One group is measured, but all of them answer: their mean is softer already. On six real sets half the
-        # logarithm of the temperature gave the best log loss.
+        # The temperature is fitted on one group, but predictions are the mean of all groups, which is less confident already.
+        # On six data sets the square root of the temperature gave the best log loss.
         return temperature**0.5 if groups > 1 else temperature
 
-    def known_measures(self, prediction: ndarray, y: ndarray, squared_error: float) -> dict[str, float]:
-        known = self.metrics(prediction, y)
-        return {"brier": squared_error, "loss": known["log_loss"], "accuracy": known["accuracy"]}
+    def prediction_metrics(self, prediction: ndarray, y: ndarray, squared_error: float) -> dict[str, float]:
+        values = self.metrics(prediction, y)
+        return {"brier": squared_error, "loss": values["log_loss"], "accuracy": values["accuracy"]}
 
     def metrics(self, log_probabilities: ndarray, y: ndarray) -> dict[str, Any]:
         """Accuracy, balanced accuracy, log loss and AUROC from log-probabilities (n, c)."""
@@ -96,7 +96,7 @@ class Classification(RowTask):
         return log_softmax(combined / trust.temperature if calibrated else combined)
 
     def sets(self, outputs: Tensor, trust: RowTrust, level: float | None = None) -> ndarray:
-        """Which classes are plausible, (n, c)."""
+        """Conformal sets of classes as booleans (n, c)."""
         groups = group_predictions(self, outputs, trust.groups, trust.shares)
         candidates = np.stack([misfit(prediction / trust.temperature) for prediction in groups])
         return trust.scores.sets(candidates, trust.level if level is None else level)
@@ -107,16 +107,16 @@ class Classification(RowTask):
     def evaluate_outputs(
         self, outputs: Tensor, y: ndarray, trust: RowTrust, level: float | None = None
     ) -> dict[str, Any]:
-        """`evaluate` of outputs (m, n, c) that are there already."""
+        """`evaluate` for given outputs (m, n, c)."""
         level = trust.level if level is None else check_level(level)
         calibrated = self.log_probabilities(outputs, trust)
         raw = self.log_probabilities(outputs, trust, calibrated=False)
         sets = self.sets(outputs, trust, level)
         sizes = sets.sum(1)
-        common = np.bincount(y, minlength=self.outputs)
+        counts = np.bincount(y, minlength=self.outputs)
         return {
             "rows": len(y),
-            "most_frequent": {"class": self.classes[common.argmax()], "share": float(common.max() / len(y))},
+            "most_frequent": {"class": self.classes[counts.argmax()], "share": float(counts.max() / len(y))},
             "metrics": self.metrics(calibrated, y),
             "ece": {"before": ece(np.exp(raw), y), "after": ece(np.exp(calibrated), y)},
             "reliability": {
@@ -134,7 +134,7 @@ class Classification(RowTask):
         }
 
     def predictions(self, view: View, trust: RowTrust, level: float | None = None) -> pd.DataFrame:
-        """The class, its probability, the set of plausible classes, and the probability of each class."""
+        """The predicted class, its probability, the conformal set, and the probability of each class."""
         outputs = view.outputs().cpu()
         level = trust.level if level is None else check_level(level)
         probabilities = np.exp(self.log_probabilities(outputs, trust))
@@ -170,11 +170,11 @@ class Classification(RowTask):
         sets = self.sets(outputs, trust)
         wrong = np.flatnonzero(predicted != y)
         worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:12]
-        here = np.arange(len(y))
+        rows = np.arange(len(y))
         conformal = record["conformal"] | {
             "empty": int((sets.sum(1) == 0).sum()),
             "levels": [
-                {"level": level, "coverage": float(self.sets(outputs, trust, level)[here, y].mean())}
+                {"level": level, "coverage": float(self.sets(outputs, trust, level)[rows, y].mean())}
                 for level in LEVELS
             ],
             "per_class": {

@@ -1,4 +1,4 @@
-"""Language modelling: the next token, from those before it."""
+"""Language modelling: next-token prediction."""
 
 import shlex
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from wonderland.core.batch import Batch
 from wonderland.models import packed
 from wonderland.tasks.abilities.writing import Writing, text_frame
 from wonderland.tasks.token_trust import TokenTrust, token_measures
-from wonderland.tasks.tokens import MEASURED, TokenTask
+from wonderland.tasks.tokens import MAX_TOKENS, TokenTask
 from wonderland.tasks.view import View
 from wonderland.understand.format import number, percent
 
 
 @part
 class LanguageModelling(TokenTask):
-    r"""Predict each token from those before it.
+    r"""Predict each token from the tokens before it.
 
     .. math:: L = -\frac1n \sum_i \log p(w_i \mid w_{<i})
 
-    The fields of a batch are x and y, both (b, t): y is x one place on, -100 where there is nothing to predict; for packed
-    documents also `segments` (b, t), the number of the document of each token. Book: Alice 8.4; D2L 9.3.
+    The fields of a batch are x and y, both (b, t): y is x shifted by one token, -100 where there is nothing to predict; for packed
+    documents also `segments` (b, t), the index of the document of each token. Book: Alice 8.4; D2L 9.3.
 
     >>> LanguageModelling(vocab=4).arguments()
     {'vocab': 4}
@@ -33,7 +33,7 @@ class LanguageModelling(TokenTask):
     name = "language"
     abilities = {"generate": Writing, "chat": Writing}  # noqa: RUF012
     writes_with = "stream"
-    measured = MEASURED
+    measured = MAX_TOKENS
     checked = 10_000
 
     def __init__(self, vocab: int):
@@ -45,7 +45,7 @@ class LanguageModelling(TokenTask):
         return {"vocab": self.vocab}
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
-        """(b, t, vocab), each document of a packed row by itself."""
+        """Logits (b, t, vocab); documents packed into one row do not see each other."""
         return packed(model, batch["x"], batch["segments"]) if "segments" in batch else model(batch["x"])
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
@@ -64,22 +64,22 @@ class LanguageModelling(TokenTask):
         return trust.measure(lambda batch: self.logits(view.model, batch), batches, size, level)
 
     def predictions(self, view: View, trust: TokenTrust, level: float | None = None) -> Any:
-        """One row for each document: how likely the model finds it, and the next tokens that are plausible."""
+        """One row for each document: its likelihood, and the conformal set of next tokens."""
         return text_frame(self, view, trust, level)
 
     def curves(self) -> list[tuple[str, str, bool]]:
         return [
-            ("loss", "nats a token", False),
-            ("bits_per_byte", "bits a byte", False),
+            ("loss", "nats per token", False),
+            ("bits_per_byte", "bits per byte", False),
             ("perplexity", "perplexity", True),
         ]
 
     def facts(self, view: View, trust: TokenTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
         metrics, sets = record["metrics"], record["conformal"]
         sentence = (
-            f"{number(metrics['loss'])} nats a token on {number(record['rows'])} unseen tokens: "
-            f"{number(metrics['bits_per_byte'])} bits a byte, perplexity {number(metrics['perplexity'])}, the next token right "
-            f"{percent(metrics['accuracy'])} of the time; sets of next tokens cover {percent(sets['coverage'])}, "
+            f"{number(metrics['loss'])} nats per token on {number(record['rows'])} unseen tokens: "
+            f"{number(metrics['bits_per_byte'])} bits per byte, perplexity {number(metrics['perplexity'])}, next-token accuracy "
+            f"{percent(metrics['accuracy'])}; sets of next tokens cover {percent(sets['coverage'])}, "
             f"with {sets['mean_size']:.2f} tokens on average."
         )
         return self.token_facts(trust, record) | {
@@ -90,8 +90,8 @@ class LanguageModelling(TokenTask):
 
     def next_commands(self, folder: str) -> list[tuple[str, str]]:
         return [
-            ("Write", f"wonderland generate {folder} --prompt {shlex.quote('Once upon a time')}"),
-            ("Talk", f"wonderland chat {folder}"),
-            ("How likely is a text?", f"wonderland predict {folder} TEXT -o likely.csv"),
+            ("Generate text", f"wonderland generate {folder} --prompt {shlex.quote('Once upon a time')}"),
+            ("Chat", f"wonderland chat {folder}"),
+            ("Likelihood of a text", f"wonderland predict {folder} TEXT -o likely.csv"),
             ("Measure on other text", f"wonderland evaluate {folder} TEXT"),
         ]

@@ -1,4 +1,4 @@
-"""Noise on purpose: wrong labels at a known rate, and gradients that tremble less and less."""
+"""Noise for training: label noise at a given rate, and annealed gradient noise."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ from wonderland.core import WonderlandError
 
 
 def label_noise(labels: Any, *, classes: int, rate: float | int, generator: torch.Generator | None = None) -> Tensor:
-    r"""Labels of which a share is replaced by another class, each other class alike.
+    r"""Labels of which a share is replaced by a uniformly drawn other class.
 
     .. math:: P(\tilde y = j \mid y) = \begin{cases} 1 - r & j = y \\ r / (C - 1) & \text{otherwise} \end{cases}
 
@@ -20,7 +20,7 @@ def label_noise(labels: Any, *, classes: int, rate: float | int, generator: torc
     tensor([1, 0, 0])
     """
     if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.dtype == torch.bool:
-        raise WonderlandError("label_noise takes labels as a tensor of whole numbers.")
+        raise WonderlandError("label_noise takes labels as an integer tensor.")
     if classes < 2:
         raise WonderlandError(f"label_noise takes a number of classes of at least 2, not {classes}.")
     if not 0 <= rate <= 1:
@@ -29,9 +29,9 @@ def label_noise(labels: Any, *, classes: int, rate: float | int, generator: torc
         wrong = int(labels.min()) if labels.min() < 0 else int(labels.max())
         raise WonderlandError(f"label_noise got the label {wrong}, and the classes are 0 to {classes - 1}.")
     flipped = torch.rand(labels.shape, generator=generator, device=labels.device) < rate
-    # A step of 1 to C - 1 around the circle of classes is any other class, each as often.
-    step = torch.randint(1, classes, labels.shape, generator=generator, device=labels.device, dtype=labels.dtype)
-    return torch.where(flipped, (labels + step) % classes, labels)
+    # An offset of 1 to C - 1 modulo C gives each other class with the same probability.
+    offset = torch.randint(1, classes, labels.shape, generator=generator, device=labels.device, dtype=labels.dtype)
+    return torch.where(flipped, (labels + offset) % classes, labels)
 
 
 def gradient_noise(

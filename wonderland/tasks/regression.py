@@ -21,7 +21,7 @@ from wonderland.trust.conformal import check_level
 
 @part
 class Regression(RowTask):
-    """A number: the model works on (y - mean) / scale, both taken from the training rows.
+    """Regression: the model predicts (y - mean) / scale, both from the training rows.
 
     Model outputs are (b, 1), or (m, b, 1) from an ensemble of m members. Predictions are kept within the training
     range of the target, widened by a tenth on each side.
@@ -48,45 +48,45 @@ class Regression(RowTask):
         return {"outputs": 1, "classes": 1}
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
-        """Squared error on the standard scale, the mean over examples and members."""
+        """Squared error of the standardised target, averaged over examples and members."""
         predicted = model(batch["x"])[..., 0]
         target = ((batch["y"] - self.mean) / self.scale).to(torch.float32)
         return F.mse_loss(predicted, target.to(predicted.dtype).expand(predicted.shape)), float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
-        """Members (m, b, 1) to one prediction (b, 1): their mean, weighted by shares (m,)."""
+        """Combine members (m, b, 1) into one prediction (b, 1): their mean, weighted by shares (m,)."""
         weights = np.full(len(outputs), 1 / len(outputs)) if shares is None else shares
         return (outputs.double() * torch.as_tensor(weights)[:, None, None]).sum(0)
 
     def errors(self, outputs: Tensor, y: ndarray) -> ndarray:
-        """Each member's error on the standard scale: (m, n, 1)."""
+        """Each member's error of the standardised target: (m, n, 1)."""
         return outputs.double().numpy() - self.standard(y)[:, None]
 
     def scores(self, prediction: ndarray, y: ndarray, temperature: float) -> ndarray:
         return np.abs(y - self.original(prediction[:, 0]))
 
     def standard(self, y: ndarray) -> ndarray:
-        """To the scale the model works on."""
+        """Standardise targets."""
         return (y - self.mean) / self.scale
 
     def original(self, outputs: ndarray) -> ndarray:
-        """Back to the target's own scale, within its range."""
+        """Outputs in the scale of the target, clipped to its range."""
         margin = 0.1 * (self.high - self.low)
         return (outputs * self.scale + self.mean).clip(self.low - margin, self.high + margin)
 
-    def known_measures(self, prediction: ndarray, y: ndarray, squared_error: float) -> dict[str, float]:
+    def prediction_metrics(self, prediction: ndarray, y: ndarray, squared_error: float) -> dict[str, float]:
         return {"loss": squared_error, "rmse": self.metrics(self.original(prediction[:, 0]), y)["rmse"]}
 
     def metrics(self, predicted: ndarray, y: ndarray) -> dict[str, Any]:
-        """MAE, RMSE and R2 in the target's own scale."""
+        """MAE, RMSE and R2 in the scale of the target."""
         return {"mae": metrics.mae(y, predicted), "rmse": metrics.rmse(y, predicted), "r2": metrics.r2(y, predicted)}
 
     def values(self, outputs: Tensor, trust: RowTrust) -> ndarray:
-        """Members' outputs (m, n, 1) as numbers in the target's own scale (n,)."""
+        """Predictions in the scale of the target (n,), from members' outputs (m, n, 1)."""
         return self.original(self.combined(outputs, trust)[:, 0])
 
     def intervals(self, outputs: Tensor, trust: RowTrust, level: float | None = None) -> tuple[ndarray, ndarray]:
-        """Where the number lies, low and high ends (n,)."""
+        """Conformal intervals: low and high ends (n,)."""
         groups = group_predictions(self, outputs, trust.groups, trust.shares)
         centres = np.stack([self.original(prediction[:, 0]) for prediction in groups])
         return trust.scores.intervals(centres, trust.level if level is None else level)
@@ -97,7 +97,7 @@ class Regression(RowTask):
     def evaluate_outputs(
         self, outputs: Tensor, y: ndarray, trust: RowTrust, level: float | None = None
     ) -> dict[str, Any]:
-        """`evaluate` of outputs (m, n, 1) that are there already."""
+        """`evaluate` for given outputs (m, n, 1)."""
         level = trust.level if level is None else check_level(level)
         values = self.values(outputs, trust)
         low, high = self.intervals(outputs, trust, level)
@@ -113,13 +113,13 @@ class Regression(RowTask):
         }
 
     def predictions(self, view: View, trust: RowTrust, level: float | None = None) -> pd.DataFrame:
-        """The number, and the ends of its interval."""
+        """The predicted number and its interval."""
         outputs = view.outputs().cpu()
         low, high = self.intervals(outputs, trust, trust.level if level is None else check_level(level))
         return pd.DataFrame({"prediction": self.values(outputs, trust), "low": low, "high": high})
 
     def row_scores(self, outputs: Tensor, y: Tensor, trust: RowTrust) -> Tensor:
-        """Less the absolute error of each row."""
+        """Minus the absolute error of each row."""
         return -torch.as_tensor(np.abs(self.values(outputs, trust) - y.numpy()))
 
     score_name = "absolute error"

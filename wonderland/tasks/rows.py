@@ -1,4 +1,4 @@
-"""What classification and regression share: one answer for each row, from one model or from the members of an ensemble."""
+"""Base class of classification and regression: one prediction for each row, from a model or an ensemble."""
 
 from abc import abstractmethod
 from typing import Any
@@ -20,11 +20,11 @@ LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)
 
 
 class RowTask(Task):
-    """One answer for each row. A model gives (b, outputs), or (m, b, outputs) for an ensemble of m members."""
+    """One prediction for each row. A model returns (b, outputs), or (m, b, outputs) for an ensemble of m members."""
 
     @abstractmethod
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
-        """Members (m, b, c) to one prediction (b, c), weighted by shares (m,)."""
+        """Combine the outputs of members (m, b, c) into one prediction (b, c), weighted by shares (m,)."""
 
     @abstractmethod
     def errors(self, outputs: Tensor, y: ndarray) -> ndarray:
@@ -32,22 +32,22 @@ class RowTask(Task):
 
     @abstractmethod
     def scores(self, prediction: ndarray, y: ndarray, temperature: float) -> ndarray:
-        """The conformal score of the true answer of each row (n,)."""
+        """The conformal score of the target of each row (n,)."""
 
     def temperature(self, holdout: Holdout, groups: int, shares: ndarray) -> float:
-        """What outputs are divided by before they are probabilities; 1 where they are none."""
+        """The temperature of the logits; 1 where outputs are not logits."""
         return 1.0
 
     @abstractmethod
-    def known_measures(self, prediction: ndarray, y: ndarray, squared_error: float) -> dict[str, float]:
-        """Measures that people know, and the one that is watched."""
+    def prediction_metrics(self, prediction: ndarray, y: ndarray, squared_error: float) -> dict[str, float]:
+        """Metrics of a prediction, including the watched one."""
 
     def measure(self, view: View) -> dict[str, float]:
         holdout = view.out_of_fold()
         shares = variant_weights(self, holdout, 1, view.variants)
         prediction = holdout_prediction(self, holdout, 1, shares)
         errors = self.errors(torch.as_tensor(prediction)[None], holdout.y)
-        return self.known_measures(prediction, holdout.y, float(np.mean(np.square(errors).sum(-1))))
+        return self.prediction_metrics(prediction, holdout.y, float(np.mean(np.square(errors).sum(-1))))
 
     def calibrate(self, validation: View, calibration: View, level: float) -> RowTrust:
         check_level(level)
@@ -68,7 +68,7 @@ class RowTask(Task):
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
         shape = tuple(model_outputs(model, batch["x"]).shape[1:])
         if shape != (len(batch), self.outputs):
-            return f"gives {shape} for two rows, where this task needs ({len(batch)}, {self.outputs})"
+            return f"returns {shape} for two rows, where this task needs ({len(batch)}, {self.outputs})"
         return None
 
     def check_run(self, model: nn.Module, encoder: Any, trust: RowTrust, folds: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Task: what is learned. Everything that depends on it is a method here: loss, measures, trust, predictions, report."""
+"""Task: the contract of everything that depends on what is learned: loss, metrics, calibration, predictions, report."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ from wonderland.understand.sections import SECTIONS, Section
 
 
 class Trust(ABC):
-    """What was measured on held-out examples, and is applied to every prediction; `level` is that of its sets and intervals."""
+    """Calibration fitted on held-out examples, applied to every prediction; `level` is the coverage of its sets and intervals."""
 
     level: float
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """As trust.json keeps it."""
+        """As plain JSON, for trust.json."""
 
 
 class Task(Part, ABC):
-    """What is learned from data.
+    """A task to learn from data.
 
-    `watch` names the measure, smaller is better, that decides which weights are kept; `unit` is what is counted when the
-    examples are. `abilities` are verbs beyond predict and evaluate, such as "generate": a class for each, made from a run.
+    `watch` names the metric (lower is better) that decides which weights are kept; `unit` is the name of what examples are
+    counted in. `abilities` are verbs beyond predict and evaluate, such as "generate": name -> class, constructed with a run.
     """
 
     name: ClassVar[str]
@@ -39,54 +39,54 @@ class Task(Part, ABC):
 
     @abstractmethod
     def arguments(self) -> dict[str, Any]:
-        """What it takes to build this task again."""
+        """The arguments that build this task again."""
 
     def model_arguments(self) -> dict[str, Any]:
-        """What it knows of the arguments of models by their usual names, such as classes or vocab."""
+        """Arguments of models that the task decides, by their usual names, such as classes or vocab."""
         return {"outputs": self.outputs, "classes": self.outputs}
 
     def inputs(self, batch: Batch) -> tuple[Any, ...]:
-        """What a model is called with."""
+        """The arguments of the model's forward pass."""
         return (batch["x"],)
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
-        """The mean loss of a batch, and the weight of that mean among the pieces of a step (examples, tokens)."""
+        """The mean loss of a batch, and its weight in the mean over the micro-batches of a step (number of examples or tokens)."""
 
     @abstractmethod
     def measure(self, view: View) -> dict[str, float]:
-        """Measures of a held-out part, by name, during training; `watch` is one of them."""
+        """Metrics of a held-out part during training, by name; `watch` is one of them."""
 
     @abstractmethod
     def calibrate(self, validation: View, calibration: View, level: float) -> Trust:
-        """Trust from two held-out parts: the first may be fitted to, conformal scores come from the second alone."""
+        """Calibration from two held-out parts: temperature and weights from the first, conformal scores from the second."""
 
     @abstractmethod
     def trust(self, saved: Any) -> Trust:
-        """Trust back from its JSON; damaged content is refused."""
+        """Read trust back from its JSON; damaged content is refused."""
 
     @abstractmethod
     def evaluate(self, view: View, trust: Any, level: float | None = None) -> dict[str, Any]:
-        """All that can be said of a part whose answers are known: {"rows", "metrics", "conformal", ...}."""
+        """Evaluate a part with known targets: {"rows", "metrics", "conformal", ...}."""
 
     @abstractmethod
     def predictions(self, view: View, trust: Any, level: float | None = None) -> pd.DataFrame:
-        """One row for each example: the answer and how far it can be trusted."""
+        """One row for each example: the prediction with its probability, set or interval."""
 
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
-        """What is wrong with what a model gives for a batch, in words; None if nothing is."""
+        """A message if the model's output for a batch does not fit the task, else None."""
         return None
 
     def check_run(self, model: nn.Module, encoder: Any, trust: Any, folds: int) -> str | None:
-        """What of a run's files does not belong together, in words; None if nothing is."""
+        """A message if the files of a run do not fit together, else None."""
         return None
 
     def facts(self, view: View, trust: Any, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
-        """What the report shows of the test part, by the keys of `wonderland.understand.report`."""
+        """Facts of the test part for the report, by the keys of `wonderland.understand.report`."""
         return {}
 
     def curves(self) -> list[tuple[str, str, bool]]:
-        """Measures to draw over the steps: (name in the records, label, logarithmic)."""
+        """Learning curves: (name in the records, label, logarithmic)."""
         return [("loss", "loss", True)]
 
     def sections(self, record: Mapping[str, Any]) -> tuple[Section, ...]:
@@ -94,7 +94,7 @@ class Task(Part, ABC):
         return SECTIONS
 
     def next_commands(self, folder: str) -> list[tuple[str, str]]:
-        """What to do with a finished run: (words, command)."""
+        """Suggested commands for a finished run: (description, command)."""
         return [
             ("Predict", f"wonderland predict {folder} NEWDATA -o predictions.csv"),
             ("Measure on other data", f"wonderland evaluate {folder} DATA"),

@@ -1,4 +1,4 @@
-"""What tasks that predict tokens share: measures in nats, and trust in next tokens."""
+"""Base class of tasks that predict tokens: loss in nats, and calibration of next tokens."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from wonderland.tasks.task import Task
 from wonderland.tasks.token_trust import TokenTrust
 from wonderland.tasks.view import View
 
-MEASURED = 200_000  # tokens of a part that calibration and the test look at
+MAX_TOKENS = 200_000  # tokens of a part that calibration and test use at most
 
 
 class TokenTask(Task):
@@ -22,8 +22,8 @@ class TokenTask(Task):
     watch = "loss"
     unit = "token"
     vocab: int
-    writes_with: str  # the method by which generation asks a model for the next token
-    checked: int  # how many tokens, or rows of them, an evaluation during training looks at
+    writes_with: str  # name of the method of the model that generation calls
+    checked: int  # tokens, or rows of tokens, that an evaluation during training uses at most
 
     @abstractmethod
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -33,7 +33,7 @@ class TokenTask(Task):
         return {"vocab": self.vocab}
 
     def summed(self, view: View, most: int | None) -> tuple[float, int]:
-        """Nats and number of the tokens of a part, or of so much of it."""
+        """The summed loss in nats and the number of tokens of a part, or of at most `most` of it."""
         nats, count = 0.0, 0
         with torch.no_grad():
             for batch in view.batches(most=most):
@@ -50,14 +50,14 @@ class TokenTask(Task):
             level,
         )
 
-    measured: int | None = None  # how much of a part trust looks at; None for all of it
+    measured: int | None = None  # tokens of a part that calibration uses at most; None for all
 
     def trust(self, saved: Any) -> TokenTrust:
         return TokenTrust.from_json(saved)
 
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
         if getattr(model, "vocab", None) != self.vocab or not callable(getattr(model, self.writes_with, None)):
-            return f"cannot write: it needs an attribute vocab, {self.vocab} here, and a method {self.writes_with}"
+            return f"cannot generate: it needs an attribute vocab, {self.vocab} here, and a method {self.writes_with}"
         return None
 
     def check_run(self, model: nn.Module, encoder: Any, trust: Any, folds: int) -> str | None:

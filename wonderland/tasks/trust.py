@@ -1,4 +1,4 @@
-"""Trust in predictions of rows: weights of ensemble members, a temperature, and conformal scores."""
+"""Calibration of row predictions: ensemble weights, a temperature, and conformal scores."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +17,9 @@ from wonderland.trust.weights import simplex, spread
 
 @dataclass(frozen=True)
 class RowTrust(Trust):
-    """Weights of the variants of members (`shares`), a temperature, conformal scores, and the level unless asked otherwise.
+    """Ensemble weights (`shares`, one for each variant of members), a temperature, conformal scores, and the default level.
 
-    Members form `groups` of equal size, those of a group learned from the same rows; within a group variants take turns.
+    Members form `groups` of equal size: the members of a group were trained on the same rows, and variants alternate in it.
     """
 
     temperature: float
@@ -29,7 +29,7 @@ class RowTrust(Trust):
 
     @property
     def groups(self) -> int:
-        """How many groups of members there are."""
+        """The number of groups of members."""
         return len(self.scores.groups)
 
     def to_json(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class RowTrust(Trust):
 
     @staticmethod
     def from_json(value: Any) -> "RowTrust":
-        """Back from `to_json`; damaged content is refused."""
+        """Read back from `to_json`; damaged content is refused."""
         try:
             temperature, level = float(value["temperature"]), check_level(float(value["level"]))
             scores, shares = value["scores"], np.asarray(value["shares"], np.float64)
@@ -61,26 +61,26 @@ class RowTrust(Trust):
 
 
 def variant_weights(task: Any, holdout: Holdout, groups: int, variants: int) -> ndarray:
-    """The weight of each variant of member, from rows that none of the members that are asked learned from: (variants,)."""
+    """The weight of each variant, fitted on rows that the members were not trained on: (variants,)."""
     if variants == 1:
         return np.ones(1)
-    errors = task.errors(_own_group(holdout, groups), holdout.y)
+    errors = task.errors(_held_out_group(holdout, groups), holdout.y)
     return simplex(errors.reshape(-1, variants, *errors.shape[1:]).mean(0).swapaxes(0, 1))
 
 
 def holdout_prediction(task: Any, holdout: Holdout, groups: int, shares: ndarray) -> ndarray:
-    """For each row, the prediction of the group that never saw it: (n, c)."""
-    own = _own_group(holdout, groups)
-    return task.combine(own, spread(shares, len(own))).numpy()
+    """For each row, the prediction of the group that was not trained on it: (n, c)."""
+    outputs = _held_out_group(holdout, groups)
+    return task.combine(outputs, spread(shares, len(outputs))).numpy()
 
 
 def group_predictions(task: Any, outputs: Tensor, groups: int, shares: ndarray) -> list[ndarray]:
-    """Outputs of members (m, n, c) as one prediction (n, c) of each group."""
+    """One prediction (n, c) for each group, from the outputs of members (m, n, c)."""
     grouped = outputs.unflatten(0, (groups, -1))
     return [task.combine(members, spread(shares, len(members))).numpy() for members in grouped]
 
 
-def _own_group(holdout: Holdout, groups: int) -> Tensor:
-    """For each row, the outputs of the members that never saw it: (members of a group, n, c)."""
+def _held_out_group(holdout: Holdout, groups: int) -> Tensor:
+    """For each row, the outputs of the members that were not trained on it: (members of a group, n, c)."""
     outputs = holdout.outputs.unflatten(0, (groups, -1))
     return outputs[torch.as_tensor(holdout.fold), :, torch.arange(len(holdout.fold))].transpose(0, 1)

@@ -1,4 +1,4 @@
-"""View: a part of the examples as a model sees it, for measuring, calibrating and predicting."""
+"""View: a model with a part of the examples, for metrics, calibration and prediction."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from wonderland.data.examples import Examples, RowExamples
 
 @dataclass(frozen=True)
 class Holdout:
-    """Outputs for rows held out of learning: of each member (m, n, c), the fold of each row (n,), and the targets (n,)."""
+    """Outputs for held-out rows: of each member (m, n, c), the fold of each row (n,), and the targets (n,)."""
 
     outputs: Tensor
     fold: np.ndarray
@@ -25,9 +25,10 @@ class Holdout:
 
 @dataclass(frozen=True)
 class View:
-    """A part of the examples, and the model that looks at it.
+    """A model and a part of the examples.
 
-    `asked` holds options of predict that a kind of data brings. With `folds` (n,) for all rows, the members of an ensemble form one group for each fold; group k never saw fold k.
+    With `folds` (n,) for all rows, the members of an ensemble form one group for each fold; group k was not trained on fold k.
+    `asked` holds options of predict that the kind of data brings.
     """
 
     model: nn.Module
@@ -39,17 +40,17 @@ class View:
 
     @property
     def variants(self) -> int:
-        """How many kinds of members take turns within a group."""
+        """The number of variants of members, which alternate within a group."""
         return 1 if self.ensemble is None else self.ensemble.variants
 
     @property
     def groups(self) -> int:
-        """How many groups of members there are."""
+        """The number of groups of members."""
         return 1 if self.ensemble is None else self.ensemble.folds or 1
 
     @property
     def count(self) -> int:
-        """How many examples the part has."""
+        """The number of examples of the part."""
         return self.examples.count(self.part)
 
     def batches(self, size: int | None = None, most: int | None = None) -> Iterator[Batch]:
@@ -61,7 +62,7 @@ class View:
             yield batch if device is None else batch.to(device)
 
     def outputs(self) -> Tensor:
-        """What the model gives for every row: (m, n, c), with m = 1 for a single model."""
+        """The outputs for every row: (m, n, c), with m = 1 for a single model."""
         return torch.cat([outputs(self.model, batch["x"]) for batch in self.batches()], 1)
 
     def holdout(self) -> Holdout:
@@ -72,7 +73,7 @@ class View:
         return Holdout(self.outputs().cpu(), fold, self.targets())
 
     def out_of_fold(self) -> Holdout:
-        """Each row through the members that never saw it, and through no others: the members of one group, all rows.
+        """Outputs for each row of the members that were not trained on it only: (members of a group, n, c).
 
         Without folds, the outputs of every member.
         """
@@ -82,30 +83,32 @@ class View:
         assert isinstance(self.examples, RowExamples)
         rows = [self.part[self.folds[self.part] == fold] for fold in range(self.groups)]
         longest = max(map(len, rows))
-        index = np.stack([np.resize(own, longest) for own in rows]).repeat(self.ensemble.members // self.groups, 0)
+        index = np.stack([np.resize(fold_rows, longest) for fold_rows in rows]).repeat(
+            self.ensemble.members // self.groups, 0
+        )
         self.model.eval()
         with torch.inference_mode():
             pieces = np.array_split(index, max(1, -(-longest // 2048)), 1)
             encoded = (self.examples.inputs(piece.reshape(-1)).unflatten(0, piece.shape) for piece in pieces)
             grouped = torch.cat([self.model(x) for x in encoded], 1).unflatten(0, (self.groups, -1))
-        joined = torch.cat([grouped[fold, :, : len(own)] for fold, own in enumerate(rows)], 1).clone()
+        joined = torch.cat([grouped[fold, :, : len(fold_rows)] for fold, fold_rows in enumerate(rows)], 1).clone()
         order = np.concatenate(rows)
         assert self.examples.y is not None
         return Holdout(joined.cpu(), np.zeros(len(order), np.int64), self.examples.y[order])
 
     def targets(self) -> np.ndarray:
-        """The true answers (n,)."""
+        """The targets (n,)."""
         assert isinstance(self.examples, RowExamples)
         assert self.examples.y is not None
         return self.examples.y[self.part]
 
 
 def outputs(model: nn.Module, x: Tensor, *, chunk: int = 2048) -> Tensor:
-    """What the model gives for every row, in pieces that fit in memory: (m, n, c), with m = 1 for a single model."""
+    """The outputs for every row, computed in chunks: (m, n, c), with m = 1 for a single model."""
     model.eval()
     with torch.inference_mode():
         pieces = [model(piece) for piece in x.split(chunk)]
         if not all(isinstance(piece, Tensor) and piece.dim() in (2, 3) for piece in pieces):
-            raise WonderlandError("A model must give a tensor of shape (rows, outputs).")
+            raise WonderlandError("A model must return a tensor of shape (rows, outputs).")
         joined = torch.cat([piece if piece.dim() == 3 else piece[None] for piece in pieces], 1)
     return joined.clone()

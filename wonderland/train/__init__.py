@@ -1,10 +1,10 @@
-"""The loop, checkpoints, and what a step of learning is."""
+"""Training: the loop, learners, checkpoints, early stopping, fine-tuning."""
 
 from wonderland.train.budget import seconds, steps_within
 from wonderland.train.checkpoint import Checkpoints
-from wonderland.train.finder import Found, find_lr
+from wonderland.train.finder import FoundRate, find_lr
 from wonderland.train.finetune import finetune
-from wonderland.train.folds import Validated, cross_validate, k_fold
+from wonderland.train.folds import CrossValidation, cross_validate, k_fold
 from wonderland.train.guard import NonFinite
 from wonderland.train.learner import GradientDescent, Learner
 from wonderland.train.loop import Outcome, run
@@ -16,8 +16,9 @@ from wonderland.train.supervised import Supervised, adamw
 __all__ = [
     "BookRule",
     "Checkpoints",
+    "CrossValidation",
     "Flat",
-    "Found",
+    "FoundRate",
     "GradientDescent",
     "Learner",
     "NonFinite",
@@ -26,7 +27,6 @@ __all__ = [
     "State",
     "Stopped",
     "Supervised",
-    "Validated",
     "adamw",
     "cross_validate",
     "find_lr",

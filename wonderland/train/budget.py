@@ -1,4 +1,4 @@
-"""Time budgets: measured once, before the first step, and turned into a number of steps."""
+"""Time budgets: the time of a step is measured before training, which turns seconds into a number of steps."""
 
 import copy
 import time
@@ -14,45 +14,45 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def seconds(text: str | float) -> float:
-    """A length of time as people write it.
+    """A duration in seconds, from a number or from text such as "5m".
 
     >>> seconds("90s"), seconds("1.5m"), seconds("2h"), seconds(30)
     (90.0, 90.0, 7200.0, 30.0)
     """
     if isinstance(text, int | float):
-        found = float(text)
+        value = float(text)
     elif not isinstance(text, str):
         raise WonderlandError(f"{text!r} is not a length of time: write 90s, 5m or 1h.")
     else:
-        number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
-        unit = text.strip()[len(number) :].strip() or "s"
+        digits = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
+        unit = text.strip()[len(digits) :].strip() or "s"
         try:
-            found = float(number) * _UNITS[unit]
+            value = float(digits) * _UNITS[unit]
         except (ValueError, KeyError):
             raise WonderlandError(f"{text!r} is not a length of time: write 90s, 5m or 1h.") from None
-    if not 0 < found < 1e7:
+    if not 0 < value < 1e7:
         raise WonderlandError(f"A time budget must be more than nothing and less than a few months, not {text!r}.")
-    return found
+    return value
 
 
 def steps_within(
     budget: float, step: Step, state: State, batches: Any, evaluate: Evaluate | None = None, evaluate_every: int = 1
 ) -> int:
-    """How many steps fit into `budget` seconds, evaluation included; nothing of the real training moves."""
-    before = random_state()
-    twin = copy.deepcopy(state)
+    """How many steps fit into `budget` seconds, evaluation included; measured on a copy of the state."""
+    rng = random_state()
+    trial = copy.deepcopy(state)
     limit = time.monotonic() + max(0.5, 0.1 * budget)
-    spent: list[float] = []
+    durations: list[float] = []
     for batch in stream(batches, 0, 12):
-        spent.append(_timed(lambda batch=batch: step(twin, batch)))
-        twin.step += 1
-        if time.monotonic() > limit and len(spent) > 2:
+        durations.append(_timed(lambda batch=batch: step(trial, batch)))
+        trial.step += 1
+        if time.monotonic() > limit and len(durations) > 2:
             break
-    pace = median(spent[1:])
+    seconds_per_step = median(durations[1:])
     if evaluate:
-        pace += _timed(lambda: evaluate(twin)) / evaluate_every
-    set_random_state(before)
-    return max(1, int(budget / pace))
+        seconds_per_step += _timed(lambda: evaluate(trial)) / evaluate_every
+    set_random_state(rng)
+    return max(1, int(budget / seconds_per_step))
 
 
 def _timed(call: Callable[[], Any]) -> float:

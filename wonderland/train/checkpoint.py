@@ -1,4 +1,4 @@
-"""Checkpoints: one self-contained safetensors file a time, whole or absent, the last good one always kept."""
+"""Checkpoints: self-contained safetensors files, written atomically; the last ones are kept."""
 
 import re
 import time
@@ -13,8 +13,8 @@ _NAME = re.compile(r"step-(\d{9})\.safetensors")
 class Checkpoints:
     """The checkpoints of a run, in a folder of their own.
 
-    Saving is spaced so that it costs at most a twentieth of the time, and is never more than once in `least` seconds.
-    When a checkpoint is saved does not change any result, only how much is repeated after a kill.
+    They are written so rarely that saving takes at most a twentieth of the time, and at most once in `least` seconds. That does
+    not change any result, only how much is repeated after a crash.
     """
 
     def __init__(self, folder: str | Path, *, keep: int = 2, least: float = 1.0):
@@ -24,11 +24,11 @@ class Checkpoints:
         self._due = time.monotonic() + least
 
     def due(self) -> bool:
-        """Is it time to save?"""
+        """Whether it is time to save."""
         return time.monotonic() >= self._due
 
     def save(self, step: int, value: Any) -> None:
-        """Write the nested value for this step, then let go of older ones."""
+        """Write the nested value for this step, then delete older ones."""
         started = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)
         tensors, skeleton = flatten(value)
@@ -42,11 +42,13 @@ class Checkpoints:
 
     def files(self) -> list[tuple[int, Path]]:
         """(step, path) of each checkpoint, newest first."""
-        found = [(int(match[1]), path) for path in self.folder.glob("step-*") if (match := _NAME.fullmatch(path.name))]
-        return sorted(found, reverse=True)
+        checkpoints = [
+            (int(match[1]), path) for path in self.folder.glob("step-*") if (match := _NAME.fullmatch(path.name))
+        ]
+        return sorted(checkpoints, reverse=True)
 
     def newest(self) -> Any | None:
-        """The newest checkpoint that is whole; a damaged one is passed over for the one before it."""
+        """The content of the newest checkpoint that can be read; damaged ones are skipped. None if there is no checkpoint."""
         damaged = None
         for _, path in self.files():
             try:
@@ -64,9 +66,9 @@ class Checkpoints:
 def _unshared(tensors: dict[str, Any]) -> dict[str, Any]:
     """Copies of tensors that share memory with an earlier one, since the format stores each by itself."""
     seen: set[int] = set()
-    apart = {}
+    unshared = {}
     for name, tensor in tensors.items():
-        place = tensor.untyped_storage().data_ptr()
-        apart[name] = tensor.clone() if place in seen else tensor
-        seen.add(place)
-    return apart
+        pointer = tensor.untyped_storage().data_ptr()
+        unshared[name] = tensor.clone() if pointer in seen else tensor
+        seen.add(pointer)
+    return unshared

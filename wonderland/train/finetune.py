@@ -1,4 +1,4 @@
-"""Fine-tuning: a trained model goes on learning, all of it, its head, or an adapter."""
+"""Fine-tuning: train all of a pretrained model, its head, or an adapter."""
 
 from typing import Any
 
@@ -26,18 +26,18 @@ def finetune(
     lr: float | None = None,
     loss: Loss | None = None,
     weight_decay: float = 0.0,
-    **how: Any,
+    **options: Any,
 ) -> Any:
-    """Teach a trained model with batches (x, y); returns the model, adapted where that was asked for.
+    """Fine-tune a pretrained model on batches (x, y); returns the model, with the adapter if one was asked for.
 
     Args:
-        model: such as `checkpoints.load_pretrained(folder)` gives; it is changed.
+        model: for example from `checkpoints.load_pretrained(folder)`; it is changed in place.
         batches: what `train.run` takes: a function of the step number, or a list.
         method: "full", "head" (everything but the trunk), or the spec of an adapter such as `nn.LoRA.spec(rank=8)`.
-        where, also: the layers that an adapter goes into, and what else learns beside it (such as a new head).
+        where, also: the layers that get an adapter, and other parameters to train (such as a new head).
         lr: 1e-3 for adapters and heads, 1e-4 for the full model, unless given.
         loss: cross-entropy of `model(x)` against y, where -100 is skipped, unless given.
-        how: further arguments of `train.run`, such as folder, evaluate and progress.
+        options: further arguments of `train.run`, such as folder, evaluate and progress.
 
     >>> import torch
     >>> from wonderland import models, nn as blocks
@@ -45,27 +45,27 @@ def finetune(
     >>> text = torch.arange(6).repeat(4, 1) % 5
     >>> model = finetune(model, [(text[:, :-1], text[:, 1:])], method=blocks.LoRA.spec(rank=2), steps=2)
     """
-    model = learning(model, method, where, also=also)
+    model = make_trainable(model, method, where, also=also)
     rate = (1e-4 if method == "full" else 1e-3) if lr is None else lr
     state = State(model=model, optimizer=adamw(model, lr=rate, weight_decay=weight_decay))
-    run(Supervised(loss=loss or cross_entropy, steps=steps, lr=rate), state, batches, steps=steps, **how)
+    run(Supervised(loss=loss or cross_entropy, steps=steps, lr=rate), state, batches, steps=steps, **options)
     return model.eval()
 
 
-def learning(model: Any, method: Any = "full", where: Where = BLOCKS, *, also: Where = ()) -> Any:
-    """The model with the weights that a method teaches learning and all others at rest, adapted where it says so."""
+def make_trainable(model: Any, method: Any = "full", where: Where = BLOCKS, *, also: Where = ()) -> Any:
+    """The model, ready to be trained by a method: its parameters require gradients, all others are frozen; adapters are added."""
     if isinstance(method, Spec):
         return adapt(model, method, where, also=also)
     if method == "full":
         train_only(model, "*")
     elif method == "head":
         names = [name for name, _ in model.named_parameters()]
-        headed = "trunk" in dict(model.named_children())
-        if not headed and not any(name.startswith("head") for name in names):
+        has_trunk = "trunk" in dict(model.named_children())
+        if not has_trunk and not any(name.startswith("head") for name in names):
             raise WonderlandError(
-                f"This {type(model).__name__} has no head of its own, its embedding is: tune it in full, or with an adapter."
+                f"This {type(model).__name__} has no separate head, it shares the embedding: tune it in full, or with an adapter."
             )
-        train_only(model, HEAD if headed else ("head*",))
+        train_only(model, HEAD if has_trunk else ("head*",))
     else:
         raise WonderlandError(
             f"A model is tuned 'full', by its 'head', or with the spec of an adapter, not {method!r}."
@@ -75,7 +75,7 @@ def learning(model: Any, method: Any = "full", where: Where = BLOCKS, *, also: W
 
 
 def cross_entropy(model: nn.Module, batch: Any) -> Tensor:
-    """The mean cross-entropy of classes or of tokens; -100 is skipped."""
+    """The mean cross-entropy of classes or of tokens; -100 is ignored."""
     x, y = batch["x"], batch["y"]
     scores = model(x)
     return F.cross_entropy(scores.flatten(0, -2), y.flatten())

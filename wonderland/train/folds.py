@@ -1,4 +1,4 @@
-"""Cross-validation: every row is held out once, so that few rows still give an honest score with its spread."""
+"""Cross-validation: every row is held out once, which gives a score and its standard error from few rows."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from wonderland.core import WonderlandError, permutation
 
 
 @dataclass(frozen=True)
-class Validated:
+class CrossValidation:
     """Scores of the folds, their mean, and the standard error of that mean."""
 
     scores: tuple[float, ...]
@@ -23,7 +23,7 @@ class Validated:
 
     @property
     def error(self) -> float:
-        """Standard error of the mean. Folds share training rows, so it is rather too small."""
+        """Standard error of the mean. Folds share training rows, so it is an underestimate."""
         spread = sum((score - self.mean) ** 2 for score in self.scores) / (len(self.scores) - 1)
         return math.sqrt(spread / len(self.scores))
 
@@ -34,7 +34,7 @@ def k_fold(rows: int, folds: int, *, seed: int = 0) -> Iterator[tuple[np.ndarray
     Strata, groups and time need `wonderland.data.split(dataset, folds=k)`, whose `folds` names the fold of each row.
     Book: D2L 3.6.
 
-    >>> [held.tolist() for _, held in k_fold(4, 2, seed=1)]
+    >>> [holdout.tolist() for _, holdout in k_fold(4, 2, seed=1)]
     [[2, 3], [0, 1]]
     """
     if not 2 <= folds <= rows:
@@ -44,18 +44,20 @@ def k_fold(rows: int, folds: int, *, seed: int = 0) -> Iterator[tuple[np.ndarray
     return ((np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(folds))
 
 
-def cross_validate(score: Callable[[np.ndarray, np.ndarray], float], folds: Iterator[Any] | Sequence[Any]) -> Validated:
-    """The score of each fold: `score(train_rows, held_rows)` fits anew on the first and judges on the second.
+def cross_validate(
+    score: Callable[[np.ndarray, np.ndarray], float], folds: Iterator[Any] | Sequence[Any]
+) -> CrossValidation:
+    """The score of each fold: `score(train_rows, holdout_rows)` fits a new model on the first and evaluates it on the second.
 
     >>> y = np.arange(6.0)
-    >>> found = cross_validate(lambda train, held: float(abs(y[train].mean() - y[held].mean())), k_fold(6, 3))
-    >>> len(found.scores)
+    >>> result = cross_validate(lambda train, holdout: float(abs(y[train].mean() - y[holdout].mean())), k_fold(6, 3))
+    >>> len(result.scores)
     3
     """
-    scores = tuple(float(score(train, held)) for train, held in folds)
+    scores = tuple(float(score(train, holdout)) for train, holdout in folds)
     if len(scores) < 2:
         raise WonderlandError(f"cross_validate takes at least 2 folds, not {len(scores)}.")
     for k, value in enumerate(scores):
         if not math.isfinite(value):
-            raise WonderlandError(f"cross_validate got the score {value:g} from fold {k}: a mean of it says nothing.")
-    return Validated(scores)
+            raise WonderlandError(f"cross_validate got the score {value:g} from fold {k}: there is no mean of it.")
+    return CrossValidation(scores)

@@ -1,4 +1,4 @@
-"""The guard: when a number stops being finite, say which layer it happened in."""
+"""The guard against NaN and infinity: the error names the first layer whose output is not finite."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ class NonFinite(WonderlandError):
     """The loss or a gradient is NaN or infinite."""
 
 
-class _Found(Exception):
+class _NonFiniteOutput(Exception):
     """Carries the name of the first layer whose output is not finite."""
 
 
@@ -23,14 +23,14 @@ def check(scalars: dict[str, float], step: Callable[[State, Any], Any], state: S
     """Stop when a scalar is not finite, naming the first layer that computes one."""
     bad = {name: value for name, value in scalars.items() if not math.isfinite(value)}
     for name, value in bad.items():
-        place = _place(set(bad), step, state, batch)
-        raise NonFinite(f"The {name} became {value} at step {state.step}: {place} {ADVICE}")
+        explanation = _explain(set(bad), step, state, batch)
+        raise NonFinite(f"The {name} became {value} at step {state.step}: {explanation} {ADVICE}")
 
 
 ADVICE = "Lower the learning rate, clip gradients, or look at the data of this batch."
 
 
-def _place(bad: set[str], step: Callable[[State, Any], Any], state: State, batch: Any) -> str:
+def _explain(bad: set[str], step: Callable[[State, Any], Any], state: State, batch: Any) -> str:
     for part, module in state.modules().items():
         for name, parameter in module.named_parameters():
             if not torch.isfinite(parameter).all():
@@ -53,20 +53,20 @@ def first_bad_layer(call: Callable[[], Any], modules: dict[str, nn.Module]) -> s
     """Run `call` and name the first innermost layer that returns NaN or infinity, if any does."""
     handles = []
 
-    def watch(path: str, layer: nn.Module) -> None:
-        def look(module: nn.Module, inputs: Any, output: Any) -> None:
+    def add_hook(path: str, layer: nn.Module) -> None:
+        def check_output(module: nn.Module, inputs: Any, output: Any) -> None:
             if not all(torch.isfinite(value).all() for value in _floats(output)):
-                raise _Found(f"{path} ({type(layer).__name__})")
+                raise _NonFiniteOutput(f"{path} ({type(layer).__name__})")
 
-        handles.append(layer.register_forward_hook(look))
+        handles.append(layer.register_forward_hook(check_output))
 
     for part, module in modules.items():
         for name, layer in module.named_modules():
-            watch(_join(part, name), layer)
+            add_hook(_join(part, name), layer)
     try:
         call()
-    except _Found as found:
-        return str(found)
+    except _NonFiniteOutput as error:
+        return str(error)
     finally:
         for handle in handles:
             handle.remove()

@@ -1,4 +1,4 @@
-"""Learner: how a model comes from data. Gradient descent is the default; what makes its own data or has a closed form is another."""
+"""Learner: how a model is fitted to data. Gradient descent is the default; a closed-form fit or reinforcement learning is another."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -15,8 +15,8 @@ from wonderland.train.supervised import Supervised
 
 
 class Learner(Part, ABC):
-    """Made from a recipe and its task: `start` gives the state before the first step, `step` changes it for one batch and
-    returns scalars by name, `model` is what the state has learned. `train.run` drives any of them.
+    """Built from a recipe and its task: `start` returns the state before the first step, `step` updates it with one batch and
+    returns scalars by name, `model` is the fitted model in the state. `train.run` runs any of them.
     """
 
     @abstractmethod
@@ -25,16 +25,16 @@ class Learner(Part, ABC):
 
     @abstractmethod
     def step(self, state: State, batch: Any) -> dict[str, float]:
-        """Learn from one batch."""
+        """Update the state with one batch; returns scalars by name."""
 
     @abstractmethod
     def model(self, state: State) -> nn.Module:
-        """The model that is kept."""
+        """The fitted model."""
 
 
 @part
 class GradientDescent(Learner):
-    """Gradients of the task's loss, the recipe's optimizer and schedule, and a moving average of the weights if it asks for one."""
+    """Gradients of the task's loss, the recipe's optimizer and schedule, and a moving average of the weights if the recipe has one."""
 
     def __init__(self, recipe: Recipe, task: Any):
         self.recipe, self.task = recipe, task

@@ -1,8 +1,7 @@
-"""The loop: any step, any state, any batches; progress, records, early stopping, and exact resume from any kill.
+"""The loop: any step, any state, any batches; progress, records, early stopping, and exact resume.
 
-Read it from top to bottom. `run` prepares, then repeats: fetch a batch, call the step, look for NaN, write what is due,
-evaluate, save. Everything that could change a later result is in the checkpoint, so a run that is cut anywhere and
-continued gives the bits of the run that was not.
+`run` prepares, then repeats: fetch a batch, call the step, check for NaN, record, evaluate, save. Everything that could change
+a later result is in the checkpoint, so a run that is interrupted anywhere and resumed gives the same bits as one that was not.
 """
 
 import math
@@ -15,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from wonderland.core import WonderlandError, lock
 from wonderland.train import guard
 from wonderland.train.checkpoint import Checkpoints
-from wonderland.train.progress import Progress, shown, watcher
+from wonderland.train.progress import Progress, default_progress, show_progress
 from wonderland.train.records import Records
 from wonderland.train.signals import Stopped, stop_requests
 from wonderland.train.state import State, random_state, set_random_state
@@ -24,7 +23,7 @@ Step = Callable[[State, Any], dict[str, Any]]
 
 
 @runtime_checkable
-class Streamed(Protocol):
+class BatchStream(Protocol):
     """Batches that know their epoch and can be started anywhere, such as `wonderland.data.Batches`."""
 
     per_epoch: int
@@ -36,8 +35,8 @@ Evaluate = Callable[[State], dict[str, float]]
 
 
 @dataclass
-class Memory:
-    """What the loop itself must remember to go on exactly: sums since the last record, the best so far, patience."""
+class LoopState:
+    """What the loop itself needs for an exact resume: sums since the last record, the best value so far, patience."""
 
     sums: dict[str, float] = field(default_factory=dict)
     counted: int = 0
@@ -47,21 +46,21 @@ class Memory:
     finished: bool = False
 
     def add(self, scalars: dict[str, float]) -> None:
-        """Count one step's scalars towards the next record."""
+        """Add the scalars of one step to the sums for the next record."""
         for name, value in scalars.items():
             self.sums[name] = self.sums.get(name, 0.0) + value
         self.counted += 1
 
     def means(self) -> dict[str, float]:
-        """Means since the last record; starts anew."""
-        found = {name: total / self.counted for name, total in self.sums.items()}
+        """Means since the last record; resets the sums."""
+        means = {name: total / self.counted for name, total in self.sums.items()}
         self.sums, self.counted = {}, 0
-        return found
+        return means
 
 
 @dataclass
 class Outcome:
-    """What a finished training leaves: the state with its best weights, and the metrics on the way."""
+    """The result of training: the state with the best weights, and the recorded metrics."""
 
     state: State
     rows: list[dict[str, Any]]
@@ -89,7 +88,7 @@ def run(
     checkpoint_seconds: float = 1.0,
     identity: str = "",
 ) -> Outcome:
-    """Call `step(state, batch)` `steps` times in all, continuing where `folder` says an earlier call was cut.
+    """Call `step(state, batch)` `steps` times in all, resuming from `folder` if an earlier call was interrupted.
 
     Args:
         step: changes the state for one batch and returns scalars by name, the loss among them.
@@ -97,9 +96,9 @@ def run(
         batches: a function of the step number, a sequence that is repeated, or `wonderland.data.Batches`.
         steps: how many steps the whole training has, those of earlier calls included.
         folder: where checkpoints and records go; None trains in memory only.
-        evaluate: called every `evaluate_every` steps and at the end; its scalars go into the records.
-        watch: which of those scalars decides the best weights, which are put back at the end; None keeps the last ones.
-        patience: stop after so many evaluations without a new best.
+        evaluate: called every `evaluate_every` steps and at the end; its scalars are recorded.
+        watch: which of those scalars decides the best weights, which are restored at the end; None keeps the last ones.
+        patience: stop after this number of evaluations without a new best.
         record_every: how often the mean training scalars are recorded; by default with each evaluation.
         progress: True for a live bar (lines where there is no terminal), False for silence.
         checkpoint_seconds: the least time between two checkpoints.
@@ -124,13 +123,13 @@ def run(
     folder = Path(folder) if folder is not None else None
     records = Records(folder, tensorboard=tensorboard)
     checkpoints = Checkpoints(folder / "checkpoint", least=checkpoint_seconds) if folder else None
-    show = watcher(progress) if isinstance(progress, bool) else progress
-    per_epoch = batches.per_epoch if isinstance(batches, Streamed) else None
-    often = evaluate_every or per_epoch or math.ceil(steps / 20)
-    seldom = record_every or often
+    display = default_progress(progress) if isinstance(progress, bool) else progress
+    per_epoch = batches.per_epoch if isinstance(batches, BatchStream) else None
+    evaluate_interval = evaluate_every or per_epoch or math.ceil(steps / 20)
+    record_interval = record_every or evaluate_interval
 
-    with lock(checkpoints.folder) if checkpoints else nullcontext(), stop_requests() as asked, closing(records):
-        memory, best = _continue(state, records, checkpoints, identity)
+    with lock(checkpoints.folder) if checkpoints else nullcontext(), stop_requests() as stop_request, closing(records):
+        memory, best = _resume(state, records, checkpoints, identity)
         first = state.step
 
         def save() -> None:
@@ -139,8 +138,8 @@ def run(
                 checkpoints.save(state.step, {**now, "random": random_state(), "records": records.size()})
 
         if state.step == 0:
-            save()  # so that even a run killed at once goes on from the same weights
-        with closing(stream(batches, first, steps)) as source, shown(show, label, first, steps, batches):
+            save()  # so that even a run killed at once resumes from the same weights
+        with closing(stream(batches, first, steps)) as source, show_progress(display, label, first, steps, batches):
             while state.step < steps and not memory.finished:
                 batch = next(source)
                 scalars = _numbers(step(state, batch))
@@ -148,12 +147,12 @@ def run(
                 state.step += 1
                 memory.add(scalars)
 
-                look = state.step % often == 0 or state.step == steps
-                if look or state.step % seldom == 0:
+                evaluate_now = state.step % evaluate_interval == 0 or state.step == steps
+                if evaluate_now or state.step % record_interval == 0:
                     row = {"step": state.step, **memory.means()}
                     if per_epoch:
                         row["epoch"] = state.step / per_epoch
-                    if evaluate and look:
+                    if evaluate and evaluate_now:
                         row |= {name: float(value) for name, value in evaluate(state).items()}
                         if watch and _is_best(row, watch, larger_is_better, memory):
                             best = state.snapshot()
@@ -161,10 +160,10 @@ def run(
                     records.append(row)
                     scalars |= row
 
-                show.update(state.step, scalars)
-                if asked.signum is not None:
+                display.update(state.step, scalars)
+                if stop_request.signum is not None:
                     save()
-                    raise Stopped(_farewell(state, steps, folder), asked.signum, folder)
+                    raise Stopped(_stop_message(state, steps, folder), stop_request.signum, folder)
                 if checkpoints and checkpoints.due():
                     save()
 
@@ -175,27 +174,27 @@ def run(
     return Outcome(state, records.rows, memory.best_step, memory.best_value, state.step < steps)
 
 
-def _continue(
+def _resume(
     state: State, records: Records, checkpoints: Checkpoints | None, identity: str
-) -> tuple[Memory, dict[str, Any]]:
-    """Put state, records and randomness where the newest checkpoint left them."""
+) -> tuple[LoopState, dict[str, Any]]:
+    """Restore state, records and random generators from the newest checkpoint."""
     saved = checkpoints.newest() if checkpoints else None
     if saved is None:
         records.cut(0)
-        return Memory(), {}
+        return LoopState(), {}
     where = checkpoints.folder if checkpoints else None
     if saved.get("identity") != identity:
         raise WonderlandError(
-            f"What the training in {where} depends on was changed since it began. Start again with --overwrite."
+            f"The options or the data of the training in {where} were changed since it began. Start again with --overwrite."
         )
     try:
         state.load_state_dict(saved["state"])
         records.cut(saved["records"])
         set_random_state(saved["random"])
-        return Memory(**saved["memory"]), saved["best"]
+        return LoopState(**saved["memory"]), saved["best"]
     except (LookupError, TypeError, AttributeError, RuntimeError) as error:
         raise WonderlandError(
-            f"The checkpoint in {where} is not one of this training. Start again with --overwrite."
+            f"The checkpoint in {where} is not from this training. Start again with --overwrite."
         ) from error
 
 
@@ -209,7 +208,7 @@ def _numbers(returned: Any) -> dict[str, float]:
         ) from None
 
 
-def _is_best(row: dict[str, float], watch: str, larger_is_better: bool, memory: Memory) -> bool:
+def _is_best(row: dict[str, float], watch: str, larger_is_better: bool, memory: LoopState) -> bool:
     """Does this evaluation beat all before it? Counts towards patience when it does not."""
     if watch not in row:
         raise WonderlandError(f"There is no {watch!r} among {', '.join(row)}: choose what to watch from these.")
@@ -224,21 +223,21 @@ def _is_best(row: dict[str, float], watch: str, larger_is_better: bool, memory: 
     return better
 
 
-def _farewell(state: State, steps: int, folder: Path | None) -> str:
+def _stop_message(state: State, steps: int, folder: Path | None) -> str:
     if folder is None:
-        return f"Stopped after step {state.step} of {steps}; nothing was kept, since there is no folder."
-    return f"Stopped after step {state.step} of {steps}; all of it is saved in {folder}."
+        return f"Stopped after step {state.step} of {steps}; nothing was saved, since there is no folder."
+    return f"Stopped after step {state.step} of {steps}; everything is saved in {folder}."
 
 
 def stream(batches: Any, first: int, stop: int) -> Generator[Any, None, None]:
-    """Batches for steps `first` to `stop - 1`: each is a function of its step alone, which is what makes resume exact."""
-    if isinstance(batches, Streamed):
+    """Batches for steps `first` to `stop - 1`: each depends on its step only, which makes resume exact."""
+    if isinstance(batches, BatchStream):
         return batches.stream(first, stop)
     if callable(batches):
         return (batches(number) for number in range(first, stop))
     if isinstance(batches, Sequence) and len(batches):
         return (batches[number % len(batches)] for number in range(first, stop))
     raise WonderlandError(
-        "Batches must be a function of the step number, a list, or wonderland.data.Batches, so that a stopped run can go on "
-        f"exactly; a {type(batches).__name__} cannot be started in the middle."
+        "Batches must be a function of the step number, a list, or wonderland.data.Batches, so that a stopped run can be "
+        f"resumed exactly; a {type(batches).__name__} cannot be started in the middle."
     )

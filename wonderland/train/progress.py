@@ -1,4 +1,4 @@
-"""Progress for people: a live bar in a terminal, a line now and then elsewhere, silence on request."""
+"""Display of progress: a live bar in a terminal, a line every few seconds elsewhere, or nothing."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 class Progress(Protocol):
-    """What the loop tells whoever watches."""
+    """The interface that the loop calls to display progress."""
 
     def start(self, label: str, step: int, steps: int, batch_size: int) -> None: ...
     def update(self, step: int, scalars: dict[str, float]) -> None: ...
@@ -16,7 +16,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Says nothing."""
+    """Displays nothing."""
 
     def start(self, label: str, step: int, steps: int, batch_size: int) -> None: ...
     def update(self, step: int, scalars: dict[str, float]) -> None: ...
@@ -86,7 +86,7 @@ class Lines:
 
 
 @contextmanager
-def shown(progress: Progress, label: str, first: int, steps: int, batches: Any) -> Iterator[None]:
+def show_progress(progress: Progress, label: str, first: int, steps: int, batches: Any) -> Iterator[None]:
     """Show progress from here to the end of the block, however it ends."""
     progress.start(label, first, steps, getattr(batches, "size", 1))
     try:
@@ -95,8 +95,8 @@ def shown(progress: Progress, label: str, first: int, steps: int, batches: Any) 
         progress.stop()
 
 
-def watcher(show: bool) -> Progress:
-    """The right way to show progress here."""
+def default_progress(show: bool) -> Progress:
+    """A bar in a terminal, lines elsewhere; `Silent` if not `show`."""
     if not show:
         return Silent()
     return Bar() if sys.stdout.isatty() else Lines()

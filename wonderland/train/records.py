@@ -1,4 +1,4 @@
-"""Records of a run: metrics without clocks that can be cut back exactly, and times beside them."""
+"""Records of a run: metrics without timestamps, which can be truncated exactly, and times in a separate file."""
 
 import json
 import os
@@ -10,9 +10,9 @@ from wonderland.core import WonderlandError, disk_trouble, need
 
 
 class Records:
-    """`metrics.jsonl` (what happened) and `times.jsonl` (when), appended as training goes.
+    """`metrics.jsonl` (values) and `times.jsonl` (seconds), appended during training.
 
-    Metrics of an interrupted and resumed run equal those of the straight run byte for byte: they carry no clock, and
+    Metrics of an interrupted and resumed run equal those of an uninterrupted run byte for byte: they have no timestamps, and
     `cut` removes the lines written after the checkpoint that training continues from.
     """
 
@@ -49,7 +49,7 @@ class Records:
             raise disk_trouble(error, path) from error
 
     def size(self) -> int:
-        """How many bytes of metrics are safely on disk."""
+        """How many bytes of metrics are on disk, after a sync."""
         path = Path(self.folder or "") / "metrics.jsonl"
         if not self.folder or not path.exists():
             return 0
@@ -58,25 +58,25 @@ class Records:
             return os.fstat(file.fileno()).st_size
 
     def cut(self, size: int) -> None:
-        """Go back to the first `size` bytes of metrics, and read them."""
+        """Truncate metrics to the first `size` bytes, and read them."""
         path = Path(self.folder or "") / "metrics.jsonl"
         if not self.folder or (size == 0 and not path.exists()):
             return
-        found = path.read_bytes() if path.exists() else b""
-        if len(found) < size:
+        content = path.read_bytes() if path.exists() else b""
+        if len(content) < size:
             raise WonderlandError(
                 f"{path} is shorter than the checkpoint says: it was changed. Start again with --overwrite."
             )
-        if len(found) > size:
+        if len(content) > size:
             with path.open("rb+") as file:
                 file.truncate(size)
                 os.fsync(file.fileno())
         try:
-            self.rows = [json.loads(line) for line in found[:size].splitlines()]
+            self.rows = [json.loads(line) for line in content[:size].splitlines()]
         except ValueError as error:
             raise WonderlandError(f"{path} was changed since it was written. Start again with --overwrite.") from error
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close open files."""
         if self._board:
             self._board.close()

@@ -1,4 +1,4 @@
-"""Being asked to stop: Ctrl-C and SIGTERM let the step finish and the checkpoint be written."""
+"""Stop signals: after Ctrl-C or SIGTERM the step finishes and a checkpoint is written."""
 
 import signal
 import threading
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Stopped(KeyboardInterrupt):
-    """Training was asked to stop and has saved where it stands."""
+    """Training was stopped by a signal, after saving a checkpoint."""
 
     def __init__(self, message: str, signum: int, folder: Path | None):
         super().__init__(message)
@@ -16,28 +16,28 @@ class Stopped(KeyboardInterrupt):
         self.folder = folder
 
 
-class Request:
-    """Whether, and by which signal, this process was asked to stop."""
+class StopRequest:
+    """The signal that asked this process to stop; None so far."""
 
     signum: int | None = None
 
 
 @contextmanager
-def stop_requests() -> Iterator[Request]:
-    """Collect SIGINT and SIGTERM instead of dying by them; a second one stops at once."""
-    request = Request()
+def stop_requests() -> Iterator[StopRequest]:
+    """Record SIGINT and SIGTERM instead of terminating; a second signal raises KeyboardInterrupt."""
+    request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
 
-    def note(signum: int, frame: object) -> None:
+    def record(signum: int, frame: object) -> None:
         if request.signum is not None:
             raise KeyboardInterrupt
         request.signum = signum
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.signal(number, record) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield request
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

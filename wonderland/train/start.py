@@ -1,4 +1,4 @@
-"""A checkpoint on disk as the start of a fit: its tokenizer, its weights, and which of them learn."""
+"""A pretrained checkpoint as the start of a fit: its tokenizer, its weights, and which of them are trained."""
 
 import functools
 from dataclasses import dataclass, replace
@@ -17,17 +17,17 @@ from wonderland.models import Decoder, EncoderDecoder
 from wonderland.models.adapt import adapters, merge, train_only
 from wonderland.nn import IA3, LoRA
 from wonderland.optim import FusedAdamW
-from wonderland.train.finetune import HEAD, learning
+from wonderland.train.finetune import HEAD, make_trainable
 
 ADAPTERS: dict[str, Spec] = {"lora": LoRA.spec(rank=8), "ia3": IA3.spec()}
-NEW = (*HEAD, "trunk.pooler*")  # what a head on a trunk may have to learn from nothing
+NEW = (*HEAD, "trunk.pooler*")  # parameters of a new head, which have random weights
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a fit begins: a folder of the transformers library, and the way it is tuned.
+    """The checkpoint that a fit starts from: a folder of the transformers library, and the method of fine-tuning.
 
-    What learns is merged into plain weights at the end, so a run that began with a checkpoint is a run like any other.
+    Adapters are merged into the weights at the end, so the run is saved like any other.
     """
 
     folder: Path
@@ -36,7 +36,7 @@ class Start:
 
     @staticmethod
     def of(options: Any) -> "Start | None":
-        """The start that the options of a kind of text name; None for random weights."""
+        """The start named by the options of a text kind; None for random weights."""
         if options.start is None:
             if options.method is not None:
                 raise WonderlandError("method says how a checkpoint is tuned: name the checkpoint with start (--from).")
@@ -55,30 +55,30 @@ class Start:
 
     @property
     def digest(self) -> str:
-        """One number for all the files that matter."""
+        """SHA-256 over all JSON and safetensors files of the folder."""
         names = sorted(path.name for path in self.folder.iterdir() if path.suffix in (".json", ".safetensors"))
         return sha256("".join(f"{name} {sha256(self.folder / name)}\n" for name in names).encode())
 
     def about(self) -> dict[str, Any]:
-        """What config.json says of it."""
+        """The entry of config.json."""
         return {"start": self.digest}
 
     def describe(self) -> str:
         """The start in a sentence."""
-        what = {"full": "all of it learns", "head": "its head learns", "bias": "its biases learn"}
-        return f" From {self.folder.name}: {what.get(self.method, f'{self.method} learns, and is merged')}."
+        trained = {"full": "all of it is trained", "head": "its head is trained", "bias": "its biases are trained"}
+        return f" From {self.folder.name}: {trained.get(self.method, f'{self.method} is trained, and merged')}."
 
     def check(self, config: dict[str, Any]) -> None:
-        """Refuse to go on from another checkpoint than the one that a run began with."""
+        """Refuse to resume a run with another checkpoint than the one it started from."""
         if config["source"].get("start") != self.digest:
             raise WonderlandError(
-                f"The checkpoint in {self.folder} changed since the run began, so it cannot go on as it was. "
-                "Bring back the checkpoint, or start a new run in another folder."
+                f"The checkpoint in {self.folder} changed since the run began, so the run cannot be resumed. "
+                "Restore the checkpoint, or start a new run in another folder."
             )
 
     @functools.cached_property
     def outline(self) -> Outline:
-        """What the folder says of its model, without its weights."""
+        """The description of the model in the folder, without its weights."""
         outline = checkpoints.outline(self.folder)
         if self.tokenizer.vocab > outline.vocab:
             raise WonderlandError(
@@ -91,16 +91,16 @@ class Start:
         """The outline of the checkpoint, if it is a language model."""
         if self.outline.spec.name != name_of(Decoder) or self.outline.head != "lm":
             raise WonderlandError(
-                f"The checkpoint in {self.folder} is no language model that writes on: plain text is learned by "
-                "GPT2LMHeadModel, LlamaForCausalLM, MambaForCausalLM and RwkvForCausalLM."
+                f"The checkpoint in {self.folder} is not a causal language model: plain text needs "
+                "GPT2LMHeadModel, LlamaForCausalLM, MambaForCausalLM or RwkvForCausalLM."
             )
         return self.outline
 
     def translator(self) -> Outline:
-        """The outline of the checkpoint, if it reads a text and writes another."""
+        """The outline of the checkpoint, if it is an encoder-decoder that generates text."""
         if self.outline.spec.name != name_of(EncoderDecoder) or self.outline.head != "lm":
             raise WonderlandError(
-                f"The checkpoint in {self.folder} does not write one text for another: pairs are learned by "
+                f"The checkpoint in {self.folder} is not an encoder-decoder that generates text: pairs need "
                 "T5ForConditionalGeneration."
             )
         if (self.tokenizer.pad, self.tokenizer.end is None) != (0, False):
@@ -123,7 +123,7 @@ class Start:
 
     @property
     def pad(self) -> int:
-        """The token that fills rows up: the tokenizer's padding, or the one that ends texts, which no text holds."""
+        """The padding id: the tokenizer's padding token, or else its end token, which occurs in no text."""
         pad = self.tokenizer.pad if self.tokenizer.pad is not None else self.tokenizer.end
         if pad is None:
             raise WonderlandError(
@@ -134,26 +134,26 @@ class Start:
 
     def prepared(self, model: nn.Module) -> Any:
         """The model with what the method trains requiring gradients, and the rest frozen."""
-        headed = "trunk" in dict(model.named_children())
-        trunk = model.trunk if headed else model
+        has_trunk = "trunk" in dict(model.named_children())
+        trunk = model.trunk if has_trunk else model
         if self.method == "bias" and not any(name.endswith("bias") for name, _ in trunk.named_parameters()):  # pyright: ignore
             raise WonderlandError(f"The model in {self.folder} has no biases to learn: take lora, ia3, head or full.")
-        if self.method == "bias" or (self.method == "head" and headed):
-            # Biases that are there: new ones would make it a model of another description.
-            train_only(model, (*(NEW if headed else ()), *(("*bias",) if self.method == "bias" else ())))
+        if self.method == "bias" or (self.method == "head" and has_trunk):
+            # Only existing biases: new ones would change the spec of the model.
+            train_only(model, (*(NEW if has_trunk else ()), *(("*bias",) if self.method == "bias" else ())))
             return model
-        return learning(model, ADAPTERS.get(self.method, self.method), also=NEW if headed else ())
+        return make_trainable(model, ADAPTERS.get(self.method, self.method), also=NEW if has_trunk else ())
 
-    def recipe(self, made: Recipe, spec: Spec, *, epoch: int, epochs: int) -> Recipe:
-        """A recipe for tuning: the checkpoint's model, small rates, few epochs."""
+    def recipe(self, base: Recipe, spec: Spec, *, epoch: int, epochs: int) -> Recipe:
+        """A recipe for fine-tuning: the model of the checkpoint, small learning rates, few epochs."""
         steps = max(30, epoch * epochs)
         return replace(
-            made, model=spec, steps=steps, lr=1e-4 if self.method == "full" else 1e-3,
+            base, model=spec, steps=steps, lr=1e-4 if self.method == "full" else 1e-3,
             optimizer=FusedAdamW.spec(weight_decay=0.01, betas=[0.9, 0.999]), schedule=Spec("optim.warmup_cosine", {"warmup": 0.1}),
             average=None, clip=1.0, evaluate_every=max(1, min(epoch, steps // 5)), patience=5,
         )  # fmt: skip
 
 
-def plain(model: nn.Module) -> nn.Module:
-    """A model without adapters: what they learned is part of its weights."""
+def merge_adapters(model: nn.Module) -> nn.Module:
+    """The model with its adapters merged into the weights."""
     return merge(model) if adapters(model) else model

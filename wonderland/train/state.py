@@ -1,4 +1,4 @@
-"""State: everything that training changes, by name, so that it can be saved, copied and put back."""
+"""State: everything that training changes, by name, so that it can be saved, copied and restored."""
 
 import random
 from typing import Any, Protocol, runtime_checkable
@@ -12,7 +12,7 @@ from wonderland.core import WonderlandError
 
 @runtime_checkable
 class Stateful(Protocol):
-    """What can be asked for its state and be given it back: modules, optimizers."""
+    """Objects with `state_dict` and `load_state_dict`: modules, optimizers."""
 
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
@@ -21,7 +21,7 @@ class Stateful(Protocol):
 class State:
     """Modules, optimizers and plain values under the names you give them, and the number of steps done.
 
-    Whatever has `state_dict` and `load_state_dict` is asked for it; numbers, text, tensors, lists and dicts are kept as
+    Parts with `state_dict` and `load_state_dict` are saved by these; numbers, text, tensors, lists and dicts are saved as
     they are. Your `step(state, batch)` may read and change all of it.
 
     >>> state = State(model=nn.Linear(2, 1), seen=0)
@@ -53,7 +53,7 @@ class State:
         return {"step": self.step, "parts": parts}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Put back what `state_dict` gave; the parts must have the same names."""
+        """Restore from `state_dict`; the parts must have the same names."""
         missing = sorted(set(saved["parts"]) ^ set(self.parts()))
         if missing:
             raise WonderlandError(
@@ -75,13 +75,13 @@ class State:
         }
 
     def restore(self, snapshot: dict[str, dict[str, Tensor]]) -> None:
-        """Go back to a snapshot's weights."""
+        """Restore the weights of a snapshot."""
         for name, values in snapshot.items():
             self.__dict__[name].load_state_dict(values)
 
 
 def random_state() -> dict[str, Any]:
-    """The state of every global source of randomness: torch, numpy, Python."""
+    """The state of the global random generators of torch, numpy and Python."""
     kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)  # noqa: NPY002
     version, numbers, gauss = random.getstate()
     return {
@@ -92,7 +92,7 @@ def random_state() -> dict[str, Any]:
 
 
 def set_random_state(saved: dict[str, Any]) -> None:
-    """Continue every global source of randomness where `random_state` saw it."""
+    """Restore the global random generators from `random_state`."""
     torch.set_rng_state(saved["torch"])
     kind, keys, *rest = saved["numpy"]
     np.random.set_state((kind, keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002

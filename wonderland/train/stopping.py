@@ -1,4 +1,4 @@
-"""Early stopping: rules that look at the scores so far and say when to stop. They keep nothing, so they resume exactly."""
+"""Early stopping: rules that decide from the scores so far. They keep no state, so a resumed training stops at the same step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from wonderland.core import WonderlandError
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A rule of stopping: `stops(scores)` after each evaluation. Higher scores are better unless `mode` is "min".
+class StoppingRule:
+    """A rule of early stopping: call `stops(scores)` after each evaluation. Higher scores are better unless `mode` is "min".
 
     An evaluation that gives NaN counts as worse than all others.
     """
@@ -36,24 +36,25 @@ class Rule:
         return next((t for t in range(len(scores)) if self.stops(scores[: t + 1])), None)
 
     def best(self, scores: Sequence[float]) -> int:
-        """The evaluation whose weights to go back to: the first of the best scores, whatever the rule."""
+        """The evaluation whose weights to restore: the first of the best scores, for every rule."""
         if not scores:
             raise WonderlandError("There is no best evaluation before the first: give at least one score.")
         values = self._values(scores)
         return values.index(max(values))
 
     def _values(self, scores: Sequence[float]) -> list[float]:
+        """Scores of which higher is better, with NaN as the worst."""
         sign = 1 if self.mode == "max" else -1
         return [float("-inf") if isnan(score) else sign * float(score) for score in scores]
 
 
 @dataclass(frozen=True)
-class Patience(Rule):
+class Patience(StoppingRule):
     r"""Stop after `patience` evaluations without a new best, one that is better by more than `least`.
 
     .. math:: t - \arg\max_{i \le t} a_i \ge k
 
-    Book: Alice 9.2.2, as it is usually done.
+    The usual form of early stopping. Book: Alice 9.2.2.
 
     >>> Patience(2).first([0.5, 0.9, 0.8, 0.85, 0.86, 0.87])
     3
@@ -77,12 +78,12 @@ class Patience(Rule):
 
 
 @dataclass(frozen=True)
-class BookRule(Rule):
+class BookRule(StoppingRule):
     r"""Stop when a score is no better than each of the `patience` scores before it.
 
     .. math:: a_t \le a_i \quad \text{for all } i = t - k, \dots, t - 1
 
-    To the letter of the book, and another rule than `Patience`: a score that creeps up below its best goes on for ever.
+    The rule as the book states it, which differs from `Patience`: scores that rise slowly below an earlier best never stop it.
     Book: Alice 9.2.2.
 
     >>> print(BookRule(2).first([0.5, 0.9, 0.8, 0.85, 0.86, 0.87]))
@@ -98,7 +99,7 @@ class BookRule(Rule):
 
 @dataclass(frozen=True)
 class Flat:
-    r"""Stop when the loss moves no more.
+    r"""Stop when the loss no longer changes.
 
     .. math:: |L_t - L_{t-1}|^2 \le \epsilon
 

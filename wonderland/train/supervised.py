@@ -1,4 +1,4 @@
-"""The supervised step: loss, gradients in pieces, clipping, the scheduled rate, the update."""
+"""The supervised step: loss, accumulated gradients, clipping, scheduled learning rate, update."""
 
 import math
 from collections.abc import Callable
@@ -15,23 +15,23 @@ from wonderland.optim.schedules import Schedule
 from wonderland.train.guard import NonFinite
 from wonderland.train.state import State
 
-# What a loss gives: a mean, or a mean and what it counts for (examples, tokens).
+# A loss returns a mean, or a mean and its weight (number of examples or tokens).
 Loss = Callable[[nn.Module, Any], Tensor | tuple[Tensor, float]]
 
 
 @dataclass(frozen=True)
 class Supervised:
-    """One step of learning from examples: `step(state, batch)` for a state with `model` and `optimizer`.
+    """One step of supervised training: `step(state, batch)` for a state with `model` and `optimizer`.
 
     A batch is a `wonderland.core.Batch` or a pair (x, y); it is moved to the device of the model.
 
     Args:
-        loss: `loss(model, batch)`, a scalar mean, or a pair of the mean and the weight it has among the pieces of a step.
+        loss: `loss(model, batch)`, a scalar mean, or a pair of the mean and its weight among the pieces of a step.
         steps: length of the schedule.
         lr: peak learning rate.
         schedule: factor of the peak for (step, steps).
-        clip: largest norm of the gradient; None leaves it alone.
-        accumulate: number of pieces a batch is cut into, for less memory and the same gradient.
+        clip: largest norm of the gradient; None for no clipping.
+        accumulate: number of pieces a batch is split into, for less memory and the same gradient.
         precision: "float32", or "bfloat16" for autocast.
         average: decay of the moving average of the weights, kept in `state.average`; None for none.
     """
@@ -59,8 +59,8 @@ class Supervised:
         total = weight = 0.0
         for piece in pieces:
             with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
-                given = self.loss(model, piece)
-                mean, count = given if isinstance(given, tuple) else (given, len(piece))
+                result = self.loss(model, piece)
+                mean, count = result if isinstance(result, tuple) else (result, len(piece))
                 loss = mean if len(pieces) == 1 else mean * count
             loss.backward()
             total, weight = total + loss.item(), weight + count
@@ -87,14 +87,14 @@ class Supervised:
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where the weights of a model are."""
+    """The device of the weights of a model."""
     return next((tensor.device for tensor in model.parameters()), torch.get_default_device())
 
 
 def adamw(
     model: nn.Module, *, lr: float, weight_decay: float = 0.01, betas: tuple[float, float] = (0.9, 0.999)
 ) -> torch.optim.AdamW:
-    """AdamW with the fused kernel; biases, norms and embeddings are spared from decay."""
+    """AdamW with the fused kernel; biases, norms and embeddings get no weight decay."""
     return torch.optim.AdamW(groups(model, weight_decay=weight_decay), lr=lr, betas=(betas[0], betas[1]), fused=True)
 
 

@@ -1,16 +1,16 @@
-r"""Conformal prediction: sets and intervals that hold the truth as often as they say.
+r"""Conformal prediction: sets and intervals with a guaranteed coverage.
 
-Rows that the model did not learn from are scored by how badly each fits: s_i = s(x_i, y_i). A new answer y belongs to
-the set when it fits no worse than the level allows:
+Calibration rows, which the model was not trained on, get nonconformity scores s_i = s(x_i, y_i). A candidate y belongs to the
+set of a new row when its p-value exceeds alpha:
 
 .. math::
     p(x, y) = \frac{1 + \#\{i : s_i \ge s(x, y)\}}{n + 1} > \alpha
 
-With one group of members and a calibration part of its own this is split conformal prediction, whose coverage lies between
-1 - alpha and 1 - alpha + 1 / (n + 1). With k folds each row is scored by the one group of members that never saw it; a new
-row is then scored by one group as well, the first, so that old and new scores are alike. (The mean of the p-values of
-all groups, cross-conformal prediction, shies away from small values: on wine its 90 % sets covered 92.8 %, those of one
-group 89.4 %, over fifty splits.) Intervals come from all groups together, which is CV+.
+With one group of members and a separate calibration part this is split conformal prediction, whose coverage lies between
+1 - alpha and 1 - alpha + 1 / (n + 1). With k folds each row is scored by the one group of members that was not trained on it; a new
+row is scored by a single group as well, the first, so that both scores have the same distribution. (Averaging the p-values of
+all groups, cross-conformal prediction, is conservative: on wine its 90 % sets covered 92.8 %, those of one group 89.4 %,
+over fifty splits.) Intervals use all groups, which is CV+.
 
 Papers: Vovk et al., 2005; Vovk, 2015; Barber et al., 2021.
 """
@@ -26,18 +26,18 @@ from wonderland.core import WonderlandError
 
 
 def check_level(level: float) -> float:
-    """A level that makes sense, as a share between 0 and 1."""
+    """The level, if it lies between 0 and 1."""
     if not 0 < level < 1:
         raise WonderlandError(f"The level of sets and intervals is a share between 0 and 1, such as 0.9, not {level}.")
     return float(level)
 
 
 def misfit(logits: ndarray) -> ndarray:
-    r"""How badly each class fits: the log-odds against it.
+    r"""The nonconformity score of each class: the log-odds against it.
 
     .. math:: s_y = \log \sum_{k \ne y} e^{z_k} - z_y = -\mathrm{logit}\, p_y
 
-    Orders classes as 1 - p does, but two rows that are both all but certain still differ, so scores do not tie.
+    Orders classes as 1 - p does, but without ties where p rounds to 1.
 
     Shapes: (..., c) -> (..., c).
 
@@ -46,16 +46,16 @@ def misfit(logits: ndarray) -> ndarray:
     """
     logits = np.asarray(logits, np.float64)
     top = logits.max(-1, keepdims=True)
-    shares = np.exp(logits - top)
-    others = shares.sum(-1, keepdims=True) - shares
-    # Where one class holds nearly all, the others are summed without it, or they would drown in rounding.
+    exponentials = np.exp(logits - top)
+    others = exponentials.sum(-1, keepdims=True) - exponentials
+    # For the most likely class, the others are summed separately: the difference of sums would lose them in rounding.
     best = logits.argmax(-1)[..., None]
-    rest = np.where(np.arange(logits.shape[-1]) == best, -np.inf, logits)
-    second = rest.max(-1, keepdims=True)
-    without = second + np.log(np.exp(rest - second).sum(-1, keepdims=True))
+    others_logits = np.where(np.arange(logits.shape[-1]) == best, -np.inf, logits)
+    second = others_logits.max(-1, keepdims=True)
+    sum_without_best = second + np.log(np.exp(others_logits - second).sum(-1, keepdims=True))
     with np.errstate(divide="ignore"):
-        against = np.where(np.arange(logits.shape[-1]) == best, without, top + np.log(others))
-    return against - logits
+        log_sum_of_others = np.where(np.arange(logits.shape[-1]) == best, sum_without_best, top + np.log(others))
+    return log_sum_of_others - logits
 
 
 @dataclass(frozen=True)
@@ -81,21 +81,21 @@ class Scores:
         return sum(len(group) for group in self.groups)
 
     def enough(self, level: float) -> bool:
-        """Are there rows enough for this level to exclude anything?"""
+        """Whether there are enough rows for sets at this level to exclude anything."""
         return (self.count + 1) * (1 - level) >= 1 - 1e-9
 
     def note(self, level: float) -> str:
-        """What a user should know about this level, if anything."""
+        """A warning that there are too few rows for this level, or ""."""
         if self.enough(level):
             return ""
         wanted = math.ceil(1 / (1 - level) - 1e-9) - 1
         return (
             f"{self.count} calibration rows are too few for a level of {level:g}: at least {wanted} are needed, "
-            "so every answer is kept."
+            "so every candidate is kept."
         )
 
     def p_values(self, candidates: ndarray) -> ndarray:
-        """How well each candidate fits, from 1 / (n + 1) to 1. Shapes: (g, n, c) -> (n, c)."""
+        """The p-value of each candidate, from 1 / (n + 1) to 1. Shapes: (g, n, c) -> (n, c)."""
         pooled = np.sort(np.concatenate(self.groups))
         worse = len(pooled) - np.searchsorted(pooled, candidates[0], side="left")
         return (1 + worse) / (self.count + 1)
@@ -103,7 +103,7 @@ class Scores:
     def sets(self, candidates: ndarray, level: float) -> ndarray:
         """Which candidates belong to the set at this level. Shapes: (g, n, c) -> (n, c), boolean.
 
-        A set can be empty: no class is plausible at this level, so the row is unlike those the model was measured on.
+        A set can be empty: no class is plausible at this level, so the row is unlike the calibration rows.
         """
         return self.p_values(candidates) > 1 - check_level(level) + 1e-12
 
@@ -135,7 +135,7 @@ class Scores:
 
     @staticmethod
     def from_json(value: Any) -> "Scores":
-        """Back from `to_json`; anything else is refused."""
+        """Read what `to_json` returned; anything else is refused."""
         try:
             groups = tuple(np.sort(np.asarray(group, np.float64)) for group in value)
             if not all(group.ndim == 1 and np.isfinite(group).all() for group in groups) or not groups:

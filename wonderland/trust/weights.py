@@ -1,19 +1,19 @@
-"""Weights of members: how far each kind of member is to be believed, from rows that none of them learned from."""
+"""Weights of ensemble members, fitted to holdout rows."""
 
 import numpy as np
 from numpy import ndarray
 
-DOUBT = 200
+PRIOR_ROWS = 200
 
 
 def simplex(errors: ndarray, *, iterations: int = 2000) -> ndarray:
-    r"""Shares of kinds of members that make the least squared error together, drawn towards equal shares on few rows.
+    r"""Weights of the kinds of members that minimise the squared error of their mean, shrunk towards equal weights on few rows.
 
     .. math:: w^* = \arg\min_{w \ge 0,\ \sum_r w_r = 1} \frac{1}{n} \sum_i \Bigl\| \sum_r w_r e_{ir} \Bigr\|^2
 
-    with e the predicted probability less the truth (the Brier score), or the error of a number. The problem is a small
-    quadratic one in the matrix of mean products of errors; multiplicative steps keep shares positive. The answer for n
-    rows is then mixed with equal shares as if 200 more rows spoke for those.
+    where e is the predicted probability minus the truth (the Brier score), or the error of a number. This is a small quadratic
+    program in the Gram matrix of the errors, solved by exponentiated gradient steps, which keep weights positive. The result
+    for n rows is then averaged with equal weights, which count as 200 rows.
 
     Shapes: errors (n, r, k) -> (r,).
 
@@ -23,14 +23,14 @@ def simplex(errors: ndarray, *, iterations: int = 2000) -> ndarray:
     """
     gram = np.einsum("nrk,nsk->rs", errors, errors) / max(1, len(errors))
     shares = np.full(len(gram), 1 / len(gram))
-    pace = 1 / max(float(np.abs(gram).max()), 1e-12)
+    step_size = 1 / max(float(np.abs(gram).max()), 1e-12)
     for _ in range(iterations):
-        slope = gram @ shares
-        shares = shares * np.exp(-pace * (slope - shares @ slope))
+        gradient = gram @ shares
+        shares = shares * np.exp(-step_size * (gradient - shares @ gradient))
         shares /= shares.sum()
-    return (len(errors) * shares + DOUBT / len(gram)) / (len(errors) + DOUBT)
+    return (len(errors) * shares + PRIOR_ROWS / len(gram)) / (len(errors) + PRIOR_ROWS)
 
 
 def spread(shares: ndarray, members: int) -> ndarray:
-    """Shares of kinds as shares of members, when kinds take turns: member i is of kind i modulo their number."""
+    """Weights of kinds as weights of members, where member i is of kind i modulo the number of kinds."""
     return np.tile(shares, members // len(shares)) * len(shares) / members

@@ -1,8 +1,8 @@
-"""Look inside: charts, the report of a run, what a model costs, what it looks at, and what makes it sick."""
+"""Understanding models: charts, the report of a run, cost, importance, and the doctor for training problems."""
 
 from wonderland.understand import charts
 from wonderland.understand.cost import Cost, Layer, cost
-from wonderland.understand.doctor import Diagnosis, Finding, Vitals, doctor
+from wonderland.understand.doctor import Diagnosis, Finding, LayerStatistics, doctor
 from wonderland.understand.importance import Importance, permutation_importance, saliency
 from wonderland.understand.report import render, verdict
 
@@ -12,7 +12,7 @@ __all__ = [
     "Finding",
     "Importance",
     "Layer",
-    "Vitals",
+    "LayerStatistics",
     "charts",
     "cost",
     "doctor",

@@ -1,4 +1,4 @@
-"""What a model costs: its parameters, the arithmetic of one example, and the memory training keeps for it."""
+"""Cost of a model: parameters, FLOPs and activation memory."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,12 +14,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from wonderland.core import WonderlandError
 
-__all__ = ["Cost", "Layer", "cost", "frozen_state"]
+__all__ = ["Cost", "Layer", "cost", "preserved_state"]
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One module of a model: what it adds by itself, its inner modules not included."""
+    """Cost of one module without its submodules."""
 
     name: str
     kind: str
@@ -30,7 +30,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Cost:
-    """The price of a model. `flops` and `activation_bytes` are for one example; see `cost`."""
+    """Cost of a model. `flops` and `activation_bytes` are for one example; see `cost`."""
 
     parameters: int
     trainable: int
@@ -39,7 +39,7 @@ class Cost:
     by_layer: list[Layer] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain numbers and lists, as the report and config files take them."""
+        """As plain numbers and lists, for JSON."""
         return asdict(self) | {
             "by_layer": [
                 asdict(layer) | {"output": None if layer.output is None else list(layer.output)}
@@ -48,7 +48,7 @@ class Cost:
         }
 
     def table(self) -> str:
-        """The cost as lines of text: one a layer, the sum below."""
+        """The cost as a text table: one line for each layer, and the total."""
         rows = [("layer", "kind", "output", "parameters", "FLOPs")]
         for layer in self.by_layer:
             shape = "-" if layer.output is None else " x ".join(map(str, layer.output)) or "scalar"
@@ -61,19 +61,19 @@ class Cost:
             )
             for row in rows
         ]
-        lines.append(f"{self.activation_bytes:,} bytes kept for each example until its gradients are taken")
+        lines.append(f"{self.activation_bytes:,} bytes of activations per example kept for the backward pass")
         return "\n".join(line.rstrip() for line in lines)
 
 
 def cost(model: nn.Module, example_input: Any) -> Cost:
-    """Count what `model` does with `example_input`: a tensor, or a tuple of arguments, the batch first.
+    """Count parameters, FLOPs and activation memory of `model` on `example_input`: a tensor or a tuple of arguments, batch first.
 
     - flops: multiplications and additions, each counted as one, of matrix products, convolutions, attention and
       recurrent layers in the forward pass, for one example. Elementwise work is not counted; a training step is about
       three times as much.
     - activation_bytes: memory that autograd keeps for the backward pass, for one example: every storage once,
-      parameters and buffers left out.
-    - by_layer: each module with what it adds itself, so that the layers sum to the total.
+      without parameters and buffers.
+    - by_layer: each module without its submodules, so that the layers sum to the total.
 
     The model runs once, in eval mode, and is left as it was: modes, buffers, gradients and random state.
 
@@ -82,20 +82,18 @@ def cost(model: nn.Module, example_input: Any) -> Cost:
     0      Linear  4               36     64
     1      ReLU    4                0      0
     total                          36     64
-    48 bytes kept for each example until its gradients are taken
+    48 bytes of activations per example kept for the backward pass
     """
     if any(isinstance(p, UninitializedParameter) for p in model.parameters()):
-        raise WonderlandError(
-            "The model has lazy layers whose shapes are not known yet. Call it once on data, then ask."
-        )
+        raise WonderlandError("The model has lazy layers whose shapes are not known yet. Call it once on data first.")
     args = example_input if isinstance(example_input, tuple) else (example_input,)
     batch = next((x.shape[0] for x in tree_leaves(args) if isinstance(x, Tensor) and x.ndim), 0)
     if not batch:
         raise WonderlandError("The cost of a model needs an example with at least one row, the batch axis first.")
     counter = FlopCounterMode(display=False, custom_mapping=_FORMULAS)
-    with frozen_state(model), torch.inference_mode(False), torch.enable_grad():
+    with preserved_state(model), torch.inference_mode(False), torch.enable_grad():
         args = tree_map(lambda x: x.detach().clone() if isinstance(x, Tensor) else x, args)
-        with _Ledger(model, counter) as ledger, _saved(model, args) as kept, counter:
+        with _FlopHooks(model, counter) as hooks, _saved(model, args) as kept, counter:
             output = model(*args)
         activation_bytes = sum(kept.values())
         del output
@@ -105,13 +103,13 @@ def cost(model: nn.Module, example_input: Any) -> Cost:
         trainable=sum(p.numel() for p in parameters if p.requires_grad),
         flops=ceil(counter.get_total_flops() / batch),
         activation_bytes=ceil(activation_bytes / batch),
-        by_layer=ledger.layers(batch),
+        by_layer=hooks.layers(batch),
     )
 
 
 @contextmanager
-def frozen_state(model: nn.Module) -> Iterator[None]:
-    """Eval mode inside; outside, the modes, buffers, gradients and random numbers are as if nothing had happened."""
+def preserved_state(model: nn.Module) -> Iterator[None]:
+    """Run the block in eval mode; modes, buffers, gradients and random state are restored afterwards."""
     modes = [(module, module.training) for module in model.modules()]
     buffers = [
         (module, name, buffer, buffer.detach().clone())
@@ -125,7 +123,7 @@ def frozen_state(model: nn.Module) -> Iterator[None]:
     fast_path = torch.backends.mha.get_fastpath_enabled()
     with torch.random.fork_rng(devices=sorted(d for d in devices if d is not None)):
         try:
-            torch.backends.mha.set_fastpath_enabled(False)  # the fused kernel hides its matrix products
+            torch.backends.mha.set_fastpath_enabled(False)  # FLOPs of the fused kernel are not counted
             model.eval()
             yield
         finally:
@@ -141,8 +139,8 @@ def frozen_state(model: nn.Module) -> Iterator[None]:
                 parameter.grad = gradient
 
 
-class _Ledger:
-    """Hooks that write down, for each module, the operations counted between its entry and its exit."""
+class _FlopHooks:
+    """Forward hooks that record, for each module, the FLOPs counted between its entry and its exit."""
 
     def __init__(self, model: nn.Module, counter: FlopCounterMode):
         self.model, self.counter = model, counter
@@ -152,7 +150,7 @@ class _Ledger:
         self.open: list[list[int]] = []
         self.hooks = ExitStack()
 
-    def __enter__(self) -> "_Ledger":
+    def __enter__(self) -> "_FlopHooks":
         for module in self.names:
             for hook in (module.register_forward_pre_hook(self._enter), module.register_forward_hook(self._leave)):
                 self.hooks.callback(hook.remove)
@@ -165,18 +163,18 @@ class _Ledger:
         self.open.append([self.counter.get_total_flops(), 0])
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
-        before, inner = self.open.pop()
-        spent = self.counter.get_total_flops() - before
-        self.flops[module] = self.flops.get(module, 0) + spent - inner
+        start, inner = self.open.pop()
+        flops = self.counter.get_total_flops() - start
+        self.flops[module] = self.flops.get(module, 0) + flops - inner
         if self.open:
-            self.open[-1][1] += spent
+            self.open[-1][1] += flops
         first = next((x for x in tree_leaves(output) if isinstance(x, Tensor)), None)
         if first is not None:
             self.shapes[module] = tuple(first.shape)
 
     def layers(self, batch: int) -> list[Layer]:
         seen: set[Tensor] = set()
-        found = []
+        layers = []
         for module, name in self.names.items():
             own = [p for p in module.parameters(recurse=False) if p not in seen]
             seen.update(own)
@@ -185,13 +183,13 @@ class _Ledger:
                 shape = self.shapes.get(module)
                 if shape and shape[0] == batch:
                     shape = shape[1:]
-                found.append(Layer(name or "(model)", type(module).__name__, size, flops, shape))
-        return found
+                layers.append(Layer(name or "(model)", type(module).__name__, size, flops, shape))
+        return layers
 
 
 @contextmanager
 def _saved(model: nn.Module, args: Any) -> Iterator[dict[int, int]]:
-    """The storages that autograd keeps, by address, with their sizes in bytes."""
+    """The storages that autograd saves for the backward pass: {address: bytes}."""
     own = {tensor.untyped_storage().data_ptr() for tensor in [*model.parameters(), *model.buffers()]}
     kept: dict[int, int] = {}
 
@@ -207,7 +205,7 @@ def _saved(model: nn.Module, args: Any) -> Iterator[dict[int, int]]:
 
 
 def _attention(query: Any, key: Any, value: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Two products of (queries, keys) size for every head."""
+    """Two matrix products of size (queries, keys) for every head."""
     *lead, queries, width = query
     return 2 * prod(lead) * queries * key[-2] * (width + value[-1])
 
@@ -216,7 +214,7 @@ def _matrix_vector(matrix: Any, vector: Any, *args: Any, out_shape: Any = None, 
     return 2 * matrix[0] * matrix[1]
 
 
-def _matrix_vector_plus(start: Any, matrix: Any, vector: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+def _add_matrix_vector(start: Any, matrix: Any, vector: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
     return 2 * matrix[0] * matrix[1]
 
 
@@ -235,7 +233,7 @@ _FORMULAS = {
     for name, formula in {
         "_scaled_dot_product_flash_attention_for_cpu": _attention,
         "mv": _matrix_vector,
-        "addmv": _matrix_vector_plus,
+        "addmv": _add_matrix_vector,
         "dot": _dot,
         "mkldnn_rnn_layer": _recurrent,
     }.items()

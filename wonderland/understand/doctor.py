@@ -1,4 +1,4 @@
-"""The doctor: one training step of any model, measured from inside, with a name for what is wrong, its place and its remedy."""
+"""doctor: run one training step of a model, and report problems with their layer, source line and remedy."""
 
 import os
 import sys
@@ -10,24 +10,24 @@ from torch.nn.parameter import UninitializedParameter
 from torch.utils._pytree import tree_leaves
 
 from wonderland.core import WonderlandError
-from wonderland.understand.doctoring.dead import dead
-from wonderland.understand.doctoring.exam import Exam, finite
-from wonderland.understand.doctoring.finding import Diagnosis, Finding, Vitals
-from wonderland.understand.doctoring.labels import misfit, shifted
-from wonderland.understand.doctoring.losses import losses
-from wonderland.understand.doctoring.memory import memory
-from wonderland.understand.doctoring.numbers import numbers
-from wonderland.understand.doctoring.patient import Patient, untouched
+from wonderland.understand.doctoring.dead_units import dead_units
+from wonderland.understand.doctoring.finding import Diagnosis, Finding, LayerStatistics
+from wonderland.understand.doctoring.gradient_flow import frozen_layers, trained_targets, without_gradient
+from wonderland.understand.doctoring.labels import index_error, shifted_labels
+from wonderland.understand.doctoring.loss_inputs import loss_inputs
+from wonderland.understand.doctoring.nonfinite import nonfinite
+from wonderland.understand.doctoring.propagation import propagation
 from wonderland.understand.doctoring.recurrence import recurrence
-from wonderland.understand.doctoring.signals import signals
-from wonderland.understand.doctoring.steps import rate, reduction, slopes
+from wonderland.understand.doctoring.retained_graph import retained_graph
+from wonderland.understand.doctoring.statistics import layer_statistics
 from wonderland.understand.doctoring.symmetry import symmetry
-from wonderland.understand.doctoring.vitals import vitals
-from wonderland.understand.doctoring.wiring import frozen, teachers, unreached
+from wonderland.understand.doctoring.trace import StepTrace, is_finite
+from wonderland.understand.doctoring.training_copy import TrainingCopy, preserved_random_state
+from wonderland.understand.doctoring.training_steps import autograd_gradients, learning_rate, loss_reduction
 
-__all__ = ["Diagnosis", "Finding", "Vitals", "doctor"]
+__all__ = ["Diagnosis", "Finding", "LayerStatistics", "doctor"]
 
-_OWN = os.path.dirname(__file__) + os.sep
+_FOLDER = os.path.dirname(__file__) + os.sep
 
 
 def doctor(
@@ -40,126 +40,131 @@ def doctor(
     steps: int = 8,
     line: str | None = None,
 ) -> Diagnosis:
-    """Run a few training steps on a copy of a model, measure every layer, and say what is sick, where, and what to change.
+    """Run training steps on a copy of a model, and report problems with their layer, source line and remedy.
 
-    `batch` is what one step of training sees: a tensor, a pair (inputs, targets), several inputs with the targets last, or a
-    dict. `loss` is a function of (output, targets), of (model, batch), or a task; without it the model's own loss is taken
-    (a scalar answer, or `.loss`), else cross-entropy for whole numbers and squared error for real ones. With `optimizer`, an
-    optimizer of this model or a class, or with `lr` (Adam then), the learning rate is tried for some `steps`.
+    `batch` is the batch of one training step: a tensor, a pair (inputs, targets), several inputs with the targets last, or a
+    dict. `loss` is a function of (output, targets), of (model, batch), or a task; without it the model's own loss is used
+    (a scalar output, or `.loss`), else cross-entropy for integer targets and squared error for floats. With `optimizer`, an
+    optimizer of this model or a class, or with `lr` (for Adam), the learning rate is tested over `steps` steps.
 
-    Nothing of the user's changes: not the model, its gradients or its mode, nor any random numbers. `line` is shown for steps
-    that no source line is known of; by default the line that called the doctor.
+    The model, its gradients, its mode and the random states are not changed. `line` is reported for operators without a source
+    line; by default it is the line that called `doctor`.
 
     >>> import torch
     >>> tower = nn.Sequential(*(layer for _ in range(8) for layer in (nn.Linear(16, 16), nn.Sigmoid())))
-    >>> found = doctor(tower, (torch.randn(32, 16), torch.randn(32, 16)))
-    >>> [finding.illness for finding in found.findings], found.findings[0].module
+    >>> diagnosis = doctor(tower, (torch.randn(32, 16), torch.randn(32, 16)))
+    >>> [finding.problem for finding in diagnosis.findings], diagnosis.findings[0].module
     (['vanishing gradients'], '1')
     """
     if not isinstance(model, nn.Module):
-        raise WonderlandError(f"The doctor examines a torch module, not a {type(model).__name__}.")
-    if any(isinstance(one, UninitializedParameter) for one in model.parameters()):
-        raise WonderlandError(
-            "The model has lazy layers whose shapes are not known yet. Call it once on data, then ask."
-        )
-    if not any(one.requires_grad for one in model.parameters()):
-        raise WonderlandError(
-            f"{type(model).__name__} has no parameter in training: nothing can be learned, and nothing is sick."
-        )
+        raise WonderlandError(f"doctor takes a torch module, not a {type(model).__name__}.")
+    if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
+        raise WonderlandError("The model has lazy layers whose shapes are not known yet. Call it once on data first.")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise WonderlandError(f"{type(model).__name__} has no trainable parameter, so there is nothing to check.")
     if steps < 2:
-        raise WonderlandError(f"A learning rate shows itself in at least 2 steps, not {steps}.")
-    if any(isinstance(one, Tensor) and one.dim() and not len(one) for one in tree_leaves(batch)):
-        raise WonderlandError("The batch has a tensor without rows: the doctor needs examples to look at.")
-    if _held(model, optimizer) == set():
+        raise WonderlandError(f"The check of the learning rate needs at least 2 steps, not {steps}.")
+    if any(isinstance(leaf, Tensor) and leaf.dim() and not len(leaf) for leaf in tree_leaves(batch)):
+        raise WonderlandError("The batch has a tensor without rows: give at least one example.")
+    if _optimized(model, optimizer) == set():
         raise WonderlandError(
-            f"The optimizer holds no parameter of this {type(model).__name__}: build it on the model's own."
+            f"The optimizer has no parameter of this {type(model).__name__}: make it from model.parameters()."
         )
-    home = _caller() if line is None else line
-    with untouched():
-        return _examined(
-            model, lambda: Patient(model, batch, loss, optimizer, lr), batch, home, steps, _held(model, optimizer)
+    default_line = _caller() if line is None else line
+    with preserved_random_state():
+        return _diagnose(
+            model,
+            lambda: TrainingCopy(model, batch, loss, optimizer, lr),
+            batch,
+            default_line,
+            steps,
+            _optimized(model, optimizer),
         )
 
 
-def _examined(
-    model: nn.Module, fresh: Callable[[], Patient], batch: Any, home: str, steps: int, held: set[str] | None
+def _diagnose(
+    model: nn.Module,
+    new_copy: Callable[[], TrainingCopy],
+    batch: Any,
+    default_line: str,
+    steps: int,
+    optimized: set[str] | None,
 ) -> Diagnosis:
     name = type(model).__name__
-    patient = fresh()
     try:
-        exam = Exam(patient, home)
+        trace = StepTrace(new_copy(), default_line)
     except WonderlandError:
         raise
     except Exception as error:
-        found = list(_failed(error, fresh, batch, home))
-        if found:
-            return Diagnosis(name, None, found)
-        said = (str(error).splitlines() or ["no message"])[0]
-        raise WonderlandError(f"{name} does not run on this batch ({type(error).__name__}: {said}).") from error
-    if id(exam.loss) not in exam.alive:
-        lost = list(unreached(exam))
-        return Diagnosis(name, exam.number, lost, vitals(exam))
+        findings = list(_explained(error, new_copy, batch, default_line))
+        if findings:
+            return Diagnosis(name, None, findings)
+        message = (str(error).splitlines() or ["no message"])[0]
+        raise WonderlandError(f"{name} does not run on this batch ({type(error).__name__}: {message}).") from error
+    if id(trace.loss) not in trace.differentiable:
+        findings = list(without_gradient(trace))
+        return Diagnosis(name, trace.loss_value, findings, layer_statistics(trace))
     notes: list[str] = []
-    found = [*shifted(exam.output, exam.targets, home), *memory(exam, batch)]
-    found += _measured(exam, fresh)
-    found += [*unreached(exam), *frozen(exam), *teachers(exam, held)]
-    if finite(exam.loss.now) and not any(one.illness in _BROKEN for one in found):
-        found += losses(exam)
-        found += reduction(exam, fresh, notes)
-        found += rate(exam, fresh, steps, notes)
-    return Diagnosis(name, exam.number, found, vitals(exam), notes)
+    findings = [*shifted_labels(trace.output, trace.targets, default_line), *retained_graph(trace, batch)]
+    findings += _numerical(trace, new_copy)
+    findings += [*without_gradient(trace), *frozen_layers(trace), *trained_targets(trace, optimized)]
+    if is_finite(trace.loss.now) and not any(finding.problem in _NONFINITE_INPUTS for finding in findings):
+        findings += loss_inputs(trace)
+        findings += loss_reduction(trace, new_copy, notes)
+        findings += learning_rate(trace, new_copy, steps, notes)
+    return Diagnosis(name, trace.loss_value, findings, layer_statistics(trace), notes)
 
 
-_BROKEN = ("broken weights", "broken data")
+_NONFINITE_INPUTS = ("non-finite weights", "non-finite data")
 
 
-def _measured(exam: Exam, fresh: Callable[[], Patient]) -> list[Finding]:
-    """Illnesses of the numbers themselves; what follows from another one is not told twice."""
-    grown = list(recurrence(exam))
-    if grown:
-        return grown
+def _numerical(trace: StepTrace, new_copy: Callable[[], TrainingCopy]) -> list[Finding]:
+    """Problems of activations and gradients, from specific to general: a check is skipped if an earlier one explains its result."""
+    exploding = list(recurrence(trace))
+    if exploding:
+        return exploding
     try:
-        fine = all(finite(slope) for slope in slopes(fresh())[1])
+        finite_gradients = all(is_finite(gradient) for gradient in autograd_gradients(new_copy())[1])
     except RuntimeError:
-        fine = True
-    broken = list(numbers(exam, fine))
-    if broken:
-        return broken
-    alike = list(symmetry(exam))
-    if alike:
-        return alike
-    dying = list(dead(exam))
-    return dying if any(one.number == 1 for one in dying) else [*dying, *signals(exam)]
+        finite_gradients = True
+    nonfinite_values = list(nonfinite(trace, finite_gradients))
+    if nonfinite_values:
+        return nonfinite_values
+    symmetric = list(symmetry(trace))
+    if symmetric:
+        return symmetric
+    dead = list(dead_units(trace))
+    return dead if any(finding.number == 1 for finding in dead) else [*dead, *propagation(trace)]
 
 
-def _failed(error: Exception, fresh: Callable[[], Patient], batch: Any, home: str) -> list[Finding]:
-    """What an index out of range says about labels or tokens."""
-    words = str(error)
+def _explained(error: Exception, new_copy: Callable[[], TrainingCopy], batch: Any, default_line: str) -> list[Finding]:
+    """Findings about labels or tokens that explain an index out of range."""
+    message = str(error)
     if not isinstance(error, IndexError) and not any(
-        hint in words for hint in ("out of bounds", "out of range", "index")
+        phrase in message for phrase in ("out of bounds", "out of range", "index")
     ):
         return []
-    again = fresh()
+    training = new_copy()
     try:
-        again.run()
-    except Exception as same:
-        error = same
-    targets = None if again.given is None else again.given.targets
-    return list(misfit(error, again.model, again.answer, batch, targets, home))
+        training.run()
+    except Exception as repeated:
+        error = repeated
+    targets = None if training.arguments is None else training.arguments.targets
+    return list(index_error(error, training.model, training.output_tensor, batch, targets, default_line))
 
 
-def _held(model: nn.Module, optimizer: Any) -> set[str] | None:
-    """The names of the parameters that an optimizer updates, None where it is not known."""
+def _optimized(model: nn.Module, optimizer: Any) -> set[str] | None:
+    """The names of the parameters that an optimizer updates, None where `optimizer` is not an optimizer."""
     if not hasattr(optimizer, "param_groups"):
         return None
-    held = {id(one) for group in optimizer.param_groups for one in group["params"]}
-    return {name for name, one in model.named_parameters() if id(one) in held}
+    updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    return {name for name, parameter in model.named_parameters() if id(parameter) in updated}
 
 
 def _caller() -> str:
-    """The line outside of this folder that asked."""
+    """The source line, outside of this folder, that called `doctor`."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+    while frame is not None and frame.f_code.co_filename.startswith(_FOLDER):
         frame = frame.f_back
     return (
         ""

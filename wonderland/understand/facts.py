@@ -1,4 +1,4 @@
-"""What the sections of a report ask of the facts of a run, any of which may be missing."""
+"""Reading the facts of a run, any of which may be missing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,30 +25,30 @@ def scores(facts: Facts) -> Facts:
 
 def unseen_rows(facts: Facts) -> float | None:
     """How many rows the test part has."""
-    found = real((facts.get("split") or {}).get("test"))
-    if found is None and facts.get("confusion"):
-        found = sum(real(v) or 0.0 for row in facts["confusion"] for v in row)
-    return found or None
+    rows = real((facts.get("split") or {}).get("test"))
+    if rows is None and facts.get("confusion"):
+        rows = sum(real(v) or 0.0 for row in facts["confusion"] for v in row)
+    return rows or None
 
 
 def noun(facts: Facts) -> str:
-    """What rows are called."""
+    """The plural name of examples: "rows", "images", ..."""
     return str(facts.get("noun") or "rows")
 
 
 def choices(facts: Facts) -> str:
-    """What the sets of a model are made of."""
+    """The elements of conformal sets: "classes" or "tokens"."""
     return str(facts.get("choices") or "classes")
 
 
 def unseen(facts: Facts) -> str:
-    """The test part in words."""
+    """The test part as text: "30 unseen rows"."""
     rows = unseen_rows(facts)
     return f"{number(rows)} unseen {noun(facts)}" if rows else f"unseen {noun(facts)}"
 
 
 def level_of(conformal: Facts) -> str:
-    """The coverage that was asked for."""
+    """The nominal level of coverage as a percentage."""
     level = real(conformal.get("level"))
     return percent(level, 0 if level is not None and abs(100 * level - round(100 * level)) < 1e-9 else 1)
 

@@ -1,4 +1,4 @@
-"""Words and numbers, made for people: rounded honestly, escaped, and never "nan"."""
+"""Formatting of numbers and text for people: rounded, escaped, and never "nan"."""
 
 import html
 import math
@@ -11,7 +11,7 @@ _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 
 
 def plain(value: Any) -> str:
-    """Text without the characters that XML forbids or that reorder what stands around them."""
+    """Text without the characters that XML forbids or that reorder the text around them."""
     return _UNSAFE.sub("\ufffd", str(value))
 
 
@@ -25,34 +25,34 @@ def escape(value: Any) -> str:
 
 
 def real(value: Any) -> float | None:
-    """The value as a finite float of sane size, or None when it has none."""
+    """The value as a float, or None where it is not a finite number below 1e100."""
     if value is None or isinstance(value, (str, bytes)):
         return None
     try:
-        found = float(value)
+        x = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    if not math.isfinite(found) or abs(found) > 1e100:
+    if not math.isfinite(x) or abs(x) > 1e100:
         return None
-    return 0.0 if abs(found) < 1e-100 else found
+    return 0.0 if abs(x) < 1e-100 else x
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """A number as one would write it by hand, with about `digits` significant digits.
+    """A number with about `digits` significant digits and separators of thousands.
 
     >>> number(0.97812), number(1234567), number(12.345), number(-0.00000123), number(float("nan"))
     ('0.978', '1,234,567', '12.3', '−1.23e-6', '–')
     """
-    found = real(value)
-    if found is None:
+    x = real(value)
+    if x is None:
         return MISSING
-    if found == 0:
+    if x == 0:
         return "0"
-    size = abs(found)
-    if size < 1e-4 or size >= 1e12 or (size >= 1e7 and found != int(found)):
+    size = abs(x)
+    if size < 1e-4 or size >= 1e12 or (size >= 1e7 and x != int(x)):
         mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
         text = f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(exponent)}"
-    elif found == int(found):
+    elif x == int(x):
         text = f"{int(size):,}"
     else:
         places = max(0, digits - 1 - math.floor(math.log10(size)))
@@ -60,30 +60,30 @@ def number(value: Any, digits: int = 3) -> str:
         while size < 1 <= float(text) and places < 9:  # 0.9996 is not 1
             places += 1
             text = f"{size:,.{places}f}"
-    return "−" + text if found < 0 else text
+    return "−" + text if x < 0 else text
 
 
 def percent(value: Any, digits: int = 1) -> str:
-    """A share as a percentage that never rounds up to certainty.
+    """A share as a percentage that is never rounded to 0 % or 100 %.
 
     >>> percent(0.9781), percent(1), percent(0.99999), percent(0.00001)
     ('97.8\\xa0%', '100\\xa0%', '>99.9\\xa0%', '<0.1\\xa0%')
     """
-    found = real(value)
-    if found is None:
+    x = real(value)
+    if x is None:
         return MISSING
-    if found in (0, 1):
-        return f"{100 * found:.0f}\xa0%"
+    if x in (0, 1):
+        return f"{100 * x:.0f}\xa0%"
     edge = 10.0**-digits
-    if 0 < found < 1 and 100 * found > 100 - edge / 2:
+    if 0 < x < 1 and 100 * x > 100 - edge / 2:
         return f">{100 - edge:.{digits}f}\xa0%"
-    if 0 < found < 1 and 100 * found < edge / 2:
+    if 0 < x < 1 and 100 * x < edge / 2:
         return f"<{edge:.{digits}f}\xa0%"
-    return f"{100 * found:.{digits}f}\xa0%".replace("-", "−")
+    return f"{100 * x:.{digits}f}\xa0%".replace("-", "−")
 
 
 def compact(value: Any) -> str:
-    """A count, shortened from a million on.
+    """A count, in millions or more where it is large.
 
     >>> compact(84234), compact(1234567), compact(3.2e9)
     ('84,234', '1.23 million', '3.2 billion')
@@ -121,14 +121,14 @@ def duration(value: Any) -> str:
 
 
 def _scaled(value: Any, units: list[tuple[float, str]]) -> str:
-    found = real(value)
-    if found is None:
+    x = real(value)
+    if x is None:
         return MISSING
     for scale, unit in units:
-        if abs(found) >= scale:
-            text = f"{found / scale:.3g}" if abs(found) < 1000 * scale else f"{found / scale:,.0f}"
+        if abs(x) >= scale:
+            text = f"{x / scale:.3g}" if abs(x) < 1000 * scale else f"{x / scale:,.0f}"
             return f"{text} {unit}"
-    return number(found)
+    return number(x)
 
 
 def wilson(share: float, count: float, z: float = 1.96) -> tuple[float, float]:
@@ -140,6 +140,6 @@ def wilson(share: float, count: float, z: float = 1.96) -> tuple[float, float]:
     """
     if count <= 0:
         return 0.0, 1.0
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    reach = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return max(0.0, middle - reach), min(1.0, middle + reach)
+    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
+    margin = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return max(0.0, centre - margin), min(1.0, centre + margin)

@@ -1,4 +1,4 @@
-"""What a model looks at: columns it cannot do without, and pixels that move its answer."""
+"""Permutation importance of columns, and saliency maps of images."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, mix, permutation
-from wonderland.understand.cost import frozen_state
+from wonderland.understand.cost import preserved_state
 
 __all__ = ["Importance", "permutation_importance", "saliency"]
 
@@ -30,15 +30,15 @@ def permutation_importance(
     seed: int = 0,
     limit_rows: int = 2000,
 ) -> list[Importance]:
-    """The drop of `score(x, y)` (higher is better) when the values of a column change places between rows.
+    """The drop of `score(x, y)` (higher is better) when the values of a column are permuted between rows.
 
-    `columns[i]` lists the features (along axis 1 of x) that came from source column i; they move together, so that a
-    number and its "was missing" flag, or all bins of one column, stay what they were. Shuffling keeps each column's own
-    distribution and breaks only its tie with the target. Two columns that say the same thing share their importance,
-    and each can look dispensable while the other one stays.
+    `columns[i]` lists the features (along axis 1 of x) that came from source column i; they are permuted together, so that a
+    number and its "was missing" flag, or all bins of one column, stay consistent. A permutation keeps the distribution of a
+    column and breaks its relation with the target. Correlated columns share their importance, and each can seem unimportant
+    because the other one remains.
 
-    `score` gets all rows at once and may give one number, or one for each row (their mean is taken). At most
-    `limit_rows` rows are used. The same seed gives the same answer; global random state is neither read nor changed.
+    `score` gets all rows at once and may return one number, or one for each row (their mean is taken). At most
+    `limit_rows` rows are used. The same seed gives the same result; global random state is neither read nor changed.
 
     Shapes: x (n, d, ...), y (n, ...) -> one Importance for each entry of columns.
 
@@ -48,9 +48,9 @@ def permutation_importance(
     (True, 0.0)
     """
     if len(x) != len(y):
-        raise WonderlandError(f"Importance needs one answer for each row, but x has {len(x)} rows and y has {len(y)}.")
+        raise WonderlandError(f"Importance needs one target for each row, but x has {len(x)} rows and y has {len(y)}.")
     if len(x) < 2:
-        raise WonderlandError("Importance needs at least two rows: with one there is nothing to exchange.")
+        raise WonderlandError("Importance needs at least two rows: one row cannot be permuted.")
     if repeats < 1:
         raise WonderlandError(f"Importance needs at least one repeat, not {repeats}.")
     wrong = [i for column in columns for i in column if not 0 <= i < x.shape[1]]
@@ -61,19 +61,19 @@ def permutation_importance(
         x, y = x[rows.to(x.device)], y[rows.to(y.device)]
     work = x.detach().clone()
     with torch.no_grad():
-        whole = _mean(score(work, y))
-        found = []
-        for place, column in enumerate(columns):
+        baseline = _mean(score(work, y))
+        importances = []
+        for index, column in enumerate(columns):
             features = torch.as_tensor(list(column), dtype=torch.long, device=x.device)
             drops = []
             for repeat in range(repeats if len(column) else 0):
-                order = torch.from_numpy(permutation(mix(seed, 2, place), repeat, len(x))).to(x.device)
+                order = torch.from_numpy(permutation(mix(seed, 2, index), repeat, len(x))).to(x.device)
                 work[:, features] = x[order][:, features]
-                drops.append(whole - _mean(score(work, y)))
+                drops.append(baseline - _mean(score(work, y)))
             if drops:
                 work[:, features] = x[:, features]
-            found.append(_summary(drops))
-    return found
+            importances.append(_summary(drops))
+    return importances
 
 
 def _mean(score: float | Tensor) -> float:
@@ -89,16 +89,16 @@ def _summary(drops: list[float]) -> Importance:
 
 
 def saliency(model: nn.Module, x: Tensor, y: Tensor | None = None, *, limit: int = 256, batch: int = 64) -> Tensor:
-    r"""Where in the image the answer comes from: gradient times input, averaged over images.
+    r"""Saliency map: gradient times input, averaged over images.
 
     .. math::
         S_{uv} = \frac{1}{n} \sum_i \sum_c
         \left| \frac{\partial s_i}{\partial x_{icuv}} (x_{icuv} - \bar x_{cuv}) \right|,
         \qquad s_i = z_{i, y_i} - \tfrac{1}{k} \sum_j z_{ij}
 
-    To first order, this is how far the score of the right class moves when a pixel is replaced by its average over the
-    images. Logits mean nothing beyond their differences, so their mean is taken off; the average image is taken off x,
-    so that a border which is always the same counts for nothing, whatever its colour. Without `y` (regression) the
+    To first order, this is the change of the score of the true class when a pixel is replaced by its average over the
+    images. Only differences of logits matter, so their mean is subtracted; the average image is subtracted from x, so that
+    a constant border has no importance, whatever its colour. Without `y` (regression) the
     output itself is the score. The model runs in eval mode and is left as it was.
 
     Shapes: x (n, c, h, w), y (n,) class codes -> (h, w), float32, on the CPU.
@@ -108,8 +108,8 @@ def saliency(model: nn.Module, x: Tensor, y: Tensor | None = None, *, limit: int
     torch.Size([4, 4])
     """
     if x.ndim != 4 or not len(x):
-        raise WonderlandError(f"A pixel map needs images of shape (n, c, h, w), not {tuple(x.shape)}.")
-    with frozen_state(model), torch.inference_mode(False), torch.enable_grad():
+        raise WonderlandError(f"saliency takes images of shape (n, c, h, w), not {tuple(x.shape)}.")
+    with preserved_state(model), torch.inference_mode(False), torch.enable_grad():
         x = x.detach()[:limit]
         x = x.clone() if x.is_floating_point() else x.float()
         y = None if y is None else y.detach()[:limit].clone()
@@ -121,8 +121,8 @@ def saliency(model: nn.Module, x: Tensor, y: Tensor | None = None, *, limit: int
             if y is None:
                 scores = output.sum()
             else:
-                right = output.gather(1, y[start : start + batch, None].to(output.device))
-                scores = (right[:, 0] - output.mean(1)).sum()
+                true_logits = output.gather(1, y[start : start + batch, None].to(output.device))
+                scores = (true_logits[:, 0] - output.mean(1)).sum()
             (gradient,) = torch.autograd.grad(scores, piece)
             total += (gradient * (piece.detach() - centre)).abs().sum((0, 1)).double().cpu()
     return (total / len(x)).float()

@@ -1,4 +1,4 @@
-"""The page of a report: its frame and style, and the pieces that sections are made of, as HTML text."""
+"""The HTML of a report: frame, style sheet, and the elements that sections are made of."""
 
 import json
 import re
@@ -8,12 +8,12 @@ from typing import Any
 from wonderland.understand import svg
 from wonderland.understand.format import MISSING, escape, number
 
-_ROWS = 200
-_SHORT = 20  # letters: a date with its time is never broken
+_MAX_ROWS = 200
+_SHORT_TEXT = 20  # characters: a date with its time is never broken
 
 
 def frame(title: str, header: str, sections: Sequence[tuple[str, str, str, str]]) -> str:
-    """The whole page: a head, links to the sections, and the sections (anchor, link, heading, HTML)."""
+    """The whole page: header, navigation, and sections (anchor, link, heading, HTML)."""
     links = "".join(f'<a href="#{anchor}">{link}</a>' for anchor, link, _, _ in sections)
     nav = f'<nav aria-label="Sections"><div>{links}</div></nav>' if len(sections) > 1 else ""
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -31,7 +31,7 @@ def frame(title: str, header: str, sections: Sequence[tuple[str, str, str, str]]
 
 
 def figure(chart: str, caption: str = "", *, head: str = "", wide: bool = False) -> str:
-    """A chart with a heading above and a caption (HTML) below; a wide one scrolls inside its own box."""
+    """A chart with a heading above and a caption (HTML) below; a wide chart scrolls inside its own box."""
     above = f"<h3>{escape(head)}</h3>" if head else ""
     below = f"<figcaption>{caption}</figcaption>" if caption else ""
     box = ' class="wide" tabindex="0"' if wide else ""
@@ -39,7 +39,7 @@ def figure(chart: str, caption: str = "", *, head: str = "", wide: bool = False)
 
 
 def pair(*parts: str) -> str:
-    """Parts side by side, where there is room."""
+    """Parts side by side on wide screens."""
     parts = tuple(part for part in parts if part)
     return f'<div class="pair">{"".join(f"<div>{part}</div>" for part in parts)}</div>' if parts else ""
 
@@ -50,7 +50,7 @@ def p(text: str, classes: str = "") -> str:
 
 
 def show(value: Any, limit: int = 120) -> str:
-    """Any cell as HTML: numbers for people, the rest cut to a length, with places to break in long words."""
+    """A table cell as HTML: formatted numbers, and text cut to `limit` with break opportunities in long words."""
     if value is None:
         return MISSING
     if isinstance(value, bool):
@@ -60,16 +60,18 @@ def show(value: Any, limit: int = 120) -> str:
         return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
     if isinstance(value, (list, tuple)) and all(isinstance(v, (int, float)) for v in value):
         return " × ".join(map(str, value))
-    return soft(cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), limit))
+    return breakable(
+        truncate(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), limit)
+    )
 
 
-def cut(text: str, limit: int) -> str:
-    """The text, at most `limit` letters of it."""
+def truncate(text: str, limit: int) -> str:
+    """The text, cut to at most `limit` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def soft(text: Any) -> str:
-    """Escaped text whose long words may break: after a joint when there is one, else every 18 letters."""
+def breakable(text: Any) -> str:
+    """Escaped text in which long words may break: after one of _/.- or else every 18 characters."""
     pieces = []
     for word in re.split(r"(\s+)", str(text)):
         parts = re.findall(r"[^_/.\-]{0,17}[_/.\-]|[^_/.\-]{1,18}", word) if len(word) > 18 else [word]
@@ -82,41 +84,43 @@ class Html(str):
 
 
 class Number(Html):
-    """A formatted number, set on the right like a number."""
+    """A formatted number, aligned right."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], label: str, *, first: bool = True) -> str:
-    """A table in a box of its own that scrolls sideways; numbers stand on the right. No head: names and values."""
+    """A table that scrolls horizontally, with numbers aligned right. An empty `head` means names and values."""
     rows = [list(row) for row in rows]
     if not rows:
         return ""
-    marks = [_mark(column) for column in zip(*rows, strict=True)]
-    top = "".join(f'<th scope="col"{m}>{soft(cut(str(n), 80))}</th>' for n, m in zip(head, marks, strict=bool(head)))
+    classes = [_column_class(column) for column in zip(*rows, strict=True)]
+    top = "".join(
+        f'<th scope="col"{m}>{breakable(truncate(str(n), 80))}</th>' for n, m in zip(head, classes, strict=bool(head))
+    )
     body = []
-    for row in rows[:_ROWS]:
+    for row in rows[:_MAX_ROWS]:
         cells = [v if isinstance(v, Html) else show(v) for v in row]
         tags = ['th scope="row"' if first and i == 0 else "td" for i in range(len(cells))]
-        parts = (f"<{t}{m}>{c}</{t[:2]}>" for t, m, c in zip(tags, marks, cells, strict=True))
+        parts = (f"<{t}{m}>{c}</{t[:2]}>" for t, m, c in zip(tags, classes, cells, strict=True))
         body.append(f"<tr>{''.join(parts)}</tr>")
-    more = p(f"… and {number(len(rows) - _ROWS)} more.", "quiet") if len(rows) > _ROWS else ""
+    more = p(f"… and {number(len(rows) - _MAX_ROWS)} more.", "quiet") if len(rows) > _MAX_ROWS else ""
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label)}"><table{"" if head else " class=kv"}>'
         f"{f'<thead><tr>{top}</tr></thead>' if head else ''}<tbody>{''.join(body)}</tbody></table></div>{more}"
     )
 
 
-def _mark(column: Sequence[Any]) -> str:
-    """The class of a column: numbers, long text, short words that stay in one line, or neither."""
+def _column_class(column: Sequence[Any]) -> str:
+    """The CSS class of a column: numbers, long text, short text that does not wrap, or none."""
     if all(v is None or isinstance(v, (int, float, Number)) for v in column):
         return ' class="n"'
-    if all(v is None or (isinstance(v, str) and not isinstance(v, Html) and len(v) <= _SHORT) for v in column):
+    if all(v is None or (isinstance(v, str) and not isinstance(v, Html) and len(v) <= _SHORT_TEXT) for v in column):
         return ' class="o"'
     return ' class="w"' if any(isinstance(v, str) and len(v) > 40 for v in column) else ""
 
 
 def code(text: Any) -> str:
     """Text as code."""
-    return f"<code>{soft(text)}</code>"
+    return f"<code>{breakable(text)}</code>"
 
 
 _CSS = """

@@ -1,4 +1,4 @@
-"""The pieces of a chart as SVG text: colours, scales, marks, axes, a legend, and the frame around them."""
+"""Elements of a chart as SVG text: colours, scales, marks, axes, legend and frame."""
 
 import math
 import unicodedata
@@ -32,8 +32,8 @@ CSS = COLOURS + (
 )
 
 
-def width_of(text: str, size: float = 12) -> float:
-    """About how wide a text is drawn, in pixels."""
+def text_width(text: str, size: float = 12) -> float:
+    """The approximate width of a text in pixels."""
     ems = 0.0
     for letter in text:
         if unicodedata.combining(letter) or letter in "\u200d\ufe0f":
@@ -49,20 +49,20 @@ def width_of(text: str, size: float = 12) -> float:
     return ems * size
 
 
-def fit(text: Any, room: float, size: float = 12) -> str:
-    """The text, or as much of its beginning as `room` pixels hold, then an ellipsis."""
+def fit_text(text: Any, room: float, size: float = 12) -> str:
+    """The text, cut to `room` pixels with an ellipsis."""
     text = " ".join(plain(text).split())
-    if width_of(text, size) <= room:
+    if text_width(text, size) <= room:
         return text
     cut = text[: int(room / (0.25 * size)) + 1]
-    while cut and width_of(cut + "…", size) > room:
+    while cut and text_width(cut + "…", size) > room:
         cut = cut[:-1]
     return cut.rstrip("\u200d ") + "…"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """From values in [low, high] to pixels between start and end."""
+    """Maps values in [low, high] to pixels between start and end, linearly or logarithmically."""
 
     low: float
     high: float
@@ -78,6 +78,7 @@ class Scale:
         return round(self.start + (self.end - self.start) * min(max(share, -0.02), 1.02), 1)
 
     def ticks(self, count: int = 5) -> list[tuple[float, str]]:
+        """About `count` round values with their labels."""
         if self.log:
             return _log_ticks(self.low, self.high, count)
         step = _nice((self.high - self.low) / count)
@@ -107,21 +108,21 @@ def _log_ticks(low: float, high: float, count: int) -> list[tuple[float, str]]:
 
 
 def span(values: Sequence[float], *, pad: float = 0.05, include: Sequence[float] = ()) -> tuple[float, float]:
-    """An interval with some air around all values; never empty."""
+    """An interval around all values with padding; never empty."""
     values = [*values, *include] or [0.0, 1.0]
     low, high = min(values), max(values)
     scale = max(abs(low), abs(high))
     if high - low <= 1e-9 * scale or scale == 0:
-        air = 0.1 * scale or 0.5
-        return low - air, high + air
-    air = pad * (high - low)
-    return (low if low in include else low - air), (high if high in include else high + air)
+        padding = 0.1 * scale or 0.5
+        return low - padding, high + padding
+    padding = pad * (high - low)
+    return (low if low in include else low - padding), (high if high in include else high + padding)
 
 
-def text(x: float, y: float, words: Any, classes: str = "", extra: str = "") -> str:
-    """Words that start, end or have their middle at (x, y)."""
+def text(x: float, y: float, content: Any, classes: str = "", extra: str = "") -> str:
+    """Text anchored at (x, y)."""
     name = f' class="{classes}"' if classes else ""
-    return f'<text x="{x:g}" y="{y:g}"{name}{extra}>{escape(words)}</text>'
+    return f'<text x="{x:g}" y="{y:g}"{name}{extra}>{escape(content)}</text>'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, classes: str) -> str:
@@ -145,13 +146,13 @@ def square(x: float, y: float, classes: str, half: float = 3.5, inner: str = "")
     return rect(x - half, y - half, 2 * half, 2 * half, classes, inner=inner)
 
 
-def hint(words: str) -> str:
-    """What a mark says when it is pointed at."""
-    return f"<title>{escape(words)}</title>"
+def tooltip(content: str) -> str:
+    """A tooltip."""
+    return f"<title>{escape(content)}</title>"
 
 
 def chart(parts: Sequence[str], height: float, title: str, description: str, width: float = WIDTH) -> str:
-    """The whole picture, with its style, its title, and a description for those who hear it."""
+    """The whole SVG, with its style, its title, and a description for screen readers."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="wl" role="img" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}"><title>{escape(title or "Chart")}</title><desc>{escape(description)}</desc>'
@@ -164,8 +165,8 @@ def without_style(svg: str) -> str:
     return svg.replace(f"<style>{CSS}</style>", "")
 
 
-def nothing(title: str, why: str = "Nothing to draw: no finite values.") -> str:
-    """A picture that says why there is none."""
+def empty_chart(title: str, why: str = "Nothing to draw: no finite values.") -> str:
+    """A placeholder with the reason why there is no chart."""
     return chart([text(WIDTH / 2, 44, why, "m c")], 80, title, why)
 
 
@@ -178,45 +179,45 @@ def axes(
     y_ticks: list[tuple[float, str]] | None = None,
     top: float | None = None,
 ) -> list[str]:
-    """Grid lines, tick labels and axis names of a plot; the name of y stands above it, level with the reader's eye."""
+    """Grid lines, tick labels and axis names of a plot; the name of y is above the plot."""
     parts = []
     for value, label in y.ticks() if y_ticks is None else y_ticks:
         parts += [line(x.start, y(value), x.end, y(value), "g"), text(x.start - 7, y(value) + 4, label, "m s e")]
     parts.append(line(x.start, y.start, x.end, y.start, "a"))
     for value, label in x.ticks() if x_ticks is None else x_ticks:
-        middle = min(x(value), WIDTH - 2 - width_of(label, 11) / 2)
+        middle = min(x(value), WIDTH - 2 - text_width(label, 11) / 2)
         parts += [line(x(value), y.start, x(value), y.start + 4, "a"), text(middle, y.start + 17, label, "m s c")]
-    parts.append(text((x.start + x.end) / 2, y.start + 35, fit(x_label, x.end - x.start), "m c"))
+    parts.append(text((x.start + x.end) / 2, y.start + 35, fit_text(x_label, x.end - x.start), "m c"))
     if y_label:
-        parts.append(text(8, y.end - 13 if top is None else top, fit(y_label, WIDTH - 16), "m"))
+        parts.append(text(8, y.end - 13 if top is None else top, fit_text(y_label, WIDTH - 16), "m"))
     return parts
 
 
 def gutter(ticks: list[tuple[float, str]]) -> float:
-    """The room that the labels of the y axis take."""
-    return max(34.0, 14 + max((width_of(label, 11) for _, label in ticks), default=0))
+    """The width of the labels of the y axis."""
+    return max(34.0, 14 + max((text_width(label, 11) for _, label in ticks), default=0))
 
 
 def legend(entries: Sequence[tuple[str, str]], y: float) -> tuple[list[str], float]:
-    """Samples and names in rows of the chart's width; returns the parts and the y below them."""
+    """A legend of (mark, name) entries, wrapped to the chart's width; returns the parts and the y below them."""
     parts, x = [], 8.0
     for sample, name in entries:
-        name = fit(name, WIDTH - 60)
-        if x > 8 and x + 30 + width_of(name) > WIDTH - 8:
+        name = fit_text(name, WIDTH - 60)
+        if x > 8 and x + 30 + text_width(name) > WIDTH - 8:
             x, y = 8.0, y + 19
         parts += [f'<g transform="translate({x:g} {y:g})">{sample}</g>', text(x + 31, y + 4, name)]
-        x += 31 + width_of(name) + 18
+        x += 31 + text_width(name) + 18
     return parts, y + 16
 
 
-def thin(count: int, limit: int) -> list[int]:
+def subsample(count: int, limit: int) -> list[int]:
     """At most `limit` indices spread evenly over range(count), both ends included."""
     if count <= limit:
         return list(range(count))
     return sorted({round(i * (count - 1) / (limit - 1)) for i in range(limit)})
 
 
-def listed(values: Any) -> list[Any]:
+def as_list(values: Any) -> list[Any]:
     """A list from a list, a tuple, an array or a tensor."""
     if values is None:
         return []

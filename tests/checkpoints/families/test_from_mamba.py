@@ -31,11 +31,11 @@ def mamba(**options):
 def test_logits_gradients_and_streams_are_equal(options):
     theirs = mamba(**options)
     ours, tokens = from_mamba(theirs), torch.randint(13, (2, 9))
-    expected, found = theirs(tokens).logits, ours(tokens)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    expected, actual = theirs(tokens).logits, ours(tokens)
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
     weight = torch.randn_like(expected)
     (expected * weight).sum().backward()
-    (found * weight).sum().backward()
+    (actual * weight).sum().backward()
     gradient = theirs.backbone.layers[1].mixer.in_proj.weight.grad
     torch.testing.assert_close(ours.stack.blocks[1].mixer.in_proj.weight.grad, gradient, rtol=1e-4, atol=2e-4)
     with torch.no_grad():

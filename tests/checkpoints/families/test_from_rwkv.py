@@ -40,8 +40,8 @@ def test_logits_gradients_and_streams_are_equal(options):
     weight = torch.randn_like(expected)
     (expected * weight).sum().backward()
     (ours(tokens) * weight).sum().backward()
-    slope = theirs.rwkv.blocks[1].attention.key.weight.grad
-    torch.testing.assert_close(ours.stack.blocks[1].mixer.key.weight.grad, slope, rtol=1e-4, atol=2e-4)
+    gradient = theirs.rwkv.blocks[1].attention.key.weight.grad
+    torch.testing.assert_close(ours.stack.blocks[1].mixer.key.weight.grad, gradient, rtol=1e-4, atol=2e-4)
     with torch.no_grad():
         _, state = ours.stream(tokens[:, :4])
         for index in range(4, 9):

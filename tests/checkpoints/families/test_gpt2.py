@@ -25,11 +25,11 @@ def test_logits_and_gradients_are_equal(options):
     theirs = gpt2(**options)
     ours = from_gpt2(theirs)
     tokens = torch.randint(31, (2, 9))
-    expected, found = theirs(tokens).logits, ours(tokens)
-    assert torch.allclose(found, expected, atol=1e-5)
+    expected, actual = theirs(tokens).logits, ours(tokens)
+    assert torch.allclose(actual, expected, atol=1e-5)
     weight = torch.randn_like(expected)
     (expected * weight).sum().backward()
-    (found * weight).sum().backward()
+    (actual * weight).sum().backward()
     gradients = convert_weights({name: parameter.grad for name, parameter in theirs.named_parameters()}, ours, GPT2)
     for name, parameter in ours.named_parameters():
         assert torch.allclose(parameter.grad, gradients[name], rtol=1e-4, atol=2e-4), name
@@ -42,11 +42,11 @@ def test_a_block_is_equal_with_its_gradients():
     x = torch.randn(2, 7, 16, dtype=torch.float64, requires_grad=True)
     expected = block(x)
     expected = expected[0] if isinstance(expected, tuple) else expected
-    found = own(x)
-    assert torch.allclose(found, expected, atol=1e-10)
-    weight = torch.randn_like(found)
+    actual = own(x)
+    assert torch.allclose(actual, expected, atol=1e-10)
+    weight = torch.randn_like(actual)
     (gradient,) = torch.autograd.grad((expected * weight).sum(), x)
-    assert torch.allclose(torch.autograd.grad((found * weight).sum(), x)[0], gradient, atol=1e-10)
+    assert torch.allclose(torch.autograd.grad((actual * weight).sum(), x)[0], gradient, atol=1e-10)
 
 
 def test_left_padding_gives_the_same_logits():

@@ -32,10 +32,10 @@ def ours(model, kind, name, tokens, mask):
 def theirs(model, kind, tokens, mask, side):
     if kind == "rwkv":  # which has no masks: each row alone
         rows = [answer(model(tokens[i : i + 1, mask[i]]))[0] for i in range(len(tokens))]
-        found = torch.zeros(*tokens.shape, rows[0].shape[-1], dtype=rows[0].dtype)
+        actual = torch.zeros(*tokens.shape, rows[0].shape[-1], dtype=rows[0].dtype)
         for i, row in enumerate(rows):
-            found[i, mask[i]] = row
-        return found
+            actual[i, mask[i]] = row
+        return actual
     if type(model).__name__ in FIRST and side == "left":
         return torch.cat([answer(model(tokens[i : i + 1, mask[i]])) for i in range(len(tokens))])
     more = {"position_ids": places(mask)} if kind in PLACED and side == "left" else {}
@@ -50,13 +50,13 @@ def compare(kind, name, seed, folder, side="right", dtype=torch.float32, **more)
         if name in ("T5ForConditionalGeneration", "T5Model"):
             written = torch.randint(VOCAB, (3, 6))
             expected = answer(model(input_ids=tokens, attention_mask=mask.long(), decoder_input_ids=written))
-            found = loaded(tokens, written, mask) if "For" in name else loaded._features(tokens, written, mask, None)
+            actual = loaded(tokens, written, mask) if "For" in name else loaded._features(tokens, written, mask, None)
         else:
             expected = theirs(model, kind, tokens, mask, side)
-            found = ours(loaded, kind, name, tokens, mask)
-            if found.dim() == 3:
-                expected, found = expected[mask], found[mask]
-    return model, loaded, expected, found
+            actual = ours(loaded, kind, name, tokens, mask)
+            if actual.dim() == 3:
+                expected, actual = expected[mask], actual[mask]
+    return model, loaded, expected, actual
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def compare(kind, name, seed, folder, side="right", dtype=torch.float32, **more)
 )
 def test_the_numbers_are_theirs_and_go_back(kind, name, tmp_path):
     seed = CASES.index((kind, name))
-    model, loaded, expected, found = compare(kind, name, seed, tmp_path / "there")
-    assert torch.allclose(found, expected, atol=1e-5), float((found - expected).abs().max())
+    model, loaded, expected, actual = compare(kind, name, seed, tmp_path / "there")
+    assert torch.allclose(actual, expected, atol=1e-5), float((actual - expected).abs().max())
     save_pretrained(loaded, tmp_path / "back")
     back, told = getattr(transformers, name).from_pretrained(tmp_path / "back", output_loading_info=True)
     assert not any(told.values()), told
@@ -85,15 +85,15 @@ def test_padding_on_the_left_and_double_precision(kind, tmp_path):
         name = HEADS[kind][0]
         # Their Mamba hides padding before its first projection, whose bias then stands before the text.
         more = {"use_bias": False} if kind == "mamba" else {}
-        _, _, expected, found = compare(kind, name, 7, tmp_path, side="left", dtype=torch.float64, **more)
-    assert found.dtype == torch.float64
-    assert torch.allclose(found, expected, atol=1e-10), float((found - expected).abs().max())
+        _, _, expected, actual = compare(kind, name, 7, tmp_path, side="left", dtype=torch.float64, **more)
+    assert actual.dtype == torch.float64
+    assert torch.allclose(actual, expected, atol=1e-10), float((actual - expected).abs().max())
 
 
 def test_t5_in_double_precision_with_padding_on_the_left(tmp_path):
     with double():
-        _, _, expected, found = compare("t5", HEADS["t5"][0], 7, tmp_path, side="left", dtype=torch.float64)
-    assert torch.allclose(found, expected, atol=1e-10), float((found - expected).abs().max())
+        _, _, expected, actual = compare("t5", HEADS["t5"][0], 7, tmp_path, side="left", dtype=torch.float64)
+    assert torch.allclose(actual, expected, atol=1e-10), float((actual - expected).abs().max())
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
@@ -116,8 +116,8 @@ def test_a_cache_gives_what_theirs_gives(kind, side, tmp_path):
                 use_cache=True,
             )  # fmt: skip
             cache = after.past_key_values
-            found, state = loaded.stream(more[:, step : step + 1], state)
-            assert torch.allclose(found, after.logits, atol=1e-5)
+            actual, state = loaded.stream(more[:, step : step + 1], state)
+            assert torch.allclose(actual, after.logits, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["mamba", "rwkv"])
@@ -129,13 +129,13 @@ def test_a_state_gives_what_theirs_gives(kind, tmp_path):
     with torch.no_grad():
         first = model(tokens[:, :5], use_cache=True)
         cache = getattr(first, name)
-        found, state = loaded.stream(tokens[:, :5])
-        assert torch.allclose(found, first.logits, atol=1e-5)
+        actual, state = loaded.stream(tokens[:, :5])
+        assert torch.allclose(actual, first.logits, atol=1e-5)
         for step in range(5, 8):
             after = model(tokens[:, step : step + 1], use_cache=True, **{name: cache})
             cache = getattr(after, name)
-            found, state = loaded.stream(tokens[:, step : step + 1], state)
-            assert torch.allclose(found, after.logits, atol=1e-5)
+            actual, state = loaded.stream(tokens[:, step : step + 1], state)
+            assert torch.allclose(actual, after.logits, atol=1e-5)
 
 
 def test_t5_streams_as_its_cache_does(tmp_path):
@@ -156,8 +156,8 @@ def test_t5_streams_as_its_cache_does(tmp_path):
             }
             after = model(decoder_input_ids=written[:, step : step + 1], **given)
             cache = after.past_key_values
-            found, state = loaded.stream(written[:, step : step + 1], state)
-            assert torch.allclose(found, after.logits, atol=1e-5)
+            actual, state = loaded.stream(written[:, step : step + 1], state)
+            assert torch.allclose(actual, after.logits, atol=1e-5)
 
 
 def test_bert_reads_segments_and_judges_pairs(tmp_path):
@@ -178,8 +178,8 @@ def test_positions_of_padding_can_be_counted_as_theirs_are(tmp_path):
     tokens, mask = batch(6, "bert", "left")
     with torch.no_grad():
         expected = model(tokens, attention_mask=mask.long()).logits
-        found = loaded(tokens, mask, positions=torch.arange(tokens.shape[1]).expand_as(tokens))
-    assert torch.allclose(found[mask], expected[mask], atol=1e-5)
+        actual = loaded(tokens, mask, positions=torch.arange(tokens.shape[1]).expand_as(tokens))
+    assert torch.allclose(actual[mask], expected[mask], atol=1e-5)
 
 
 def test_a_model_trained_there_gives_the_same_gradients_here(tmp_path):
@@ -204,9 +204,9 @@ def test_random_options_give_equal_numbers(kind, seed, tmp_path):
                 continue  # their decoder reads the padding before a text
             folder = tmp_path / f"{name}-{side}"
             more = {"use_bias": False} if kind == "mamba" and side == "left" else {}
-            _, loaded, expected, found = compare(kind, name, 1000 * number + seed, folder, side, **more)
+            _, loaded, expected, actual = compare(kind, name, 1000 * number + seed, folder, side, **more)
             scale = max(1.0, float(expected.abs().max()))
-            assert float((found - expected).abs().max()) <= 1e-5 * scale, (name, side)
+            assert float((actual - expected).abs().max()) <= 1e-5 * scale, (name, side)
             save_pretrained(loaded, folder / "back")
             assert json.loads((folder / "config.json").read_text()) == json.loads(
                 (folder / "back/config.json").read_text()

@@ -10,11 +10,11 @@ MERGES = [("t", "a"), ("ta", "l"), ("tal", "l"), ("f", "a"), ("fa", "s"), ("fas"
           ("tall", "_"), ("fast", "_")]  # fmt: skip
 
 
-def test_the_books_ten_merges():
+def test_ten_merges_of_the_book():
     assert learn_merges(WORDS, 10) == MERGES
 
 
-def test_the_books_new_words():
+def test_new_words_of_the_book():
     symbols = {*"abcdefghijklmnopqrstuvwxyz_", *(a + b for a, b in MERGES)}
     assert apply_merges("tallest_", MERGES) == ["tall", "e", "s", "t", "_"]
     assert longest_first("tallest_", symbols) == ["tall", "e", "s", "t", "_"]

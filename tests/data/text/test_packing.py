@@ -43,7 +43,7 @@ def test_every_token_but_the_first_is_a_target_once():
                 assert follows[int(token)] == int(target)
 
 
-def test_batches_depend_on_their_place_alone():
+def test_a_batch_depends_on_epoch_and_position_only():
     make = lambda: PackedDocuments(np.arange(200), np.arange(0, 201, 5), context=20, size=3, seed=2)  # noqa: E731
     one, two = make(), make()
     whole = list(one.stream(0, 20))
@@ -55,14 +55,17 @@ def test_long_documents_are_cut_with_one_token_in_common():
     assert spans(np.array([0, 1, 3, 10]), 3).tolist() == [[1, 3], [3, 6], [5, 8], [7, 10]]
 
 
-def test_what_is_refused():
+def test_errors_to_the_word():
     def says(text, call):
         with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
             call()
 
     says("Document 1 has 9 tokens, and a row holds 1 to 8.", lambda: pack([3, 9], 8))
     says("A row has at least one token, not 0.", lambda: pack([1], 0))
-    says("Packing needs to know where each document begins.", lambda: PackedDocuments(np.arange(4), context=4, size=1))
+    says(
+        "Packing needs to know where each document begins: give documents.",
+        lambda: PackedDocuments(np.arange(4), context=4, size=1),
+    )
     says("Packing needs two tokens a row and one row, not context=1, size=1.",
          lambda: PackedDocuments(np.arange(4), np.array([0, 4]), context=1, size=1))  # fmt: skip
     says("No document has two tokens, so there is nothing to predict: give longer texts.",

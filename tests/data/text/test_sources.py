@@ -60,17 +60,17 @@ def test_line_ends_and_characters_across_blocks(tmp_path, monkeypatch):
     text = "añ\r\n漢🙂\r" * 50
     path.write_bytes(text.encode())
     for block in (1, 2, 3, 5, 7):
-        monkeypatch.setattr(sources, "BLOCK", block)
+        monkeypatch.setattr(sources, "BLOCK_SIZE", block)
         found = read_documents(path)
         assert "".join(found.documents()) == text.replace("\r\n", "\n").replace("\r", "\n")
-        assert found.carriages == 50
+        assert found.crlf_lines == 50
 
 
 def test_a_few_broken_bytes_are_counted(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_bytes(b"caf\xe9 ol\xc3\xa9 \xf0\x9f")
     for block in (1, 4, 1 << 20):
-        monkeypatch.setattr(sources, "BLOCK", block)
+        monkeypatch.setattr(sources, "BLOCK_SIZE", block)
         found = read_documents(path)
         assert "".join(found.documents()).startswith("caf\ufffd olé \ufffd")
         assert found.findings[0].text == (
@@ -84,7 +84,7 @@ def test_a_few_broken_bytes_are_counted(tmp_path, monkeypatch):
     )
 
 
-def test_what_is_refused(tmp_path):
+def test_errors_to_the_word(tmp_path):
     latin = tmp_path / "latin.txt"
     latin.write_bytes("été à la forêt ".encode("latin-1") * 20)
     refuses(

@@ -50,16 +50,16 @@ def test_a_large_vocabulary_takes_32_bits(tmp_path, monkeypatch):
     assert write_tokens(pieces("hare"), tokenizer, tmp_path / "t").tokens.dtype == np.uint32
 
 
-def test_a_file_in_blocks_is_the_text_at_once(tmp_path, monkeypatch):
+def test_tokenizing_in_blocks_equals_tokenizing_the_whole_text(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_text(TEXT)
     tokenizer = Tokenizer.train(TEXT, kind="bpe", vocab=300)
     monkeypatch.setattr(token_file, "BATCH", 100)
-    monkeypatch.setattr(sources, "PIECE", 64)
-    told = []
-    made = write_tokens(read_documents(path), tokenizer, tmp_path / "t", end=False, told=told.append)
+    monkeypatch.setattr(sources, "PIECE_SIZE", 64)
+    progress = []
+    made = write_tokens(read_documents(path), tokenizer, tmp_path / "t", end=False, progress=progress.append)
     assert made.tokens.tolist() == tokenizer.encode(TEXT)
-    assert told[-1] == len(TEXT) == made.bytes[-1]
+    assert progress[-1] == len(TEXT) == made.bytes[-1]
 
 
 def test_nothing_is_left_of_a_failed_write(tmp_path):
@@ -76,7 +76,7 @@ def test_nothing_is_left_of_a_failed_write(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_damage_is_seen(tmp_path):
+def test_damaged_files_are_refused(tmp_path):
     tokenizer = Tokenizer.train(TEXT, kind="characters")
     path = tmp_path / "t"
     write_tokens(pieces("hare"), tokenizer, path)
@@ -95,7 +95,7 @@ def test_damage_is_seen(tmp_path):
     outside = whole[:start] + (last + 1).to_bytes(2, "little") + whole[start + 2 :]
     says(f": token {last + 1} at position 0 is not in the vocabulary of {last + 1}.", outside, TokenFile.check)
     other = whole[:start] + b"\0\0" + whole[start + 2 :]
-    says(" was changed since it was written: its digest is another.", other, TokenFile.check)
+    says(" was changed since it was written: its digest does not match.", other, TokenFile.check)
     path.write_bytes(whole)
     with pytest.raises(WonderlandError, match=r"^There is no document 1: t has 1\.$"):
         TokenFile(path).document(1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wonderland.core import WonderlandError
 from wonderland.data import Tokenizer
-from wonderland.data.text import kinds
+from wonderland.data.text import vocabulary
 
 TEXT = [
     "The quick brown fox jumps over the lazy dog.\n\nIt did so twice, they say; it was seen.",
@@ -69,7 +69,7 @@ def test_streaming_writes_what_decoding_gives(made, kind):
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @settings(max_examples=40, deadline=None)
 @given(text=st.text(max_size=60))
-def test_bytes_lose_nothing(made, kind, text):
+def test_byte_level_tokens_decode_exactly(made, kind, text):
     tokenizer = made[kind]
     if any(0xD800 <= ord(letter) <= 0xDFFF for letter in text):
         return
@@ -133,16 +133,16 @@ def bert(tmp_path):
     return tmp_path / "bert"
 
 
-def test_a_foreign_folder(tmp_path):
+def test_a_folder_of_transformers(tmp_path):
     tokenizer = Tokenizer.load(bert(tmp_path))
     assert tokenizer.encode("The cats sat.") == [5, 6, 7, 8, 9]
-    assert tokenizer.encode("The cats sat.", framed=True) == [2, 5, 6, 7, 8, 9, 3]
+    assert tokenizer.encode("The cats sat.", add_special_tokens=True) == [2, 5, 6, 7, 8, 9, 3]
     found = (tokenizer.pad, tokenizer.unknown, tokenizer.begin, tokenizer.mask, tokenizer.separator)
     assert found == (0, 1, 2, 4, 3)
     assert tokenizer.pieces()[5:8] == [b" the", b" cat", b"s"]
 
 
-def test_foreign_settings_do_not_cut_or_fill(made):
+def test_saved_truncation_and_padding_are_ignored(made):
     saved = json.loads(made["bpe"].to_json())
     saved["truncation"] = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
     saved["padding"] = {"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
@@ -208,7 +208,7 @@ def test_files_that_cannot_be_read(tmp_path):
         Tokenizer.load(tmp_path)
 
 
-def test_what_train_refuses():
+def test_errors_of_train():
     def says(text, *args, **named):
         with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
             Tokenizer.train(*args, **named)
@@ -218,7 +218,7 @@ def test_what_train_refuses():
     says("There are no tokens of kind 'byte'. Known are characters, words, bpe, wordpiece, unigram.", "a", kind="byte")
     says("A vocabulary of kind 'bpe' has from 260 to 1,048,576 tokens (256 bytes and the special tokens), not 100.", "a",
          vocab=100)  # fmt: skip
-    says("Tokens of kind 'words' need '<unk>' among the special tokens, for what they never saw.", "a", kind="words",
+    says("Tokens of kind 'words' need '<unk>' among the special tokens, for words that are not in the vocabulary.", "a", kind="words",
          specials=[])  # fmt: skip
     says("Special tokens are different names, none of them empty.", "a", specials=["<s>", "<s>"])
     says("A tokenizer is trained on texts, and 3 is of type int.", [3])
@@ -226,7 +226,7 @@ def test_what_train_refuses():
          kind="characters")  # fmt: skip
 
 
-def test_what_encoding_and_decoding_refuse(made):
+def test_errors_of_encode_and_decode(made):
     def says(text, call):
         with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
             call()
@@ -262,5 +262,5 @@ def test_without_the_package(monkeypatch):
 
 
 def test_code_points():
-    assert kinds.code_points("a🙂").tolist() == [97, 0x1F642]
-    assert kinds.code_points("").dtype == np.int64
+    assert vocabulary.code_points("a🙂").tolist() == [97, 0x1F642]
+    assert vocabulary.code_points("").dtype == np.int64

@@ -10,7 +10,7 @@ from wonderland.core import WonderlandError
 from wonderland.data import Tokenizer, Windows, write_tokens
 
 
-def test_a_batch_depends_on_its_place_alone():
+def test_a_batch_depends_on_epoch_and_position_only():
     tokens = np.arange(1000)
     one, two = (Windows(tokens, context=10, size=4, seed=3) for _ in range(2))
     whole = list(one.stream(0, 60))
@@ -29,7 +29,7 @@ def test_random_windows_reach_everywhere():
     assert sorted(set(starts.tolist())) == list(range(25))
 
 
-def test_contiguous_rows_go_on_where_they_were():
+def test_contiguous_rows_continue_the_previous_batch():
     windows = Windows(np.arange(101), context=5, size=4, seed=1, order="contiguous")
     for epoch in range(3):
         xs = [windows.batch(epoch, position)[0] for position in range(windows.per_epoch)]
@@ -50,7 +50,7 @@ def test_targets_do_not_cross_documents(tmp_path):
     assert (x[0].numpy() == file.tokens[begins : begins + 10]).all()
 
 
-def test_what_is_refused():
+def test_errors_to_the_word():
     def says(text, *args, **named):
         with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
             Windows(*args, **named).batch(0, 0)

@@ -147,11 +147,11 @@ def test_bounds_of_numbers_are_exact(bounds, value, open_low, open_high):
         value = value if kind == "integer" else value / factor
         valid = jsonschema.Draft202012Validator(schema).is_valid(value)
         try:
-            found = build(expression(schema)).matches(json.dumps(value).encode())
+            actual = build(expression(schema)).matches(json.dumps(value).encode())
         except WonderlandError:
             # Nothing lies between the bounds.
-            found = False
-        assert found == valid
+            actual = False
+        assert actual == valid
 
 
 def test_optional_properties_are_there_or_not_in_every_combination():
@@ -179,12 +179,12 @@ def test_nesting_is_bounded():
             BYTES,
         )
     assert str(error.value) == (
-        "No value of the schema ends within depth=3, how often values may lie inside each other: "
-        "let one end without another, or give a larger depth, at most 8."
+        "Every value of the schema is nested deeper than depth=3: allow a value that ends the recursion, or give a larger "
+        "depth, at most 8."
     )
 
 
-def test_references_that_do_not_return_nest_as_deep_as_they_like():
+def test_references_that_are_not_recursive_are_not_limited_by_depth():
     names = "ABCDEF"
     definitions = {
         one: {"type": "object", "properties": {"x": {"$ref": f"#/$defs/{other}"}}, "required": ["x"]}
@@ -202,37 +202,37 @@ def test_references_that_do_not_return_nest_as_deep_as_they_like():
     [
         ({"type": "strnig"}, "The schema has the type 'strnig': types are object, array, string, number, integer, boolean, null. "
          "Did you mean 'string'?"),
-        ({"type": "string", "maxlength": 3}, "The schema has the keyword 'maxlength', which is not understood here. "
+        ({"type": "string", "maxlength": 3}, "The schema has the keyword 'maxlength', which is not supported. "
          "Did you mean 'maxLength' or 'minLength'?"),
-        ({"type": "array", "uniqueItems": True}, "The schema has the keyword 'uniqueItems', which is not understood here. "
+        ({"type": "array", "uniqueItems": True}, "The schema has the keyword 'uniqueItems', which is not supported. "
          "Did you mean 'minItems' or 'items'?"),
-        ({"oneOf": [{}]}, "The schema has the keyword 'oneOf', which is not understood here. Did you mean 'anyOf'?"),
+        ({"oneOf": [{}]}, "The schema has the keyword 'oneOf', which is not supported. Did you mean 'anyOf'?"),
         ({"type": "object", "properties": {"a": {"format": "date"}}},
-         "Property 'a' of the schema has the keyword 'format', which is not understood here."),
-        ({"minLength": 2}, "The schema has minLength and no type: say which, perhaps 'string'."),
-        ({"type": "string", "minimum": 2}, "The schema has minimum, which says nothing about a value of type string."),
+         "Property 'a' of the schema has the keyword 'format', which is not supported."),
+        ({"minLength": 2}, "The schema has minLength but no type: add it, perhaps 'string'."),
+        ({"type": "string", "minimum": 2}, "The schema has minimum, which has no meaning for the type string."),
         ({"enum": [1], "minimum": 2}, "The schema has enum together with minimum: give one of them."),
         ({"anyOf": [{}], "type": "string"}, "The schema has anyOf together with type: give one of them."),
         ({"anyOf": []}, "The schema has an anyOf that is not a list of schemas."),
         ({"enum": []}, "The schema has an enum that is not a list of values."),
-        ({"const": float("nan")}, "The schema names a value that JSON cannot write."),
+        ({"const": float("nan")}, "JSON cannot represent the value nan."),
         (False, "The schema allows no value at all."),
         ({"type": "integer", "minimum": 3, "maximum": 2}, "The schema allows no value at all."),
-        ({"type": "number", "minimum": 0.5}, "The schema bounds a number by 0.5: bounds are whole numbers, at most 1,000,000,000 from 0."),
-        ({"type": "integer", "minimum": "a"}, "The schema has minimum='a': it is a number, at most 10 to the 15 from 0."),
-        ({"type": "integer", "minimum": 10**400}, "The schema has minimum=a huge number: it is a number, at most 10 to the 15 from 0."),
-        ({"type": "integer", "minimum": float("nan")}, "The schema has minimum=nan: it is a number, at most 10 to the 15 from 0."),
-        ({"type": "integer", "minimum": 10**15}, "The schema asks for whole numbers of more than 15 digits, which are not written."),
-        ({"type": "integer", "maximum": -(10**15)}, "The schema asks for whole numbers of more than 15 digits, which are not written."),
+        ({"type": "number", "minimum": 0.5}, "The schema bounds a number by 0.5: bounds must be whole numbers of magnitude at most 1,000,000,000."),
+        ({"type": "integer", "minimum": "a"}, "The schema has minimum='a': it must be a number of magnitude at most 10 to the 15."),
+        ({"type": "integer", "minimum": 10**400}, "The schema has minimum=a huge number: it must be a number of magnitude at most 10 to the 15."),
+        ({"type": "integer", "minimum": float("nan")}, "The schema has minimum=nan: it must be a number of magnitude at most 10 to the 15."),
+        ({"type": "integer", "minimum": 10**15}, "The schema asks for integers of more than 15 digits, which are not supported."),
+        ({"type": "integer", "maximum": -(10**15)}, "The schema asks for integers of more than 15 digits, which are not supported."),
         ({"type": "number", "exclusiveMinimum": 10**9},
-         "The schema bounds a number by 1000000000: bounds are whole numbers, at most 1,000,000,000 from 0."),
+         "The schema bounds a number by 1000000000: bounds must be whole numbers of magnitude at most 1,000,000,000."),
         ({"type": "array", "items": {"$id": "http://y/"}},
-         "Items of the schema has an $id of its own, from which references would count: leave it out."),
-        ({"type": "string", "minLength": -1}, "The schema has minLength=-1: it is a whole number from 0 to 1000."),
-        ({"type": "string", "minLength": 3, "maxLength": 2}, "The schema has minLength=3 and maxLength=2: nothing lies between."),
-        ({"$ref": "other.json"}, "The schema refers to 'other.json': only places in the schema itself (#/...) are followed."),
+         "Items of the schema has an $id of its own, which would change the meaning of references: remove it."),
+        ({"type": "string", "minLength": -1}, "The schema has minLength=-1: it must be a whole number from 0 to 1000."),
+        ({"type": "string", "minLength": 3, "maxLength": 2}, "The schema has minLength=3 and maxLength=2: no value has both."),
+        ({"$ref": "other.json"}, "The schema refers to 'other.json': only references within the schema (#/...) are supported."),
         ({"$ref": "#/$defs/x"}, "The schema refers to '#/$defs/x', which is not in the schema."),
-        ([], "The schema is a list where an object, true or false belongs."),
+        ([], "The schema is a list: a schema is an object, true or false."),
         ({"type": "object", "properties": []}, "The properties of the schema are not an object of schemas."),
         ({"type": "object", "required": "a"}, "The required of the schema is not a list of names."),
     ],
@@ -252,6 +252,4 @@ def test_a_schema_of_any_depth_is_refused_and_not_followed():
     assert str(error.value) == "The schema is nested more than 40 levels deep: make it flatter."
     with pytest.raises(WonderlandError) as error:
         json_schema({}, BYTES, depth=0)
-    assert (
-        str(error.value) == "depth, how often values may lie inside each other, is a whole number from 1 to 8, not 0."
-    )
+    assert str(error.value) == "depth, the deepest nesting of values, is a whole number from 1 to 8, not 0."

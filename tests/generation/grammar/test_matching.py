@@ -12,7 +12,7 @@ from tests.generation.test_generate import Table
 from wonderland.core import WonderlandError
 from wonderland.generation import generate, matching
 from wonderland.generation.grammar.automaton import build
-from wonderland.generation.grammar.expressions import behind_a_space
+from wonderland.generation.grammar.expressions import allow_leading_space
 from wonderland.generation.grammar.regex import parse
 
 
@@ -58,7 +58,7 @@ WORDS = st.lists(st.text("ab1", min_size=1, max_size=3).map(str.encode), min_siz
     st.integers(0, 99),
 )
 def test_any_vocabulary_never_ends_in_a_dead_end(pieces, pattern, count, seed):
-    """What tokens can write, and how short, is found by trying everything."""
+    """What tokens can write, and how short, is actual by trying everything."""
     reached, shortest = {b""}, None
     for size in range(count + 1):
         if any(re.fullmatch(pattern, text.decode()) for text in reached):
@@ -138,15 +138,15 @@ def test_masks_are_those_of_every_token_alone():
     [
         (
             lambda: matching("abc", [b"a", b"b"]),
-            "No text that matches can be written with these pieces: the vocabulary lacks bytes that it needs.",
+            "No matching text can be written with these pieces: the vocabulary lacks bytes that it needs.",
         ),
         (
             lambda: generate(Chance(256), [[0]], 2, constraint=matching("abc", BYTES)),
-            "The shortest text that matches takes 3 tokens, and count is 2: ask for more.",
+            "The shortest matching text takes 3 tokens, but count is 2: give a larger count.",
         ),
         (
             lambda: generate(Chance(256), [[0]], 4, constraint=matching("abc", BYTES), stop=["x"]),
-            "A stop string would cut a text that a constraint completes: give one of them.",
+            "A stop string could cut off a text before the constraint is met: give only one of them.",
         ),
         (
             lambda: generate(Chance(9), [[0]], 4, constraint=matching("abc", BYTES)),
@@ -154,9 +154,9 @@ def test_masks_are_those_of_every_token_alone():
         ),
         (
             lambda: matching("a", "abc"),
-            "pieces is a list of the bytes that each token writes (a tokenizer's pieces()).",
+            "pieces is a list with the bytes of each token (a tokenizer's pieces()).",
         ),
-        (lambda: matching("a", [b"a", "b"]), "The piece of token 1 is a str where bytes belong."),
+        (lambda: matching("a", [b"a", "b"]), "The piece of token 1 is a str, not bytes."),
         (lambda: matching("a[^\x00-\U0010ffff]", BYTES), None),
     ],
 )
@@ -166,14 +166,14 @@ def test_what_does_not_fit_is_told(run, words):
     if words is None:
         words = (
             "The regular expression has a class without any character at character 1 ('[^\\x00-\\U0010ffff]'): "
-            "what is understood are literals, classes, ., *, +, ?, {m,n}, |, groups and escapes."
+            "only literals, classes, ., *, +, ?, {m,n}, |, groups and escapes are supported."
         )
     assert str(error.value) == words
 
 
 @pytest.mark.parametrize("text", ["the", " the", "  the", "", " ", "cat"])
-def test_a_text_may_stand_behind_a_space(text):
+def test_a_leading_space_is_ignored_with_strip(text):
     for pattern in ("the", " the", "(the)?", "[a-z ]+"):
-        automaton = build(behind_a_space(parse(pattern)))
+        automaton = build(allow_leading_space(parse(pattern)))
         shown = text.removeprefix(" ")
         assert automaton.matches(text.encode()) == (re.fullmatch(pattern, shown) is not None), pattern

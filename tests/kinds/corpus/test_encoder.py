@@ -17,7 +17,7 @@ def framing() -> Tokenizer:
     return Tokenizer.from_json(found.to_str(), roles={"begin": "<s>", "end": "</s>"})
 
 
-def test_a_tokenizer_that_frames_texts_frames_prompts():
+def test_tokens_before_a_text_are_put_before_prompts():
     assert CorpusEncoder(framing(), 8, many=False).frame == [0]
 
 

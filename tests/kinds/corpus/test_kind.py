@@ -18,7 +18,7 @@ from wonderland.kinds.corpus.corpus import Corpus
 from wonderland.kinds.corpus.encoder import CorpusEncoder
 from wonderland.kinds.corpus.examples import TokenExamples
 from wonderland.models import Decoder
-from wonderland.road.facts import again
+from wonderland.road.facts import refit_command
 
 
 def refuses(text, call):
@@ -77,7 +77,7 @@ def test_a_language_model_predicts_and_evaluates():
     refuses("A prompt is text, not int.", lambda: run.ability("generate")(3))
 
 
-def test_unknown_characters_are_told():
+def test_unknown_characters_give_a_finding():
     run = language()
     run.predict(["漢字"])
     assert [finding.text for finding in run.noticed] == ["2 tokens are not in the vocabulary and count as unknown."]
@@ -127,7 +127,7 @@ def test_every_token_is_predicted_once(tmp_path):
     assert sorted(targets.tolist()) == sorted(int(t) for i, t in enumerate(many.tokens) if i not in starts)
 
 
-def test_what_is_refused(tmp_path):
+def test_errors_to_the_word(tmp_path):
     def fit(text, **named):
         (tmp_path / "a.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
         return wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", **named)
@@ -171,11 +171,11 @@ class Embedded(torch.nn.Module):
         return self.out(self.embedding(x))
 
 
-def test_a_model_of_ones_own_can_write(tmp_path):
+def test_a_users_own_model_can_generate(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme())
     vocab = len(set(rhyme())) + 1
     refuses(
-        f"Your module Embedded cannot write: it needs an attribute vocab, {vocab} here, and a method stream. It is given int64 "
+        f"Your module Embedded cannot generate: it needs an attribute vocab, {vocab} here, and a method stream. It is given int64 "
         "of shape (rows, 128).",
         lambda: wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", steps=2, model=Embedded(vocab)),
     )
@@ -206,7 +206,7 @@ def test_the_same_seed_gives_the_same_bits_and_resume_is_exact(tmp_path):
         plan.evaluate = evaluate
 
     with pytest.raises(KeyboardInterrupt):
-        wonderland.fit(path, out=tmp_path / "cut", talk=stop_at, **options)
+        wonderland.fit(path, out=tmp_path / "cut", on_start=stop_at, **options)
     assert not (tmp_path / "cut" / "model.safetensors").exists()
     wonderland.fit(resume=tmp_path / "cut")
     for name in ("config.json", "preprocess.json", "model.safetensors", "metrics.jsonl", "trust.json"):
@@ -254,7 +254,7 @@ def test_damaged_runs_are_refused(tmp_path):
 
 def test_the_report_shows_samples_neighbours_and_attention():
     page = (language().folder / "report.html").read_text()
-    for heading in ("What it writes", "What it takes for alike", "Where it looks", "Bits a byte", "Perplexity"):
+    for heading in ("Generated samples", "Nearest neighbours", "Attention weights", "Bits per byte", "Perplexity"):
         assert heading in page, heading
     assert "<script" not in page
     # One text goes on from unseen words by chance and one by likelihood, and one comes from nothing.
@@ -282,10 +282,10 @@ def test_words_are_held_to_what_is_shown(tmp_path):
     refuses("There is no text to measure: the source is empty.", lambda: run.predict(tmp_path / "empty.txt"))
 
 
-def test_more_tokens_a_step_than_there_are_to_learn_from(tmp_path):
+def test_a_batch_larger_than_the_text_is_refused(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme(40))
     with pytest.raises(WonderlandError, match=r"^batch_size 5000 asks for 160,000 tokens a step, and the training part of a.txt has [\d,]+: "
-                       r"at most \d+ goes with a context of 32.$"):  # fmt: skip
+                       r"at most \d+ fits a context of 32.$"):  # fmt: skip
         wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", context=32, batch_size=5000)
 
 
@@ -293,7 +293,7 @@ def test_the_command_that_fits_again_asks_for_what_was_measured(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme(40))
     run = wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", context=16, budget=0.5, weight_decay=0.0, threads=1)
     steps = run.config["recipe"]["steps"]
-    assert again(run) == [
+    assert refit_command(run) == [
         {
             "text": "Fit it again, to the same bits on the same machine",
             "command": f"wonderland fit {tmp_path / 'a.txt'} --context 16 --steps {steps} --weight-decay 0.0 --threads 1 --out NEWFOLDER",
@@ -311,7 +311,7 @@ def test_a_checkpoint_is_named_as_the_shell_names_it():
         "source": {"kind": "corpus", "origin": {"path": "a.txt"}}, "recipe": config["recipe"] | {"lr": 0.25}, "threads": 2,
         "request": {"kind": None, "options": {"start": "/x/gpt2", "method": "lora", "lines": True}, "training": {"lr": "auto"}},
     })  # fmt: skip
-    (found,) = again(run)
+    (found,) = refit_command(run)
     assert (
         found["command"]
         == "wonderland fit a.txt --from /x/gpt2 --method lora --lines --lr 0.25 --threads 2 --out NEWFOLDER"
@@ -324,7 +324,7 @@ def test_batches_may_be_larger_than_the_rows_of_packed_documents(tmp_path):
     assert run.config["recipe"]["batch_size"] < 200
 
 
-def test_a_tokenizer_of_ones_own(tmp_path):
+def test_a_users_own_tokenizer(tmp_path):
     text, folder = tmp_path / "a.txt", tmp_path / "tokens"
     text.write_text(rhyme(60))
     assert cli.main(["tokenize", str(text), "--vocab", "280", "--out", str(folder), "--quiet"]) == 0
@@ -332,7 +332,7 @@ def test_a_tokenizer_of_ones_own(tmp_path):
     made = Tokenizer.load(folder)
     assert run.encoder.tokenizer.digest == made.digest
     assert run.ability("generate")("a", 5)
-    assert f"--tokenizer {folder} " in again(run)[0]["command"]
+    assert f"--tokenizer {folder} " in refit_command(run)[0]["command"]
     with_file = wonderland.fit(text, tokenizer=folder / "tokenizer.json", out=tmp_path / "other", steps=3)
     assert with_file.config["split"]["digest"] == run.config["split"]["digest"]
     refuses(

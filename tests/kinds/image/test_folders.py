@@ -10,7 +10,7 @@ from wonderland import kinds
 from wonderland.core import WonderlandError, sha256
 from wonderland.data import pixels
 from wonderland.data.pixels import Memory
-from wonderland.road.plan import choose, measured
+from wonderland.road.plan import make_plan, resolve_measured
 from wonderland.road.request import Request
 from wonderland.train import run
 
@@ -55,8 +55,8 @@ def trained(folder, out, *, workers, die_at=None):
     dataset = kinds.open(folder, workers=workers)
     assert isinstance(dataset.store, Memory) == (workers == 0)
     request = Request.of(steps=12, workers=workers)
-    plan = choose(kinds.KINDS["image"], dataset, request, None)
-    measured(plan, request)
+    plan = make_plan(kinds.KINDS["image"], dataset, request, None)
+    resolve_measured(plan, request)
     learner = plan.learner()
 
     def perhaps(state, batch):

@@ -11,7 +11,7 @@ from wonderland.kinds.image.images import Images
 
 def test_class_folders(animals):
     data = Images.from_folder(animals)
-    assert repr(data) == "<Images animals: 9 rows, multiclass, 3 classes>"
+    assert repr(data) == "<Images animals: 9 images, multiclass, 3 classes>"
     assert (data.classes, data.task, data.kind) == (["cat", "dog", "emu"], "multiclass", "image")
     assert data.y.tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 2]
     assert (data.channels, data.height, data.width, data.findings) == (3, 16, 16, [])

@@ -53,7 +53,7 @@ def test_a_translator_learns_writes_and_loads(tmp_path):
     assert found["pairs"] == 20
     assert 0 <= found["metrics"]["bleu"] <= 100
     refuses("texts has no column 'target' to compare with.", lambda: again.evaluate(["one dog"]))
-    refuses("A text is translated, not int.", lambda: run.ability("generate")(3))
+    refuses("Translating takes a text, not a int.", lambda: run.ability("generate")(3))
     page = (run.folder / "report.html").read_text()
     assert "BLEU" in page
     assert "<script" not in page
@@ -84,13 +84,13 @@ def test_resume_is_exact(tmp_path):
         plan.evaluate = evaluate
 
     with pytest.raises(KeyboardInterrupt):
-        wonderland.fit(tmp_path / "pairs.csv", out=tmp_path / "cut", talk=cut, **options)
+        wonderland.fit(tmp_path / "pairs.csv", out=tmp_path / "cut", on_start=cut, **options)
     wonderland.fit(resume=tmp_path / "cut")
     for name in ("config.json", "preprocess.json", "model.safetensors", "metrics.jsonl", "trust.json"):
         assert (tmp_path / "cut" / name).read_bytes() == (straight.folder / name).read_bytes(), name
 
 
-def test_what_pairs_are_taken_for(tmp_path):
+def test_which_tables_are_read_as_pairs(tmp_path):
     rows = [f"this is text number {i} .\tceci est le texte {i} .\n" for i in range(30)]
     (tmp_path / "a.tsv").write_text("".join(rows))
     found = kinds.open(tmp_path / "a.tsv")
@@ -111,7 +111,7 @@ def test_what_pairs_are_taken_for(tmp_path):
     )
 
 
-def test_pairs_are_cut_as_was_asked(tmp_path):
+def test_token_options_of_pairs(tmp_path):
     pairs().to_csv(tmp_path / "pairs.csv", index=False)
     run = wonderland.fit(tmp_path / "pairs.csv", out=tmp_path / "run", steps=2, tokens="words", vocab=12, context=4)
     assert (run.encoder.tokenizer.kind, run.encoder.tokenizer.vocab) == ("words", 12)

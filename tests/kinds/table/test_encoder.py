@@ -69,7 +69,7 @@ def test_rows_are_independent(table, encoder):
     assert torch.equal(encoder.encode(table, rows), whole[rows])
 
 
-def test_only_training_rows_are_seen(table):
+def test_the_encoder_is_fitted_on_training_rows_only(table):
     changed = FRAME.copy()
     changed.loc[60:, "price"] = 1e9
     changed.loc[60:, "city"] = "Elsewhere"
@@ -143,7 +143,7 @@ def test_new_data_from_a_file(tmp_path, table, encoder):
     assert torch.equal(encoder.encode(new), encoder.encode(table))
 
 
-def test_answers(tmp_path, table, encoder):
+def test_targets_of_new_data(tmp_path, table, encoder):
     FRAME.assign(churn=np.where(np.arange(N) == 3, None, FRAME.churn)).to_csv(tmp_path / "new.csv", index=False)
     new = encoder.open(tmp_path / "new.csv", need_target=True)
     assert new.y.tolist() == np.delete(table.y, 3).tolist()
@@ -164,7 +164,7 @@ def test_number_classes_come_back(tmp_path):
     assert set(encoder.open(only, need_target=True).y) == {0, 2}
 
 
-def test_truth_values_as_classes(tmp_path):
+def test_booleans_as_classes(tmp_path):
     frame = pd.DataFrame({"x": R.normal(size=30), "y": np.arange(30) % 2 == 1})
     frame.to_csv(tmp_path / "a.csv", index=False)
     table = kinds.open(tmp_path / "a.csv")
@@ -184,7 +184,7 @@ def test_codes_with_leading_zeros(tmp_path):
     assert x[:, -1].tolist() == [1, 2]
 
 
-def test_regression_answers():
+def test_regression_targets_of_new_data():
     frame = pd.DataFrame({"x": R.normal(size=30), "y": R.normal(size=30)})
     table = kinds.open(frame)
     encoder = TableEncoder.fit(table, np.arange(30))
@@ -239,7 +239,7 @@ def test_other_faults(table, encoder, tmp_path):
         encoder.encode(other)
 
 
-def test_words_and_strangers_are_said(encoder):
+def test_unread_cells_and_unknown_categories_give_findings(encoder):
     new = encoder.open(FRAME.assign(price=["much", *["3"] * 79], extra=1))
     assert [finding.text for finding in new.findings] == [
         "Column 'price' should hold numbers; 1 cell says something else (for instance 'much') and counts as missing.",
@@ -295,7 +295,7 @@ def test_damaged_records_are_refused_in_a_sentence(encoder):
         (lambda s, t: t.update(scale=t["scale"] / 0), "the tensor 'scale' holds values that are not finite"),
     ],
 )
-def test_damage_to_the_word(encoder, change, message):
+def test_errors_about_damage_to_the_word(encoder, change, message):
     saved, tensors = json.loads(json.dumps(encoder.to_json())), encoder.tensors()
     change(saved, tensors)
     with refused(f"The saved preprocessing is damaged or not ours: {message}."):
@@ -321,7 +321,7 @@ def test_nothing_varies_in_training():
         TableEncoder.fit(table, np.arange(20))
 
 
-def test_a_gap_that_training_never_had():
+def test_missing_cells_in_a_column_that_had_none_in_training():
     frame = pd.DataFrame({"c": ["a", "b"] * 15, "x": R.normal(size=30), "y": np.arange(30) // 3 % 2})
     encoder = TableEncoder.fit(kinds.open(frame), np.arange(30))
     assert encoder.encode(encoder.open(frame[:2].assign(c=None)))[:, -1].tolist() == [0, 0]

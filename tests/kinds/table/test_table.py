@@ -65,7 +65,7 @@ def test_html_is_escaped():
             {"c": CLASSES, "y": CLASSES},
             {"drop": ["a", "b"]},
             "columns has no usable column besides the target 'y': 'a' is dropped as asked; 'b' is dropped as asked; "
-            "'c' is the target in disguise. The option keep keeps 'c'.",
+            "'c' is a leak of the target. The option keep keeps 'c'.",
         ),
         (
             {"t": ["x", "y"] * 30, "y": CLASSES},
@@ -80,12 +80,12 @@ def test_html_is_escaped():
         ({"y": CLASSES}, {"keep": [3]}, "keep holds 3, which is not a column name."),
     ],
 )
-def test_faults(columns, options, message):
+def test_errors_to_the_word(columns, options, message):
     with refused(message):
         kinds.open(table(**columns), **options)
 
 
-def test_repairs_are_said():
+def test_repairs_give_findings():
     found = kinds.open(
         table(
             Id=np.arange(1, N + 1),
@@ -151,7 +151,7 @@ def test_groups_and_times():
     assert "step" not in [column.name for column in steps.features]
 
 
-def test_ambiguous_dates_are_said():
+def test_ambiguous_dates_give_a_finding():
     found = kinds.open(table(day=["11/12/2020", "01/02/2021", "03/04/2021"] * 20, y=CLASSES))
     assert texts(found, "date order") == [
         "Column 'day' could have the day or the month first; it is read with the month first (%m/%d/%Y). "
@@ -185,7 +185,7 @@ def test_a_column_of_rare_categories_is_left_out():
     assert kinds.open(table(place=some, y=CLASSES)).column("place").kind == "category"
 
 
-def test_dates_in_several_formats_are_said():
+def test_dates_in_several_formats_give_a_finding():
     found = kinds.open(table(day=["2024-01-31", "01/31/2024", "02/03/2024"] * 20, y=CLASSES))
     assert texts(found, "date order") == [
         "Column 'day' holds dates in several formats; where day and month are in doubt, the month is first. Write dates in "

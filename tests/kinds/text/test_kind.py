@@ -26,7 +26,7 @@ def test_a_table_of_texts_is_learned_and_trusted():
     run = topics()
     assert run.metrics["accuracy"] > 0.9
     assert run.classes == ["animals", "food", "weather"]
-    assert any("holds free text and 'label' the answers" in text for text in run.findings)
+    assert any("holds free text and 'label' the classes" in text for text in run.findings)
     table = wonderland.load(run.folder).predict(["the fox was here", "bread and soup", ""])
     assert table["prediction"].tolist()[:2] == ["animals", "food"]
     assert table.columns.tolist()[:4] == ["text", "prediction", "probability", "set"]
@@ -69,7 +69,7 @@ def test_new_texts_come_in_every_form(tmp_path):
             lambda: run.evaluate(tmp_path / "b.csv"))  # fmt: skip
 
 
-def test_what_a_source_is_taken_for(tmp_path):
+def test_which_sources_are_read_as_texts(tmp_path):
     pairs = labelled(60)
 
     def kind_of(name, text, **named):
@@ -104,11 +104,11 @@ def test_what_a_source_is_taken_for(tmp_path):
     assert kinds.open(tmp_path / "folder" / "x").kind == "corpus"
 
 
-def test_texts_are_cut_as_was_asked(tmp_path):
+def test_token_options_of_texts(tmp_path):
     (tmp_path / "a.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for label, text in labelled(120)))
     run = wonderland.fit(tmp_path / "a.csv", out=tmp_path / "run", steps=2, tokens="bpe", vocab=270, context=5)
     assert (run.encoder.tokenizer.kind, run.encoder.tokenizer.vocab, run.encoder.length) == ("bpe", 270, 5)
-    refuses("Tokens of kind 'unigram' are learned a little differently each time, which rows of texts cannot be: "
+    refuses("Tokens of kind 'unigram' are learned a little differently each time, so a run could not be repeated: "
             "take characters, words or bpe.", lambda: wonderland.fit(tmp_path / "a.csv", out=tmp_path / "other", tokens="unigram"))  # fmt: skip
     refuses("vocab is an option of text, corpus and pairs, and iris is read as table: leave it out, or name another kind "
             "with kind (--kind).", lambda: wonderland.fit("iris", out=tmp_path / "other", vocab=300))  # fmt: skip
@@ -148,7 +148,7 @@ def test_identifiers_do_not_make_a_table_of_texts(tmp_path):
     assert "Column 'id' is an identifier or always the same, and left out." in told(found)
 
 
-def test_columns_that_count_rows_say_nothing():
+def test_row_numbers_are_uninformative():
     pairs = labelled(60)
     frame = pd.DataFrame({"text": [text for _, text in pairs], "mood": [label for label, _ in pairs]})
     for name, cells in (("  ID #", [i * 7 % 61 for i in range(60)]), ("c0", range(1000, 1060))):
@@ -157,7 +157,7 @@ def test_columns_that_count_rows_say_nothing():
         assert f"Column {name!r} is an identifier or always the same, and left out." in told(found)
 
 
-def test_classes_spelt_like_missing_values_are_told():
+def test_classes_spelt_like_missing_values_give_a_finding():
     frame = pd.DataFrame({"text": [f"this is text {i}" for i in range(60)], "mood": ["a", "b", None] * 20})
     assert ("20 of 60 rows have no target 'mood' and are left out. Empty cells and words such as NA, None and ? count as missing: "
             "give a class of that name another one.") in told(kinds.open(frame))  # fmt: skip
@@ -166,7 +166,7 @@ def test_classes_spelt_like_missing_values_are_told():
             lambda: kinds.open(frame.replace("a", None), target="mood"))  # fmt: skip
 
 
-def test_what_is_said_about_columns_is_kept(tmp_path):
+def test_findings_about_columns_are_kept(tmp_path):
     """Kept columns count, dropped ones are not spoken of, and groups and times are for tables."""
     pairs = labelled(60)
     frame = pd.DataFrame({"id": [f"row-{i}" for i in range(60)], "text": [text for _, text in pairs]})
@@ -210,7 +210,7 @@ def test_a_number_for_each_text_is_predicted_as_from_a_table():
     assert (kinds.open(frame).kind, kinds.open(frame).task) == ("table", "regression")
 
 
-def test_what_is_refused(tmp_path):
+def test_errors_to_the_word(tmp_path):
     (tmp_path / "a.csv").write_text("text,score\n" + "".join(f"a text of {i} words,{i * 1.37}\n" for i in range(60)))
     refuses("The target 'score' holds numbers, and texts are sorted into classes here. Say task='multiclass' if the numbers "
             "are classes, or kind='table' to predict them.", lambda: kinds.open(tmp_path / "a.csv", kind="text"))  # fmt: skip
@@ -223,7 +223,7 @@ def test_what_is_refused(tmp_path):
     refuses(f"{tmp_path / 'p.txt'} has no classes: begin each line with a label, or sort texts into class folders.",
             lambda: kinds.open(tmp_path / "p.txt", kind="text"))  # fmt: skip
     refuses(
-        "There is no kind 'txt'. Did you mean 'text'? Known are table, image, text, corpus, pairs.",
+        f"There is no kind 'txt'. Did you mean 'text'? Known are {', '.join(kinds.NAMES)}.",
         lambda: kinds.open(tmp_path / "p.txt", kind="txt"),
     )
     refuses("A corpus is read from a file or a folder: give its path.", lambda: kinds.open({"a": [1]}, kind="corpus"))
@@ -241,5 +241,5 @@ def test_the_report_escapes_texts(tmp_path):
     page = (run.folder / "report.html").read_text()
     assert "<script" not in page
     assert "&lt;script&gt;" in page
-    for heading in ("What is taken for what", "Most confident mistakes", "What it looks at", "What it takes for alike"):
+    for heading in ("Confusion matrix", "Most confident mistakes", "Importance", "Nearest neighbours"):
         assert heading in page, heading

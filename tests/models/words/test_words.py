@@ -26,7 +26,7 @@ def test_pairs_are_all_neighbours():
     centers, contexts = words.pairs([sentence], 2, shrink=False)
     expected = sorted((int(sentence[i]), int(sentence[j])) for i in range(5) for j in range(5) if 0 < abs(i - j) <= 2)
     assert sorted(zip(centers.tolist(), contexts.tolist(), strict=True)) == expected
-    centers, contexts, real = words.surroundings([sentence], 2, shrink=False)
+    centers, contexts, real = words.context_windows([sentence], 2, shrink=False)
     assert (
         sorted(
             (c, w) for c, row, shown in zip(centers.tolist(), contexts, real, strict=True) for w in row[shown].tolist()
@@ -49,11 +49,11 @@ def test_frequent_words_are_left_out_as_often_as_stated():
 
 
 def test_negatives_follow_their_power_and_leave_out_what_is_right():
-    drawer = words.Negatives(torch.tensor([16, 81, 0, 1]))
-    found = drawer.draw(4000, 5, generator=drawn()).flatten().bincount(minlength=4) / 20_000
-    torch.testing.assert_close(found, torch.tensor([8, 27, 0, 1]) / 36, atol=0.01, rtol=0)
+    drawer = words.NegativeSampler(torch.tensor([16, 81, 0, 1]))
+    actual = drawer.draw(4000, 5, generator=drawn()).flatten().bincount(minlength=4) / 20_000
+    torch.testing.assert_close(actual, torch.tensor([8, 27, 0, 1]) / 36, atol=0.01, rtol=0)
     right = torch.randint(2, (500, 1), generator=drawn())
-    assert not (drawer.draw(500, 5, generator=drawn(), but=right) == right).any()
+    assert not (drawer.draw(500, 5, generator=drawn(), exclude=right) == right).any()
 
 
 def test_the_tree_is_as_short_as_huffmans():
@@ -66,10 +66,10 @@ def test_the_tree_is_as_short_as_huffmans():
         both = heapq.heappop(heap) + heapq.heappop(heap)
         best += both
         heapq.heappush(heap, both)
-    assert int((counts * tree.turns.abs().sum(1)).sum()) == best
+    assert int((counts * tree.directions.abs().sum(1)).sum()) == best
     ways = {
         tuple(zip(n[t != 0].tolist(), t[t != 0].tolist(), strict=True))
-        for n, t in zip(tree.nodes, tree.turns, strict=True)
+        for n, t in zip(tree.nodes, tree.directions, strict=True)
     }
     assert len(ways) == 40
     assert tree.nodes.max() == 38
@@ -82,7 +82,7 @@ def test_guesses_are_distributions(tree):
     torch.nn.init.normal_(model.outward.weight)
     read = torch.tensor([[0, 3], [1, 2]])
     mask = torch.tensor([[True, False], [True, True]])
-    total = sum(model.log_chance(read, torch.full((2,), word), mask).exp() for word in range(6))
+    total = sum(model.log_probability(read, torch.full((2,), word), mask).exp() for word in range(6))
     torch.testing.assert_close(total, torch.ones(2).double())
 
 
@@ -129,18 +129,18 @@ def test_words_that_go_together_come_together(make, how):
 
 
 def test_the_same_seed_gives_the_same_vectors():
-    found = []
+    actual = []
     for _ in range(2):
         torch.manual_seed(0)
         model = Word2Vec(10, 4)
         words.learn(model, two_topics(20), epochs=1, threshold=0.05, seed=3)
-        found.append(model.vectors)
-    assert torch.equal(*found)
+        actual.append(model.vectors)
+    assert torch.equal(*actual)
 
 
 def test_cooccurrences_by_hand():
-    found = words.cooccurrences([torch.tensor([0, 1, 2]), torch.tensor([2, 1])], 3, window=2)
-    table = torch.zeros(3, 3).index_put((found.words, found.contexts), found.counts)
+    actual = words.cooccurrences([torch.tensor([0, 1, 2]), torch.tensor([2, 1])], 3, window=2)
+    table = torch.zeros(3, 3).index_put((actual.words, actual.contexts), actual.counts)
     torch.testing.assert_close(table, torch.tensor([[0, 1, 0.5], [1, 0, 2], [0.5, 2, 0]]))
 
 
@@ -174,7 +174,7 @@ def test_pieces_of_words():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: Word2Vec(1), "Word2Vec needs at least two words to tell apart."),
+        (lambda: Word2Vec(1), "Word2Vec needs a vocabulary of at least two words."),
         (
             lambda: Word2Vec(3, tree=[1, 2]),
             "Word2Vec takes a count for each of the 3 words to build its tree, not 2.",
@@ -185,20 +185,20 @@ def test_pieces_of_words():
         ),
         (
             lambda: Word2Vec(3).read(torch.ones(2)),
-            "Word2Vec reads words as whole numbers, (n,) for skip-gram or (n, m) for CBOW.",
+            "Word2Vec takes words as integers, (n,) for skip-gram or (n, m) for CBOW.",
         ),
         (
             lambda: Word2Vec(3, tree=[1, 1, 1]).scores(torch.ones(1, 100), torch.zeros(1, 1, dtype=torch.int64)),
-            "This Word2Vec guesses down a tree, so words have no score of their own: see log_chance.",
+            "This Word2Vec has a hierarchical softmax, in which words have no score of their own: use log_probability.",
         ),
         (
-            lambda: words.learn(Word2Vec(3), [torch.tensor([0])], way="cow"),
-            "learn has the ways 'skip-gram' and 'cbow', not 'cow'.",
+            lambda: words.learn(Word2Vec(3), [torch.tensor([0])], objective="cow"),
+            "The objective is 'skip-gram' or 'cbow', not 'cow'.",
         ),
-        (lambda: words.learn(Word2Vec(3), []), "learn got no word to read."),
+        (lambda: words.learn(Word2Vec(3), []), "learn got sentences without any word."),
         (
             lambda: words.learn(Word2Vec(3), [torch.ones(3)]),
-            "learn takes sentences as tensors (n,) or lists of whole numbers.",
+            "learn takes sentences as tensors (n,) or lists of integers.",
         ),
         (lambda: words.pairs([torch.tensor([1])], 2), "pairs got no sentence of at least two words."),
         (lambda: words.pairs([torch.tensor([1])], 0), "pairs needs window to be a whole number of at least 1, not 0."),
@@ -206,10 +206,10 @@ def test_pieces_of_words():
             lambda: words.subsample([torch.tensor([0])], 1, threshold=0.0),
             "subsample takes a threshold above 0, not 0.0.",
         ),
-        (lambda: words.Negatives(torch.zeros(3)), "Negatives are drawn by counts, and all of them are 0."),
+        (lambda: words.NegativeSampler(torch.zeros(3)), "NegativeSampler needs at least one count above 0."),
         (
-            lambda: words.Negatives(torch.tensor([1, 1])).draw(1, 1, but=torch.tensor([[0, 1]])),
-            "There are not enough different words to draw one that is not in its row.",
+            lambda: words.NegativeSampler(torch.tensor([1, 1])).draw(1, 1, exclude=torch.tensor([[0, 1]])),
+            "There are not enough different words to draw one that is not excluded.",
         ),
         (
             lambda: words.huffman(torch.tensor([1])),
@@ -217,9 +217,9 @@ def test_pieces_of_words():
         ),
         (
             lambda: GloVe(3).loss(torch.tensor([0]), torch.tensor([0]), torch.zeros(1)),
-            "GloVe learns from counts above 0: pairs that never stand together are left out.",
+            "GloVe takes counts above 0: leave out pairs that never occur together.",
         ),
-        (lambda: FastText(["a", "a"]), "FastText takes each word once, and one comes twice."),
+        (lambda: FastText(["a", "a"]), "The words of a FastText have to be different, and one occurs twice."),
         (lambda: words.subwords(""), "subwords takes a word with at least one letter, not ''."),
         (lambda: words.subwords("a", 4, 3), "subwords takes lengths from 1, the shortest first, not 4 and 3."),
     ],
@@ -241,5 +241,5 @@ def test_they_survive_json():
 
 
 def test_sentences_may_be_lists():
-    found = sentences_of([[1, 2], (0,), torch.tensor([2])], 3, "learn")
-    assert [one.tolist() for one in found] == [[1, 2], [0], [2]]
+    actual = sentences_of([[1, 2], (0,), torch.tensor([2])], 3, "learn")
+    assert [one.tolist() for one in actual] == [[1, 2], [0], [2]]

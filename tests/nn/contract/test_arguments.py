@@ -113,7 +113,7 @@ from wonderland.nn.contract.arguments import check_arguments
         ),
         (
             lambda: models.Decoder(vocab=5, dim=8, position=nn.MLP.spec()),
-            "nn.MLP is no position that can be added to an embedding: take nn.Learned.spec() or nn.Sinusoidal.spec().",
+            "nn.MLP is not a position that can be added to an embedding: give nn.Learned.spec() or nn.Sinusoidal.spec().",
         ),
         (lambda: models.Decoder(vocab=5.0, dim=8), "Decoder needs vocab to be a whole number, not 5.0."),
         (lambda: models.Decoder(vocab=5, dims=8), "Decoder has no argument 'dims'. Did you mean 'dim'?"),

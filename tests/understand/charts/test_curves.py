@@ -1,11 +1,11 @@
-"""Curves bridge what was not measured, and look alike in every chart."""
+"""Curves skip missing measurements, and have the same styles in every chart."""
 
 from tests.understand.charts.drawn import NAN, SVG, parse, texts
 from wonderland.understand import charts
 from wonderland.understand.charts.curves import _styles, _y_scale
 
 
-def test_curves_bridge_none_break_at_nan_and_mark_the_best():
+def test_curves_skip_none_break_at_nan_and_mark_the_best():
     bridged = charts.curves({"validation": [3, None, 1]})
     broken = charts.curves({"validation": [3, 2, NAN, 2, 1]})
     drawn = lambda svg: sum(p.get("class", "").startswith("l1") for p in parse(svg).findall(SVG + "path"))  # noqa: E731

@@ -1,4 +1,4 @@
-"""Intervals that miss the truth are counted."""
+"""Intervals that do not contain the true value are counted."""
 
 from wonderland.understand import charts
 

@@ -1,4 +1,4 @@
-"""Every file of rules, read once."""
+"""Imports every file of rules, so that their rules are in the table."""
 
 from wonderland.autodiff.rules import (
     factorizations,
@@ -8,6 +8,7 @@ from wonderland.autodiff.rules import (
     losses,
     norms,
     pointwise,
+    pooling,
     products,
     reductions,
     resampling,
@@ -23,6 +24,7 @@ __all__ = [
     "losses",
     "norms",
     "pointwise",
+    "pooling",
     "products",
     "reductions",
     "resampling",

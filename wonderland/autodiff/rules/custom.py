@@ -1,4 +1,4 @@
-"""Operators registered with torch.library: those that bring a backward pass along are differentiated by it."""
+"""Rules of operators registered with torch.library: their registered backward pass."""
 
 from typing import Any
 
@@ -8,25 +8,25 @@ from wonderland.autodiff.rules.table import Rule
 
 
 def custom_rule(target: Any) -> Rule | None:
-    """The rule of a custom operator with a registered backward pass; ours and anybody's."""
-    found = OPDEFS.get(f"{target.namespace}::{target._opname}")
-    if found is None or found._backward_fn is None:
+    """The rule of a custom operator with a registered backward pass; None if it has none."""
+    definition = OPDEFS.get(f"{target.namespace}::{target._opname}")
+    if definition is None or definition._backward_fn is None:
         return None
 
     def reverse(needs: Any, g: Any, n: Any) -> Any:
         from wonderland.autodiff.functions import Context
 
-        slopes = g if isinstance(g, tuple | list) else (g,)
+        cotangents = g if isinstance(g, tuple | list) else (g,)
         outputs = n.y if isinstance(n.y, tuple | list) else (n.y,)
         context = Context(tuple(name in needs for name in n.names))
-        if found._setup_context_fn is not None:
-            found._setup_context_fn(ctx=context, inputs=n.args, output=n.y)
-        full = [
-            slope if slope is not None or not context.fills else y.new_zeros(y.shape)
-            for slope, y in zip(slopes, outputs, strict=True)
+        if definition._setup_context_fn is not None:
+            definition._setup_context_fn(ctx=context, inputs=n.args, output=n.y)
+        cotangents = [
+            cotangent if cotangent is not None or not context.materialize_grads else y.new_zeros(y.shape)
+            for cotangent, y in zip(cotangents, outputs, strict=True)
         ]
-        slopes = found._backward_fn(context, *full)
-        slopes = slopes if isinstance(slopes, tuple | list) else (slopes,)
-        return dict(zip(n.names, slopes, strict=True))
+        gradients = definition._backward_fn(context, *cotangents)
+        gradients = gradients if isinstance(gradients, tuple | list) else (gradients,)
+        return dict(zip(n.names, gradients, strict=True))
 
     return Rule(joint=reverse)

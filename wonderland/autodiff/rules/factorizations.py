@@ -1,13 +1,13 @@
 r"""Rules of matrix factorizations: Cholesky, LU, QR, eigenvalues, singular values, and products of reflections.
 
-The factors of A move so that their product moves as A does, and they keep their form: triangular, unitary, diagonal. For
-unitary Q, :math:`Q^H dQ` is skew-Hermitian. Where a factor is free up to a phase, losses are supposed not to see the phase.
+Each rule follows from differentiating the factorization and keeping the form of the factors: triangular, unitary, diagonal.
+For unitary Q, :math:`Q^H dQ` is skew-Hermitian. Where a factor is unique only up to a phase, the loss must not depend on it.
 """
 
 import torch
 
 from wonderland.autodiff.rules.linalg import h
-from wonderland.autodiff.rules.table import conj, no_rule, rule, written
+from wonderland.autodiff.rules.table import conj, from_program, no_rule, rule
 
 aten = torch.ops.aten
 
@@ -28,7 +28,7 @@ def _cholesky(g, y, upper):
     return torch.linalg.solve_triangular(low, left, upper=False, left=False)
 
 
-rule("linalg_cholesky_ex", self=lambda g, n: _cholesky(g[0], n.y[0], n.upper), blind=(1,))
+rule("linalg_cholesky_ex", self=lambda g, n: _cholesky(g[0], n.y[0], n.upper), nondifferentiable=(1,))
 rule("cholesky", self=lambda g, n: _cholesky(g, n.y, n.upper))
 
 
@@ -59,8 +59,8 @@ def _upper(packed):
     return packed[..., : min(packed.shape[-2:]), :].triu()
 
 
-def _packed(low, up, like):
-    """Cotangents of L and U at their places in one matrix."""
+def _pack_lu(low, up, like):
+    """Cotangents of L and U in one packed matrix."""
     rows, columns = like.shape[-2:]
     size = min(rows, columns)
     terms = []
@@ -73,16 +73,16 @@ def _packed(low, up, like):
 
 rule(
     "lu_unpack",
-    LU_data=lambda g, n: _packed(g[1], g[2], n.LU_data),
+    LU_data=lambda g, n: _pack_lu(g[1], g[2], n.LU_data),
     tangent=lambda t, n: [None, _lower(t["LU_data"]), _upper(t["LU_data"])] if n.unpack_data else [None] * 3,
-    blind=(0,),
+    nondifferentiable=(0,),
 )
 
 
 def _lu(to_low, to_up, p, low, up):
     r"""With :math:`M = L^{-1} P^T dA\,U^{-1}`, dL is L times the strict lower triangle of M, and dU the upper one times U.
 
-    What sticks out of the square is solved for: :math:`L_2 = A_2 U^{-1}` of a tall matrix, :math:`U_2 = L^{-1} A_2` of a wide.
+    The part outside the leading square is :math:`L_2 = A_2 U^{-1}` of a tall matrix, :math:`U_2 = L^{-1} A_2` of a wide.
     """
     size = low.shape[-1]
     to_low = torch.zeros_like(low) if to_low is None else to_low
@@ -109,8 +109,8 @@ def _lu_factor(g, n):
     return _lu(_lower(g[0]), _upper(g[0]), p, low, up)
 
 
-rule("linalg_lu", A=lambda g, n: _lu(g[1], g[2], *n.y), blind=(0,))
-rule("linalg_lu_factor_ex", A=_lu_factor, blind=(1, 2))
+rule("linalg_lu", A=lambda g, n: _lu(g[1], g[2], *n.y), nondifferentiable=(0,))
+rule("linalg_lu_factor_ex", A=_lu_factor, nondifferentiable=(1, 2))
 
 
 def _lu_solve(n):
@@ -125,11 +125,11 @@ def _lu_solve(n):
     return x if n.left else h(x)
 
 
-written("linalg_lu_solve", _lu_solve)
+from_program("linalg_lu_solve", _lu_solve)
 
 
 def _qr(g, n):
-    """A wide matrix is a square one and columns beside it, which Q only turns."""
+    """A wide matrix is a square one and further columns, which are Q times those of R."""
     (q, r), (to_q, to_r) = n.y, g
     if n.mode == "r" or q.shape[-1] > r.shape[-1]:
         raise no_rule(n.op_, f"reverse (mode {n.mode!r}, of which Q is not unique)")
@@ -140,31 +140,31 @@ def _qr(g, n):
     size = q.shape[-1]
     beside = n.A[..., size:]
     to_q = to_q + beside @ h(to_r[..., size:])
-    found = _qr_tall(to_q, to_r[..., :size], q, r[..., :size])
-    return torch.cat([found, q @ to_r[..., size:]], -1)
+    to_a = _qr_tall(to_q, to_r[..., :size], q, r[..., :size])
+    return torch.cat([to_a, q @ to_r[..., size:]], -1)
 
 
 def _qr_tall(to_q, to_r, q, r):
     r"""With :math:`C = Q^H dA\,R^{-1}`, the skew part :math:`Q^H dQ` has C's strict lower triangle, and dR R^{-1} is the rest."""
     along = h(q) @ to_q
     upper = to_r @ h(r)
-    turn = along - upper
-    inner = upper + (turn - h(turn)).tril(-1) - along
-    if turn.is_complex():
-        inner = inner + torch.diag_embed(turn.diagonal(dim1=-2, dim2=-1).imag * 1j)
+    skew = along - upper
+    inner = upper + (skew - h(skew)).tril(-1) - along
+    if skew.is_complex():
+        inner = inner + torch.diag_embed(skew.diagonal(dim1=-2, dim2=-1).imag * 1j)
     return torch.linalg.solve_triangular(h(r), to_q + q @ inner, upper=False, left=False)
 
 
 rule("linalg_qr", A=_qr)
 
 
-def _gaps(values):
+def _pairwise_differences(values):
     """Differences of all pairs, column minus row, with ones on the diagonal."""
     gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
     return gaps + torch.eye(values.shape[-1], dtype=gaps.dtype, device=gaps.device)
 
 
-def _off(x):
+def _off_diagonal(x):
     return x - torch.diag_embed(x.diagonal(dim1=-2, dim2=-1))
 
 
@@ -173,27 +173,27 @@ def _eigh(g, n):
     values, vectors = n.y if n.compute_v else torch.linalg.eigh(n.A, UPLO=n.UPLO)
     inner = None
     if g[1] is not None and n.compute_v:
-        inner = _off(h(vectors) @ g[1]) / _gaps(values)
+        inner = _off_diagonal(h(vectors) @ g[1]) / _pairwise_differences(values)
     if g[0] is not None:
         diagonal = torch.diag_embed(g[0]).to(vectors.dtype)
         inner = diagonal if inner is None else inner + diagonal
     if inner is None:
         return None
-    found = vectors @ inner @ h(vectors)
-    return (found + h(found)) / 2
+    to_a = vectors @ inner @ h(vectors)
+    return (to_a + h(to_a)) / 2
 
 
 rule("_linalg_eigh", A=_eigh)
 
 
 def _eig(g, n):
-    r"""As for Hermitian matrices with :math:`V^{-1}` for :math:`V^H`; then columns keep the length 1."""
+    r"""As for Hermitian matrices with :math:`V^{-1}` for :math:`V^H`; the columns of V keep length 1."""
     values, vectors = n.y
     inner = None
     if g[1] is not None:
         along = h(vectors) @ g[1]
         along = along - h(vectors) @ vectors * along.diagonal(dim1=-2, dim2=-1).real.unsqueeze(-2)
-        inner = _off(along) / conj(_gaps(values))
+        inner = _off_diagonal(along) / conj(_pairwise_differences(values))
     if g[0] is not None:
         inner = torch.diag_embed(g[0]) if inner is None else inner + torch.diag_embed(g[0])
     return None if inner is None else torch.linalg.solve(h(vectors), inner @ h(vectors))
@@ -205,7 +205,7 @@ rule("linalg_eig", self=_eig)
 def _svd(g, n):
     r"""With :math:`P = U^H dA V`, dS is the diagonal of P, :math:`U^H dU = (PS + SP^H)/E`, :math:`V^H dV = (SP + P^H S)/E`,
 
-    where :math:`E_{ij} = s_j^2 - s_i^2`; U and V also turn out of the spaces that they span.
+    where :math:`E_{ij} = s_j^2 - s_i^2`; U and V of thin factorizations also change orthogonally to their column spaces.
     """
     u, s, vh = n.y if n.compute_uv else torch.linalg.svd(n.A, full_matrices=False)
     to_u, to_s, to_vh = g if n.compute_uv else (None, g[1], None)
@@ -218,18 +218,23 @@ def _svd(g, n):
     to_u = torch.zeros_like(u) if to_u is None else to_u
     to_v = torch.zeros_like(v) if to_v is None else to_v
     inner = (
-        _svd_turns(h(u) @ to_u, h(v) @ to_v, s) if inner is None else inner + _svd_turns(h(u) @ to_u, h(v) @ to_v, s)
+        _svd_rotations(h(u) @ to_u, h(v) @ to_v, s)
+        if inner is None
+        else inner + _svd_rotations(h(u) @ to_u, h(v) @ to_v, s)
     )
-    found = u @ inner @ h(v)
+    to_a = u @ inner @ h(v)
     if u.shape[-2] > size:
-        found = found + _outside(to_u, u) / s.unsqueeze(-2) @ h(v)
+        to_a = to_a + _outside(to_u, u) / s.unsqueeze(-2) @ h(v)
     if v.shape[-2] > size:
-        found = found + u @ h(_outside(to_v, v) / s.unsqueeze(-2))
-    return found
+        to_a = to_a + u @ h(_outside(to_v, v) / s.unsqueeze(-2))
+    return to_a
 
 
 def _thin(u, g, size):
-    """The columns that belong to singular values; the others stay orthogonal to them, so their cotangent moves there."""
+    """The columns of the thin factor and their cotangent.
+
+    The other columns stay orthogonal to them, so their cotangent is added to that of the thin columns.
+    """
     if u.shape[-1] == size:
         return u, g
     thin, rest = u[..., :size], u[..., size:]
@@ -238,13 +243,15 @@ def _thin(u, g, size):
     return thin, g[..., :size] - rest @ (h(g[..., size:]) @ thin)
 
 
-def _svd_turns(along_u, along_v, s):
-    gaps = _gaps(s.square())
-    found = _off(along_u - h(along_u)) / gaps * s.unsqueeze(-2) + s.unsqueeze(-1) * (_off(along_v - h(along_v)) / gaps)
+def _svd_rotations(along_u, along_v, s):
+    gaps = _pairwise_differences(s.square())
+    to_a = _off_diagonal(along_u - h(along_u)) / gaps * s.unsqueeze(-2) + s.unsqueeze(-1) * (
+        _off_diagonal(along_v - h(along_v)) / gaps
+    )
     if along_u.is_complex():
-        turn = (along_u - along_v).diagonal(dim1=-2, dim2=-1).imag / (2 * s)
-        found = found + torch.diag_embed(turn * 1j)
-    return found
+        phase = (along_u - along_v).diagonal(dim1=-2, dim2=-1).imag / (2 * s)
+        to_a = to_a + torch.diag_embed(phase * 1j)
+    return to_a
 
 
 def _outside(g, u):
@@ -274,11 +281,11 @@ def _householder(n):
     return x
 
 
-written("linalg_householder_product", _householder)
+from_program("linalg_householder_product", _householder)
 
 
 def _ormqr(n):
-    """Q times a matrix, without Q: the reflections one after another; from the right, by the adjoint of the whole."""
+    """Q times a matrix, by applying the reflections one after another; from the right, by the adjoint of the product."""
     x = n.input3 if n.left else h(n.input3)
     adjoint = n.transpose == n.left
     order = range(n.input2.shape[-1])
@@ -288,4 +295,4 @@ def _ormqr(n):
     return x if n.left else h(x)
 
 
-written("ormqr", _ormqr)
+from_program("ormqr", _ormqr)

@@ -1,12 +1,12 @@
 r"""Rules of inverses, linear systems, determinants and matrix functions.
 
-A cotangent `g` pairs with a change of the output as :math:`\operatorname{Re}\operatorname{tr}(g^H dY)`; each rule writes the
-change of the output by that of the input, and moves everything except the input's change to the other side.
+A cotangent `g` pairs with a change of the output as :math:`\operatorname{Re}\operatorname{tr}(g^H dY)`; each rule expresses dY
+by dA and reads off the factor of dA.
 """
 
 import torch
 
-from wonderland.autodiff.rules.table import conj, nothing, rule, total, written
+from wonderland.autodiff.rules.table import conj, from_program, no_cotangent, rule, total
 
 aten = torch.ops.aten
 
@@ -24,7 +24,7 @@ rule(
     "linalg_inv_ex",
     A=lambda g, n: None if g[0] is None else _inverse(g[0], h(n.y[0])),
     tangent=lambda t, n: [_inverse(t["A"], n.y[0]), None],
-    blind=(1,),
+    nondifferentiable=(1,),
 )
 
 
@@ -60,11 +60,11 @@ def _solve_tangent(t, n):
             None if "A" not in t else -(t["A"] @ x if n.left else x @ t["A"]),
         )
     )
-    found = _solved(n.A, moved, n.left)
-    return [found.squeeze(-1) if vector else found, None, None, None]
+    dx = _solved(n.A, moved, n.left)
+    return [dx.squeeze(-1) if vector else dx, None, None, None]
 
 
-rule("_linalg_solve_ex", joint=_solve, tangent=_solve_tangent, blind=(1, 2, 3))
+rule("_linalg_solve_ex", joint=_solve, tangent=_solve_tangent, nondifferentiable=(1, 2, 3))
 
 
 def _triangle(x, upper, unit):
@@ -94,22 +94,22 @@ rule("linalg_solve_triangular", joint=_solve_triangular, tangent=_solve_triangul
 def _triangular_solve(n):
     matrix = n.A.mT if n.transpose else n.A
     upper = n.upper != n.transpose
-    found = torch.linalg.solve_triangular(matrix, n.self, upper=upper, unitriangular=n.unitriangular)
-    return found, n.A.expand(n.y[1].shape).clone()
+    solution = torch.linalg.solve_triangular(matrix, n.self, upper=upper, unitriangular=n.unitriangular)
+    return solution, n.A.expand(n.y[1].shape).clone()
 
 
-written("triangular_solve", _triangular_solve)
+from_program("triangular_solve", _triangular_solve)
 
 
 def _determinant(g, n):
-    r""":math:`d\det A = \det A \operatorname{tr}(A^{-1} dA)`; of a singular matrix, by the products of singular values."""
+    r""":math:`d\det A = \det A \operatorname{tr}(A^{-1} dA)`; for a singular matrix, from its SVD."""
     g, y = g[0], n.y[0]
     if g is None:
         return None
     if bool((y == 0).any()):
         u, s, vh = torch.linalg.svd(n.A)
-        turn = torch.linalg.det(u) * torch.linalg.det(vh)
-        return (g * conj(turn))[..., None, None] * ((u * _products_of_others(s).unsqueeze(-2)) @ vh)
+        phase = torch.linalg.det(u) * torch.linalg.det(vh)
+        return (g * conj(phase))[..., None, None] * ((u * _products_of_others(s).unsqueeze(-2)) @ vh)
     return (g * conj(y))[..., None, None] * h(_inverse_of(n.A))
 
 
@@ -124,19 +124,19 @@ def _inverse_of(x):
     return torch.linalg.inv_ex(x)[0]
 
 
-rule("_linalg_det", A=_determinant, blind=(1, 2))
+rule("_linalg_det", A=_determinant, nondifferentiable=(1, 2))
 
 
 def _slogdet(g, n):
-    r""":math:`d\log\det A = \operatorname{tr}(A^{-1} dA)`: its real part moves the logarithm, its imaginary part the sign."""
-    slope = g[1]
+    r""":math:`d\log\det A = \operatorname{tr}(A^{-1} dA)`: the real part is the change of the logarithm, the imaginary part that of the phase."""
+    cotangent = g[1]
     if g[0] is not None and n.A.is_complex():
-        turn = torch.complex(torch.zeros_like(n.y[1]), -(conj(g[0]) * n.y[0]).imag)
-        slope = turn if slope is None else slope + turn
-    return None if slope is None else slope[..., None, None] * h(_inverse_of(n.A))
+        from_phase = torch.complex(torch.zeros_like(n.y[1]), -(conj(g[0]) * n.y[0]).imag)
+        cotangent = from_phase if cotangent is None else cotangent + from_phase
+    return None if cotangent is None else cotangent[..., None, None] * h(_inverse_of(n.A))
 
 
-rule("_linalg_slogdet", A=_slogdet, blind=(2, 3))
+rule("_linalg_slogdet", A=_slogdet, nondifferentiable=(2, 3))
 
 
 def _frechet(direction, matrix):
@@ -167,7 +167,7 @@ def _pinv(g, n):
     return inside + beyond_rows + beyond_columns
 
 
-rule("linalg_pinv", self=_pinv, atol=nothing, rtol=nothing, rcond=nothing)
+rule("linalg_pinv", self=_pinv, atol=no_cotangent, rtol=no_cotangent, rcond=no_cotangent)
 
 
 def _least_squares(n):
@@ -182,4 +182,4 @@ def _least_squares(n):
     return x.squeeze(-1) if vector else x, rest, None, None
 
 
-written("linalg_lstsq", _least_squares, blind=(2, 3))
+from_program("linalg_lstsq", _least_squares, nondifferentiable=(2, 3))

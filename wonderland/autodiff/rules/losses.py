@@ -1,14 +1,14 @@
-"""Rules of losses that are kernels of their own."""
+"""Rules of losses that have their own kernels: CTC and the chunked linear cross-entropy."""
 
 import torch
 
-from wonderland.autodiff.rules.table import rule, written
+from wonderland.autodiff.rules.table import from_program, rule
 
 aten = torch.ops.aten
 
 
 def _ctc(g, n):
-    """By the kernel, which takes for granted that the inputs are logarithms of probabilities that add up to one."""
+    """By the backward kernel, which assumes that `log_probs` are normalised."""
     if g[0] is None:
         return None
     return aten._ctc_loss_backward(
@@ -16,14 +16,14 @@ def _ctc(g, n):
     )
 
 
-def _ctc_again(g, n):
-    """The kernel only scales what each sequence gives: (time, batch, classes), or one sequence without a batch."""
-    slopes = n.call(grad=torch.ones_like(n.grad))
-    return (g * slopes).sum((0, 2)) if g.dim() == 3 else (g * slopes).sum()
+def _ctc_second(g, n):
+    """The backward kernel is linear in `grad`, one factor for each sequence: (time, batch, classes), or no batch axis."""
+    cotangents = n.call(grad=torch.ones_like(n.grad))
+    return (g * cotangents).sum((0, 2)) if g.dim() == 3 else (g * cotangents).sum()
 
 
-rule("_ctc_loss", log_probs=_ctc, blind=(1,))
-rule("_ctc_loss_backward", grad=_ctc_again)
+rule("_ctc_loss", log_probs=_ctc, nondifferentiable=(1,))
+rule("_ctc_loss_backward", grad=_ctc_second)
 
 
 def _cross_entropy(n):
@@ -38,9 +38,9 @@ def _cross_entropy(n):
     )
 
 
-written(
+from_program(
     "torch_nn._linear_cross_entropy_batch_chunked",
     lambda n: (_cross_entropy(n), None, None, None),
-    blind=(1, 2, 3),
+    nondifferentiable=(1, 2, 3),
 )
-written("torch_nn._linear_cross_entropy_batch_chunked_no_reduction", _cross_entropy)
+from_program("torch_nn._linear_cross_entropy_batch_chunked_no_reduction", _cross_entropy)

@@ -1,14 +1,14 @@
-"""Rules of primitives that act on each number alone.
+"""Rules of elementwise operators.
 
-At kinks the conventions are those of PyTorch: relu, abs and hardtanh have slope 0 at the kink, clamp has slope 1 on its
-borders, and max or min of two equal numbers gives half to each.
+At kinks the conventions are those of PyTorch: relu, abs and hardtanh have derivative 0, clamp has derivative 1 at its bounds,
+and maximum or minimum of two equal numbers has derivative 1/2 for each.
 """
 
 import math
 
 import torch
 
-from wonderland.autodiff.rules.table import conj, linear, pointwise, rule, still, total
+from wonderland.autodiff.rules.table import conj, linear, no_derivative, pointwise, rule, total
 
 ROOT_PI = math.sqrt(math.pi)
 
@@ -44,8 +44,8 @@ pointwise("digamma", self=lambda n: torch.special.polygamma(1, n.self))
 pointwise("polygamma", self=lambda n: torch.special.polygamma(n.n + 1, n.self))
 pointwise("i0 special_i0", self=lambda n: torch.special.i1(n.self))
 pointwise("special_i0e", self=lambda n: torch.special.i1e(n.self) - n.self.sgn() * n.y)
-pointwise("special_i1", self=lambda n: _ratio(n.y, n.self, torch.special.i0(n.self)))
-pointwise("special_i1e", self=lambda n: _ratio(n.y, n.self, torch.special.i0e(n.self)) - n.self.sgn() * n.y)
+pointwise("special_i1", self=lambda n: _i1_derivative(n.y, n.self, torch.special.i0(n.self)))
+pointwise("special_i1e", self=lambda n: _i1_derivative(n.y, n.self, torch.special.i0e(n.self)) - n.self.sgn() * n.y)
 pointwise("special_ndtri", self=lambda n: math.sqrt(2 * math.pi) * torch.exp(0.5 * n.y.square()))
 pointwise("special_log_ndtr", self=lambda n: torch.exp(-0.5 * n.self.square() - n.y) / math.sqrt(2 * math.pi))
 pointwise("special_entr", self=lambda n: -n.self.log() - 1)
@@ -67,12 +67,12 @@ pointwise(
 pointwise("logit", self=lambda n: _logit(n))
 pointwise("nan_to_num", self=lambda n: n.self.isfinite().to(n.self.dtype))
 pointwise("frac", self=lambda n: torch.ones_like(n.self))
-pointwise("clamp", self=lambda n: _inside(n), min=lambda n: _low(n), max=lambda n: _high(n))
+pointwise("clamp", self=lambda n: _clamp_by_self(n), min=lambda n: _clamp_by_min(n), max=lambda n: _clamp_by_max(n))
 pointwise("clamp_min", self=lambda n: (n.self >= n.min).to(n.y.dtype), min=lambda n: (n.self < n.min).to(n.y.dtype))
 pointwise("clamp_max", self=lambda n: (n.self <= n.max).to(n.y.dtype), max=lambda n: (n.self > n.max).to(n.y.dtype))
-pointwise("atan2", self=lambda n: n.other / _radius(n), other=lambda n: -n.self / _radius(n))
+pointwise("atan2", self=lambda n: n.other / _squared_radius(n), other=lambda n: -n.self / _squared_radius(n))
 pointwise("hypot", self=lambda n: n.self / n.y, other=lambda n: n.other / n.y)
-pointwise("copysign", self=lambda n: _copied(n), other=lambda n: torch.zeros_like(n.y))
+pointwise("copysign", self=lambda n: _copysign(n), other=lambda n: torch.zeros_like(n.y))
 pointwise(
     "fmod", self=lambda n: torch.ones_like(n.y), other=lambda n: -torch.div(n.self, n.other, rounding_mode="trunc")
 )
@@ -90,11 +90,19 @@ pointwise("logaddexp2", self=lambda n: torch.exp2(n.self - n.y), other=lambda n:
 pointwise("special_zeta", other=lambda n: -n.self * torch.special.zeta(n.self + 1, n.other))
 pointwise("igamma", other=lambda n: _gamma_density(n))
 pointwise("igammac", other=lambda n: -_gamma_density(n))
-pointwise("pow", self=lambda n: _power(n), exponent=lambda n: _exponent(n))
-pointwise("maximum", self=lambda n: _won(n, n.self > n.other), other=lambda n: _won(n, n.self < n.other))
-pointwise("minimum", self=lambda n: _won(n, n.self < n.other), other=lambda n: _won(n, n.self > n.other))
-pointwise("fmax", self=lambda n: _first(n, n.self >= n.other), other=lambda n: 1 - _first(n, n.self >= n.other))
-pointwise("fmin", self=lambda n: _first(n, n.self <= n.other), other=lambda n: 1 - _first(n, n.self <= n.other))
+pointwise("pow", self=lambda n: _pow_by_base(n), exponent=lambda n: _pow_by_exponent(n))
+pointwise("maximum", self=lambda n: _winner(n, n.self > n.other), other=lambda n: _winner(n, n.self < n.other))
+pointwise("minimum", self=lambda n: _winner(n, n.self < n.other), other=lambda n: _winner(n, n.self > n.other))
+pointwise(
+    "fmax",
+    self=lambda n: _fmax_takes_first(n, n.self >= n.other),
+    other=lambda n: 1 - _fmax_takes_first(n, n.self >= n.other),
+)
+pointwise(
+    "fmin",
+    self=lambda n: _fmax_takes_first(n, n.self <= n.other),
+    other=lambda n: 1 - _fmax_takes_first(n, n.self <= n.other),
+)
 pointwise("mul", self=lambda n: n.other, other=lambda n: n.self)
 pointwise("div.Tensor div.Scalar true_divide", self=lambda n: 1 / n.other, other=lambda n: -n.y / n.other)
 pointwise("ldexp", self=lambda n: torch.exp2(n.other.to(n.y.dtype)), other=lambda n: n.y * math.log(2))
@@ -105,7 +113,7 @@ rule(
     "prims.frexp",
     self=lambda g, n: _mantissa(g[0], n),
     tangent=lambda t, n: [_mantissa(t["self"], n), None],
-    blind=(1,),
+    nondifferentiable=(1,),
 )
 
 linear("neg", self=lambda g, n: -g)
@@ -140,8 +148,8 @@ rule(
     tangent=lambda t, n: t["other"].masked_fill(n.condition.bool(), 0),
 )
 rule("abs", self=lambda g, n: g * n.self.sgn(), tangent=lambda t, n: _real(t["self"] * conj(n.self.sgn())))
-rule("angle", self=lambda g, n: _turn(g, n.self), tangent=lambda t, n: _turned(t["self"], n.self))
-rule("sgn", self=lambda g, n: _sign(g, n), tangent=lambda t, n: _sign(t["self"], n))
+rule("angle", self=lambda g, n: _angle_cotangent(g, n.self), tangent=lambda t, n: _angle_tangent(t["self"], n.self))
+rule("sgn", self=lambda g, n: _sgn_derivative(g, n), tangent=lambda t, n: _sgn_derivative(t["self"], n))
 rule(
     "polar",
     abs=lambda g, n: _real(conj(g) * torch.polar(torch.ones_like(n.abs), n.angle)),
@@ -153,7 +161,11 @@ rule(
     tensor1=lambda g, n: g * conj(n.tensor2) * conj(n.value),
     tensor2=lambda g, n: g * conj(n.tensor1) * conj(n.value),
     tangent=lambda t, n: total(
-        (t.get("self"), _times(t.get("tensor1"), n.tensor2 * n.value), _times(t.get("tensor2"), n.tensor1 * n.value))
+        (
+            t.get("self"),
+            _multiplied(t.get("tensor1"), n.tensor2 * n.value),
+            _multiplied(t.get("tensor2"), n.tensor1 * n.value),
+        )
     ),
 )
 rule(
@@ -164,8 +176,8 @@ rule(
     tangent=lambda t, n: total(
         (
             t.get("self"),
-            _times(t.get("tensor1"), n.value / n.tensor2),
-            _times(t.get("tensor2"), -n.value * n.tensor1 / n.tensor2.square()),
+            _multiplied(t.get("tensor1"), n.value / n.tensor2),
+            _multiplied(t.get("tensor2"), -n.value * n.tensor1 / n.tensor2.square()),
         )
     ),
 )
@@ -175,7 +187,11 @@ rule(
     end=lambda g, n: g * conj(n.weight),
     weight=lambda g, n: g * conj(n.end - n.self),
     tangent=lambda t, n: total(
-        (_times(t.get("self"), 1 - n.weight), _times(t.get("end"), n.weight), _times(t.get("weight"), n.end - n.self))
+        (
+            _multiplied(t.get("self"), 1 - n.weight),
+            _multiplied(t.get("end"), n.weight),
+            _multiplied(t.get("weight"), n.end - n.self),
+        )
     ),
 )
 rule(
@@ -190,9 +206,9 @@ rule(
 )
 rule(
     "floor_divide div.Tensor_mode div.Scalar_mode",
-    self=lambda g, n: _rounded(g, n, 1 / n.other),
-    other=lambda g, n: _rounded(g, n, -n.y / n.other),
-    tangent=lambda t, n: _rounded_tangent(t, n),
+    self=lambda g, n: _rounding_cotangent(g, n, 1 / n.other),
+    other=lambda g, n: _rounding_cotangent(g, n, -n.y / n.other),
+    tangent=lambda t, n: _rounding_tangent(t, n),
 )
 rule(
     "masked_fill.Scalar",
@@ -203,7 +219,7 @@ linear(
     "masked_fill.Tensor", self=lambda g, n: g.masked_fill(n.mask, 0), value=lambda g, n: g.masked_fill(~n.mask, 0).sum()
 )
 
-still(
+no_derivative(
     "detach floor ceil round trunc sign signbit eq ne lt le gt ge isnan isinf isfinite isneginf isposinf logical_and logical_or "
     "logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift "
     "__lshift__ __rshift__ argmax argmin argsort any all equal nonzero count_nonzero bucketize searchsorted "
@@ -223,15 +239,16 @@ def _mantissa(t, n):
 
 
 def _sinc(x):
-    turn = math.pi * x
-    safe = torch.where(x == 0, torch.ones_like(turn), turn)
-    return torch.where(x == 0, torch.zeros_like(turn), math.pi * (safe * safe.cos() - safe.sin()) / safe.square())
+    angle = math.pi * x
+    safe = torch.where(x == 0, torch.ones_like(angle), angle)
+    return torch.where(x == 0, torch.zeros_like(angle), math.pi * (safe * safe.cos() - safe.sin()) / safe.square())
 
 
-def _ratio(y, x, limit):
-    small = x.abs() > torch.finfo(x.dtype).eps
-    safe = torch.where(small, x, torch.full_like(x, torch.finfo(x.dtype).eps))
-    return torch.where(small, limit - y / safe, torch.full_like(x, 0.5))
+def _i1_derivative(y, x, i0):
+    """I1' = I0 - I1 / x, which is 1/2 at 0."""
+    nonzero = x.abs() > torch.finfo(x.dtype).eps
+    safe = torch.where(nonzero, x, torch.full_like(x, torch.finfo(x.dtype).eps))
+    return torch.where(nonzero, i0 - y / safe, torch.full_like(x, 0.5))
 
 
 def _softplus(n):
@@ -245,8 +262,8 @@ def _elu(n):
 
 
 def _hardswish(x):
-    slope = torch.where(x < 3, (2 * x + 3) / 6, torch.ones_like(x))
-    return torch.where(x > -3, slope, torch.zeros_like(x))
+    derivative = torch.where(x < 3, (2 * x + 3) / 6, torch.ones_like(x))
+    return torch.where(x > -3, derivative, torch.zeros_like(x))
 
 
 def _mish(x):
@@ -263,7 +280,7 @@ def _logit(n):
     return torch.where(inside, 1 / (safe * (1 - safe)), torch.zeros_like(x))
 
 
-def _inside(n):
+def _clamp_by_self(n):
     ok = torch.ones_like(n.self, dtype=torch.bool)
     if n.min is not None:
         ok = ok & (n.self >= n.min)
@@ -272,21 +289,21 @@ def _inside(n):
     return ok.to(n.y.dtype)
 
 
-def _low(n):
+def _clamp_by_min(n):
     ok = n.self < n.min
     return (ok if n.max is None else ok & (n.min < n.max)).to(n.y.dtype)
 
 
-def _high(n):
+def _clamp_by_max(n):
     ok = n.self > n.max
     return (ok if n.min is None else ok | (n.max < n.min)).to(n.y.dtype)
 
 
-def _radius(n):
+def _squared_radius(n):
     return n.self.square() + n.other.square()
 
 
-def _copied(n):
+def _copysign(n):
     ratio = n.y / n.self
     return torch.where(n.self == 0, torch.zeros_like(ratio), ratio)
 
@@ -301,31 +318,32 @@ def _gamma_density(n):
     return torch.exp((n.self - 1) * n.other.log() - n.other - torch.lgamma(n.self))
 
 
-def _power(n):
+def _pow_by_base(n):
     x, p = n.self, n.exponent
     if not isinstance(p, torch.Tensor):
         if p == 0:
             return torch.zeros_like(x)
         return 2 * x if p == 2 else p * x.pow(p - 1)
     x = x if isinstance(x, torch.Tensor) else torch.as_tensor(x, dtype=p.dtype)
-    slope = p * x.pow(p - 1)
-    return torch.where(p == 0, torch.zeros_like(slope), slope)
+    derivative = p * x.pow(p - 1)
+    return torch.where(p == 0, torch.zeros_like(derivative), derivative)
 
 
-def _exponent(n):
+def _pow_by_exponent(n):
     x = n.self if isinstance(n.self, torch.Tensor) else torch.as_tensor(n.self, dtype=n.y.dtype)
-    slope = n.y * x.log()
+    derivative = n.y * x.log()
     p = n.exponent
     at_zero = (x == 0) & ((p.real if p.is_complex() else p) >= 0)
-    return torch.where(at_zero, torch.zeros_like(slope), slope)
+    return torch.where(at_zero, torch.zeros_like(derivative), derivative)
 
 
-def _won(n, won):
-    return won.to(n.y.dtype) + torch.where(n.self == n.other, 0.5, 0.0).to(n.y.dtype)
+def _winner(n, wins):
+    """1 where a number wins, 1/2 where both are equal."""
+    return wins.to(n.y.dtype) + torch.where(n.self == n.other, 0.5, 0.0).to(n.y.dtype)
 
 
-def _first(n, wins):
-    """fmax and fmin: NaN loses, and of equal numbers the first is taken."""
+def _fmax_takes_first(n, wins):
+    """1 where fmax or fmin takes the first number: where it wins, or the second is NaN."""
     return (wins | n.other.isnan()).to(n.y.dtype)
 
 
@@ -333,11 +351,11 @@ def _real(x):
     return x.real if x.is_complex() else x
 
 
-def _times(a, b):
+def _multiplied(a, b):
     return None if a is None else a * b
 
 
-def _turn(g, x):
+def _angle_cotangent(g, x):
     if not x.is_complex():
         return torch.zeros_like(x)
     size = x.abs().square()
@@ -345,27 +363,27 @@ def _turn(g, x):
     return torch.where(size == 0, torch.zeros_like(x), g * torch.complex(-x.imag / safe, x.real / safe))
 
 
-def _turned(t, x):
+def _angle_tangent(t, x):
     if not x.is_complex():
         return torch.zeros_like(x)
     size = x.abs().square()
     return (t.imag * x.real - t.real * x.imag) / size
 
 
-def _sign(g, n):
+def _sgn_derivative(g, n):
     if not n.self.is_complex():
         return torch.zeros_like(g)
     size = n.self.abs()
-    found = (g - (conj(n.y) * g).real * n.y) / torch.where(size == 0, torch.ones_like(size), size)
-    return torch.where(size == 0, torch.zeros_like(found), found)
+    result = (g - (conj(n.y) * g).real * n.y) / torch.where(size == 0, torch.ones_like(size), size)
+    return torch.where(size == 0, torch.zeros_like(result), result)
 
 
-def _rounded(g, n, slope):
+def _rounding_cotangent(g, n, derivative):
     mode = getattr(n, "rounding_mode", "floor")
-    return g * slope if mode is None else torch.zeros_like(g)
+    return g * derivative if mode is None else torch.zeros_like(g)
 
 
-def _rounded_tangent(t, n):
+def _rounding_tangent(t, n):
     if getattr(n, "rounding_mode", "floor") is not None:
         return torch.zeros_like(n.y)
-    return total((_times(t.get("self"), 1 / n.other), _times(t.get("other"), -n.y / n.other)))
+    return total((_multiplied(t.get("self"), 1 / n.other), _multiplied(t.get("other"), -n.y / n.other)))

@@ -2,7 +2,7 @@
 
 import torch
 
-from wonderland.autodiff.rules.table import bilinear, conj, plain, rule, total, written
+from wonderland.autodiff.rules.table import bilinear, conj, from_program, plain, rule, total
 
 aten = torch.ops.aten
 
@@ -24,8 +24,8 @@ bilinear(
 )
 
 
-def _added(first, second, product):
-    """beta * self + alpha * (first product second), with a way to write the product."""
+def _product_tangent(first, second, product):
+    """The tangent rule of beta * self + alpha * product(first, second)."""
 
     def tangent(t, n):
         a, b = getattr(n, first), getattr(n, second)
@@ -46,40 +46,40 @@ rule(
     self=lambda g, n: _scaled(g, n.beta),
     mat1=lambda g, n: _scaled(g @ _h(n.mat2), n.alpha),
     mat2=lambda g, n: _scaled(_h(n.mat1) @ g, n.alpha),
-    tangent=_added("mat1", "mat2", torch.matmul),
+    tangent=_product_tangent("mat1", "mat2", torch.matmul),
 )
 rule(
     "baddbmm",
     self=lambda g, n: _scaled(g, n.beta),
     batch1=lambda g, n: _scaled(g @ _h(n.batch2), n.alpha),
     batch2=lambda g, n: _scaled(_h(n.batch1) @ g, n.alpha),
-    tangent=_added("batch1", "batch2", torch.matmul),
+    tangent=_product_tangent("batch1", "batch2", torch.matmul),
 )
 rule(
     "addbmm",
     self=lambda g, n: _scaled(g, n.beta),
     batch1=lambda g, n: _scaled(g @ _h(n.batch2), n.alpha),
     batch2=lambda g, n: _scaled(_h(n.batch1) @ g, n.alpha),
-    tangent=_added("batch1", "batch2", lambda a, b: (a @ b).sum(0)),
+    tangent=_product_tangent("batch1", "batch2", lambda a, b: (a @ b).sum(0)),
 )
 rule(
     "addmv",
     self=lambda g, n: _scaled(g, n.beta),
     mat=lambda g, n: _scaled(g.outer(conj(n.vec)), n.alpha),
     vec=lambda g, n: _scaled(_h(n.mat) @ g, n.alpha),
-    tangent=_added("mat", "vec", torch.matmul),
+    tangent=_product_tangent("mat", "vec", torch.matmul),
 )
 rule(
     "addr",
     self=lambda g, n: _scaled(g, n.beta),
     vec1=lambda g, n: _scaled(g @ conj(n.vec2), n.alpha),
     vec2=lambda g, n: _scaled(g.mT @ conj(n.vec1), n.alpha),
-    tangent=_added("vec1", "vec2", torch.outer),
+    tangent=_product_tangent("vec1", "vec2", torch.outer),
 )
 
 
 def _scaled(g, factor):
-    """The cotangent of what was multiplied by a plain number."""
+    """The cotangent of an argument that was multiplied by a plain number."""
     return g if factor == 1 else g * conj(factor)
 
 
@@ -92,19 +92,19 @@ def _trilinear(n):
     return (factors[0] * factors[1] * factors[2]).sum(n.sumdim)
 
 
-written("_trilinear", _trilinear)
+from_program("_trilinear", _trilinear)
 
 
 def _convolution(needs, g, n):
     mask = ["input" in needs, "weight" in needs, "bias" in needs]
     sizes = None if n.bias is None else list(n.bias.shape)
-    found = aten.convolution_backward(
+    gradients = aten.convolution_backward(
         g, n.input, n.weight, sizes, n.stride, n.padding, n.dilation, n.transposed, n.output_padding, n.groups, mask
     )
-    return dict(zip(("input", "weight", "bias"), found, strict=True))
+    return dict(zip(("input", "weight", "bias"), gradients, strict=True))
 
 
-def _convolved(t, n):
+def _convolution_tangent(t, n):
     shape = (n.stride, n.padding, n.dilation, n.transposed, n.output_padding, n.groups)
     terms = []
     if "input" in t:
@@ -116,14 +116,14 @@ def _convolved(t, n):
     return total(terms)
 
 
-rule("convolution", joint=_convolution, tangent=_convolved)
+rule("convolution", joint=_convolution, tangent=_convolution_tangent)
 
 
-def _convolution_again(needs, g, n):
-    """The backward pass of a convolution is linear in its cotangent, and in input or weight: more convolutions."""
+def _convolution_second(needs, g, n):
+    """The backward pass of a convolution is linear in its cotangent, in input and in weight: convolutions again."""
     to_input, to_weight, to_bias = g
     shape = (n.stride, n.padding, n.dilation, n.transposed, n.output_padding, n.groups)
-    found = dict.fromkeys(needs)
+    cotangents = dict.fromkeys(needs)
     if "grad_output" in needs:
         terms = []
         if to_input is not None:
@@ -132,69 +132,69 @@ def _convolution_again(needs, g, n):
             terms.append(aten.convolution(n.input, to_weight, None, *shape))
         if to_bias is not None:
             terms.append(to_bias.view(1, -1, *[1] * (n.grad_output.dim() - 2)).expand(n.grad_output.shape))
-        found["grad_output"] = total(terms)
+        cotangents["grad_output"] = total(terms)
     if "input" in needs and to_weight is not None:
-        found["input"] = aten.convolution_backward(
+        cotangents["input"] = aten.convolution_backward(
             n.grad_output, n.input, to_weight, None, *shape, [True, False, False]
         )[0]
     if "weight" in needs and to_input is not None:
-        found["weight"] = aten.convolution_backward(
+        cotangents["weight"] = aten.convolution_backward(
             n.grad_output, to_input, n.weight, None, *shape, [False, True, False]
         )[1]
-    return found
+    return cotangents
 
 
-rule("convolution_backward", joint=_convolution_again)
+rule("convolution_backward", joint=_convolution_second)
 
 
 def _flash(needs, g, n):
-    """The cotangents of fused attention, by the kernel that is made for it."""
+    """The cotangents of fused attention, by its backward kernel; the mask's cotangent in torch operations."""
     if g[0] is None:
         return dict.fromkeys(needs)
     if plain():
         given = {name: getattr(n, name) for name in ("query", "key", "value", "attn_mask") if name in needs}
         return dict(zip(given, _unfused(g[0], n, list(given)), strict=True))
-    found = aten._scaled_dot_product_flash_attention_for_cpu_backward(
+    gradients = aten._scaled_dot_product_flash_attention_for_cpu_backward(
         g[0], n.query, n.key, n.value, n.y[0], n.y[1], n.dropout_p, n.is_causal, attn_mask=n.attn_mask, scale=n.scale
     )
-    slopes: dict[str, torch.Tensor] = dict(zip(("query", "key", "value"), found, strict=True))
+    cotangents: dict[str, torch.Tensor] = dict(zip(("query", "key", "value"), gradients, strict=True))
     if "attn_mask" in needs:
-        weights = attended(n.query, n.key, n.value, n.attn_mask, n.is_causal, n.scale)
-        to_weights = g[0] @ spread(n.value, n.query).mT
-        slopes["attn_mask"] = weights * (to_weights - (weights * to_weights).sum(-1, keepdim=True))
-    return slopes
+        weights = attention_weights(n.query, n.key, n.value, n.attn_mask, n.is_causal, n.scale)
+        to_weights = g[0] @ repeat_heads(n.value, n.query).mT
+        cotangents["attn_mask"] = weights * (to_weights - (weights * to_weights).sum(-1, keepdim=True))
+    return cotangents
 
 
 def _unfused(g, n, needs):
-    """The cotangents of attention in tensor operations."""
-    weights = attended(n.query, n.key, n.value, n.attn_mask, n.is_causal, n.scale)
+    """The cotangents of attention in torch operations."""
+    weights = attention_weights(n.query, n.key, n.value, n.attn_mask, n.is_causal, n.scale)
     scale = n.query.shape[-1] ** -0.5 if n.scale is None else n.scale
-    to_weights = g @ spread(n.value, n.query).mT
+    to_weights = g @ repeat_heads(n.value, n.query).mT
     to_scores = weights * (to_weights - (weights * to_weights).sum(-1, keepdim=True))
-    ways = {
-        "query": lambda: to_scores @ spread(n.key, n.query) * scale,
-        "key": lambda: gathered(to_scores.mT @ n.query * scale, n.key),
-        "value": lambda: gathered(weights.mT @ g, n.value),
+    cotangents = {
+        "query": lambda: to_scores @ repeat_heads(n.key, n.query) * scale,
+        "key": lambda: sum_heads(to_scores.mT @ n.query * scale, n.key),
+        "value": lambda: sum_heads(weights.mT @ g, n.value),
         "attn_mask": lambda: to_scores,
     }
-    return [ways[name]() for name in needs]
+    return [cotangents[name]() for name in needs]
 
 
-def spread(shared, query):
-    """Keys or values (b, fewer heads, t, d) with each head repeated for the queries that share it."""
+def repeat_heads(shared, query):
+    """Keys or values (b, fewer heads, t, d) with each head repeated for the query heads that share it."""
     times = query.shape[1] // shared.shape[1]
     return shared if times == 1 else shared.repeat_interleave(times, 1)
 
 
-def gathered(g, shared):
-    """The cotangent of heads that several queries share: its sum over these."""
+def sum_heads(g, shared):
+    """The cotangent of shared heads: the sum over the query heads that share each."""
     return g if g.shape[1] == shared.shape[1] else g.unflatten(1, (shared.shape[1], -1)).sum(2)
 
 
-def attended(query, key, value, mask, causal, scale):
-    """Attention written out, for what no kernel gives: forward mode and second derivatives."""
+def attention_weights(query, key, value, mask, causal, scale):
+    """The weights of attention, written out: for forward mode and second derivatives, which have no kernel."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    scores = query @ spread(key, query).mT * scale
+    scores = query @ repeat_heads(key, query).mT * scale
     if causal:
         ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device)
         scores = scores.masked_fill(ones.triu(1), float("-inf"))
@@ -203,49 +203,51 @@ def attended(query, key, value, mask, causal, scale):
     weights = torch.softmax(scores, -1)
     if mask is None:
         return weights
-    # A query that may see nothing has no weights, as in the fused kernel.
+    # A query that is fully masked has no weights, as in the fused kernel.
     return weights.masked_fill((scores == float("-inf")).all(-1, keepdim=True), 0)
 
 
 def _flash_tangent(t, n):
-    weights = attended(n.query, n.key, n.value, n.attn_mask, n.is_causal, n.scale)
+    weights = attention_weights(n.query, n.key, n.value, n.attn_mask, n.is_causal, n.scale)
     scale = n.query.shape[-1] ** -0.5 if n.scale is None else n.scale
     moved = total(
         [
-            None if t.get("query") is None else t["query"] @ spread(n.key, n.query).mT * scale,
-            None if t.get("key") is None else n.query @ spread(t["key"], n.query).mT * scale,
+            None if t.get("query") is None else t["query"] @ repeat_heads(n.key, n.query).mT * scale,
+            None if t.get("key") is None else n.query @ repeat_heads(t["key"], n.query).mT * scale,
             t.get("attn_mask"),
         ]
     )
     terms = []
     if moved is not None:
         moved = weights * (moved - (weights * moved).sum(-1, keepdim=True))
-        terms.append(moved @ spread(n.value, n.query))
+        terms.append(moved @ repeat_heads(n.value, n.query))
     if t.get("value") is not None:
-        terms.append(weights @ spread(t["value"], n.query))
+        terms.append(weights @ repeat_heads(t["value"], n.query))
     return [total(terms), None]
 
 
-def _flash_again(needs, g, n):
-    """Second derivatives of fused attention: the backward pass written out, and its own reverse."""
+def _flash_second(needs, g, n):
+    """Second derivatives of fused attention: the backward pass written out in torch operations, differentiated again."""
     from wonderland.autodiff.transforms import vjp
 
-    def written(slope, query, key, value, mask=n.attn_mask):
-        weights = attended(query, key, value, mask, n.is_causal, n.scale)
+    def equation(cotangent, query, key, value, mask=n.attn_mask):
+        weights = attention_weights(query, key, value, mask, n.is_causal, n.scale)
         scale = query.shape[-1] ** -0.5 if n.scale is None else n.scale
-        to_weights = slope @ spread(value, query).mT
+        to_weights = cotangent @ repeat_heads(value, query).mT
         to_scores = weights * (to_weights - (weights * to_weights).sum(-1, keepdim=True)) * scale
-        to_key, to_value = to_scores.mT @ query, weights.mT @ slope
-        return to_scores @ spread(key, query), gathered(to_key, key), gathered(to_value, value)
+        to_key, to_value = to_scores.mT @ query, weights.mT @ cotangent
+        return to_scores @ repeat_heads(key, query), sum_heads(to_key, key), sum_heads(to_value, value)
 
     given = {"grad_out": n.grad_out, "query": n.query, "key": n.key, "value": n.value}
     if "attn_mask" in needs:
         given["attn_mask"] = n.attn_mask
-    out, pullback = vjp(written, *given.values())
-    slopes = tuple(torch.zeros_like(y) if one is None else one for one, y in zip(g, out, strict=True))
-    # What the kernel saved, the output and its logarithms, is a function of these already.
-    return {"out": None, "logsumexp": None, **dict(zip(given, pullback(slopes), strict=True))}
+    out, pullback = vjp(equation, *given.values())
+    cotangents = tuple(
+        torch.zeros_like(y) if cotangent is None else cotangent for cotangent, y in zip(g, out, strict=True)
+    )
+    # The saved output and logsumexp are functions of these arguments, so they get no cotangent.
+    return {"out": None, "logsumexp": None, **dict(zip(given, pullback(cotangents), strict=True))}
 
 
-rule("_scaled_dot_product_flash_attention_for_cpu", joint=_flash, tangent=_flash_tangent, blind=(1,))
-rule("_scaled_dot_product_flash_attention_for_cpu_backward", joint=_flash_again)
+rule("_scaled_dot_product_flash_attention_for_cpu", joint=_flash, tangent=_flash_tangent, nondifferentiable=(1,))
+rule("_scaled_dot_product_flash_attention_for_cpu_backward", joint=_flash_second)

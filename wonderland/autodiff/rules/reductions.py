@@ -1,4 +1,4 @@
-"""Rules of primitives that reduce or accumulate along axes."""
+"""Rules of operators that reduce or accumulate along axes."""
 
 import torch
 
@@ -14,8 +14,8 @@ def _dims(n, name="dim"):
     return [dim % max(count, 1) for dim in dims] if count else []
 
 
-def spread(g, n, *, keep=None, name="dim"):
-    """A tensor of the reduced shape back in the shape of the input."""
+def expand_reduced(g, n, *, keep=None, name="dim"):
+    """A tensor of the reduced shape, expanded to the shape of the input."""
     keep = getattr(n, "keepdim", False) if keep is None else keep
     if not keep and g.dim():
         for dim in sorted(_dims(n, name)):
@@ -30,22 +30,25 @@ def _count(n):
     return max(total, 1)
 
 
-linear("sum", self=lambda g, n: spread(g, n))
-linear("mean", self=lambda g, n: spread(g, n) / _count(n))
-linear("nansum", self=lambda g, n: spread(g, n).masked_fill(n.self.isnan(), 0))
+linear("sum", self=lambda g, n: expand_reduced(g, n))
+linear("mean", self=lambda g, n: expand_reduced(g, n) / _count(n))
 rule(
     "nansum",
-    self=lambda g, n: spread(g, n).masked_fill(n.self.isnan(), 0),
+    self=lambda g, n: expand_reduced(g, n).masked_fill(n.self.isnan(), 0),
     tangent=lambda t, n: t["self"].masked_fill(n.self.isnan(), 0).sum(_dims(n), keepdim=n.keepdim),
 )
-linear("cumsum", self=lambda g, n: _back(g, n.dim))
+linear("cumsum", self=lambda g, n: _reverse_cumsum(g, n.dim))
 rule(
     "amax amin",
-    self=lambda g, n: spread(g, n) * _ties(n),
+    self=lambda g, n: expand_reduced(g, n) * _ties(n),
     tangent=lambda t, n: (t["self"] * _ties(n)).sum(_dims(n), keepdim=n.keepdim),
 )
-rule("max min", self=lambda g, n: spread(g, n) * _ties(n), tangent=lambda t, n: (t["self"] * _ties(n)).sum())
-rule("median nanmedian", self=lambda g, n: spread(g, n) * _ties(n), tangent=lambda t, n: (t["self"] * _ties(n)).sum())
+rule("max min", self=lambda g, n: expand_reduced(g, n) * _ties(n), tangent=lambda t, n: (t["self"] * _ties(n)).sum())
+rule(
+    "median nanmedian",
+    self=lambda g, n: expand_reduced(g, n) * _ties(n),
+    tangent=lambda t, n: (t["self"] * _ties(n)).sum(),
+)
 for _name in (
     "max.dim",
     "min.dim",
@@ -61,15 +64,18 @@ for _name in (
 ):
     rule(
         _name,
-        self=lambda g, n: _picked(g[0], n),
-        tangent=lambda t, n: _taken(t["self"], n),
-        blind=(1,),
+        self=lambda g, n: _picked_cotangent(g[0], n),
+        tangent=lambda t, n: _picked_tangent(t["self"], n),
+        nondifferentiable=(1,),
     )
-rule("prod.default", self=lambda g, n: g * _others(n.self.reshape(-1), 0).conj().reshape(n.self.shape))
-rule("prod.dim_int", self=lambda g, n: spread(g, n) * conj(_others(n.self, n.dim)))
+rule("prod.default", self=lambda g, n: g * _products_of_others(n.self.reshape(-1), 0).conj().reshape(n.self.shape))
+rule("prod.dim_int", self=lambda g, n: expand_reduced(g, n) * conj(_products_of_others(n.self, n.dim)))
 rule("cumprod", self=lambda g, n: _cumprod(g, n))
 rule("logcumsumexp", self=lambda g, n: _logcumsumexp(g, n))
-rule("logsumexp", self=lambda g, n: spread(g, n) * conj(torch.exp(n.self - _safe(spread(n.y, n)))))
+rule(
+    "logsumexp",
+    self=lambda g, n: expand_reduced(g, n) * conj(torch.exp(n.self - _finite_or_zero(expand_reduced(n.y, n)))),
+)
 rule(
     "_softmax _safe_softmax",
     self=lambda g, n: torch.ops.aten._softmax_backward_data(g, n.y, n.dim, n.self.dtype),
@@ -96,36 +102,36 @@ rule(
 )
 rule(
     "var.correction",
-    self=lambda g, n: spread(g, n) * _centred(n) * 2 / _degrees(n),
-    tangent=lambda t, n: _along(t["self"], _centred(n) * 2 / _degrees(n), n),
+    self=lambda g, n: expand_reduced(g, n) * _centred(n) * 2 / _degrees_of_freedom(n),
+    tangent=lambda t, n: _tangent_sum(t["self"], _centred(n) * 2 / _degrees_of_freedom(n), n),
 )
 rule(
     "std.correction",
-    self=lambda g, n: _spread_std(g, n),
-    tangent=lambda t, n: _zero_safe(_along(t["self"], _centred(n) / _degrees(n), n), n.y),
+    self=lambda g, n: _std_cotangent(g, n),
+    tangent=lambda t, n: _zero_safe(_tangent_sum(t["self"], _centred(n) / _degrees_of_freedom(n), n), n.y),
 )
-rule("var_mean.correction", self=lambda g, n: _two(g, n, False))
-rule("std_mean.correction", self=lambda g, n: _two(g, n, True))
+rule("var_mean.correction", self=lambda g, n: _with_mean(g, n, False))
+rule("std_mean.correction", self=lambda g, n: _with_mean(g, n, True))
 rule("linalg_vector_norm", self=lambda g, n: _norm(g, n), tangent=lambda t, n: _norm_tangent(t["self"], n))
 rule("_cdist_forward", x1=lambda g, n: _cdist(g, n)[0], x2=lambda g, n: _cdist(g, n)[1])
 rule("_pdist_forward", self=lambda g, n: _pdist(g, n))
 
 
-def _back(g, dim):
-    """Sums from each place to the end."""
+def _reverse_cumsum(g, dim):
+    """Sums from each position to the end."""
     return g if g.dim() == 0 else g.flip(dim).cumsum(dim).flip(dim)
 
 
 def _ties(n):
-    hit = n.self == spread(n.y, n)
+    hit = n.self == expand_reduced(n.y, n)
     if n.y.is_floating_point():
-        hit = hit | (n.self.isnan() & spread(n.y, n).isnan())
+        hit = hit | (n.self.isnan() & expand_reduced(n.y, n).isnan())
     hit = hit.to(n.self.dtype)
     return hit / hit.sum(_dims(n), keepdim=True) if n.self.dim() else hit
 
 
-def _picked(g, n):
-    """Cotangents back at the places that were picked."""
+def _picked_cotangent(g, n):
+    """Cotangents at the positions that were picked."""
     if g is None:
         return None
     index = n.y[1]
@@ -138,18 +144,18 @@ def _picked(g, n):
     return torch.zeros(n.self.shape, dtype=g.dtype).scatter_add(dim, index, g)
 
 
-def _taken(t, n):
+def _picked_tangent(t, n):
     index = n.y[1]
     dim = getattr(n, "dim", -1)
     if t.dim() == 0:
         return [t, None]
     short = index.dim() < t.dim()
-    found = t.gather(dim, index.unsqueeze(dim) if short else index)
-    return [found.squeeze(dim) if short else found, None]
+    picked = t.gather(dim, index.unsqueeze(dim) if short else index)
+    return [picked.squeeze(dim) if short else picked, None]
 
 
-def _others(x, dim):
-    """For each number the product of the others along an axis, zeros among them or not."""
+def _products_of_others(x, dim):
+    """For each element the product of the others along an axis; exact with zeros."""
     if x.dim() == 0:
         return torch.ones_like(x)
     ones = torch.ones_like(x.narrow(dim, 0, min(1, x.shape[dim])))
@@ -162,7 +168,7 @@ def _others(x, dim):
 
 
 def _cumprod(g, n):
-    """Exact with zeros too: the derivative of each product by each of its factors, in a table."""
+    """The matrix of derivatives of each product by each factor, times g; exact with zeros."""
     x, dim = n.self, n.dim
     if x.dim() == 0:
         return g
@@ -182,15 +188,15 @@ def _logcumsumexp(g, n):
     r"""With :math:`y_i` the outputs, :math:`e^{x_j - y_j} s_j` where :math:`s_j = g_j + e^{y_j - y_{j+1}} s_{j+1}`: no overflow."""
     if n.self.dim() == 0:
         return g
-    x, y, g = (one.movedim(n.dim, -1) for one in (n.self, n.y, g))
-    floor = _safe(y)
+    x, y, g = (tensor.movedim(n.dim, -1) for tensor in (n.self, n.y, g))
+    floor = _finite_or_zero(y)
     decay = conj(torch.exp(y[..., :-1] - floor[..., 1:]))
-    found = conj(torch.exp(x - floor)) * _recurrence(g, decay)
-    return found.movedim(-1, n.dim)
+    cotangent = conj(torch.exp(x - floor)) * _recurrence(g, decay)
+    return cotangent.movedim(-1, n.dim)
 
 
 def _recurrence(g, decay):
-    """s[j] = g[j] + decay[j] s[j + 1] along the last axis, by steps that double."""
+    """s[j] = g[j] + decay[j] s[j + 1] along the last axis, by a parallel scan with doubling strides."""
     step, size = 1, g.shape[-1]
     while step < size:
         g = torch.cat([g[..., :-step] + decay * g[..., step:], g[..., -step:]], -1)
@@ -199,7 +205,7 @@ def _recurrence(g, decay):
     return g
 
 
-def _safe(y):
+def _finite_or_zero(y):
     return y if y.is_complex() else torch.where(y.isinf() & (y < 0), torch.zeros_like(y), y)
 
 
@@ -212,50 +218,52 @@ def _centred(n):
     return n.self - (n.self.mean(_dims(n), keepdim=True) if n.self.dim() else n.self)
 
 
-def _degrees(n):
+def _degrees_of_freedom(n):
     correction = 1 if n.correction is None else n.correction
     return max(_count(n) - correction, 0) or float("nan")
 
 
-def _along(t, slope, n):
-    moved = t * slope
+def _tangent_sum(t, cotangent, n):
+    moved = t * cotangent
     if moved.is_complex():
-        moved = (t.conj() * slope).real
+        moved = (t.conj() * cotangent).real
     return moved.sum(_dims(n), keepdim=n.keepdim) if n.self.dim() else moved
 
 
-def _spread_std(g, n):
+def _std_cotangent(g, n):
     ratio = torch.where(n.y == 0, torch.zeros_like(n.y), g / torch.where(n.y == 0, torch.ones_like(n.y), n.y))
-    return spread(ratio, n) * _centred(n) / _degrees(n)
+    return expand_reduced(ratio, n) * _centred(n) / _degrees_of_freedom(n)
 
 
 def _zero_safe(moved, y):
     return torch.where(y == 0, torch.zeros_like(y), moved / torch.where(y == 0, torch.ones_like(y), y))
 
 
-def _two(g, n, root):
-    found = None
+def _with_mean(g, n, root):
+    total = None
     if g[0] is not None:
-        slope = g[0]
+        cotangent = g[0]
         if root:
             y = n.y[0]
-            slope = torch.where(y == 0, torch.zeros_like(y), slope / (2 * torch.where(y == 0, torch.ones_like(y), y)))
-        found = spread(slope, n) * _centred(n) * 2 / _degrees(n)
+            cotangent = torch.where(
+                y == 0, torch.zeros_like(y), cotangent / (2 * torch.where(y == 0, torch.ones_like(y), y))
+            )
+        total = expand_reduced(cotangent, n) * _centred(n) * 2 / _degrees_of_freedom(n)
     if g[1] is not None:
-        mean = spread(g[1], n) / _count(n)
-        found = mean if found is None else found + mean
-    return found
+        mean = expand_reduced(g[1], n) / _count(n)
+        total = mean if total is None else total + mean
+    return total
 
 
-def _norm_slope(n):
-    """The derivative of a vector norm by each number, 0 where the norm is 0."""
-    x, y, p = n.self, spread(n.y, n), float(n.ord)
+def _norm_derivative(n):
+    """The derivative of a vector norm by each element, 0 where the norm is 0."""
+    x, y, p = n.self, expand_reduced(n.y, n), float(n.ord)
     if p == 0:
         return torch.zeros_like(x)
     if p == 1:
         return x.sgn()
     if p == 2:
-        # At zero there is a slope by convention, and no second derivative: it is nan.
+        # At zero the derivative is 0 by convention; the second derivative does not exist and is NaN.
         return (x / y).masked_fill(y == 0, 0)
     if p in (float("inf"), float("-inf")):
         size = x.abs()
@@ -268,22 +276,22 @@ def _norm_slope(n):
 
 
 def _norm(g, n):
-    return spread(g, n) * _norm_slope(n)
+    return expand_reduced(g, n) * _norm_derivative(n)
 
 
 def _norm_tangent(t, n):
-    moved = conj(_norm_slope(n)) * t
+    moved = conj(_norm_derivative(n)) * t
     moved = moved.real if moved.is_complex() else moved
     return moved.sum(_dims(n), keepdim=n.keepdim) if n.self.dim() else moved
 
 
 def _cdist(g, n):
     gap = n.x1.unsqueeze(-2) - n.x2.unsqueeze(-3)
-    slope = g.unsqueeze(-1) * _distance_slope(gap, n.y.unsqueeze(-1), float(n.p))
-    return slope.sum(-2), -slope.sum(-3)
+    cotangent = g.unsqueeze(-1) * _distance_derivative(gap, n.y.unsqueeze(-1), float(n.p))
+    return cotangent.sum(-2), -cotangent.sum(-3)
 
 
-def _distance_slope(gap, y, p):
+def _distance_derivative(gap, y, p):
     safe = torch.where(y == 0, torch.ones_like(y), y)
     if p == 0:
         return torch.zeros_like(gap)
@@ -304,5 +312,5 @@ def _pdist(g, n):
     count = n.self.shape[0]
     rows, columns = torch.triu_indices(count, count, 1)
     gap = n.self[rows] - n.self[columns]
-    slope = g.unsqueeze(-1) * _distance_slope(gap, n.y.unsqueeze(-1), float(n.p))
-    return torch.zeros_like(n.self).index_add(0, rows, slope).index_add(0, columns, -slope)
+    cotangent = g.unsqueeze(-1) * _distance_derivative(gap, n.y.unsqueeze(-1), float(n.p))
+    return torch.zeros_like(n.self).index_add(0, rows, cotangent).index_add(0, columns, -cotangent)

@@ -1,29 +1,29 @@
-"""Rules of reductions into places named by an index: scattered, segmented, and bags of embeddings."""
+"""Rules of reductions by index: scatter_reduce, index_reduce, segment_reduce, embedding bags, packed sequences."""
 
 import torch
 
-from wonderland.autodiff.rules.shapes import grown
-from wonderland.autodiff.rules.table import no_rule, rule, written
+from wonderland.autodiff.rules.shapes import zero_padded
+from wonderland.autodiff.rules.table import from_program, no_rule, rule
 
 aten = torch.ops.aten
 
 
-def _cut(x, shape):
+def _narrowed(x, shape):
     for axis, size in enumerate(shape):
         x = x.narrow(axis, 0, size)
     return x
 
 
 def _scatter_reduce(needs, g, n):
-    src = _cut(n.src, n.index.shape)
-    to_self, to_src = _SLOPES[n.reduce](g, n, src)
+    src = _narrowed(n.src, n.index.shape)
+    to_self, to_src = _RULES[n.reduce](g, n, src)
     if not n.include_self:
-        # Where something arrived the old number is forgotten, elsewhere it stays.
-        to_self = torch.where(_arrived(n), torch.zeros_like(g), g)
-    return {"self": to_self, "src": grown(to_src, n.src.shape)}
+        # Where something was scattered the old element is overwritten, elsewhere it stays.
+        to_self = torch.where(_is_target(n), torch.zeros_like(g), g)
+    return {"self": to_self, "src": zero_padded(to_src, n.src.shape)}
 
 
-def _arrived(n):
+def _is_target(n):
     return torch.zeros_like(n.self, dtype=torch.bool).scatter(n.dim, n.index, True)
 
 
@@ -37,18 +37,18 @@ def _mean(g, n, src):
     return g / count, (g / count).gather(n.dim, n.index)
 
 
-def _extreme(g, n, src):
-    """Equal numbers share."""
+def _max_or_min(g, n, src):
+    """Equal elements share the cotangent."""
     hit_self = n.self == n.y
-    hit_self = (hit_self if n.include_self else hit_self & ~_arrived(n)).to(g.dtype)
+    hit_self = (hit_self if n.include_self else hit_self & ~_is_target(n)).to(g.dtype)
     hit_src = (src == n.y.gather(n.dim, n.index)).to(g.dtype)
     share = g / hit_self.scatter_add(n.dim, n.index, hit_src).clamp(min=1)
     return hit_self * share, hit_src * share.gather(n.dim, n.index)
 
 
 def _prod(g, n, src):
-    """For each number the product of the others that went to its place, zeros among them or not."""
-    others = _others(src, n.index, n.dim)
+    """Each element's cotangent is multiplied by the product of the others with its index; exact with zeros."""
+    others = _products_of_others(src, n.index, n.dim)
     if n.include_self:
         others = others * n.self.gather(n.dim, n.index)
     ones = torch.ones_like(n.self)
@@ -56,17 +56,17 @@ def _prod(g, n, src):
     return g * whole, g.gather(n.dim, n.index) * others
 
 
-def _others(x, index, dim):
+def _products_of_others(x, index, dim):
     if x.dim() == 0:
         return torch.ones_like(x)
     x, index = x.movedim(dim, -1), index.movedim(dim, -1)
-    mates = index.unsqueeze(-1) == index.unsqueeze(-2)
-    mates = mates & ~torch.eye(index.shape[-1], dtype=torch.bool, device=index.device)
+    same_index = index.unsqueeze(-1) == index.unsqueeze(-2)
+    same_index = same_index & ~torch.eye(index.shape[-1], dtype=torch.bool, device=index.device)
     table = x.unsqueeze(-2).expand(*x.shape, x.shape[-1])
-    return torch.where(mates, table, torch.ones_like(table)).prod(-1).movedim(-1, dim)
+    return torch.where(same_index, table, torch.ones_like(table)).prod(-1).movedim(-1, dim)
 
 
-_SLOPES = {"sum": _sum, "mean": _mean, "amax": _extreme, "amin": _extreme, "prod": _prod}
+_RULES = {"sum": _sum, "mean": _mean, "amax": _max_or_min, "amin": _max_or_min, "prod": _prod}
 rule("scatter_reduce", joint=_scatter_reduce)
 
 
@@ -79,32 +79,32 @@ def _index_reduce(n):
     return n.self.scatter_reduce(n.dim, index, source, n.reduce, include_self=n.include_self)
 
 
-written("index_reduce", _index_reduce)
+from_program("index_reduce", _index_reduce)
 
 
 def _segment_reduce(n):
-    """Segments are runs along an axis: each place goes to the segment whose end is the first after it."""
+    """Segments are runs along an axis: an element belongs to the first segment that ends after it."""
     axis, data = n.axis, n.data
     ends = n.lengths.cumsum(-1) if n.lengths is not None else n.offsets[..., 1:]
     index = (ends.unsqueeze(-1) <= torch.arange(data.shape[axis])).sum(-2)
     index = index.reshape(*index.shape, *[1] * (data.dim() - index.dim())).expand(data.shape)
-    # What lies behind the last end goes to a segment of its own, which is cut off.
+    # Elements after the last end go to an additional segment, which is dropped.
     shape = [size + int(k == axis) for k, size in enumerate(n.y.shape)]
     start = torch.full(shape, 0.0 if n.initial is None else n.initial, dtype=data.dtype)
-    how = {"max": "amax", "min": "amin"}.get(n.reduce, str(n.reduce))
-    if how == "mean":
+    reduction = {"max": "amax", "min": "amin"}.get(n.reduce, str(n.reduce))
+    if reduction == "mean":
         count = torch.zeros(shape, dtype=data.dtype).scatter_add(axis, index, torch.ones_like(data))
         out = start.scatter_reduce(axis, index, data, "sum") / count
     else:
-        out = start.scatter_reduce(axis, index, data, how, include_self=n.initial is not None)
+        out = start.scatter_reduce(axis, index, data, reduction, include_self=n.initial is not None)
     return out.narrow(axis, 0, n.y.shape[axis])
 
 
-written("segment_reduce", _segment_reduce)
+from_program("segment_reduce", _segment_reduce)
 
 
 def _bag(n):
-    """Rows of a table, joined in bags: their sum or mean, or the largest number of each column."""
+    """Sum, mean or maximum over the embedding rows of each bag."""
     if n.scale_grad_by_freq:
         raise no_rule(n.op_, "reverse (scale_grad_by_freq)")
     weight, indices = n.weight, n.indices
@@ -123,24 +123,24 @@ def _bag(n):
 
 
 def _bag_max(n):
-    # Which row is largest has no derivative; the numbers are then picked from the table itself.
-    found = aten._embedding_bag(
+    # The indices of the maxima have no derivative; the maxima are gathered from the table.
+    outputs = aten._embedding_bag(
         n.weight.detach(), n.indices, n.offsets, False, 2, False, None, n.include_last_offset, n.padding_idx
     )
-    row, filled = found[3], (found[2] > 0).unsqueeze(-1)
+    row, filled = outputs[3], (outputs[2] > 0).unsqueeze(-1)
     picked = n.weight.gather(0, row.clamp(min=0).expand(n.y[0].shape))
     return torch.where(filled, picked, torch.zeros_like(picked))
 
 
-written("_embedding_bag _embedding_bag_forward_only", _bag, blind=(1, 2, 3))
+from_program("_embedding_bag _embedding_bag_forward_only", _bag, nondifferentiable=(1, 2, 3))
 
 
-def _packed(n):
-    """Rows of unequal lengths, the longest first, one moment after the other: of each moment those rows that reach it."""
+def _pack_sequence(n):
+    """Sequences sorted by length, longest first: for each time step, the rows that are long enough."""
     counts = n.y[1]
-    moments = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    times = torch.repeat_interleave(torch.arange(len(counts)), counts)
     rows = torch.cat([torch.arange(int(count)) for count in counts])
-    return (n.input[rows, moments] if n.batch_first else n.input[moments, rows]), None
+    return (n.input[rows, times] if n.batch_first else n.input[times, rows]), None
 
 
-written("_pack_padded_sequence", _packed, blind=(1,))
+from_program("_pack_padded_sequence", _pack_sequence, nondifferentiable=(1,))

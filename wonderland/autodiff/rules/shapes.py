@@ -1,16 +1,16 @@
-"""Rules of primitives that move numbers without changing them: views, permutations, joining, padding, indexing."""
+"""Rules of operators that move elements without changing them: views, permutations, joining, padding, indexing."""
 
 import torch
 
-from wonderland.autodiff.rules.table import conj, linear, nothing, rule, still, zeros
+from wonderland.autodiff.rules.table import conj, linear, no_cotangent, no_derivative, rule, zeros
 
-# Tangents may lie otherwise in memory than what they belong to, so they are reshaped, which copies where it must.
+# Tangents may have other strides than their primals, so they are reshaped, which copies where it must.
 rule(
     "view.default _unsafe_view reshape _reshape_alias",
     self=lambda g, n: g.reshape(n.self.shape),
     tangent=lambda t, n: t["self"].reshape(n.y.shape),
 )
-still("view.dtype")
+no_derivative("view.dtype")
 linear("expand", self=lambda g, n: g)
 linear("permute", self=lambda g, n: g.permute(_inverse(n.dims)))
 linear("transpose", self=lambda g, n: g.transpose(n.dim0, n.dim1))
@@ -22,11 +22,11 @@ linear("roll", self=lambda g, n: g.roll([-shift for shift in n.shifts], n.dims))
 linear("slice", self=lambda g, n: _new_zeros(g, n).slice_scatter(g, n.dim, n.start, n.end, n.step))
 linear("select", self=lambda g, n: _new_zeros(g, n).select_scatter(g, n.dim, n.index))
 linear("diagonal", self=lambda g, n: _new_zeros(g, n).diagonal_scatter(g, n.offset, n.dim1, n.dim2))
-rule("as_strided", self=lambda g, n: _as_strided(g, n), tangent=lambda t, n: _window(t["self"], n))
-linear("split_with_sizes", self=lambda g, n: torch.cat(_whole(g, n), n.dim))
-linear("split.Tensor", self=lambda g, n: torch.cat(_whole(g, n), n.dim))
-linear("unbind", self=lambda g, n: torch.stack(_whole(g, n), n.dim))
-linear("chunk", self=lambda g, n: torch.cat(_whole(g, n), n.dim))
+rule("as_strided", self=lambda g, n: _as_strided(g, n), tangent=lambda t, n: _read_window(t["self"], n))
+linear("split_with_sizes", self=lambda g, n: torch.cat(_zeros_for_none(g, n), n.dim))
+linear("split.Tensor", self=lambda g, n: torch.cat(_zeros_for_none(g, n), n.dim))
+linear("unbind", self=lambda g, n: torch.stack(_zeros_for_none(g, n), n.dim))
+linear("chunk", self=lambda g, n: torch.cat(_zeros_for_none(g, n), n.dim))
 linear("cat", tensors=lambda g, n: _uncat(g, n))
 linear("stack", tensors=lambda g, n: list(g.unbind(n.dim)))
 linear("repeat", self=lambda g, n: _unrepeat(g, n))
@@ -49,14 +49,14 @@ linear(
 )
 rule(
     "as_strided_scatter",
-    self=lambda g, n: _windowed(g, n, zeros(n.src)),
-    src=lambda g, n: _window(g, n),
-    tangent=lambda t, n: _windowed(_moved(t, n, "self"), n, _moved(t, n, "src")),
+    self=lambda g, n: _write_window(g, n, zeros(n.src)),
+    src=lambda g, n: _read_window(g, n),
+    tangent=lambda t, n: _write_window(_tangent_or_zeros(t, n, "self"), n, _tangent_or_zeros(t, n, "src")),
 )
-linear("copy", self=nothing, src=lambda g, n: g)
+linear("copy", self=no_cotangent, src=lambda g, n: g)
 rule(
     "fill.Tensor",
-    self=nothing,
+    self=no_cotangent,
     value=lambda g, n: g.sum(),
     tangent=lambda t, n: t["value"].expand(n.y.shape) if "value" in t else None,
 )
@@ -85,19 +85,21 @@ linear(
         _new_zeros(g, n).expand(torch.broadcast_shapes(n.self.shape, n.mask.shape)).masked_scatter(n.mask, g)
     ),
 )
-linear("index_add", self=lambda g, n: g, source=lambda g, n: _picked(g, n) * conj(n.alpha))
-linear("scatter_add", self=lambda g, n: g, src=lambda g, n: grown(g.gather(n.dim, n.index), n.src.shape))
+linear("index_add", self=lambda g, n: g, source=lambda g, n: _index_selected(g, n) * conj(n.alpha))
+linear("scatter_add", self=lambda g, n: g, src=lambda g, n: zero_padded(g.gather(n.dim, n.index), n.src.shape))
 linear(
     "scatter.src",
     self=lambda g, n: g.scatter(n.dim, n.index, 0),
-    src=lambda g, n: grown(g.gather(n.dim, n.index), n.src.shape),
+    src=lambda g, n: zero_padded(g.gather(n.dim, n.index), n.src.shape),
 )
 rule(
     "scatter.value",
     self=lambda g, n: g.scatter(n.dim, n.index, 0),
     tangent=lambda t, n: t["self"].scatter(n.dim, n.index, 0),
 )
-linear("index_copy", self=lambda g, n: g.index_fill(n.dim, n.index, 0), source=lambda g, n: _picked(g, n, n.source))
+linear(
+    "index_copy", self=lambda g, n: g.index_fill(n.dim, n.index, 0), source=lambda g, n: _index_selected(g, n, n.source)
+)
 rule(
     "index_fill.int_Scalar",
     self=lambda g, n: g.index_fill(n.dim, n.index, 0),
@@ -120,14 +122,14 @@ linear(
     self=lambda g, n: g if n.accumulate else torch.ops.aten.put(g, n.index, zeros(n.source), False),
     source=lambda g, n: g.take(n.index),
 )
-linear("masked_scatter", self=lambda g, n: g.masked_fill(n.mask, 0), source=lambda g, n: _unscatter(g, n))
+linear("masked_scatter", self=lambda g, n: g.masked_fill(n.mask, 0), source=lambda g, n: _masked_scatter_source(g, n))
 linear(
     "embedding",
     weight=lambda g, n: torch.ops.aten.embedding_dense_backward(
         g, n.indices, n.weight.shape[0], n.padding_idx, n.scale_grad_by_freq
     ),
 )
-linear("embedding_dense_backward", grad_output=lambda g, n: _embedded(g, n))
+linear("embedding_dense_backward", grad_output=lambda g, n: _embedding_of(g, n))
 linear("pixel_shuffle", self=lambda g, n: torch.nn.functional.pixel_unshuffle(g, n.upscale_factor))
 linear("pixel_unshuffle", self=lambda g, n: torch.nn.functional.pixel_shuffle(g, n.downscale_factor))
 linear("channel_shuffle", self=lambda g, n: torch.channel_shuffle(g, n.self.shape[1] // n.groups))
@@ -141,11 +143,11 @@ linear(
 )
 
 
-def grown(x, shape):
-    """A tensor with zeros at the ends of its axes, up to a shape."""
+def zero_padded(x, shape):
+    """A tensor padded with zeros at the end of each axis, up to a shape."""
     if tuple(x.shape) == tuple(shape):
         return x
-    sizes = [size for had, want in zip(reversed(x.shape), reversed(shape), strict=True) for size in (0, want - had)]
+    sizes = [size for old, new in zip(reversed(x.shape), reversed(shape), strict=True) for size in (0, new - old)]
     return torch.ops.aten.constant_pad_nd(x, sizes)
 
 
@@ -161,9 +163,9 @@ def _inverse(dims):
     return order
 
 
-def _whole(g, n):
-    """The cotangents of several outputs, zeros where there is none."""
-    return [torch.zeros_like(y) if slope is None else slope for slope, y in zip(g, n.y, strict=True)]
+def _zeros_for_none(g, n):
+    """The cotangents of several outputs, zeros instead of None."""
+    return [torch.zeros_like(y) if cotangent is None else cotangent for cotangent, y in zip(g, n.y, strict=True)]
 
 
 def _uncat(g, n):
@@ -185,12 +187,12 @@ def _unrepeat(g, n):
     return g.reshape(split).sum(list(range(0, len(split), 2))).reshape(n.self.shape) if split else g
 
 
-def _moved(t, n, name):
+def _tangent_or_zeros(t, n, name):
     return zeros(getattr(n, name)) if t.get(name) is None else t[name]
 
 
-def _numbers(n):
-    """Where each number of a window on memory stands in the tensor that owns the memory, counted row by row."""
+def _window_indices(n):
+    """The flat index, in `self`, of each element of an as_strided view of it."""
     x = n.self
     offset = x.storage_offset() if n.storage_offset is None else n.storage_offset
     ends = [
@@ -203,18 +205,18 @@ def _numbers(n):
     return number[places.as_strided(n.size, n.stride, offset).reshape(-1)]
 
 
-def _window(x, n):
-    """The numbers of a window, whatever the memory of x looks like."""
-    return x.reshape(-1)[_numbers(n)].reshape(n.size)
+def _read_window(x, n):
+    """The elements of x that the as_strided view covers, whatever the strides of x."""
+    return x.reshape(-1)[_window_indices(n)].reshape(n.size)
 
 
-def _windowed(x, n, source):
-    """x with other numbers in a window."""
-    return x.reshape(-1).index_put((_numbers(n),), source.reshape(-1)).reshape(x.shape)
+def _write_window(x, n, source):
+    """x with `source` written into the as_strided view."""
+    return x.reshape(-1).index_put((_window_indices(n),), source.reshape(-1)).reshape(x.shape)
 
 
 def _as_strided(g, n):
-    """Adds up cotangents that came from the same place in memory."""
+    """Sums the cotangents of view elements that share a memory location."""
     x = n.self
     offset = x.storage_offset() if n.storage_offset is None else n.storage_offset
     reach = [offset + 1 + sum((size - 1) * step for size, step in zip(n.size, n.stride, strict=True))]
@@ -230,24 +232,24 @@ def _as_strided(g, n):
     return memory[places.as_strided(x.shape, x.stride(), x.storage_offset())]
 
 
-def _picked(g, n, like=None):
+def _index_selected(g, n, like=None):
     like = n.source if like is None else like
     if g.dim() == 0:
         return g.expand(like.shape)
-    found = g.index_select(n.dim, n.index)
-    return found.reshape(like.shape) if found.shape != like.shape and found.numel() == like.numel() else found
+    rows = g.index_select(n.dim, n.index)
+    return rows.reshape(like.shape) if rows.shape != like.shape and rows.numel() == like.numel() else rows
 
 
-def _unscatter(g, n):
+def _masked_scatter_source(g, n):
     mask = n.mask.expand(g.shape)
     taken = g.masked_select(mask)
     return torch.cat([taken, torch.zeros(n.source.numel() - taken.numel(), dtype=g.dtype)]).reshape(n.source.shape)
 
 
-def _embedded(g, n):
+def _embedding_of(g, n):
     indices = n.indices
-    found = torch.nn.functional.embedding(indices, g)
+    rows = torch.nn.functional.embedding(indices, g)
     if n.scale_grad_by_freq:
         counts = torch.bincount(indices.reshape(-1), minlength=n.num_weights)
-        found = found / counts[indices].unsqueeze(-1)
-    return found.masked_fill((indices == n.padding_idx).unsqueeze(-1), 0) if n.padding_idx >= 0 else found
+        rows = rows / counts[indices].unsqueeze(-1)
+    return rows.masked_fill((indices == n.padding_idx).unsqueeze(-1), 0) if n.padding_idx >= 0 else rows

@@ -1,4 +1,4 @@
-"""The table of derivative rules: how a primitive's cotangents and tangents are computed, and how rules are added."""
+"""The table of derivative rules: how an operator's cotangents and tangents are computed, and how rules are added."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,56 +15,60 @@ from wonderland.core import WonderlandError
 
 RULES: dict[Any, "Rule"] = {}
 _plain: ContextVar[bool] = ContextVar("plain", default=False)
-_FORCED = {"_softmax", "_log_softmax"}
 
 
 @dataclass
 class Rule:
-    """How one primitive is differentiated.
+    """How one operator is differentiated.
 
-    `each` gives for an argument by name the cotangent, a function of the output's cotangent and the call. `joint` gives
-    those of all arguments that need one at once. `tangent` gives the output's tangent from those of the arguments, by name;
-    without it forward mode transposes the reverse rule. A call `n` has the arguments by their names, all of them in
-    `n.args`, and the output as `n.y`. `blind` are outputs, by number, that have no derivative.
+    `each` maps an argument's name to the function (g, n) that gives its cotangent, from the output's cotangent `g` and the
+    call `n`. `joint`, a function (names, g, n), gives the cotangents of all named arguments at once. `tangent`, a function
+    (t, n), gives the output's tangent from the arguments' tangents by name; without it, forward mode transposes the reverse
+    rule. The call `n` has the arguments as attributes, all of them in `n.args`, and the output as `n.y`.
+    `nondifferentiable` are the positions of outputs without a derivative; `stops` says that no output has one.
     """
 
     each: dict[Any, Callable[..., Any]] = field(default_factory=dict)
     joint: Callable[..., Any] | None = None
     tangent: Callable[..., Any] | None = None
-    blind: tuple[int, ...] = ()
+    nondifferentiable: tuple[int, ...] = ()
     stops: bool = False
-    fits: bool = True
 
 
 def rule(
-    names: str, *, tangent: Callable[..., Any] | None = None, joint: Any = None, blind: Any = (), **each: Any
+    names: str,
+    *,
+    tangent: Callable[..., Any] | None = None,
+    joint: Any = None,
+    nondifferentiable: Any = (),
+    **each: Any,
 ) -> None:
-    """Add the same rule for several primitives of ATen, named with spaces between."""
+    """Add a rule for ATen operators, whose names are separated by spaces; the arguments are the fields of `Rule`."""
     for name in names.split():
-        RULES[name] = Rule(each, joint, tangent, blind)
+        RULES[name] = Rule(each, joint, tangent, nondifferentiable)
 
 
-def pointwise(names: str, **slopes: Callable[[Any], Any]) -> None:
-    """Primitives that act on each number alone: `slopes` are the derivatives by each argument, functions of the call."""
+def pointwise(names: str, **derivatives: Callable[[Any], Any]) -> None:
+    """Elementwise operators: `derivatives` are the partial derivatives by argument name, as functions of the call."""
 
-    def cotangent(slope: Callable[[Any], Any]) -> Callable[..., Any]:
-        return lambda g, n: g * conj(slope(n))
+    def cotangent(derivative: Callable[[Any], Any]) -> Callable[..., Any]:
+        return lambda g, n: g * conj(derivative(n))
 
     def tangent(t: dict[str, Any], n: Any) -> Any:
-        return total(slopes[name](n) * value for name, value in t.items())
+        return total(derivatives[name](n) * value for name, value in t.items())
 
     for name in names.split():
-        RULES[name] = Rule({key: cotangent(slope) for key, slope in slopes.items()}, tangent=tangent)
+        RULES[name] = Rule({key: cotangent(derivative) for key, derivative in derivatives.items()}, tangent=tangent)
 
 
 def linear(names: str, **each: Callable[..., Any]) -> None:
-    """Primitives that are linear in the named arguments together: the tangent is the primitive of the tangents."""
+    """Operators that are jointly linear in the named arguments: the tangent is the operator applied to the tangents."""
     for name in names.split():
-        RULES[name] = Rule(each, tangent=again)
+        RULES[name] = Rule(each, tangent=apply_to_tangents)
 
 
 def bilinear(names: str, **each: Callable[..., Any]) -> None:
-    """Primitives that are linear in each of the named arguments alone: the tangent is a sum over them."""
+    """Operators that are linear in each named argument separately: the tangent is a sum over the arguments."""
 
     def tangent(t: dict[str, Any], n: Any) -> Any:
         return total(n.call(**{name: value}) for name, value in t.items())
@@ -73,57 +77,57 @@ def bilinear(names: str, **each: Callable[..., Any]) -> None:
         RULES[name] = Rule(each, tangent=tangent)
 
 
-def still(names: str) -> None:
-    """Primitives without a derivative: where they give numbers, these are constant almost everywhere."""
+def no_derivative(names: str) -> None:
+    """Operators without a derivative, or with derivative zero almost everywhere."""
     for name in names.split():
         RULES[name] = Rule(stops=True)
 
 
-def written(names: str, program: Callable[[Any], Any], *, blind: Any = ()) -> None:
-    """Primitives whose derivatives are those of a program with the same values, made of other primitives.
+def from_program(names: str, program: Callable[[Any], Any], *, nondifferentiable: Any = ()) -> None:
+    """Operators that are differentiated as an equivalent program made of other operators.
 
-    The program is a function of the call and gives the outputs in their order, None for those without a derivative.
+    The program is a function of the call and returns the outputs in order, None for those without a derivative.
     """
 
-    def run(moving: list[str], n: Any) -> tuple[Callable[..., Any], tuple[Any, ...], list[int]]:
+    def partial_program(active: list[str], n: Any) -> tuple[Callable[..., Any], tuple[Any, ...], list[int]]:
         places: list[int] = []
 
         def inner(*values: Any) -> list[Any]:
-            out = program(Call(**{**vars(n), **dict(zip(moving, values, strict=True))}))
+            out = program(Call(**{**vars(n), **dict(zip(active, values, strict=True))}))
             out = out if isinstance(out, tuple) else (out,)
             places[:] = [k for k, entry in enumerate(out) if entry is not None]
             return [out[k] for k in places]
 
-        return inner, tuple(getattr(n, name) for name in moving), places
+        return inner, tuple(getattr(n, name) for name in active), places
 
     def joint(needs: list[str], g: Any, n: Any) -> dict[str, Any]:
         from wonderland.autodiff.transforms import vjp
 
-        inner, primals, places = run(needs, n)
+        inner, primals, places = partial_program(needs, n)
         out, pullback = vjp(inner, *primals)
         given = g if isinstance(g, tuple | list) else [g]
-        slopes = [torch.zeros_like(y) if given[k] is None else given[k] for k, y in zip(places, out, strict=True)]
-        return dict(zip(needs, pullback(slopes), strict=True))
+        cotangents = [torch.zeros_like(y) if given[k] is None else given[k] for k, y in zip(places, out, strict=True)]
+        return dict(zip(needs, pullback(cotangents), strict=True))
 
     def tangent(t: dict[str, Any], n: Any) -> list[Any]:
         from wonderland.autodiff.transforms import jvp
 
-        inner, primals, places = run(list(t), n)
-        moved = dict(zip(places, jvp(inner, primals, tuple(t.values()))[1], strict=False))
+        inner, primals, places = partial_program(list(t), n)
+        tangents = dict(zip(places, jvp(inner, primals, tuple(t.values()))[1], strict=False))
         outputs = n.y if isinstance(n.y, tuple | list) else [n.y]
-        return [moved.get(k) for k, y in enumerate(outputs) if isinstance(y, Tensor)]
+        return [tangents.get(k) for k, y in enumerate(outputs) if isinstance(y, Tensor)]
 
     for name in names.split():
-        RULES[name] = Rule(joint=joint, tangent=tangent, blind=blind)
+        RULES[name] = Rule(joint=joint, tangent=tangent, nondifferentiable=nondifferentiable)
 
 
-def nothing(g: Any, n: Any) -> None:
-    """The cotangent of an argument without influence on the output's derivative."""
+def no_cotangent(g: Any, n: Any) -> None:
+    """The cotangent rule of an argument that has no derivative."""
 
 
-def again(t: dict[str, Any], n: Any) -> Any:
-    """The primitive applied to tangents, zeros standing in for arguments that do not move."""
-    linear_in = [name for name, slope in n.rule_.each.items() if slope is not nothing]
+def apply_to_tangents(t: dict[str, Any], n: Any) -> Any:
+    """The operator applied to the tangents, with zeros for arguments without a tangent."""
+    linear_in = [name for name, cotangent in n.rule_.each.items() if cotangent is not no_cotangent]
     given = {name: value if (value := t.get(name)) is not None else zeros(getattr(n, name)) for name in linear_in}
     return n.call(**given)
 
@@ -138,23 +142,23 @@ def zeros(tree: Any) -> Any:
 
 
 def total(terms: Iterable[Any]) -> Any:
-    """A sum that may be empty or of one."""
-    found = None
+    """The sum of the terms that are not None; None if there is none."""
+    result = None
     for term in terms:
         if term is not None:
-            found = term if found is None else found + term
-    return found
+            result = term if result is None else result + term
+    return result
 
 
 def conj(x: Any) -> Any:
-    """The complex conjugate of what may be a plain number."""
+    """The complex conjugate of a tensor or a plain number."""
     if isinstance(x, Tensor):
         return x.conj().resolve_conj() if x.is_complex() else x
     return x.conjugate() if isinstance(x, complex) else x
 
 
 def find(target: Any) -> Rule | None:
-    """The rule of a primitive: its own, or that of all forms of the operator."""
+    """The rule of an operator: that of this overload, else that of all its overloads; None if it has none."""
     _load()
     if (own := getattr(target, "own_rule", None) or RULES.get(target)) is not None:
         return own
@@ -178,7 +182,7 @@ def _known(target: Any) -> bool:
 
 
 def known(target: Any) -> bool:
-    """Whether a primitive has a rule, so that it need not be taken apart."""
+    """Whether an operator has a rule, so that it need not be decomposed."""
     if _plain.get() and _short(target).endswith(("_backward", "_backward_data")) and decomposition(target) is not None:
         return False
     return _known(target)
@@ -186,7 +190,7 @@ def known(target: Any) -> bool:
 
 @contextmanager
 def plain_rules() -> Iterator[None]:
-    """Record reverse programs in tensor operations only: backward kernels of ATen are taken apart where they can be."""
+    """Record reverse programs without ATen's backward kernels: they are decomposed where torch has a decomposition."""
     token = _plain.set(True)
     try:
         yield
@@ -195,7 +199,7 @@ def plain_rules() -> Iterator[None]:
 
 
 def plain() -> bool:
-    """Whether rules are to do without backward kernels."""
+    """Whether rules avoid backward kernels (inside `plain_rules`)."""
     return _plain.get()
 
 
@@ -208,19 +212,19 @@ def _decompositions() -> dict[Any, Any]:
 
 @cache
 def decomposition(target: Any) -> Callable[..., Any] | None:
-    """How torch writes an operator with simpler ones, if it does."""
+    """Torch's decomposition of an operator into simpler ones; None if it has none."""
     return _decompositions().get(target)
 
 
 @cache
 def _load() -> None:
-    """Read the files of rules; only now, because they use what is above."""
+    """Import the rule files, at first use, since they import this module."""
     import wonderland.autodiff.rules.all  # noqa: F401
 
 
 def no_rule(target: Any, direction: str) -> WonderlandError:
-    """What is said about a primitive that cannot be differentiated."""
-    name = getattr(target, "name_", None) or str(target)
+    """The error for an operator without a rule."""
+    name = getattr(target, "display_name", None) or str(target)
     return WonderlandError(
         f"autodiff has no {direction} rule for {name}. Add one: "
         f'autodiff.rule("{_short(target)}", self=lambda g, n: ...) gives the cotangent of its argument `self` from that of '
@@ -231,12 +235,12 @@ def no_rule(target: Any, direction: str) -> WonderlandError:
 def _short(target: Any) -> str:
     packet = getattr(target, "overloadpacket", None)
     if packet is None:
-        return getattr(target, "name_", str(target))
+        return getattr(target, "display_name", str(target))
     return packet.__name__ if target.namespace == "aten" else str(packet)
 
 
 class Call(SimpleNamespace):
-    """A call of a primitive `op_` with its arguments by name, and its output `y`."""
+    """A call of an operator `op_`: its arguments as attributes by name, and its output `y`."""
 
     op_: Any
     rule_: Rule
@@ -245,7 +249,7 @@ class Call(SimpleNamespace):
     y: Any
 
     def call(self, /, **changed: Any) -> Any:
-        """The primitive with some arguments replaced."""
+        """The operator with some arguments replaced."""
         schema = getattr(self.op_, "_schema", None)
         if schema is None:
             return self.op_(*[changed.get(name, value) for name, value in zip(self.names, self.args, strict=True)])
@@ -259,17 +263,17 @@ class Call(SimpleNamespace):
         return self.op_(*args, **kwargs)
 
 
-def bound(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Any, Any]:
-    """All arguments of a call by name, defaults filled in; numbered where the primitive has no schema."""
+def bind_arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Any, Any]:
+    """All arguments of a call by name, defaults filled in; by position where the target has no schema."""
     schema = getattr(target, "_schema", None)
     if schema is None:
         return {**dict(enumerate(args)), **kwargs}
-    found = {}
+    arguments = {}
     for index, argument in enumerate(schema.arguments):
         if index < len(args):
-            found[argument.name] = args[index]
+            arguments[argument.name] = args[index]
         elif argument.name in kwargs:
-            found[argument.name] = kwargs[argument.name]
+            arguments[argument.name] = kwargs[argument.name]
         else:
-            found[argument.name] = argument.default_value if argument.has_default_value() else None
-    return found
+            arguments[argument.name] = argument.default_value if argument.has_default_value() else None
+    return arguments

@@ -1,6 +1,6 @@
-"""Byte pair encoding, written for reading: join the most frequent pair of neighbours, again and again.
+"""Byte pair encoding, written for reading: repeatedly join the most frequent pair of neighbouring symbols.
 
-`Tokenizer` does the same with the `tokenizers` package, thousands of times as fast; this is the algorithm itself.
+`Tokenizer` uses the `tokenizers` package, which is thousands of times as fast; this is the algorithm itself.
 """
 
 import itertools
@@ -13,7 +13,7 @@ Pair = tuple[str, str]
 
 
 def learn_merges(words: Mapping[str, int], count: int) -> list[Pair]:
-    r"""The merges that byte pair encoding learns from words and how often each occurs, in order.
+    r"""The merges that byte pair encoding learns from words and their counts, in order.
 
     .. math:: (a, b)^\star = \arg\max_{(a, b)} \sum_w n_w \, \#\{i : w_i = a,\, w_{i+1} = b\},
         \qquad \text{then replace } a\,b \text{ by } ab \text{ in every word}
@@ -42,21 +42,21 @@ def learn_merges(words: Mapping[str, int], count: int) -> list[Pair]:
 
 
 def join(pieces: Sequence[str], pair: Pair) -> list[str]:
-    """`pieces` with every occurrence of a pair made one, from left to right.
+    """`pieces` with every occurrence of a pair joined, from left to right.
 
     >>> join(["a", "a", "a", "b"], ("a", "a"))
     ['aa', 'a', 'b']
     """
-    found: list[str] = []
+    joined: list[str] = []
     i = 0
     while i < len(pieces):
         if i + 1 < len(pieces) and (pieces[i], pieces[i + 1]) == pair:
-            found.append(pair[0] + pair[1])
+            joined.append(pair[0] + pair[1])
             i += 2
         else:
-            found.append(pieces[i])
+            joined.append(pieces[i])
             i += 1
-    return found
+    return joined
 
 
 def apply_merges(word: str, merges: Iterable[Pair]) -> list[str]:
@@ -74,7 +74,7 @@ def apply_merges(word: str, merges: Iterable[Pair]) -> list[str]:
 
 
 def longest_first(word: str, symbols: Iterable[str]) -> list[str]:
-    """A word cut greedily into the longest known symbols from the left; what fits no symbol becomes '[UNK]' and ends it.
+    """A word cut greedily into the longest known symbols from the left; where no symbol fits, '[UNK]' ends the result.
 
     This is D2L's `segment_BPE`, which splits differently from `apply_merges` in general. Book: D2L 15.6.2.
 
@@ -82,11 +82,11 @@ def longest_first(word: str, symbols: Iterable[str]) -> list[str]:
     ['tall', 'e', 's', 't', '_']
     """
     known = set(symbols)
-    found, start = [], 0
+    symbols_of_word, start = [], 0
     while start < len(word):
         stop = next((stop for stop in range(len(word), start, -1) if word[start:stop] in known), None)
         if stop is None:
-            return [*found, "[UNK]"]
-        found.append(word[start:stop])
+            return [*symbols_of_word, "[UNK]"]
+        symbols_of_word.append(word[start:stop])
         start = stop
-    return found
+    return symbols_of_word

@@ -1,4 +1,4 @@
-"""Packing: short documents side by side in rows of one length, without ever seeing each other."""
+"""Packing: several short documents in one row, kept apart by segment numbers."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -38,27 +38,27 @@ def pack(lengths: Sequence[int] | np.ndarray, context: int) -> list[list[int]]:
     if len(sizes) and (sizes.max() > context or sizes.min() < 1):
         wrong = int(np.argmax((sizes > context) | (sizes < 1)))
         raise WonderlandError(f"Document {wrong} has {sizes[wrong]:,} tokens, and a row holds 1 to {context:,}.")
-    rooms: list[list[list[int]]] = [[] for _ in range(context + 1)]
+    rows_by_room: list[list[list[int]]] = [[] for _ in range(context + 1)]
     rows: list[list[int]] = []
-    free = np.zeros(context + 1, bool)
+    has_rows = np.zeros(context + 1, bool)
     for i in np.argsort(-sizes, kind="stable"):
-        fitting = np.flatnonzero(free[sizes[i] :])
+        fitting = np.flatnonzero(has_rows[sizes[i] :])
         if len(fitting):
             room = int(fitting[0]) + int(sizes[i])
-            row = rooms[room].pop()
-            free[room] = bool(rooms[room])
+            row = rows_by_room[room].pop()
+            has_rows[room] = bool(rows_by_room[room])
         else:
             room, row = context, []
             rows.append(row)
         row.append(int(i))
         left = room - int(sizes[i])
-        rooms[left].append(row)
-        free[left] = True
+        rows_by_room[left].append(row)
+        has_rows[left] = True
     return rows
 
 
 class PackedDocuments:
-    """Batches of packed documents from a `TokenFile`, or from tokens and where each document begins.
+    """Batches of packed documents from a `TokenFile`, or from tokens and the offset of each document.
 
     A document longer than `context` is cut into pieces that overlap by one token, so that every token but a document's
     first is a target once. The packing is the same in every epoch; which rows form a batch is drawn from (seed, epoch).
@@ -76,7 +76,7 @@ class PackedDocuments:
         if isinstance(tokens, TokenFile):
             tokens, documents = tokens.tokens, tokens.documents
         if documents is None:
-            raise WonderlandError("Packing needs to know where each document begins.")
+            raise WonderlandError("Packing needs to know where each document begins: give documents.")
         if context < 2 or size < 1:
             raise WonderlandError(f"Packing needs two tokens a row and one row, not context={context}, size={size}.")
         self.tokens, self.context, self.seed, self.pad = tokens, context, seed, pad
@@ -89,7 +89,7 @@ class PackedDocuments:
         self._epoch, self._order = -1, np.zeros(0, np.int64)
 
     def batch(self, epoch: int, position: int) -> Packed:
-        """The batch at one place of one epoch."""
+        """The batch at one position of one epoch."""
         if self._epoch != epoch:
             self._epoch, self._order = epoch, permutation(self.seed, epoch, len(self.rows))
         return self.take(self._order[position * self.size : (position + 1) * self.size])
@@ -100,15 +100,15 @@ class PackedDocuments:
         tokens, targets = np.full(shape, self.pad, np.int64), np.full(shape, IGNORED, np.int64)
         segments = np.zeros(shape, np.int64)
         for r, row in enumerate(rows):
-            at = 0
+            start = 0
             for number, span in enumerate(self.rows[int(row)], start=1):
-                some = np.asarray(self.tokens[self.spans[span, 0] : self.spans[span, 1]], np.int64)
-                stop = at + len(some)
-                tokens[r, at:stop] = some
-                targets[r, at : stop - 1] = some[1:]
-                segments[r, at:stop] = number
-                at = stop
-        return Packed(*(torch.from_numpy(one) for one in (tokens, targets, segments)))
+                ids = np.asarray(self.tokens[self.spans[span, 0] : self.spans[span, 1]], np.int64)
+                stop = start + len(ids)
+                tokens[r, start:stop] = ids
+                targets[r, start : stop - 1] = ids[1:]
+                segments[r, start:stop] = number
+                start = stop
+        return Packed(*(torch.from_numpy(array) for array in (tokens, targets, segments)))
 
     def stream(self, first: int, stop: int) -> Generator[Packed, None, None]:
         """Batches of steps `first` to `stop - 1`."""

@@ -1,6 +1,5 @@
-"""Pieces: the bytes that each token writes, so that generation and constraints need no tokenizer."""
+"""Pieces: the bytes that each token decodes to, so that generation and constraints need no tokenizer."""
 
-import json
 import re
 from typing import Any
 
@@ -8,7 +7,8 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def byte_letters() -> dict[str, int]:
-    """The letter by which byte-level tokenizers write each byte: printable ones as they are, the others from U+0100 on.
+    """The byte behind each letter of byte-level tokenizers: printable bytes stand for themselves, the others are written from
+    U+0100 on.
 
     >>> letters = byte_letters()
     >>> letters["a"], letters["Ġ"], len(letters)
@@ -20,7 +20,7 @@ def byte_letters() -> dict[str, int]:
 
 
 def pieces_of(saved: dict[str, Any], tokens: list[str | None], specials: set[int]) -> tuple[list[bytes], bool]:
-    """What each id writes, and whether the first space of a text is dropped again; special tokens write nothing."""
+    """The bytes of each id (none for special tokens), and whether the first space of a decoded text is dropped."""
     decoders = _flat(saved.get("decoder"), "decoders")
     kinds = {decoder.get("type") for decoder in decoders}
     letters = byte_letters()
@@ -36,7 +36,7 @@ def pieces_of(saved: dict[str, Any], tokens: list[str | None], specials: set[int
         if d.get("type") == "Replace" and isinstance(d.get("pattern"), dict) and d.get("content") == " "
     ]
 
-    def write(i: int, token: str | None) -> bytes:
+    def bytes_of(i: int, token: str | None) -> bytes:
         if token is None or i in specials:
             return b""
         if "ByteLevel" in kinds and i not in added and all(letter in letters for letter in token):
@@ -51,7 +51,7 @@ def pieces_of(saved: dict[str, Any], tokens: list[str | None], specials: set[int
             token = token.replace(mark, " ")
         return (b"" if decoders else b" ") + token.encode()
 
-    return [write(i, token) for i, token in enumerate(tokens)], prefix is not None or not decoders
+    return [bytes_of(i, token) for i, token in enumerate(tokens)], prefix is not None or not decoders
 
 
 def _flat(node: Any, inner: str) -> list[dict[str, Any]]:
@@ -59,11 +59,5 @@ def _flat(node: Any, inner: str) -> list[dict[str, Any]]:
     if not isinstance(node, dict):
         return []
     if node.get("type") == "Sequence":
-        return [found for member in node.get(inner, []) for found in _flat(member, inner)]
+        return [decoder for member in node.get(inner, []) for decoder in _flat(member, inner)]
     return [node]
-
-
-def read_json(text: str) -> dict[str, Any]:
-    """The JSON of a tokenizer as a dictionary."""
-    found = json.loads(text)
-    return found if isinstance(found, dict) else {}

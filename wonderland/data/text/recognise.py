@@ -1,4 +1,5 @@
-"""What a file or a folder of text is: a table, lines with labels, documents in classes, or plain text."""
+"""Recognise text: whether a file or folder is plain text, labelled lines, class folders of texts, or a table; and which columns
+of a table are free text."""
 
 import os
 import re
@@ -9,22 +10,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError, open_plain
+from wonderland.core import open_plain
 from wonderland.data.columns import read_column
 from wonderland.data.dataset import Finding
-from wonderland.data.decode import SUFFIXES as PICTURES
-from wonderland.data.read import DELIMITERS, _is_number
-from wonderland.data.text.sources import TEXTS, is_text_file
+from wonderland.data.decode import SUFFIXES as IMAGE_SUFFIXES
+from wonderland.data.read import DELIMITERS, is_number
+from wonderland.data.text.sources import is_text_file
 
 SAMPLE = 1 << 17
-_LABEL = re.compile(r"(?:__label__\S+|-?\d{1,4})\s+\S")
+_LABELLED_LINE = re.compile(r"(?:__label__\S+|-?\d{1,4})\s+\S")
 
 
 def recognise(path: Path) -> str | None:
-    """What kind of text a path holds: "plain", "labelled" (a label first on each line), "folders" (texts in class folders); None
-    where it holds no text, or a table."""
+    """The layout of the text at a path: "plain", "labelled" (each line begins with a label) or "folders" (one folder for each class);
+    None for tables and for anything that is not text."""
     if path.is_dir():
-        return _folder(path)
+        return _recognise_folder(path)
     if not is_text_file(path):
         return None
     if path.suffix.lower() == ".gz":
@@ -47,7 +48,7 @@ def recognise(path: Path) -> str | None:
 
 
 def is_table(lines: list[str]) -> bool:
-    """Whether lines have columns: as many fields in nearly all of them, short ones or numbers.
+    """Whether lines are rows of a table: nearly all have the same number of fields, and these are short or numbers.
 
     >>> is_table(["a,b", "1,2", "3,4"]), is_table(["To be, or not to be,", "that is the question,", "whether or no,"])
     (True, False)
@@ -55,7 +56,7 @@ def is_table(lines: list[str]) -> bool:
     if len(lines) < 2:
         return False
     words = [line.split() for line in lines]
-    if all(len(line) == len(words[-1]) and all(map(_is_number, line)) for line in words[1:]):
+    if all(len(line) == len(words[-1]) and all(map(is_number, line)) for line in words[1:]):
         return True
     if sum(line.rstrip().endswith((".", "!", "?", "。", "！", "？", ",", "，")) for line in lines) > 0.5 * len(lines):
         return any(line.count("\t") for line in lines) and all(
@@ -77,21 +78,21 @@ def is_labelled(lines: list[str]) -> bool:
     >>> is_labelled(["0 how old is it ?", "1 who are you ?"] * 10), is_labelled(["0 a", "1 b"])
     (True, False)
     """
-    if len(lines) < 20 or not all(_LABEL.match(line) for line in lines):
+    if len(lines) < 20 or not all(_LABELLED_LINE.match(line) for line in lines):
         return False
     return 2 <= len({line.split(None, 1)[0] for line in lines}) <= min(100, len(lines) // 5)
 
 
-def _folder(path: Path) -> str | None:
-    """Texts in class folders, texts in a flat folder, or something else."""
+def _recognise_folder(path: Path) -> str | None:
+    """`recognise` for a folder: "folders", "plain", or None when it holds no text files or more images than texts."""
     texts = pictures = 0
     classes: set[str] = set()
-    for here, inner, names in os.walk(path):
-        inner[:] = [name for name in inner if not name.startswith(".")]
-        parts = Path(here).relative_to(path).parts
+    for folder, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        parts = Path(folder).relative_to(path).parts
         for name in names:
             suffix = Path(name).suffix.lower()
-            if suffix in PICTURES:
+            if suffix in IMAGE_SUFFIXES:
                 pictures += 1
             elif is_text_file(name) and not name.startswith("."):
                 texts += 1
@@ -102,79 +103,72 @@ def _folder(path: Path) -> str | None:
 
 
 def is_free_text(cells: pd.Series) -> bool:
-    """Whether a column holds sentences: several words in most cells, and few cells alike.
+    """Whether a column holds sentences: several words in most cells, and most cells different.
 
     >>> is_free_text(pd.Series(["a fine day", "it rains again today", "cold and windy"]))
     True
     """
     if not (pd.api.types.is_object_dtype(cells) or pd.api.types.is_string_dtype(cells)):
         return False
-    some = cells.dropna()
-    some = some.iloc[np.linspace(0, len(some) - 1, min(2000, len(some))).astype(int)] if len(some) else some
-    if not len(some) or not all(isinstance(cell, str) for cell in some):
+    sample = cells.dropna()
+    sample = sample.iloc[np.linspace(0, len(sample) - 1, min(2000, len(sample))).astype(int)] if len(sample) else sample
+    if not len(sample) or not all(isinstance(cell, str) for cell in sample):
         return False
-    words = float(np.median([len(cell.split()) for cell in some]))
-    letters = float(np.median([len(cell) for cell in some]))
-    return (words >= 3 or (words < 2 and letters >= 12 and any(ord(c) > 0x2E80 for c in some.iloc[0]))) and (
-        some.nunique() > 0.5 * len(some)
+    words = float(np.median([len(cell.split()) for cell in sample]))
+    letters = float(np.median([len(cell) for cell in sample]))
+    return (words >= 3 or (words < 2 and letters >= 12 and any(ord(c) > 0x2E80 for c in sample.iloc[0]))) and (
+        sample.nunique() > 0.5 * len(sample)
     )
 
 
 @dataclass(frozen=True)
-class Roles:
-    """What the columns of a table are: free text, others that say something about their rows, and those that do not.
+class ColumnRoles:
+    """The columns of a table by role: free text, other informative columns, and uninformative ones.
 
-    Identifiers, counts of rows and what is always the same say nothing. Where there is no free text, or too much of it for
-    text to be all there is, `idle` is empty.
+    Identifiers, row numbers and constant columns are uninformative. They are only looked for where one or two columns are free
+    text, to tell a table of texts from any other; otherwise `uninformative` is empty.
     """
 
-    free: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-    idle: tuple[str, ...] = ()
+    free_text: tuple[str, ...] = ()
+    informative: tuple[str, ...] = ()
+    uninformative: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, drop: Collection[str] = (), keep: Collection[str | None] = ()) -> "Roles":
-        """The roles of all columns but those in `drop`; those in `keep` are taken to say something.
+    def of(cls, frame: pd.DataFrame, drop: Collection[str] = (), keep: Collection[str | None] = ()) -> "ColumnRoles":
+        """The roles of all columns but those in `drop`; those in `keep` count as informative.
 
-        >>> Roles.of(pd.DataFrame({"id": range(30), "text": [f"so be it {i}" for i in range(30)]}))
-        Roles(free=('text',), others=(), idle=('id',))
+        >>> ColumnRoles.of(pd.DataFrame({"id": range(30), "text": [f"so be it {i}" for i in range(30)]}))
+        ColumnRoles(free_text=('text',), informative=(), uninformative=('id',))
         """
         names = [name for name in frame.columns if name not in drop]
         free = tuple(name for name in names if is_free_text(pd.Series(frame[name])))
         rest = [name for name in names if name not in free]
         if not 1 <= len(free) <= 2:
             return cls(free, tuple(rest))
-        others, idle = [], []
+        informative, uninformative = [], []
         for name in rest:
-            # With two others it is a table whatever the rest is, so nothing more is read.
-            if name in keep or len(others) > 1 or _tells(name, pd.Series(frame[name])):
-                others.append(name)
+            # Two informative columns make it a table, so the rest need not be inspected.
+            if name in keep or len(informative) > 1 or _is_informative(name, pd.Series(frame[name])):
+                informative.append(name)
             else:
-                idle.append(name)
-        return cls(free, tuple(others), tuple(idle))
+                uninformative.append(name)
+        return cls(free, tuple(informative), tuple(uninformative))
 
     def left_out(self) -> list[Finding]:
-        """What is said of the columns that say nothing."""
-        if len(self.idle) < 1:
+        """The finding that uninformative columns are left out."""
+        if len(self.uninformative) < 1:
             return []
-        shown = ", ".join(map(repr, self.idle[:5])) + (
-            f" and {len(self.idle) - 5:,} more" if len(self.idle) > 5 else ""
+        shown = ", ".join(map(repr, self.uninformative[:5])) + (
+            f" and {len(self.uninformative) - 5:,} more" if len(self.uninformative) > 5 else ""
         )
-        one = len(self.idle) == 1
-        why = "an identifier or always the same" if one else "identifiers or always the same"
-        text = f"{'Column' if one else 'Columns'} {shown} {'is' if one else 'are'} {why}, and left out."
-        return [Finding("left out", self.idle[0], len(self.idle), text)]
+        single = len(self.uninformative) == 1
+        why = "an identifier or always the same" if single else "identifiers or always the same"
+        text = f"{'Column' if single else 'Columns'} {shown} {'is' if single else 'are'} {why}, and left out."
+        return [Finding("left out", self.uninformative[0], len(self.uninformative), text)]
 
 
-def _tells(name: str, cells: pd.Series) -> bool:
+def _is_informative(name: str, cells: pd.Series) -> bool:
     column = read_column(name, cells)
     if column.kind == "number" and len(column) > 1 and bool((np.diff(column.values) == 1).all()):
-        return False  # it counts the rows, wherever it begins
+        return False  # row numbers, from any start
     return column.kind not in ("identifier", "constant")
-
-
-def refuse_kind(path: Path, kind: str) -> WonderlandError:
-    """The error for a source that cannot be what was asked for."""
-    return WonderlandError(
-        f"{path} cannot be read as {kind}: text is in {', '.join(TEXTS)}, JSON lines, CSV, or folders."
-    )

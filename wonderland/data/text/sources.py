@@ -1,8 +1,9 @@
-"""Text from files, in a stream: text files, folders of them, JSON lines, columns of tables; never a whole corpus at once."""
+"""Documents from files, as a stream: text files, folders, JSON lines, columns of CSV; never a whole corpus in memory."""
 
 import codecs
 import csv
 import gzip
+import itertools
 import json
 import os
 import shlex
@@ -18,20 +19,20 @@ from wonderland.data.folders import natural
 from wonderland.data.read import find_delimiter, has_header
 
 TEXTS = (".txt", ".text", ".md", ".rst", ".log", ".tex")
-LINES = (".jsonl", ".ndjson")
+JSON_LINES = (".jsonl", ".ndjson")
 TABLES = (".csv", ".tsv")
-FIELDS = ("text", "content", "document", "body", "sentence")
-BLOCK = 1 << 20
-PIECE = 1 << 16
+TEXT_FIELDS = ("text", "content", "document", "body", "sentence")
+BLOCK_SIZE = 1 << 20
+PIECE_SIZE = 1 << 16
 LONGEST_LINE = 64 << 20
-TOLERATED = 8
+TOLERATED_BYTES = 8
 
 
 @dataclass
 class Documents:
-    """Documents of a source, read when asked: iterate for (piece of text, whether it ends a document).
+    """The documents of a source, read lazily: iterating gives pairs (piece of text, whether it ends a document).
 
-    `findings` says, after reading, what was repaired. Reading again gives the same pieces.
+    Iterating again gives the same pieces. `findings` lists, after an iteration, what was repaired.
     """
 
     path: Path
@@ -40,16 +41,16 @@ class Documents:
     strict: bool = False
     files: list[Path] = field(default_factory=list)
     skipped: int = 0
-    read: int = 0
-    bad: int = 0
-    first_bad: str = ""
-    carriages: int = 0
+    bytes_read: int = 0
+    invalid_bytes: int = 0
+    first_invalid: str = ""
+    crlf_lines: int = 0
 
     def __iter__(self) -> Iterator[tuple[str, bool]]:
-        self.read = self.bad = self.carriages = 0
-        self.first_bad = ""
+        self.bytes_read = self.invalid_bytes = self.crlf_lines = 0
+        self.first_invalid = ""
         for path in self.files:
-            yield from self._of(path)
+            yield from self._pieces_of_file(path)
 
     def texts(self) -> Iterator[str]:
         """The pieces alone."""
@@ -57,12 +58,12 @@ class Documents:
 
     def documents(self) -> Iterator[str]:
         """Whole documents, for corpora that fit in memory."""
-        held: list[str] = []
+        pieces: list[str] = []
         for piece, ends in self:
-            held.append(piece)
+            pieces.append(piece)
             if ends:
-                yield "".join(held)
-                held = []
+                yield "".join(pieces)
+                pieces = []
 
     @property
     def size(self) -> int:
@@ -72,65 +73,65 @@ class Documents:
     @property
     def findings(self) -> list[Finding]:
         """What was noticed while reading."""
-        found = []
+        findings = []
         name = self.path.name
-        if self.bad:
-            text = f"{counted(self.bad, 'byte is', 'bytes are')} no UTF-8 text and {'reads' if self.bad == 1 else 'read'} as U+FFFD (first: {self.first_bad})."
-            found.append(Finding("invalid bytes", name, self.bad, text))
-        if self.carriages:
+        if self.invalid_bytes:
+            text = f"{counted(self.invalid_bytes, 'byte is', 'bytes are')} no UTF-8 text and {'reads' if self.invalid_bytes == 1 else 'read'} as U+FFFD (first: {self.first_invalid})."
+            findings.append(Finding("invalid bytes", name, self.invalid_bytes, text))
+        if self.crlf_lines:
             text = (
-                f"{counted(self.carriages, 'line ends', 'lines end')} as in Windows; they are read as plain line ends."
+                f"{counted(self.crlf_lines, 'line ends', 'lines end')} as in Windows; they are read as plain line ends."
             )
-            found.append(Finding("line ends", name, self.carriages, text))
+            findings.append(Finding("line ends", name, self.crlf_lines, text))
         if self.skipped:
             text = f"{counted(self.skipped, 'file is', 'files are')} no text by {'its' if self.skipped == 1 else 'their'} name and left out."
-            found.append(Finding("foreign files", name, self.skipped, text))
-        return found
+            findings.append(Finding("foreign files", name, self.skipped, text))
+        return findings
 
-    def _of(self, path: Path) -> Iterator[tuple[str, bool]]:
-        ending = _ending(path)
-        if ending in LINES:
-            yield from _whole(self._json_lines(path))
-        elif ending in TABLES:
-            yield from _whole(self._column(path))
+    def _pieces_of_file(self, path: Path) -> Iterator[tuple[str, bool]]:
+        suffix = _suffix(path)
+        if suffix in JSON_LINES:
+            yield from _as_pieces(self._json_lines(path))
+        elif suffix in TABLES:
+            yield from _as_pieces(self._column_cells(path))
         elif self.lines:
-            yield from _whole(line for _, line in self._lines(path))
+            yield from _as_pieces(line for _, line in self._lines(path))
         else:
-            yield from cut(self._blocks(path), PIECE)
+            yield from cut(self._blocks(path), PIECE_SIZE)
 
     def _blocks(self, path: Path) -> Iterator[str]:
-        """The text of a file in blocks; bytes that are no text are counted and replaced, too many of them stop it."""
+        """The text of a file in blocks; bytes that are not UTF-8 are counted and replaced, and too many of them are an error."""
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         offset, carry = 0, ""
-        for data in _bytes(path):
+        for data in _read_blocks(path):
             _refuse_binary(data, path, offset)
             start = offset - len(decoder.getstate()[0])
-            text = self._mended(decoder.decode(data), path, start, offset + len(data))
+            text = self._replace_invalid(decoder.decode(data), path, start, offset + len(data))
             text = carry + (text.removeprefix("\ufeff") if offset == 0 else text)
             offset += len(data)
-            self.read += len(data)
+            self.bytes_read += len(data)
             carry = "\r" if text.endswith("\r") else ""
             text = text[: len(text) - len(carry)]
-            self.carriages += text.count("\r\n")
+            self.crlf_lines += text.count("\r\n")
             yield text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
         start = offset - len(decoder.getstate()[0])
-        rest = self._mended(decoder.decode(b"", final=True), path, start, offset)
+        rest = self._replace_invalid(decoder.decode(b"", final=True), path, start, offset)
         if carry or rest:
             yield carry.replace("\r", "\n") + rest
 
-    def _mended(self, text: str, path: Path, start: int, stop: int) -> str:
-        """Text without bytes that are none; `start` is its offset in the file, `stop` what was read of it so far."""
+    def _replace_invalid(self, text: str, path: Path, start: int, stop: int) -> str:
+        """The text with invalid bytes replaced; `start` is its offset in the file, `stop` the number of bytes read so far."""
         try:
             text.encode("utf-8")
             return text
         except UnicodeEncodeError as error:
             place = start + len(text[: error.start].encode("utf-8"))
             byte = ord(text[error.start]) - 0xDC00
-        self.first_bad = self.first_bad or f"byte 0x{byte:02x} at offset {place:,} of {path.name}"
-        self.bad += sum("\udc80" <= letter <= "\udcff" for letter in text)
-        if self.strict or self.bad > TOLERATED + stop // 1000:
-            zipped = path.suffix.lower() == ".gz"
-            remedy = "." if zipped else f", for instance: iconv -f CP1252 -t UTF-8 {shlex.quote(path.name)} > utf8.txt"
+        self.first_invalid = self.first_invalid or f"byte 0x{byte:02x} at offset {place:,} of {path.name}"
+        self.invalid_bytes += sum("\udc80" <= letter <= "\udcff" for letter in text)
+        if self.strict or self.invalid_bytes > TOLERATED_BYTES + stop // 1000:
+            gzipped = path.suffix.lower() == ".gz"
+            remedy = "." if gzipped else f", for instance: iconv -f CP1252 -t UTF-8 {shlex.quote(path.name)} > utf8.txt"
             raise WonderlandError(
                 f"{path} is not UTF-8 text: byte 0x{byte:02x} at offset {place:,}. Save it as UTF-8{remedy}"
             )
@@ -138,11 +139,11 @@ class Documents:
 
     def _lines(self, path: Path) -> Iterator[tuple[int, str]]:
         """Lines that are not blank, with their numbers."""
-        number, held = 0, ""
+        number, rest = 0, ""
         for block in self._blocks(path):
-            parts = (held + block).split("\n")
-            held = parts.pop()
-            if len(held) > LONGEST_LINE:
+            parts = (rest + block).split("\n")
+            rest = parts.pop()
+            if len(rest) > LONGEST_LINE:
                 raise WonderlandError(
                     f"{path}: line {number + len(parts) + 1} is longer than {LONGEST_LINE >> 20} MiB."
                 )
@@ -150,31 +151,31 @@ class Documents:
                 number += 1
                 if line.strip():
                     yield number, line
-        if held.strip():
-            yield number + 1, held
+        if rest.strip():
+            yield number + 1, rest
 
     def _json_lines(self, path: Path) -> Iterator[str]:
         for number, line in self._lines(path):
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError) as error:
-                what = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
-                raise WonderlandError(f"{path}: line {number} is not valid JSON ({what}).") from error
+                reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
+                raise WonderlandError(f"{path}: line {number} is not valid JSON ({reason}).") from error
             if isinstance(record, str) and self.column is None:
                 yield record
                 continue
             if not isinstance(record, dict):
                 raise WonderlandError(f"{path}: line {number} holds no object and no text. Write one object a line.")
-            name = self.column or next((name for name in FIELDS if name in record), None)
+            name = self.column or next((name for name in TEXT_FIELDS if name in record), None)
             if name is None or name not in record:
-                raise _missing(name, list(record), f"{path}: line {number}")
+                raise _unknown_field(name, list(record), f"{path}: line {number}")
             if not isinstance(record[name], str):
                 raise WonderlandError(
                     f"{path}: line {number} has no text in {name!r}, but {json.dumps(record[name])[:40]}."
                 )
             yield record[name]
 
-    def _column(self, path: Path) -> Iterator[str]:
+    def _column_cells(self, path: Path) -> Iterator[str]:
         lines = (line + "\n" for block in self._rows(path) for line in block)
         head: list[str] = []
         for line in lines:
@@ -182,14 +183,16 @@ class Documents:
             if len(head) >= 200:
                 break
         sample = "".join(head)
-        delimiter = "\t" if _ending(path) == ".tsv" else find_delimiter(sample)
+        delimiter = "\t" if _suffix(path) == ".tsv" else find_delimiter(sample)
         delimiter = delimiter if len(delimiter) == 1 else ","
-        reader = csv.reader(_chain(head, lines), delimiter=delimiter, strict=True, skipinitialspace=delimiter != "\t")
+        reader = csv.reader(
+            itertools.chain(head, lines), delimiter=delimiter, strict=True, skipinitialspace=delimiter != "\t"
+        )
         first = list(csv.reader(head[:50], delimiter=delimiter))
-        headed = bool(first) and has_header([row for row in first if row])
+        with_header = bool(first) and has_header([row for row in first if row])
         try:
-            names = [cell.strip() for cell in next(reader)] if headed else [f"c{i}" for i in range(len(first[0]))]
-            at = self._place(names, path)
+            names = [cell.strip() for cell in next(reader)] if with_header else [f"c{i}" for i in range(len(first[0]))]
+            at = self._column_index(names, path)
             for row in reader:
                 if row and at < len(row):
                     yield row[at]
@@ -203,28 +206,30 @@ class Documents:
             raise WonderlandError(f"{path} has no rows. Add rows, or give another file.") from error
 
     def _rows(self, path: Path) -> Iterator[list[str]]:
-        held = ""
+        rest = ""
         for block in self._blocks(path):
-            parts = (held + block).split("\n")
-            held = parts.pop()
+            parts = (rest + block).split("\n")
+            rest = parts.pop()
             yield parts
-        yield [held] if held else []
+        yield [rest] if rest else []
 
-    def _place(self, names: list[str], path: Path) -> int:
-        name = self.column or next((name for name in FIELDS if name in names), names[0] if len(names) == 1 else None)
+    def _column_index(self, names: list[str], path: Path) -> int:
+        name = self.column or next(
+            (name for name in TEXT_FIELDS if name in names), names[0] if len(names) == 1 else None
+        )
         if name is None or name not in names:
-            raise _missing(name, names, str(path))
+            raise _unknown_field(name, names, str(path))
         return names.index(name)
 
 
 def read_documents(
     source: str | Path, *, column: str | None = None, lines: bool = False, strict: bool = False
 ) -> Documents:
-    """The documents of a text file, a folder of text files, JSON lines or a column of a CSV file, also gzipped.
+    """The documents of a text file, a folder of text files, JSON lines or a column of a CSV file, also ggzipped.
 
     Args:
         source: a file or a folder. A text file is one document; so is each file of a folder.
-        column: the field or column that holds the text ("text", "content" and the like are found by themselves).
+        column: the field or column that holds the text (by default "text", "content" or another of `TEXT_FIELDS`).
         lines: each line of a text file is a document of its own.
         strict: stop at the first byte that is not UTF-8, instead of replacing a few.
     """
@@ -234,53 +239,55 @@ def read_documents(
     except (OSError, ValueError):
         exists = False
     if not exists:
-        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise WonderlandError(f"There is no file or folder {path}.{nearest(path.name, beside)}")
-    found = Documents(path, column, lines, strict)
+        neighbours = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise WonderlandError(f"There is no file or folder {path}.{nearest(path.name, neighbours)}")
+    documents = Documents(path, column, lines, strict)
     if not path.is_dir():
-        if _ending(path) == ".parquet":
+        if _suffix(path) == ".parquet":
             raise WonderlandError(f"{path}: text is read from text files, JSON lines and CSV, not from Parquet.")
-        found.files = [path]
-        return found
-    for folder, inner, names in os.walk(path):
-        inner[:] = sorted((name for name in inner if not name.startswith(".")), key=natural)
+        documents.files = [path]
+        return documents
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted((name for name in folders if not name.startswith(".")), key=natural)
         for name in sorted(names, key=natural):
             file = Path(folder) / name
             if name.startswith("."):
                 continue
-            if _ending(file) in (*TEXTS, *LINES) and file.is_file() and not file.is_symlink():
-                found.files.append(file)
+            if _suffix(file) in (*TEXTS, *JSON_LINES) and file.is_file() and not file.is_symlink():
+                documents.files.append(file)
             else:
-                found.skipped += 1
-    if not found.files:
-        there = f"; {counted(found.skipped, 'file is', 'files are')} of another kind" if found.skipped else ""
-        raise WonderlandError(f"{path} holds no text files ({', '.join(TEXTS)}){there}.")
-    return found
+                documents.skipped += 1
+    if not documents.files:
+        others = f"; {counted(documents.skipped, 'file is', 'files are')} of another kind" if documents.skipped else ""
+        raise WonderlandError(f"{path} holds no text files ({', '.join(TEXTS)}){others}.")
+    return documents
 
 
-def cut(blocks: Iterable[str], size: int = PIECE) -> Iterator[tuple[str, bool]]:
-    """Blocks of one document as pieces of about `size` characters, cut where no token is cut: before a space.
+def cut(blocks: Iterable[str], size: int = PIECE_SIZE) -> Iterator[tuple[str, bool]]:
+    """Blocks of one document as pieces of about `size` characters, cut before a space so that no token is cut.
 
-    A piece ends before a space or a line end that follows a letter or a sign. Text that has no such place in four pieces'
-    length is cut where it is.
+    A piece ends before a space or a line end that follows another character. Text that has none within four times `size` is
+    cut at that length.
 
     >>> [piece for piece, _ in cut(["one two three"], size=6)]
     ['one', ' two', ' three']
     """
-    held = ""
+    text = ""
     for block in blocks:
-        held += block
+        text += block
         start = 0
-        while len(held) - start > 4 * size or (len(held) - start > size and _break(held, start, start + size)):
-            stop = _break(held, start, start + size) or _break(held, start, start + 4 * size) or start + 4 * size
-            yield held[start:stop], False
+        while len(text) - start > 4 * size or (len(text) - start > size and _last_break(text, start, start + size)):
+            stop = (
+                _last_break(text, start, start + size) or _last_break(text, start, start + 4 * size) or start + 4 * size
+            )
+            yield text[start:stop], False
             start = stop
-        held = held[start:]
-    yield held, True
+        text = text[start:]
+    yield text, True
 
 
-def _break(text: str, start: int, stop: int) -> int | None:
-    """The last place in text[start:stop] that has a space after a character that is none, and a word behind it."""
+def _last_break(text: str, start: int, stop: int) -> int | None:
+    """The last index in text[start:stop] of a space that follows a character that is not one; None if there is none."""
     for mark in (" ", "\n"):
         at = text.rfind(mark, start + 1, stop)
         while at > start and text[at - 1].isspace():
@@ -290,20 +297,20 @@ def _break(text: str, start: int, stop: int) -> int | None:
     return None
 
 
-def _whole(texts: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Documents that are read whole; long ones in pieces."""
+def _as_pieces(texts: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Documents that are in memory, as pieces; only long ones are cut."""
     for text in texts:
-        if len(text) <= PIECE:
+        if len(text) <= PIECE_SIZE:
             yield text, True
         else:
-            yield from cut([text], PIECE)
+            yield from cut([text], PIECE_SIZE)
 
 
-def _bytes(path: Path) -> Iterator[bytes]:
-    zipped = path.suffix.lower() == ".gz"
+def _read_blocks(path: Path) -> Iterator[bytes]:
+    gzipped = path.suffix.lower() == ".gz"
     try:
-        with open_plain(path) as plain, gzip.open(plain, "rb") if zipped else plain as file:
-            while data := file.read(BLOCK):
+        with open_plain(path) as plain, gzip.open(plain, "rb") if gzipped else plain as file:
+            while data := file.read(BLOCK_SIZE):
                 yield data
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise WonderlandError(f"{path} is not a whole gzip file: it is damaged or cut short.") from error
@@ -319,24 +326,19 @@ def _refuse_binary(data: bytes, path: Path, offset: int) -> None:
         raise WonderlandError(f"{path} is not text: there is a zero byte at offset {offset + at:,}.")
 
 
-def _missing(name: str | None, names: list[str], where: str) -> WonderlandError:
+def _unknown_field(name: str | None, names: list[str], where: str) -> WonderlandError:
     known = ", ".join(repr(key) for key in names[:8])
     if name is None:
         return WonderlandError(
-            f"{where} has no field {FIELDS[0]!r}: name the one that holds the text with the option column. It has {known}."
+            f"{where} has no field {TEXT_FIELDS[0]!r}: name the one that holds the text with the option column. It has {known}."
         )
     return WonderlandError(f"{where} has no field {name!r}.{nearest(name, names) or f' It has {known}.'}")
 
 
-def _ending(path: Path) -> str:
+def _suffix(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffixes = suffixes[:-1] if suffixes[-1:] == [".gz"] else suffixes
     return suffixes[-1] if suffixes else ""
-
-
-def _chain(head: list[str], rest: Iterator[str]) -> Iterator[str]:
-    yield from head
-    yield from rest
 
 
 def is_text_file(path: Any) -> bool:
@@ -345,4 +347,4 @@ def is_text_file(path: Any) -> bool:
     >>> is_text_file("a.txt"), is_text_file("a.md.gz"), is_text_file("a.csv")
     (True, True, False)
     """
-    return _ending(Path(path)) in TEXTS
+    return _suffix(Path(path)) in TEXTS

@@ -1,7 +1,7 @@
-"""Token files: a corpus as numbers on disk, written in a stream and read through a memory map, larger than memory or not.
+"""Token files: a corpus as token ids on disk, written as a stream and read through a memory map, so it may exceed memory.
 
-The file is safetensors, so that anything can open it: `tokens` (n,) of 16 or 32 bits without sign, `documents` (d + 1,)
-where each document begins, `bytes` (d + 1,) how much text lies before it. Its metadata name the vocabulary and digests.
+The file is safetensors, so that anything can open it: `tokens` (n,) as uint16 or uint32, `documents` (d + 1,) the offset
+of each document in tokens, `bytes` (d + 1,) its offset in bytes of text. The metadata hold vocabulary size and digests.
 """
 
 import hashlib
@@ -61,17 +61,17 @@ class TokenFile:
 
     def check(self) -> None:
         """Read everything once: the digest must be right, and every token in the vocabulary."""
-        total = hashlib.sha256()
+        digest = hashlib.sha256()
         for start in range(0, len(self.tokens), BATCH):
-            some = self.tokens[start : start + BATCH]
-            total.update(some.tobytes())
-            if int(some.max()) >= self.vocab:
-                at = start + int(np.argmax(some >= self.vocab))
+            batch = self.tokens[start : start + BATCH]
+            digest.update(batch.tobytes())
+            if int(batch.max()) >= self.vocab:
+                at = start + int(np.argmax(batch >= self.vocab))
                 raise WonderlandError(
                     f"{self.path}: token {int(self.tokens[at])} at position {at:,} is not in the vocabulary of {self.vocab:,}."
                 )
-        if total.hexdigest() != self.digest:
-            raise WonderlandError(f"{self.path} was changed since it was written: its digest is another.")
+        if digest.hexdigest() != self.digest:
+            raise WonderlandError(f"{self.path} was changed since it was written: its digest does not match.")
 
     def __repr__(self) -> str:
         return f"<TokenFile {self.path.name}: {len(self):,} tokens, {len(self.documents) - 1:,} documents, vocabulary {self.vocab:,}>"
@@ -85,67 +85,66 @@ def write_tokens(
     end: bool = True,
     begin: bool = False,
     about: dict[str, str] | None = None,
-    told: Callable[[int], Any] | None = None,
+    progress: Callable[[int], Any] | None = None,
 ) -> TokenFile:
-    """Cut documents into tokens and write them as a token file, with memory for a few pieces only.
+    """Tokenize documents and write them as a token file; only a few pieces are in memory at a time.
 
     Args:
         pieces: (piece of text, whether it ends its document), as `read_documents` gives.
-        tokenizer: what cuts the text.
-        path: the file; it appears whole or not at all.
+        tokenizer: turns the text into ids.
+        path: the file; it is written under another name and then renamed.
         end: put the tokenizer's end token, if it has one, after each document.
-        begin: put its begin token before each document; the end token serves where there is none.
-        about: more metadata, text by name.
-        told: called with the bytes of text read so far, now and then.
+        begin: put its begin token before each document, or the end token if it has no begin token.
+        about: additional metadata.
+        progress: called after each block with the bytes of text read so far.
     """
     path = Path(path)
-    after = tokenizer.end if end else None
-    before = tokenizer.opening if begin else None
-    kind = "U16" if tokenizer.vocab <= 1 << 16 else "U32"
-    asides = [path.with_name(f".{path.name}.{os.getpid()}.{name}") for name in ("part", "documents", "bytes")]
+    end_id = tokenizer.end if end else None
+    begin_id = tokenizer.document_begin if begin else None
+    dtype_name = "U16" if tokenizer.vocab <= 1 << 16 else "U32"
+    temporary = [path.with_name(f".{path.name}.{os.getpid()}.{name}") for name in ("part", "documents", "bytes")]
     try:
-        with asides[0].open("wb") as tokens, asides[1].open("wb") as documents, asides[2].open("wb") as sizes:
+        with temporary[0].open("wb") as tokens, temporary[1].open("wb") as documents, temporary[2].open("wb") as sizes:
             tokens.write(b"\0" * (8 + HEADER))
-            count, digest, texts = _stream(
-                pieces, tokenizer, DTYPES[kind], (before, after), tokens, documents, sizes, told
+            count, digest, texts = _write_stream(
+                pieces, tokenizer, DTYPES[dtype_name], (begin_id, end_id), tokens, documents, sizes, progress
             )
             if not count:
                 raise WonderlandError("There is no text to write as tokens: every document is empty.")
             documents.flush()
             sizes.flush()
-            _finish(tokens, asides, kind, count, {"vocab": str(tokenizer.vocab), "digest": digest, "text": texts,
+            _write_header(tokens, temporary, dtype_name, count, {"vocab": str(tokenizer.vocab), "digest": digest, "text": texts,
                                                   "tokenizer": tokenizer.digest, **(about or {})})  # fmt: skip
-        os.replace(asides[0], path)
+        os.replace(temporary[0], path)
     except OSError as error:
         raise disk_trouble(error, path) from error
     finally:
-        for aside in asides:
-            aside.unlink(missing_ok=True)
+        for part in temporary:
+            part.unlink(missing_ok=True)
     return TokenFile(path)
 
 
-def _stream(
+def _write_stream(
     pieces: Iterable[tuple[str, bool]],
     tokenizer: Tokenizer,
     dtype: np.dtype,
-    around: tuple[int | None, int | None],
+    begin_and_end: tuple[int | None, int | None],
     tokens: Any,
     documents: Any,
     sizes: Any,
-    told: Callable[[int], Any] | None,
+    progress: Callable[[int], Any] | None,
 ) -> tuple[int, str, str]:
-    """Blocks of pieces to tokens on disk; how many, and the digests of tokens and of text."""
+    """Write the tokens of all pieces to disk; returns their number, and the digests of tokens and of text."""
     digest, text_digest = hashlib.sha256(), hashlib.sha256()
-    count = read = begun = 0
-    first, last = (b"" if one is None else np.array([one], dtype).tobytes() for one in around)
+    count = read = document_start = 0
+    begin_bytes, end_bytes = (b"" if token is None else np.array([token], dtype).tobytes() for token in begin_and_end)
     documents.write(struct.pack("<q", 0))
     sizes.write(struct.pack("<q", 0))
-    for block, found in _ahead(pieces, tokenizer):
-        for (text, ends), ids in zip(block, found, strict=True):
-            small = ids.astype(dtype)
-            data = small.tobytes()
-            if first and len(small) and count == begun:
-                data = first + data
+    for block, ids_of_block in _prefetch_tokens(pieces, tokenizer):
+        for (text, ends), ids in zip(block, ids_of_block, strict=True):
+            data = ids.astype(dtype).tobytes()
+            if begin_bytes and len(ids) and count == document_start:
+                data = begin_bytes + data
             tokens.write(data)
             digest.update(data)
             count += len(data) // dtype.itemsize
@@ -154,52 +153,52 @@ def _stream(
             read += len(utf8)
             if not ends:
                 continue
-            if last and count > begun:
-                tokens.write(last)
-                digest.update(last)
+            if end_bytes and count > document_start:
+                tokens.write(end_bytes)
+                digest.update(end_bytes)
                 count += 1
-            if count > begun:
+            if count > document_start:
                 documents.write(struct.pack("<q", count))
                 sizes.write(struct.pack("<q", read))
-                begun = count
-        if told:
-            told(read)
+                document_start = count
+        if progress:
+            progress(read)
     return count, digest.hexdigest(), text_digest.hexdigest()
 
 
-def _ahead(
+def _prefetch_tokens(
     pieces: Iterable[tuple[str, bool]], tokenizer: Tokenizer
 ) -> Iterator[tuple[list[tuple[str, bool]], list[np.ndarray]]]:
-    """Blocks with their tokens; the next block is cut while one is written."""
-    with ThreadPoolExecutor(1, "tokens") as helper:
-        waiting = None
+    """Blocks with their tokens; the next block is tokenized in a thread while one is written."""
+    with ThreadPoolExecutor(1, "tokens") as pool:
+        previous = None
         for block in _blocks(pieces):
-            coming = block, helper.submit(tokenizer.arrays, [text for text, _ in block])
-            if waiting is not None:
-                yield waiting[0], waiting[1].result()
-            waiting = coming
-        if waiting is not None:
-            yield waiting[0], waiting[1].result()
+            pending = block, pool.submit(tokenizer.arrays, [text for text, _ in block])
+            if previous is not None:
+                yield previous[0], previous[1].result()
+            previous = pending
+        if previous is not None:
+            yield previous[0], previous[1].result()
 
 
-def _finish(tokens: Any, asides: list[Path], kind: str, count: int, about: dict[str, str]) -> None:
-    """The offsets behind the tokens, and the header, for which room was left, before them."""
-    place, entries = 0, {}
-    width = DTYPES[kind].itemsize
+def _write_header(tokens: Any, temporary: list[Path], dtype_name: str, count: int, about: dict[str, str]) -> None:
+    """Append the offsets to the tokens, and fill in the header, for which space was left at the start."""
+    position, entries = 0, {}
+    width = DTYPES[dtype_name].itemsize
     pad = -(count * width) % 8
     tokens.write(b"\0" * pad)
-    entries["tokens"] = {"dtype": kind, "shape": [count], "data_offsets": [0, count * width]}
-    place = count * width
-    if pad:  # every byte belongs to a tensor in this format, so the gap is one as well
-        entries["gap"] = {"dtype": "U8", "shape": [pad], "data_offsets": [place, place + pad]}
-        place += pad
-    for name, aside in zip(("documents", "bytes"), asides[1:], strict=True):
-        size = aside.stat().st_size
-        with aside.open("rb") as file:
+    entries["tokens"] = {"dtype": dtype_name, "shape": [count], "data_offsets": [0, count * width]}
+    position = count * width
+    if pad:  # safetensors allows no bytes outside of tensors, so the padding is stored as one
+        entries["gap"] = {"dtype": "U8", "shape": [pad], "data_offsets": [position, position + pad]}
+        position += pad
+    for name, offsets in zip(("documents", "bytes"), temporary[1:], strict=True):
+        size = offsets.stat().st_size
+        with offsets.open("rb") as file:
             while data := file.read(BATCH):
                 tokens.write(data)
-        entries[name] = {"dtype": "I64", "shape": [size // 8], "data_offsets": [place, place + size]}
-        place += size
+        entries[name] = {"dtype": "I64", "shape": [size // 8], "data_offsets": [position, position + size]}
+        position += size
     text = json.dumps({"__metadata__": about, **entries}).encode()
     if len(text) > HEADER:
         raise WonderlandError("The metadata of a token file have at most about 3,000 bytes.")

@@ -1,4 +1,4 @@
-"""Windows: batches of text from a long stream of tokens, each a function of (epoch, position) and nothing else."""
+"""Windows: batches from a long stream of tokens, a pure function of (seed, epoch, position)."""
 
 from collections.abc import Generator
 from typing import Any
@@ -18,9 +18,9 @@ class Windows:
 
     .. math:: x = (w_i, \dots, w_{i+t-1}), \qquad y = (w_{i+1}, \dots, w_{i+t})
 
-    Order "random": every window begins at a place drawn from (seed, epoch, index). "contiguous": row r of a batch goes on
-    where row r of the batch before it ended, for models that carry a state; the first offset is drawn for each epoch.
-    With `documents` (where each begins), a target that belongs to the next document is -100, which losses pass over.
+    Order "random": every window begins at an offset drawn from (seed, epoch, index). "contiguous": row r of a batch continues
+    row r of the previous batch, for models that carry a state; the first offset is drawn for each epoch.
+    With `documents` (their offsets), a target that belongs to the next document is -100, which losses ignore.
 
     Shapes: x, y (b, t) int64. Book: D2L 9.2.3 and 9.7.
 
@@ -69,33 +69,33 @@ class Windows:
         if self.order == "random":
             drawn = uniform(self.seed, epoch, position * self.size + rows, 1)[:, 0]
             return (drawn * (len(self.tokens) - self.context)).astype(np.int64)
-        each = (len(self.tokens) - 1) // self.size
-        slack = each - self.per_epoch * self.context
+        row_length = (len(self.tokens) - 1) // self.size
+        slack = row_length - self.per_epoch * self.context
         first = mix(self.seed, epoch) % (slack + 1)
-        return rows * each + first + position * self.context
+        return rows * row_length + first + position * self.context
 
     def batch(self, epoch: int, position: int) -> tuple[Tensor, Tensor]:
-        """The batch at one place of one epoch."""
+        """The batch at one position of one epoch."""
         starts = self.starts(epoch, position)
-        found = np.stack([self.tokens[start : start + self.context + 1] for start in starts]).astype(np.int64)
-        self._check(found, starts)
-        targets = found[:, 1:].copy()
+        tokens = np.stack([self.tokens[start : start + self.context + 1] for start in starts]).astype(np.int64)
+        self._check(tokens, starts)
+        targets = tokens[:, 1:].copy()
         if self.documents is not None and len(self.documents) > 2:
             places = starts[:, None] + np.arange(1, self.context + 1)
             index = np.searchsorted(self.documents, places)
             first = np.asarray(self.documents)[np.minimum(index, len(self.documents) - 1)] == places
             targets[first] = IGNORED
-        return torch.from_numpy(found[:, :-1].copy()), torch.from_numpy(targets)
+        return torch.from_numpy(tokens[:, :-1].copy()), torch.from_numpy(targets)
 
     def stream(self, first: int, stop: int) -> Generator[tuple[Tensor, Tensor], None, None]:
         """Batches of steps `first` to `stop - 1`."""
         for step in range(first, stop):
             yield self.batch(*divmod(step, self.per_epoch))
 
-    def _check(self, found: np.ndarray, starts: np.ndarray) -> None:
-        if self.vocab is None or int(found.max()) < self.vocab:
+    def _check(self, tokens: np.ndarray, starts: np.ndarray) -> None:
+        if self.vocab is None or int(tokens.max()) < self.vocab:
             return
-        row, at = np.argwhere(found >= self.vocab)[0]
+        row, at = np.argwhere(tokens >= self.vocab)[0]
         raise WonderlandError(
-            f"Token {found[row, at]} at position {starts[row] + at:,} is not in the vocabulary: tokens are 0 to {self.vocab - 1}."
+            f"Token {tokens[row, at]} at position {starts[row] + at:,} is not in the vocabulary: tokens are 0 to {self.vocab - 1}."
         )

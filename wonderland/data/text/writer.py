@@ -1,4 +1,4 @@
-"""Writer: text from tokens that come one at a time; a character is written when it is whole."""
+"""Writer: incremental decoding; text from tokens that come one at a time, never half a character."""
 
 import codecs
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ from wonderland.core import WonderlandError
 
 
 class Writer:
-    """Turns ids into text as they come: `push(id)` gives the characters that are complete now, `close()` the rest.
+    """Decodes ids one by one: `push(id)` returns the characters that are complete now, `close()` the rest.
 
-    What `push` and `close` give, put together, is the text of all tokens; bytes that form no character become U+FFFD.
+    The results of `push` and `close` joined are the text of all tokens; bytes that form no character become U+FFFD.
 
     >>> writer = Writer([b"\\xc3", b"\\xa9", b"a"])
     >>> writer.push(0), writer.push(1), writer.push(2), writer.close()
@@ -39,5 +39,5 @@ class Writer:
         return "".join(self.push(token) for token in tokens)
 
     def close(self) -> str:
-        """What is left: a character that was never finished shows as U+FFFD."""
+        """The rest of the text: an incomplete character becomes U+FFFD."""
         return self._decoder.decode(b"", final=True)

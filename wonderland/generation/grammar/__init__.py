@@ -1,1 +1,1 @@
-"""Regular sets of texts: read from expressions and JSON schemas, turned into automata over bytes, walked by tokens."""
+"""Regular languages as constraints: regular expressions and JSON schemas to automata over bytes, advanced by tokens."""

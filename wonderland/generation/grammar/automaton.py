@@ -1,4 +1,4 @@
-"""Automata over bytes: a tree of expressions becomes a table that says, byte by byte, whether a text can still match."""
+"""Finite automata over bytes: an expression to a nondeterministic automaton, and that to a deterministic table."""
 
 from dataclasses import dataclass
 
@@ -6,28 +6,36 @@ import numpy as np
 
 from wonderland.core import WonderlandError
 from wonderland.generation.grammar.characters import utf8
-from wonderland.generation.grammar.expressions import Chars, Either, Expression, Listed, Some, Then, Times
+from wonderland.generation.grammar.expressions import (
+    CharSet,
+    Concat,
+    Expression,
+    OptionalParts,
+    Repeat,
+    SeparatedList,
+    Union,
+)
 
-MOST_NODES = 100_000
-MOST_STATES = 10_000
-_MOST_WORK = 20_000_000  # pairs of a set of nodes and a kind of byte; a few seconds
+MAX_NODES = 100_000
+MAX_STATES = 10_000
+_MAX_WORK = 20_000_000  # visited pairs of a node and a byte class: a few seconds
 
 
 @dataclass(frozen=True)
 class Automaton:
-    """A deterministic automaton: state 0 begins, and every state can still reach an accepting one.
+    """A deterministic automaton that starts in state 0; from every state an accepting one can be reached.
 
-    - `kinds` (256,): bytes that no expression tells apart are of one kind.
-    - `table` (states + 1, kinds): the next state, -1 where no text goes on; the last row is that of -1.
+    - `byte_classes` (256,): the class of each byte; bytes with the same transitions in every state share a class.
+    - `table` (states + 1, classes): the next state, or -1 if no match is possible; the last row, of state -1, is all -1.
     - `accepting` (states,): whether a text may end there.
     """
 
-    kinds: np.ndarray
+    byte_classes: np.ndarray
     table: np.ndarray
     accepting: np.ndarray
 
     def matches(self, text: bytes) -> bool:
-        """Whether a text is one of the set.
+        """Whether the whole text matches.
 
         >>> from wonderland.generation.grammar.regex import parse
         >>> [build(parse("[ab]+c")).matches(text) for text in (b"abac", b"ab")]
@@ -35,217 +43,222 @@ class Automaton:
         """
         state = 0
         for byte in text:
-            state = self.table[state, self.kinds[byte]]
+            state = self.table[state, self.byte_classes[byte]]
         return bool(state >= 0 and self.accepting[state])
 
 
 class Empty(WonderlandError):
-    """An expression has no text."""
+    """An expression that matches no text."""
 
 
 def build(expression: Expression) -> Automaton:
-    """The automaton of an expression; a sentence where it would be too large, or match nothing."""
-    nodes = _Nodes()
-    end = nodes.add(expression, nodes.new())
-    return _determine(nodes, end)
+    """The deterministic automaton of an expression; raises if it would be too large, or match nothing."""
+    nfa = _NFA()
+    end = nfa.add(expression, nfa.new())
+    return _determinize(nfa, end)
 
 
-class _Nodes:
-    """An automaton with choices: moves by ranges of bytes, and moves that take nothing."""
+class _NFA:
+    """A nondeterministic automaton: transitions (low byte, high byte, target), and epsilon transitions that take no byte."""
 
     def __init__(self):
-        self.moves: list[list[tuple[int, int, int]]] = []
-        self.free: list[list[int]] = []
+        self.transitions: list[list[tuple[int, int, int]]] = []
+        self.epsilon: list[list[int]] = []
 
     def new(self) -> int:
-        if len(self.moves) >= MOST_NODES:
+        """A new node."""
+        if len(self.transitions) >= MAX_NODES:
             raise WonderlandError(
-                f"The expression needs more than {MOST_NODES:,} nodes: make its repetitions smaller or nest it less."
+                f"The expression needs more than {MAX_NODES:,} nodes: make its repetitions smaller or nest it less."
             )
-        self.moves.append([])
-        self.free.append([])
-        return len(self.moves) - 1
+        self.transitions.append([])
+        self.epsilon.append([])
+        return len(self.transitions) - 1
 
     def add(self, part: Expression, start: int) -> int:
-        """Lay an expression from a node on; returns the node where it ends."""
-        if isinstance(part, Chars):
+        """Add an expression that starts at a node; returns the node where it ends."""
+        if isinstance(part, CharSet):
             return self._characters(part, start)
-        if isinstance(part, Then):
-            for one in part.parts:
-                start = self.add(one, start)
+        if isinstance(part, Concat):
+            for item in part.parts:
+                start = self.add(item, start)
             return start
-        if isinstance(part, Either):
+        if isinstance(part, Union):
             end = self.new()
-            for one in part.parts:
+            for item in part.parts:
                 begin = self.new()
-                self.free[start].append(begin)
-                self.free[self.add(one, begin)].append(end)
+                self.epsilon[start].append(begin)
+                self.epsilon[self.add(item, begin)].append(end)
             return end
-        if isinstance(part, Times):
-            return self._times(part, start)
-        if isinstance(part, Listed):
+        if isinstance(part, Repeat):
+            return self._repeat(part, start)
+        if isinstance(part, SeparatedList):
             begin = self.new()
-            self.free[start].append(begin)
+            self.epsilon[start].append(begin)
             end = self.add(part.part, begin)
-            again = self.add(part.separator, end)
-            self.free[again].append(begin)
-            return self._after(end)
-        if isinstance(part, Some):
-            return self._some(part, start)
+            separated = self.add(part.separator, end)
+            self.epsilon[separated].append(begin)
+            return self._exit(end)
+        if isinstance(part, OptionalParts):
+            return self._optional_parts(part, start)
         try:
-            return self._embed(_meet(build(part.one), build(part.other)), start)
+            return self._embed(_intersect(build(part.left), build(part.right)), start)
         except Empty:
-            return self.new()  # nothing leads there
+            return self.new()  # an unreachable node
 
-    def _after(self, node: int) -> int:
-        """A node behind one with moves of its own, so that what follows is not entered from them."""
+    def _exit(self, node: int) -> int:
+        """A new node after one that is part of a loop, so that what follows cannot enter the loop again."""
         end = self.new()
-        self.free[node].append(end)
+        self.epsilon[node].append(end)
         return end
 
-    def _characters(self, part: Chars, start: int) -> int:
+    def _characters(self, part: CharSet, start: int) -> int:
         end = self.new()
-        # Ends of characters are shared: most of Unicode ends in the same ranges of bytes.
-        tails: dict[tuple, int] = {(): end}
-        for spelled in utf8(part.ranges):
-            for at in range(len(spelled) - 1, 0, -1):
-                rest = spelled[at:]
-                if rest not in tails:
-                    tails[rest] = self.new()
-                    self.moves[tails[rest]].append((*rest[0], tails[rest[1:]]))
-            self.moves[start].append((*spelled[0], tails[spelled[1:]]))
+        # Nodes for the last bytes of characters are shared: most of Unicode ends in the same ranges of bytes.
+        suffixes: dict[tuple, int] = {(): end}
+        for byte_ranges in utf8(part.ranges):
+            for at in range(len(byte_ranges) - 1, 0, -1):
+                suffix = byte_ranges[at:]
+                if suffix not in suffixes:
+                    suffixes[suffix] = self.new()
+                    self.transitions[suffixes[suffix]].append((*suffix[0], suffixes[suffix[1:]]))
+            self.transitions[start].append((*byte_ranges[0], suffixes[byte_ranges[1:]]))
         return end
 
-    def _times(self, part: Times, start: int) -> int:
-        endless = part.most is None
-        copies = max(part.least - 1, 0) if endless else part.least
+    def _repeat(self, part: Repeat, start: int) -> int:
+        unbounded = part.most is None
+        copies = max(part.least - 1, 0) if unbounded else part.least
         for _ in range(copies):
             start = self.add(part.part, start)
-        if endless:
+        if unbounded:
             begin = self.new()
-            self.free[start].append(begin)
+            self.epsilon[start].append(begin)
             last = self.add(part.part, begin)
-            self.free[last].append(begin)
-            return self._after(begin if part.least == 0 else last)
+            self.epsilon[last].append(begin)
+            return self._exit(begin if part.least == 0 else last)
         end = self.new()
-        self.free[start].append(end)
+        self.epsilon[start].append(end)
         assert part.most is not None
         for _ in range(part.most - part.least):
             begin = self.new()
-            self.free[start].append(begin)
+            self.epsilon[start].append(begin)
             start = self.add(part.part, begin)
-            self.free[start].append(end)
+            self.epsilon[start].append(end)
         return end
 
-    def _some(self, part: Some, start: int) -> int:
-        # Two tracks, before and after the first part that is there, so that each part is laid once.
+    def _optional_parts(self, part: OptionalParts, start: int) -> int:
+        # `none` is the node before any part was present, `some` the one after at least one: each part is added once.
         none: int | None = start
         some: int | None = None
-        for one, needed in part.parts:
+        for item, required in part.parts:
             begin, after = self.new(), self.new()
             if none is not None:
-                self.free[none].append(begin)
+                self.epsilon[none].append(begin)
             if some is not None:
-                self.free[self.add(part.separator, some)].append(begin)
-                if not needed:
-                    self.free[some].append(after)
-            self.free[self.add(one, begin)].append(after)
-            none, some = None if needed else none, after
+                self.epsilon[self.add(part.separator, some)].append(begin)
+                if not required:
+                    self.epsilon[some].append(after)
+            self.epsilon[self.add(item, begin)].append(after)
+            none, some = None if required else none, after
         end = self.new()
         for node in (none, some):
             if node is not None:
-                self.free[node].append(end)
+                self.epsilon[node].append(end)
         return end
 
     def _embed(self, automaton: Automaton, start: int) -> int:
-        states = [self.new() for _ in automaton.accepting]
+        """Add a deterministic automaton as nodes."""
+        nodes = [self.new() for _ in automaton.accepting]
         end = self.new()
-        self.free[start].append(states[0])
-        runs = _runs(automaton.kinds)
-        for state, node in enumerate(states):
+        self.epsilon[start].append(nodes[0])
+        class_ranges = _class_ranges(automaton.byte_classes)
+        for state, node in enumerate(nodes):
             if automaton.accepting[state]:
-                self.free[node].append(end)
-            for low, high, kind in runs:
-                target = int(automaton.table[state, kind])
+                self.epsilon[node].append(end)
+            for low, high, byte_class in class_ranges:
+                target = int(automaton.table[state, byte_class])
                 if target >= 0:
-                    self.moves[node].append((low, high, states[target]))
+                    self.transitions[node].append((low, high, nodes[target]))
         return end
 
 
-def _runs(kinds: np.ndarray) -> list[tuple[int, int, int]]:
-    """Ranges of neighbouring bytes of one kind."""
-    found, low = [], 0
+def _class_ranges(byte_classes: np.ndarray) -> list[tuple[int, int, int]]:
+    """Ranges (low, high, class) of neighbouring bytes of one class."""
+    ranges, low = [], 0
     for byte in range(1, 257):
-        if byte == 256 or kinds[byte] != kinds[low]:
-            found.append((low, byte - 1, int(kinds[low])))
+        if byte == 256 or byte_classes[byte] != byte_classes[low]:
+            ranges.append((low, byte - 1, int(byte_classes[low])))
             low = byte
-    return found
+    return ranges
 
 
-def _determine(nodes: _Nodes, end: int) -> Automaton:
-    """Follow all choices at once: each set of nodes becomes a state."""
-    cuts = sorted(
-        {0, *(cut for moves in nodes.moves for low, high, _ in moves for cut in (low, high + 1) if cut < 256)}
-    )
-    kinds = np.searchsorted(cuts, np.arange(256), side="right") - 1
-    moves = [[(int(kinds[low]), int(kinds[high]), target) for low, high, target in own] for own in nodes.moves]
-    reached = _reached(nodes.free, {node for node, own in enumerate(moves) if own} | {end})
-    start = reached[0]
+def _determinize(nfa: _NFA, end: int) -> Automaton:
+    """The subset construction: each reachable set of nodes becomes a state."""
+    boundaries = {0}
+    for transitions in nfa.transitions:
+        for low, high, _ in transitions:
+            boundaries |= {low, high + 1}
+    cuts = sorted(boundaries - {256})
+    classes = np.searchsorted(cuts, np.arange(256), side="right") - 1
+    transitions = [
+        [(int(classes[low]), int(classes[high]), node) for low, high, node in own] for own in nfa.transitions
+    ]
+    closures = _epsilon_closures(nfa.epsilon, {node for node, own in enumerate(transitions) if own} | {end})
+    start = closures[0]
     states, order = {start: 0}, [start]
-    joined: dict[frozenset[int], int] = {}
+    state_of_targets: dict[frozenset[int], int] = {}
     rows, work = [], 0
-    for state in order:
+    for subset in order:
         targets: list[set[int]] = [set() for _ in cuts]
-        for node in state:
-            for low, high, target in moves[node]:
-                for kind in range(low, high + 1):
-                    targets[kind].add(target)
+        for node in subset:
+            for low, high, target in transitions[node]:
+                for byte_class in range(low, high + 1):
+                    targets[byte_class].add(target)
                 work += high - low + 1
         row = []
-        for found in targets:
-            key = frozenset(found)
-            if key not in joined:
-                whole = frozenset().union(*(reached[node] for node in key)) if key else frozenset()
-                work += len(whole)
-                if whole and whole not in states:
-                    states[whole] = len(order)
-                    order.append(whole)
-                joined[key] = states[whole] if whole else -1
-            row.append(joined[key])
+        for nodes in map(frozenset, targets):
+            if nodes not in state_of_targets:
+                closure = frozenset().union(*(closures[node] for node in nodes)) if nodes else frozenset()
+                work += len(closure)
+                if closure and closure not in states:
+                    states[closure] = len(order)
+                    order.append(closure)
+                state_of_targets[nodes] = states[closure] if closure else -1
+            row.append(state_of_targets[nodes])
         rows.append(row)
-        _bound(len(order), work)
-    accepting = np.array([end in state for state in order])
-    return _trim(kinds, np.array(rows), accepting)
+        _check_size(len(order), work)
+    accepting = np.array([end in subset for subset in order])
+    return _trim(classes, np.array(rows), accepting)
 
 
-def _reached(free: list[list[int]], wanted: set[int]) -> list[frozenset[int]]:
-    """For each node, those wanted that are reached from it without taking a byte."""
-    found = []
-    for node in range(len(free)):
-        seen, open_ = {node}, [node]
-        while open_:
-            for target in free[open_.pop()]:
+def _epsilon_closures(epsilon: list[list[int]], relevant: set[int]) -> list[frozenset[int]]:
+    """For each node, the relevant nodes that are reached from it without taking a byte."""
+    closures = []
+    for node in range(len(epsilon)):
+        seen, stack = {node}, [node]
+        while stack:
+            for target in epsilon[stack.pop()]:
                 if target not in seen:
                     seen.add(target)
-                    open_.append(target)
-        found.append(frozenset(seen & wanted))
-    return found
+                    stack.append(target)
+        closures.append(frozenset(seen & relevant))
+    return closures
 
 
-def _bound(states: int, work: int) -> None:
-    if states > MOST_STATES or work > _MOST_WORK:
+def _check_size(states: int, work: int) -> None:
+    if states > MAX_STATES or work > _MAX_WORK:
         raise WonderlandError(
-            f"The expression needs more than {MOST_STATES:,} states: make its repetitions smaller or nest it less."
+            f"The expression needs more than {MAX_STATES:,} states: make its repetitions smaller or nest it less."
         )
 
 
-def _meet(one: Automaton, other: Automaton) -> Automaton:
-    """What two automata both accept: their states in pairs."""
-    pairs, kinds = np.unique(np.stack([one.kinds, other.kinds]), axis=1, return_inverse=True)
+def _intersect(left: Automaton, right: Automaton) -> Automaton:
+    """The product automaton: it accepts what both accept."""
+    pairs, classes = np.unique(np.stack([left.byte_classes, right.byte_classes]), axis=1, return_inverse=True)
     states, order, rows = {(0, 0): 0}, [(0, 0)], []
     for a, b in order:
         row = []
-        for target in zip(one.table[a, pairs[0]].tolist(), other.table[b, pairs[1]].tolist(), strict=True):
+        for target in zip(left.table[a, pairs[0]].tolist(), right.table[b, pairs[1]].tolist(), strict=True):
             if min(target) < 0:
                 row.append(-1)
                 continue
@@ -254,31 +267,33 @@ def _meet(one: Automaton, other: Automaton) -> Automaton:
                 order.append(target)
             row.append(states[target])
         rows.append(row)
-        _bound(len(order), 0)
-    accepting = np.array([one.accepting[a] and other.accepting[b] for a, b in order])
-    return _trim(kinds.reshape(256), np.array(rows), accepting)
+        _check_size(len(order), 0)
+    accepting = np.array([left.accepting[a] and right.accepting[b] for a, b in order])
+    return _trim(classes.reshape(256), np.array(rows), accepting)
 
 
-def _trim(kinds: np.ndarray, table: np.ndarray, accepting: np.ndarray) -> Automaton:
-    """Without the states from which nothing is accepted, and kinds of bytes that have become one."""
+def _trim(byte_classes: np.ndarray, table: np.ndarray, accepting: np.ndarray) -> Automaton:
+    """Remove states from which no accepting state can be reached, and merge byte classes with equal columns."""
     alive = accepting.copy()
-    before: list[list[int]] = [[] for _ in table]
+    predecessors: list[list[int]] = [[] for _ in table]
     for state, row in enumerate(table.tolist()):
         for target in set(row):
             if target >= 0:
-                before[target].append(state)
-    open_ = np.flatnonzero(alive).tolist()
-    while open_:
-        for state in before[open_.pop()]:
+                predecessors[target].append(state)
+    stack = np.flatnonzero(alive).tolist()
+    while stack:
+        for state in predecessors[stack.pop()]:
             if not alive[state]:
                 alive[state] = True
-                open_.append(state)
+                stack.append(state)
     if not alive[0]:
         raise Empty("The expression matches no text at all.")
-    names = np.append(np.where(alive, np.cumsum(alive) - 1, -1), -1)
-    table = names[table[alive]]
+    renumbered = np.append(np.where(alive, np.cumsum(alive) - 1, -1), -1)
+    table = renumbered[table[alive]]
     columns, merged = np.unique(table, axis=1, return_inverse=True)
-    dead = np.full((1, columns.shape[1]), -1)
+    dead_row = np.full((1, columns.shape[1]), -1)
     return Automaton(
-        merged.reshape(-1)[kinds].astype(np.uint8), np.concatenate([columns, dead]).astype(np.int32), accepting[alive]
+        merged.reshape(-1)[byte_classes].astype(np.uint8),
+        np.concatenate([columns, dead_row]).astype(np.int32),
+        accepting[alive],
     )

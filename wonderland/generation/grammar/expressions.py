@@ -1,34 +1,34 @@
-"""Regular sets of texts, as trees: characters, one thing after another, choices, repetitions, and what two have in common."""
+"""Syntax trees of regular expressions: character sets, concatenation, union, repetition, intersection."""
 
 from dataclasses import dataclass
 
-from wonderland.generation.grammar.characters import ANY, Ranges, minus
+from wonderland.generation.grammar.characters import ANY, Ranges, difference
 
 
 @dataclass(frozen=True)
-class Chars:
+class CharSet:
     """One character of a set."""
 
     ranges: Ranges
 
 
 @dataclass(frozen=True)
-class Then:
-    """One after another; with no parts, the empty text."""
+class Concat:
+    """Parts one after another; without parts, the empty text."""
 
     parts: "tuple[Expression, ...]"
 
 
 @dataclass(frozen=True)
-class Either:
-    """One of several; with no parts, no text at all."""
+class Union:
+    """One of several parts; without parts, no text at all."""
 
     parts: "tuple[Expression, ...]"
 
 
 @dataclass(frozen=True)
-class Times:
-    """A part from `least` to `most` times; None for no end."""
+class Repeat:
+    """A part from `least` to `most` times; None for no upper bound."""
 
     part: "Expression"
     least: int
@@ -36,7 +36,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Listed:
+class SeparatedList:
     """A part once or more, with a separator between."""
 
     part: "Expression"
@@ -44,41 +44,40 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Some:
-    """Parts in their order, each needed or perhaps left out, with a separator between those that are there."""
+class OptionalParts:
+    """Parts in a fixed order, each with whether it is required, with a separator between those that are present."""
 
     parts: "tuple[tuple[Expression, bool], ...]"
     separator: "Expression"
 
 
 @dataclass(frozen=True)
-class Both:
-    """What two expressions have in common."""
+class Intersection:
+    """The texts that two expressions both match."""
 
-    one: "Expression"
-    other: "Expression"
+    left: "Expression"
+    right: "Expression"
 
 
-Expression = Chars | Then | Either | Times | Listed | Some | Both
-EMPTY = Then(())
-NOTHING = Either(())
+Expression = CharSet | Concat | Union | Repeat | SeparatedList | OptionalParts | Intersection
+NO_TEXT = Union(())
 
 
 def literal(text: str) -> Expression:
-    """A text as it stands.
+    """Exactly this text.
 
     >>> literal("a")
-    Then(parts=(Chars(ranges=((97, 97),)),))
+    Concat(parts=(CharSet(ranges=((97, 97),)),))
     """
-    return Then(tuple(Chars(((ord(one), ord(one)),)) for one in text))
+    return Concat(tuple(CharSet(((ord(character), ord(character)),)) for character in text))
 
 
-def behind_a_space(part: Expression) -> Expression:
-    """Texts that are in `part` once the space they may begin with is taken away."""
-    other = Then((Chars(minus(ANY, ((32, 32),))), Times(Chars(ANY), 0, None)))
-    return Either((Then((literal(" "), part)), Both(part, Times(other, 0, 1))))
+def allow_leading_space(part: Expression) -> Expression:
+    """Texts that match `part` after one leading space, if they have one, is removed."""
+    no_space_first = Concat((CharSet(difference(ANY, ((32, 32),))), Repeat(CharSet(ANY), 0, None)))
+    return Union((Concat((literal(" "), part)), Intersection(part, optional(no_space_first))))
 
 
-def maybe(part: Expression) -> Expression:
-    """A part or nothing."""
-    return Times(part, 0, 1)
+def optional(part: Expression) -> Expression:
+    """A part, or the empty text."""
+    return Repeat(part, 0, 1)

@@ -1,4 +1,4 @@
-"""Texts that match: which tokens may come next, from the bytes that tokens write and an automaton over bytes."""
+"""Constraints from automata: which tokens may come next, given the bytes of each token and an automaton over bytes."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,19 +11,18 @@ from torch import Tensor
 from wonderland.core import WonderlandError
 from wonderland.generation.constraint import Constraint
 from wonderland.generation.grammar.automaton import Automaton, build
-from wonderland.generation.grammar.expressions import behind_a_space
+from wonderland.generation.grammar.expressions import allow_leading_space
 from wonderland.generation.grammar.regex import parse
 
-_NEVER = np.iinfo(np.int32).max // 2
+_UNREACHABLE = np.iinfo(np.int32).max // 2
 
 
 def matching(pattern: str, pieces: Any, *, strip: bool = False) -> Constraint:
-    r"""Only texts that a regular expression matches from end to end; see `grammar.regex` for what is understood.
+    r"""A constraint under which the whole text matches a regular expression; `grammar.regex` lists the supported syntax.
 
-    `pieces` are the bytes that each token writes (a tokenizer's `pieces()`); tokens that write nothing are never chosen. A
-    text may end only where it matches: there the tokens in `stop` are allowed, and nowhere else. Where the number of tokens
-    is limited, only those are allowed after which the text can be completed in time. With `strip`, the text matches without
-    the space it may begin with, as tokenizers write one before a first word.
+    `pieces` are the bytes of each token (a tokenizer's `pieces()`); tokens without bytes are never chosen. The tokens in `stop`
+    are allowed only where the text matches. A token is allowed only if the text can still be completed within the number of
+    tokens that is left. With `strip`, one leading space is ignored, since tokenizers often write one before the first word.
 
     >>> from wonderland.models import Decoder
     >>> from wonderland.generation import generate
@@ -33,29 +32,29 @@ def matching(pattern: str, pieces: Any, *, strip: bool = False) -> Constraint:
     >>> text[2:3], text[3:].isdigit()
     (b'-', True)
     """
-    found = parse(pattern)
-    return Matching(build(behind_a_space(found) if strip else found), pieces)
+    expression = parse(pattern)
+    return Matching(build(allow_leading_space(expression) if strip else expression), pieces)
 
 
 class Matching(Constraint):
-    """An automaton over bytes, walked by tokens: all tokens at once, down a tree of their beginnings.
+    """The texts of an automaton over bytes, for a vocabulary of tokens.
 
-    Tokens whose bytes the automaton does not tell apart are one to it. For each state that tokens lead to, `distance` says
-    how many tokens at least complete the text; states that none can complete are never entered.
+    Tokens are grouped by the byte classes that they spell, and the groups form a prefix tree, so that all tokens advance a
+    state together. `distance` holds, for each state, the least number of tokens that complete the text.
     """
 
     start = 0
 
     def __init__(self, automaton: Automaton, pieces: Any):
         self.pieces, self._automaton = _checked(pieces), automaton
-        self._others: dict[frozenset[int], Matching] = {}
-        self._tree()
-        self._explore()
-        if self.distance[0] >= _NEVER:
+        self._without: dict[frozenset[int], Matching] = {}
+        self._build_tree()
+        self._measure_distances()
+        if self.distance[0] >= _UNREACHABLE:
             raise WonderlandError(
-                "No text that matches can be written with these pieces: the vocabulary lacks bytes that it needs."
+                "No matching text can be written with these pieces: the vocabulary lacks bytes that it needs."
             )
-        self._mask = lru_cache(1024)(self._plain)
+        self._mask = lru_cache(1024)(self._mask_without_limit)
 
     def allowed(self, state: Any, left: int) -> Tensor:
         if left > self._farthest[state]:
@@ -63,9 +62,9 @@ class Matching(Constraint):
         return self._select(self._targets(state), left)
 
     def after(self, state: Any, token: int) -> Any:
-        table, kinds = self._automaton.table, self._automaton.kinds
+        table, byte_classes = self._automaton.table, self._automaton.byte_classes
         for byte in self.pieces[token]:
-            state = int(table[state, kinds[byte]])
+            state = int(table[state, byte_classes[byte]])
         return state
 
     def accepts(self, state: Any) -> bool:
@@ -77,102 +76,110 @@ class Matching(Constraint):
     def check(self, count: int) -> None:
         if self.distance[0] > count:
             raise WonderlandError(
-                f"The shortest text that matches takes {self.distance[0]} tokens, and count is {count}: ask for more."
+                f"The shortest matching text takes {self.distance[0]} tokens, but count is {count}: give a larger count."
             )
 
     def without(self, tokens: frozenset[int]) -> "Constraint":
         if not any(self.pieces[token] for token in tokens):
             return self
-        if tokens not in self._others:
+        if tokens not in self._without:
             pieces = [b"" if token in tokens else piece for token, piece in enumerate(self.pieces)]
-            self._others[tokens] = Matching(self._automaton, pieces)
-        return self._others[tokens]
+            self._without[tokens] = Matching(self._automaton, pieces)
+        return self._without[tokens]
 
-    def _tree(self) -> None:
-        """Tokens as sequences of kinds of bytes, those in a tree whose places are numbered level by level.
+    def _build_tree(self) -> None:
+        """The prefix tree of tokens, spelled in byte classes. Tokens with equal spelling form a group.
 
-        In sorted order the children of a place stand together: its first child and their number find them all.
+        Nodes are numbered level by level in sorted order, so that the children of a node are consecutive:
+
+        - `_group` (vocab,): the group of each token, -1 for tokens without bytes;
+        - `_group_node` (groups,): the node at which a group ends;
+        - `_node_class`, `_children`, `_first_child` (nodes,): the byte class that leads to a node, the number of its children,
+          and the first of them.
         """
-        kinds = bytes(self._automaton.kinds.tolist())
-        spelled = [piece.translate(kinds) for piece in self.pieces]
-        groups = {one: index for index, one in enumerate(sorted({one for one in spelled if one}))}
-        self._group = np.array([groups.get(one, -1) for one in spelled])
-        self._ends = np.zeros(len(groups), np.int64)
-        taken, parents = [0], [0]
-        level, open_, depth = {b"": 0}, list(groups), 0
-        while open_:
-            fresh: dict[bytes, int] = {}
-            for one in open_:
-                begin = one[: depth + 1]
-                if begin not in fresh:
-                    fresh[begin] = len(taken)
-                    taken.append(begin[-1])
-                    parents.append(level[begin[:-1]])
-                if len(one) == depth + 1:
-                    self._ends[groups[one]] = fresh[begin]
-            level, depth = fresh, depth + 1
-            open_ = [one for one in open_ if len(one) > depth]
-        self._taken = np.array(taken)
-        self._children = np.bincount(parents[1:], minlength=len(taken))
-        self._first = 1 + self._children.cumsum() - self._children
+        byte_classes = bytes(self._automaton.byte_classes.tolist())
+        spellings = [piece.translate(byte_classes) for piece in self.pieces]
+        groups = {spelling: index for index, spelling in enumerate(sorted({text for text in spellings if text}))}
+        self._group = np.array([groups.get(spelling, -1) for spelling in spellings])
+        self._group_node = np.zeros(len(groups), np.int64)
+        classes, parents = [0], [0]
+        level, longer, depth = {b"": 0}, list(groups), 0
+        while longer:
+            next_level: dict[bytes, int] = {}
+            for spelling in longer:
+                prefix = spelling[: depth + 1]
+                if prefix not in next_level:
+                    next_level[prefix] = len(classes)
+                    classes.append(prefix[-1])
+                    parents.append(level[prefix[:-1]])
+                if len(spelling) == depth + 1:
+                    self._group_node[groups[spelling]] = next_level[prefix]
+            level, depth = next_level, depth + 1
+            longer = [spelling for spelling in longer if len(spelling) > depth]
+        self._node_class = np.array(classes)
+        self._children = np.bincount(parents[1:], minlength=len(classes))
+        self._first_child = 1 + self._children.cumsum() - self._children
 
     def _targets(self, state: int) -> np.ndarray:
-        """The state after each group of tokens, -1 where nothing matches any more; only living branches are walked."""
-        table, at = self._automaton.table, np.full(len(self._taken), -1, np.int32)
-        at[0], alive = state, np.zeros(1, np.int64)
-        while len(alive):
-            children = self._children[alive]
+        """The state after each group of tokens, -1 where the text cannot match; only branches that can match are followed."""
+        table, states = self._automaton.table, np.full(len(self._node_class), -1, np.int32)
+        states[0], nodes = state, np.zeros(1, np.int64)
+        while len(nodes):
+            children = self._children[nodes]
             ends = children.cumsum()
-            below = np.arange(ends[-1]) + np.repeat(self._first[alive] - ends + children, children)
-            after = table[np.repeat(at[alive], children), self._taken[below]]
-            lives = after >= 0
-            alive = below[lives]
-            at[alive] = after[lives]
-        return at[self._ends]
+            below = np.arange(ends[-1]) + np.repeat(self._first_child[nodes] - ends + children, children)
+            after = table[np.repeat(states[nodes], children), self._node_class[below]]
+            possible = after >= 0
+            nodes = below[possible]
+            states[nodes] = after[possible]
+        return states[self._group_node]
 
-    def _explore(self) -> None:
-        """Every state that tokens lead to, and how far it is from a complete text, counted in tokens."""
+    def _measure_distances(self) -> None:
+        """The distance of every reachable state from a complete text, in tokens, by breadth-first search backwards.
+
+        `_nearest` and `_farthest` are the least and the largest distance among the states after one more token.
+        """
         accepting = self._automaton.accepting
-        before: dict[int, list[int]] = {0: []}
-        after: dict[int, np.ndarray] = {}
+        predecessors: dict[int, list[int]] = {0: []}
+        successors: dict[int, np.ndarray] = {}
         order = [0]
         for state in order:
-            targets = np.unique(self._targets(state)) if len(self._ends) else np.empty(0, np.int64)
-            after[state] = targets = targets[targets >= 0]
+            targets = np.unique(self._targets(state)) if len(self._group_node) else np.empty(0, np.int64)
+            successors[state] = targets = targets[targets >= 0]
             for target in targets.tolist():
-                if target not in before:
-                    before[target] = []
+                if target not in predecessors:
+                    predecessors[target] = []
                     order.append(target)
-                before[target].append(state)
-        distance = np.full(len(accepting) + 1, _NEVER, np.int32)
-        ring = [state for state in order if accepting[state]]
-        distance[ring] = 0
+                predecessors[target].append(state)
+        distance = np.full(len(accepting) + 1, _UNREACHABLE, np.int32)
+        frontier = [state for state in order if accepting[state]]
+        distance[frontier] = 0
         steps = 0
-        while ring:
+        while frontier:
             steps += 1
-            ring = [state for target in ring for state in before[target] if distance[state] == _NEVER]
-            distance[ring] = steps
-            ring = list(set(ring))
+            before = [state for target in frontier for state in predecessors[target] if distance[state] == _UNREACHABLE]
+            distance[before] = steps
+            frontier = list(set(before))
         self.distance, self._nearest, self._farthest = distance, distance.copy(), np.zeros_like(distance)
-        for state, targets in after.items():
-            ways = distance[targets]
-            ways = ways[ways < _NEVER]
-            self._nearest[state] = ways.min(initial=_NEVER)
-            self._farthest[state] = ways.max(initial=0)
+        for state, targets in successors.items():
+            distances = distance[targets]
+            distances = distances[distances < _UNREACHABLE]
+            self._nearest[state] = distances.min(initial=_UNREACHABLE)
+            self._farthest[state] = distances.max(initial=0)
 
-    def _plain(self, state: int) -> Tensor:
-        return self._select(self._targets(state), _NEVER)
+    def _mask_without_limit(self, state: int) -> Tensor:
+        return self._select(self._targets(state), _UNREACHABLE)
 
     def _select(self, targets: np.ndarray, left: int) -> Tensor:
-        # The last entries stand for no target at all, and for tokens that write nothing.
-        good = np.append(self.distance[targets] < left, False)
-        return torch.from_numpy(good[self._group])
+        # Target -1 selects the last distance, which is unreachable, and group -1 the last entry, False.
+        allowed = np.append(self.distance[targets] < left, False)
+        return torch.from_numpy(allowed[self._group])
 
 
 def _checked(pieces: Any) -> Sequence[bytes]:
     if isinstance(pieces, str | bytes) or not isinstance(pieces, Sequence) or not pieces:
-        raise WonderlandError("pieces is a list of the bytes that each token writes (a tokenizer's pieces()).")
+        raise WonderlandError("pieces is a list with the bytes of each token (a tokenizer's pieces()).")
     for token, piece in enumerate(pieces):
         if not isinstance(piece, bytes):
-            raise WonderlandError(f"The piece of token {token} is a {type(piece).__name__} where bytes belong.")
+            raise WonderlandError(f"The piece of token {token} is a {type(piece).__name__}, not bytes.")
     return pieces

@@ -1,4 +1,4 @@
-"""What a language model needs to read new text: its tokenizer, and how many tokens it learned to look back."""
+"""Encoder of a language model: its tokenizer and its context length."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,13 @@ from wonderland.data.dataset import Dataset, Finding, counted
 from wonderland.data.encoder import Encoder, Field
 from wonderland.data.examples import Examples
 from wonderland.data.text.sources import read_documents
-from wonderland.data.text.tokenizer import Tokenizer, checked_roles
+from wonderland.data.text.tokenizer import Tokenizer
+from wonderland.data.text.tokenizer_json import checked_roles
 from wonderland.kinds.corpus.examples import DocumentExamples, TokenExamples
 
 
 class CorpusEncoder(Encoder):
-    """A tokenizer, the context a model was taught with, and whether documents were learned one by one."""
+    """A tokenizer, the context length in training, and whether the corpus had many documents (`many`)."""
 
     kind = "corpus"
 
@@ -28,10 +29,10 @@ class CorpusEncoder(Encoder):
 
     @property
     def frame(self) -> list[int]:
-        """The tokens before a text: the one that begins documents; before one long text, what the tokenizer itself puts there."""
+        """The tokens before a text: for many documents the token that begins each; else those that the tokenizer puts before a text."""
         if not self.many:
-            return self.tokenizer.frame[0]
-        return [] if self.tokenizer.opening is None else [self.tokenizer.opening]
+            return self.tokenizer.surrounding_tokens[0]
+        return [] if self.tokenizer.document_begin is None else [self.tokenizer.document_begin]
 
     def examples(self, dataset: Any) -> Examples:
         if isinstance(dataset, NewDocuments):
@@ -42,17 +43,19 @@ class CorpusEncoder(Encoder):
         """New documents: a path, or texts in a list."""
         if isinstance(source, str | Path):
             documents = read_documents(source, column=self.column, lines=self.lines)
-            return self._made(documents.path.name, list(documents.documents()), documents.findings, need_target)
+            return self._new_documents(
+                documents.path.name, list(documents.documents()), documents.findings, need_target
+            )
         if isinstance(source, list | tuple) and all(isinstance(text, str) for text in source):
-            return self._made("texts", list(source), [], need_target)
+            return self._new_documents("texts", list(source), [], need_target)
         raise WonderlandError(f"A language model reads a path or a list of texts, not {type(source).__name__}.")
 
-    def _made(self, name: str, texts: list[str], findings: list[Finding], need_target: bool) -> "NewDocuments":
+    def _new_documents(self, name: str, texts: list[str], findings: list[Finding], need_target: bool) -> "NewDocuments":
         unknown = self.tokenizer.unknown
-        lost = 0 if unknown is None else sum(ids.count(unknown) for ids in self.tokenizer.encode_batch(texts))
-        if lost:
-            text = f"{counted(lost, 'token is', 'tokens are')} not in the vocabulary and count as unknown."
-            findings = [*findings, Finding("unknown", "text", lost, text)]
+        unknown_count = 0 if unknown is None else sum(ids.count(unknown) for ids in self.tokenizer.encode_batch(texts))
+        if unknown_count:
+            text = f"{counted(unknown_count, 'token is', 'tokens are')} not in the vocabulary and count as unknown."
+            findings = [*findings, Finding("unknown", "text", unknown_count, text)]
         if need_target and not any(len(self.frame) + len(self.tokenizer.encode(text)) > 1 for text in texts):
             raise WonderlandError("The text has no token to predict: give at least two tokens.")
         return NewDocuments(name, texts, findings)
@@ -84,7 +87,7 @@ class CorpusEncoder(Encoder):
 
     @classmethod
     def from_json(cls, value: Any, tensors: dict[str, Tensor] | None = None) -> "CorpusEncoder":
-        """Read what `to_json` gave; content that cannot be right is refused in a sentence."""
+        """Rebuild an encoder from `to_json`; invalid content raises a `WonderlandError`."""
         fine = isinstance(value, dict) and isinstance(value.get("tokenizer"), dict)
         fine = fine and isinstance(value.get("context"), int) and 1 <= value["context"] <= 1 << 20
         fine = fine and all(isinstance(value.get(name), bool) for name in ("many", "lines"))
@@ -95,7 +98,7 @@ class CorpusEncoder(Encoder):
 
 
 class NewDocuments(Dataset):
-    """Documents to be measured by a language model."""
+    """New documents, to evaluate a language model on."""
 
     kind = "corpus"
     noun = "tokens"

@@ -1,4 +1,4 @@
-"""Tokens of a text as examples: windows at random places or packed documents to learn from, every token once to measure."""
+"""Examples of a corpus: random windows or packed documents for training; every token once for evaluation."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -63,7 +63,7 @@ class TokenExamples(Examples):
         raise AssertionError("a corpus has no part that holds all of it")
 
     def bytes_of(self, part: TokenFile, tokens: int) -> float:
-        """About how many bytes of text so many tokens of a part are."""
+        """The bytes of text behind a number of tokens of a part, estimated by its average."""
         return int(part.bytes[-1]) * tokens / max(1, len(part))
 
     def bytes_measured(self, part: TokenFile, batches: list[Batch], most: int | None) -> int:
@@ -95,7 +95,7 @@ class DocumentExamples(Examples):
             windows += [ids[begin : begin + context + 1] for begin in range(0, len(ids) - 1, context)]
         for first in range(0, len(windows), size):
             rows = windows[first : first + size]
-            # Filled up at the right, where a causal model never looks.
+            # Padded on the right, where a causal model never looks.
             x, y = torch.zeros(len(rows), context, dtype=torch.int64), torch.full((len(rows), context), -100)
             for row, ids in enumerate(rows):
                 x[row, : len(ids) - 1], y[row, : len(ids) - 1] = torch.from_numpy(ids[:-1]), torch.from_numpy(ids[1:])
@@ -125,5 +125,5 @@ def packed_batch(packed: Any) -> Batch:
 
 
 def packs(file: TokenFile, context: int, many: bool) -> bool:
-    """Whether documents are packed: many of them, not much longer than the context. Long ones are read in windows."""
+    """Whether documents are packed: many of them, not much longer than the context. Long documents are read in windows."""
     return many and len(file) / max(1, len(file.documents) - 1) < 16 * context

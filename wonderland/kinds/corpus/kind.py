@@ -1,4 +1,4 @@
-"""Plain text: a decoder as large as the text can teach, trained on windows at random places."""
+"""The kind corpus: plain text; a decoder sized by the text, trained on random windows."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from wonderland.kinds.corpus.corpus import Corpus, TokenParts, learn_tokens, wri
 from wonderland.kinds.corpus.encoder import CorpusEncoder
 from wonderland.kinds.corpus.examples import packs
 from wonderland.kinds.corpus.options import Options as CorpusOptions
-from wonderland.kinds.kind import Claim, Kind, evaluations
+from wonderland.kinds.kind import Claim, Kind, evaluation_interval
 from wonderland.kinds.table.table import unknown_column
 from wonderland.models import Decoder
 from wonderland.nn import Attention, Rotary
@@ -32,7 +32,7 @@ LEAST = 8
 
 
 class CorpusKind(Kind):
-    """Plain text to learn a language from: text files, folders of them, a column of sentences."""
+    """Plain text for a language model: text files, folders of them, a column of sentences."""
 
     name = "corpus"
     Options = CorpusOptions
@@ -43,7 +43,7 @@ class CorpusKind(Kind):
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if asked.get("task") == "language" or (asked.get("lines") and glimpse.plain_text is not None):
-            return Claim(1.0, "a language is to be learned")
+            return Claim(1.0, "a language model is asked for")
         if glimpse.plain_text == "plain" and not asked.get("column"):
             return Claim(0.95, "it is plain text")
         named = any(asked.get(name) for name in ("target", "group", "time", "test", "split", "task"))
@@ -53,13 +53,13 @@ class CorpusKind(Kind):
         return None if column is None else Claim(0.93, f"column {column!r} of sentences is all it has")
 
     def _only_text(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> str | None:
-        """The name of the only column that says something, if it holds several words a cell."""
+        """The name of the only informative column, if it holds several words a cell."""
         frame, drop = glimpse.frame, asked.get("drop") or ()
         assert frame is not None
         names = [name for name in frame.columns if name not in drop]
         if len(names) > 1:
             roles = glimpse.roles(drop, {*(asked.get("keep") or ()), glimpse.contents.target})
-            return roles.free[0] if len(roles.free) == 1 and not roles.others else None
+            return roles.free_text[0] if len(roles.free_text) == 1 and not roles.informative else None
         words = [len(cell.split()) if isinstance(cell, str) else 0 for name in names for cell in frame[name]]
         return str(names[0]) if words and float(np.median(words)) > 1 else None
 
@@ -113,16 +113,18 @@ class CorpusKind(Kind):
 
     def encoder(self, dataset: Corpus, parts: TokenParts) -> CorpusEncoder:
         limit = None if dataset.start is None else dataset.start.outline.positions
-        given = dataset.documents
+        documents = dataset.documents
         assert dataset.tokenizer is not None
         context = _context(dataset, parts, dataset.options.context, limit)
-        return CorpusEncoder(dataset.tokenizer, context, many=parts.many, lines=given.lines, column=given.column)
+        return CorpusEncoder(
+            dataset.tokenizer, context, many=parts.many, lines=documents.lines, column=documents.column
+        )
 
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> CorpusEncoder:
         return CorpusEncoder.from_json(saved, tensors)
 
     def remember(self, dataset: Corpus, folder: Path, config: Mapping[str, Any] | None) -> None:
-        """Keep tokens in the run folder, and use the tokenizer of a run that was begun: it takes long to learn."""
+        """Keep token files in the run folder, and reuse the tokenizer of an interrupted run, which takes long to train."""
         dataset.home = folder / ".tokens"
         if config is None:
             return
@@ -141,7 +143,7 @@ class CorpusKind(Kind):
         batch = max(4, min(64, (2048 if large else 1536) // context))
         seen = 40 * tokens if tokens < 200_000 else 8_000_000 if large else 5_000_000
         steps = max(300, min(4000, seen // (batch * context)))
-        made = Recipe(
+        recipe = Recipe(
             model=Decoder.spec(
                 vocab=encoder.tokenizer.vocab,
                 dim=dim,
@@ -161,39 +163,39 @@ class CorpusKind(Kind):
         )
         start = dataset.start
         if start is None:
-            return made
+            return recipe
         batch = max(1, min(32, 1024 // context))
         epoch = max(1, tokens // (batch * context))
         return start.recipe(
-            replace(made, batch_size=batch), start.language_model().spec, epoch=min(epoch, 500), epochs=3
+            replace(recipe, batch_size=batch), start.language_model().spec, epoch=min(epoch, 500), epochs=3
         )
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:
         return None if dataset.start is None else dataset.start.load()
 
-    def settled(self, recipe: Recipe) -> Recipe:
-        return recipe.changed(evaluate_every=evaluations(recipe.steps))
+    def adjust_to_steps(self, recipe: Recipe) -> Recipe:
+        return recipe.changed(evaluate_every=evaluation_interval(recipe.steps))
 
     def check_recipe(
         self, dataset: Corpus, parts: TokenParts, encoder: CorpusEncoder, recipe: Recipe, asked: Mapping[str, Any]
     ) -> None:
         """Refuse batches that are asked to be larger than the text."""
-        there, needed = len(parts.files["train"]), asked.get("batch_size", 1) * encoder.context
+        available, needed = len(parts.files["train"]), asked.get("batch_size", 1) * encoder.context
         # Packed documents are rows of their own, and larger batches take all of them.
-        if needed > max(there, encoder.context) and not packs(parts.files["train"], encoder.context, parts.many):
+        if needed > max(available, encoder.context) and not packs(parts.files["train"], encoder.context, parts.many):
             raise WonderlandError(
                 f"batch_size {recipe.batch_size} asks for {needed:,} tokens a step, and the training part of {dataset.name} has "
-                f"{there:,}: at most {max(1, there // encoder.context)} goes with a context of {encoder.context}."
+                f"{available:,}: at most {max(1, available // encoder.context)} fits a context of {encoder.context}."
             )
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        """Samples of what the model writes, tokens with similar vectors, attention maps."""
+        """Generated samples, tokens with similar embeddings, attention maps."""
         return {
             "noun": "tokens",
             "columns_title": "The texts",
             "rows": sum(len(file) for file in plan.parts.files.values()),
-            "split_note": "Whole documents are dealt to the parts at random." if plan.parts.many else
-                          "The text is cut by place: it is learned from its beginning and tested on its end.",
+            "split_note": "Whole documents are assigned to the parts at random." if plan.parts.many else
+                          "The text is split by position: the beginning is for training, the end for testing.",
             "samples": samples(run, plan),
             "neighbours": neighbours(run, plan),
             "attention": attention_maps(run, plan),
@@ -201,7 +203,7 @@ class CorpusKind(Kind):
 
 
 def _context(dataset: Corpus, parts: TokenParts, asked: int | None, limit: int | None) -> int:
-    """How many tokens the model reads: as asked, or as the shortest part and the positions of a checkpoint allow."""
+    """The context length: as asked, or as the shortest part and the positions of a checkpoint allow."""
     if limit is not None and (asked or 1) > limit:
         raise WonderlandError(f"The checkpoint has {limit:,} positions: the context cannot be {asked:,}.")
     usual = asked or min(128, limit or 128)
@@ -224,11 +226,11 @@ def _context(dataset: Corpus, parts: TokenParts, asked: int | None, limit: int |
 
 
 def samples(run: Any, plan: Any, count: int = 240) -> list[dict[str, Any]]:
-    """Three texts that the model writes, each with what it was given."""
+    """Three generated texts, each with its prompt and temperature."""
     test, limit, write = plan.parts.files["test"], positions(run.model), run.ability("generate")
     count = count if limit is None else max(1, min(count, limit - 24))
     start = plan.encoder.tokenizer.decode(np.asarray(test.tokens[:24], np.int64)) if not plan.parts.many else ""
-    # From nothing, the most likely text is often one empty line after the other.
+    # Without a prompt, greedy decoding often gives nothing but empty lines.
     asked = [(start, 0.8), ("", 0.8), (start, 0.0)] if not plan.parts.many else [("", 1.0), ("", 0.8), ("", 0.8)]
     return [
         {"prompt": prompt, "temperature": temperature, "text": write(prompt, count, temperature=temperature, seed=i)}
@@ -237,7 +239,7 @@ def samples(run: Any, plan: Any, count: int = 240) -> list[dict[str, Any]]:
 
 
 def visible(tokenizer: Tokenizer, token: int) -> str:
-    """A token with signs for spaces and line ends."""
+    """A token with visible signs for spaces and line ends."""
     text = tokenizer.pieces()[token].decode("utf-8", "replace") or tokenizer.token(token)
     return text.replace("\n", "↵").replace("\t", "⇥").replace(" ", "·")
 
@@ -253,7 +255,7 @@ def neighbours(run: Any, plan: Any, most: int = 16, near: int = 5) -> list[dict[
     frequent = [token for token, _ in counted.most_common(400) if pieces[token].strip()]
     rare = {token for token in range(tokenizer.vocab) if counted[token] < 5}
     vectors = torch.nn.functional.normalize(table.weight.detach(), dim=1)
-    if tokenizer.vocab > 1000:  # words tell more than letters
+    if tokenizer.vocab > 1000:  # whole words are more interesting than letters
         frequent = [token for token in frequent if len(pieces[token].strip()) > 3] or frequent
     rows = []
     for token in frequent[:most]:

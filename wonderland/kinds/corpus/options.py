@@ -8,9 +8,9 @@ from wonderland.kinds.options import TokenOptions
 
 @dataclass(frozen=True)
 class Options(TokenOptions):
-    """Plain text, to learn a language from."""
+    """Plain text, to train a language model."""
 
     task: str | None = option(help="what is learned", choices=("language",))
     drop: tuple[str, ...] = option((), help="leave a column out; may be repeated", metavar="COLUMN")
-    lines: bool = option(False, help="each line of a text file is a document of its own")
-    tokenizer: str | None = option(help="cut text with this tokenizer.json, or the one in this folder", metavar="FILE")
+    lines: bool = option(False, help="each line of a text file is a separate document")
+    tokenizer: str | None = option(help="use this tokenizer.json, or the one in this folder", metavar="FILE")

@@ -28,7 +28,7 @@ class Images(Dataset):
 
     >>> images = Images.from_arrays(np.zeros((4, 8, 8), np.uint8), ["a", "b", "a", "b"], name="squares")
     >>> images
-    <Images squares: 4 rows, binary, 2 classes>
+    <Images squares: 4 images, binary, 2 classes>
     >>> images.pixels([0, 3]).shape
     (2, 1, 8, 8)
     """

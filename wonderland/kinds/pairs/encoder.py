@@ -1,4 +1,4 @@
-"""Encoded pairs: tokens of the text that is read, and of the text that is written."""
+"""Encoder of pairs: tokens of the source that is read, and of the target that is written."""
 
 import json
 import os
@@ -16,9 +16,10 @@ from wonderland.core.batch import Batch
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.encoder import Encoder, Field
 from wonderland.data.examples import RowExamples
-from wonderland.data.source import look
+from wonderland.data.source import read_source
 from wonderland.data.text.sources import is_text_file, read_documents
-from wonderland.data.text.tokenizer import Tokenizer, checked_roles, repeatable
+from wonderland.data.text.tokenizer import Tokenizer, repeatable
+from wonderland.data.text.tokenizer_json import checked_roles
 from wonderland.kinds.pairs.pairs import Pairs, with_first_row
 
 LONGEST = 256
@@ -32,7 +33,7 @@ class PairExamples(RowExamples):
     def __init__(self, encoder: "PairsEncoder", pairs: Pairs):
         super().__init__(encoder.encode(pairs), None, len(pairs))
         self.encoder, self.pairs = encoder, pairs
-        self.targets = None if pairs.targets is None else encoder.answers(pairs)
+        self.targets = None if pairs.targets is None else encoder.target_tokens(pairs)
 
     def texts(self, part: np.ndarray) -> tuple[list[str], list[str] | None]:
         """The texts to read of a part, and those to write where they are known."""
@@ -44,7 +45,7 @@ class PairExamples(RowExamples):
 
 
 class PairsEncoder(Encoder):
-    """One tokenizer for both sides, and how long rows are: encoded rows are (source | what the writer is given)."""
+    """One tokenizer for both sides and their lengths. An encoded row is the source, then the input of the decoder."""
 
     kind = "pairs"
 
@@ -62,9 +63,9 @@ class PairsEncoder(Encoder):
         vocab: int | None = None,
         context: int | None = None,
     ) -> "PairsEncoder":
-        """Tokens from the training pairs only: pairs of bytes, over both sides, unless `tokens` says otherwise.
+        """Learn the tokenizer from both sides of the training pairs: byte pair encoding, unless `tokens` names another kind.
 
-        `vocab` is the number of tokens at most, `context` how many of them either side has at most.
+        `vocab` is the largest size of the vocabulary, `context` the largest number of tokens on either side.
         """
         assert dataset.targets is not None
         texts = [text for row in rows for text in (dataset.sources[row], dataset.targets[row])]
@@ -73,13 +74,13 @@ class PairsEncoder(Encoder):
         vocab = vocab or int(np.clip(2 ** round(np.log2(max(letters, 1) / 100)), 512, 8192))
         specials = ("<pad>", "<s>", "</s>") if kind == "bpe" else ("<pad>", "<s>", "</s>", "<unk>")
         tokenizer = Tokenizer.train(texts, kind=kind, vocab=vocab, specials=specials)
-        return cls.around(tokenizer, 1, dataset, rows, context=context)
+        return cls.with_tokenizer(tokenizer, 1, dataset, rows, context=context)
 
     @classmethod
-    def around(
+    def with_tokenizer(
         cls, tokenizer: Tokenizer, begin: int, dataset: Pairs, rows: np.ndarray, *, context: int | None = None
     ) -> "PairsEncoder":
-        """For a tokenizer that is there already; `begin` is what a target begins with."""
+        """An encoder with an existing tokenizer; `begin` is the id that a target begins with."""
         assert dataset.targets is not None
         read = max(map(len, tokenizer.encode_batch([dataset.sources[row] for row in rows])))
         write = max(map(len, tokenizer.encode_batch([dataset.targets[row] for row in rows])))
@@ -91,22 +92,22 @@ class PairsEncoder(Encoder):
         if not isinstance(dataset, Pairs):
             raise WonderlandError("This model reads pairs of texts.")
         chosen = range(len(dataset)) if rows is None else rows
-        found = torch.zeros(len(chosen), self.read + self.write, dtype=torch.int64)
+        tokens = torch.zeros(len(chosen), self.read + self.write, dtype=torch.int64)
         assert self.tokenizer.end is not None
         cut = 0
         for row, ids in enumerate(self.tokenizer.encode_batch([dataset.sources[i] for i in chosen])):
             cut += len(ids) >= self.read
             kept = [*ids[: self.read - 1], self.tokenizer.end]
-            found[row, : len(kept)] = torch.tensor(kept)
-        found[:, self.read] = self.begin
+            tokens[row, : len(kept)] = torch.tensor(kept)
+        tokens[:, self.read] = self.begin
         if dataset.targets is not None:
             for row, ids in enumerate(self.tokenizer.encode_batch([dataset.targets[i] for i in chosen])):
                 cut += len(ids) >= self.write
                 kept = [self.begin, *ids[: self.write - 1]]
-                found[row, self.read : self.read + len(kept)] = torch.tensor(kept)
-        text = f"{counted(cut, 'text is', 'texts are')} longer than the model reads or writes and cut there."
+                tokens[row, self.read : self.read + len(kept)] = torch.tensor(kept)
+        text = f"{counted(cut, 'text is', 'texts are')} longer than the model's limit and cut there."
         self.noticed = [Finding("cut", dataset.name, cut, text)] if cut else []
-        return found
+        return tokens
 
     def examples(self, dataset: Any) -> "PairExamples":
         return PairExamples(self, dataset)
@@ -116,40 +117,40 @@ class PairsEncoder(Encoder):
         x = self.encode(Pairs("texts", texts, None))[:, : self.read]
         return x[:, : max(1, int((x != 0).sum(1).max()))]
 
-    def answers(self, dataset: Pairs, rows: np.ndarray | None = None) -> Tensor:
-        """What is to be written, (n, write): the tokens and the end token, then -100."""
+    def target_tokens(self, dataset: Pairs, rows: np.ndarray | None = None) -> Tensor:
+        """The targets of the loss, (n, write): tokens and the end token, then -100."""
         assert dataset.targets is not None
         chosen = range(len(dataset)) if rows is None else rows
-        found = torch.full((len(chosen), self.write), -100)
+        targets = torch.full((len(chosen), self.write), -100)
         for row, ids in enumerate(self.tokenizer.encode_batch([dataset.targets[i] for i in chosen])):
             kept = [*ids[: self.write - 1], self.tokenizer.end] if len(ids) < self.write else ids[: self.write]
-            found[row, : len(kept)] = torch.tensor(kept)
-        return found
+            targets[row, : len(kept)] = torch.tensor(kept)
+        return targets
 
     def open(self, source: Any, *, need_target: bool = False) -> Pairs:
         """New texts to read: a list, lines of a text file, or a table with the same columns."""
         if isinstance(source, list | tuple) and len(source) and all(isinstance(text, str) for text in source):
-            return self._made("texts", list(source), None, need_target)
+            return self._new_pairs("texts", list(source), None, need_target)
         if isinstance(source, str | os.PathLike):
             path = Path(source).expanduser()
             if path.exists() and is_text_file(path) and not need_target:
                 documents = read_documents(path, lines=True)
                 texts = [line.split("\t")[0] for line in documents.documents()]
-                return self._made(path.name, texts, None, need_target, documents.findings)
-        found = look(source, as_text=self.columns)
-        if found.frame is None:
-            raise WonderlandError(f"This model reads texts, and {found.name} is not made of texts.")
-        frame = with_first_row(found.frame)
+                return self._new_pairs(path.name, texts, None, need_target, documents.findings)
+        contents = read_source(source, as_text=self.columns)
+        if contents.frame is None:
+            raise WonderlandError(f"This model reads texts, and {contents.name} is not made of texts.")
+        frame = with_first_row(contents.frame)
         read, write = self.columns
         if read not in frame.columns:
             raise WonderlandError(
-                f"{found.name} has no column {read!r}, which holds the texts this model reads.{nearest(read, frame.columns)}"
+                f"{contents.name} has no column {read!r}, which holds the texts this model reads.{nearest(read, frame.columns)}"
             )
         sources = ["" if pd.isna(cell) else str(cell) for cell in frame[read]]
         targets = [str(cell) for cell in frame[write]] if write in frame.columns else None
-        return self._made(found.name, sources, targets, need_target, found.findings)
+        return self._new_pairs(contents.name, sources, targets, need_target, contents.findings)
 
-    def _made(
+    def _new_pairs(
         self,
         name: str,
         sources: list[str],
@@ -187,7 +188,7 @@ class PairsEncoder(Encoder):
 
     @classmethod
     def from_json(cls, value: Any, tensors: dict[str, Tensor] | None = None) -> "PairsEncoder":
-        """Read what `to_json` gave; content that cannot be right is refused in a sentence."""
+        """Rebuild an encoder from `to_json`; invalid content raises a `WonderlandError`."""
         fine = isinstance(value, dict) and isinstance(value.get("tokenizer"), dict)
         fine = fine and all(
             isinstance(value.get(side), int) and 1 <= value[side] <= 1 << 16 for side in ("read", "write")

@@ -1,4 +1,4 @@
-"""Pairs of texts: an encoder-decoder, trained with the right words given, measured by what it writes alone."""
+"""The kind pairs: two texts a row; an encoder-decoder, trained with teacher forcing, measured by what it generates."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +10,7 @@ from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Split, split
-from wonderland.kinds.kind import Claim, Kind, evaluations, task_spec
+from wonderland.kinds.kind import Claim, Kind, evaluation_interval, task_spec
 from wonderland.kinds.pairs.encoder import PairsEncoder
 from wonderland.kinds.pairs.options import Options as PairsOptions
 from wonderland.kinds.pairs.pairs import Pairs
@@ -22,7 +22,7 @@ from wonderland.train.start import Start
 
 
 class PairsKind(Kind):
-    """Two texts a row: one is read, the other is to be written."""
+    """Two texts a row: a source that is read, and a target to write."""
 
     name = "pairs"
     Options = PairsOptions
@@ -36,15 +36,18 @@ class PairsKind(Kind):
         if glimpse.frame is None:
             return None
         if translation:
-            return Claim(1.0, "a translation is to be learned")
+            return Claim(1.0, "translation is asked for")
         named = any(asked.get(name) for name in ("target", "group", "time", "test", "task"))
         drop = (*(asked.get("drop") or ()), *([asked["split"]] if asked.get("split") else []))
         if named:
             return None
         roles = glimpse.roles(drop, {*(asked.get("keep") or ()), glimpse.contents.target})
-        if len(roles.free) != 2 or roles.others:
+        if len(roles.free_text) != 2 or roles.informative:
             return None
-        return Claim(0.97, f"{roles.free[0]!r} and {roles.free[1]!r} hold sentences, and nothing else is there")
+        return Claim(
+            0.97,
+            f"{roles.free_text[0]!r} and {roles.free_text[1]!r} hold sentences, and there are no other informative columns",
+        )
 
     def open(self, glimpse: Glimpse, options: PairsOptions, test: Glimpse | None = None) -> Pairs:
         self.refuse_test(test, "pairs are split by themselves")
@@ -70,9 +73,9 @@ class PairsKind(Kind):
     def encoder(self, dataset: Pairs, parts: Split) -> PairsEncoder:
         start, options = dataset.start, dataset.options
         if start is None:
-            return PairsEncoder.fit(dataset, parts.train, **options.cut())
+            return PairsEncoder.fit(dataset, parts.train, **options.token_options())
         begin = start.translator().begin
-        return PairsEncoder.around(start.tokenizer, begin, dataset, parts.train, context=options.context)
+        return PairsEncoder.with_tokenizer(start.tokenizer, begin, dataset, parts.train, context=options.context)
 
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> PairsEncoder:
         return PairsEncoder.from_json(saved, tensors)
@@ -90,7 +93,7 @@ class PairsKind(Kind):
         epoch = max(1, rows // batch)
         steps = max(300, min(4000, epoch * (8 if large else 60)))
         vocab = encoder.tokenizer.vocab
-        made = Recipe(
+        recipe = Recipe(
             model=EncoderDecoder.spec(vocab=vocab, dim=dim, depth=depth, heads=4, dropout=0.1, begin=1),
             task=task_spec(task, label_smoothing=0.05),
             learner=GradientDescent.spec(),
@@ -104,16 +107,16 @@ class PairsKind(Kind):
         )
         start = dataset.start
         if start is None:
-            return made
+            return recipe
         batch, outline = 16 if rows >= 200 else 8, start.translator()
-        made = replace(made, batch_size=batch, task=task_spec(task))
-        return start.recipe(made, outline.spec, epoch=max(1, rows // batch), epochs=5)
+        recipe = replace(recipe, batch_size=batch, task=task_spec(task))
+        return start.recipe(recipe, outline.spec, epoch=max(1, rows // batch), epochs=5)
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:
         return None if dataset.start is None else dataset.start.load()
 
-    def settled(self, recipe: Recipe) -> Recipe:
-        return recipe.changed(evaluate_every=evaluations(recipe.steps))
+    def adjust_to_steps(self, recipe: Recipe) -> Recipe:
+        return recipe.changed(evaluate_every=evaluation_interval(recipe.steps))
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         return {"noun": "pairs", "columns_title": "The texts"}

@@ -8,7 +8,7 @@ from wonderland.kinds.options import RowOptions, TokenOptions
 
 @dataclass(frozen=True)
 class Options(TokenOptions, RowOptions):
-    """Pairs of texts: one is read, the other written."""
+    """Pairs of texts: a source that is read, and a target to write."""
 
     task: str | None = option(help="what is learned", choices=("translation",))
     drop: tuple[str, ...] = option((), help="leave a column out; may be repeated", metavar="COLUMN")

@@ -1,4 +1,4 @@
-"""Pairs of texts: what is read and what is to be written, one pair a row."""
+"""Pairs of texts: a source that is read and a target to write, one pair a row."""
 
 import hashlib
 from typing import Any
@@ -11,11 +11,11 @@ from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.split import read_assigned
 from wonderland.data.text.recognise import is_free_text
 
-NAMES = (("source", "target"), ("input", "output"), ("question", "answer"), ("prompt", "response"))
+COLUMN_NAMES = (("source", "target"), ("input", "output"), ("question", "answer"), ("prompt", "response"))
 
 
 class Pairs(Dataset):
-    """Texts to read and texts to write. `columns` are where they stood."""
+    """Sources and targets; `columns` are the names of their columns."""
 
     kind = "pairs"
     noun = "pairs"
@@ -63,20 +63,22 @@ class Pairs(Dataset):
         text = f"Column {read!r} is read and column {write!r} is to be written."
         findings.append(Finding("pairs", name, len(frame), text))
         cells = frame[[read, write]]
-        whole = cells.notna().all(axis=1) & (cells.astype(str).apply(lambda one: one.str.strip()) != "").all(axis=1)
-        lost = len(cells) - int(np.asarray(whole).sum())
-        if lost:
-            said = f"{counted(lost, 'row lacks', 'rows lack')} one of the two texts and {'is' if lost == 1 else 'are'} left out."
-            findings.append(Finding("missing", name, lost, said))
+        complete = cells.notna().all(axis=1) & (
+            cells.astype(str).apply(lambda column_cells: column_cells.str.strip()) != ""
+        ).all(axis=1)
+        incomplete = len(cells) - int(np.asarray(complete).sum())
+        if incomplete:
+            text = f"{counted(incomplete, 'row lacks', 'rows lack')} one of the two texts and {'is' if incomplete == 1 else 'are'} left out."
+            findings.append(Finding("missing", name, incomplete, text))
         stop_if_strict(findings, strict)
-        kept = cells[whole].astype(str)
-        if len(kept) < 8:
-            raise WonderlandError(f"{name} has {counted(len(kept), 'pair', 'pairs')} of texts: give at least 8.")
+        rows = cells[complete].astype(str)
+        if len(rows) < 8:
+            raise WonderlandError(f"{name} has {counted(len(rows), 'pair', 'pairs')} of texts: give at least 8.")
         pairs = cls(
-            name, kept[read].tolist(), kept[write].tolist(), columns=(read, write), findings=findings, origin=origin
+            name, rows[read].tolist(), rows[write].tolist(), columns=(read, write), findings=findings, origin=origin
         )
         if split is not None:
-            pairs.assigned = read_assigned(pd.Series(frame[split])[whole], split)
+            pairs.assigned = read_assigned(pd.Series(frame[split])[complete], split)
         return pairs
 
     def __len__(self) -> int:
@@ -118,7 +120,7 @@ def pair_of(frame: pd.DataFrame, column: str | None, target: str | None) -> tupl
     if column and target:
         return column, target
     folded = {name.strip().casefold(): name for name in names}
-    for read, write in NAMES:
+    for read, write in COLUMN_NAMES:
         if read in folded and write in folded:
             return column or folded[read], target or folded[write]
     texts = [name for name in names if pd.Series(frame[name]).map(lambda cell: isinstance(cell, str)).mean() > 0.5]
@@ -131,7 +133,7 @@ def pair_of(frame: pd.DataFrame, column: str | None, target: str | None) -> tupl
 
 
 def with_first_row(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame whose names are really its first row, as in files without a header, gets it back."""
+    """A frame read from a file without a header: column names that are sentences become its first row."""
     names = [str(name) for name in frame.columns]
     if not any(" " in name.strip() or name.strip().endswith((".", "!", "?", "。")) for name in names):
         return frame

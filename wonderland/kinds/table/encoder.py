@@ -1,4 +1,4 @@
-"""From columns to one tensor: numbers, scaled and softly clipped, then category codes; fitted on the training rows only."""
+"""Encoder of tables: numbers, scaled and softly clipped, then category codes; fitted on the training rows only."""
 
 from typing import Any
 
@@ -8,23 +8,23 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
-from wonderland.data.cells import as_levels, plain
+from wonderland.data.cells import to_levels, to_supported_type
 from wonderland.data.columns import Column, read_as, read_column
 from wonderland.data.dataset import TASKS, Finding
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.read import MAX_COLUMNS
-from wonderland.data.source import look
-from wonderland.data.target import MAX_CLASSES, class_codes, without_target
-from wonderland.kinds.table.column_encoding import LARGEST, Rule, are_texts, is_text, read_rule, require
-from wonderland.kinds.table.table import Table, check_finite, unread
+from wonderland.data.source import read_source
+from wonderland.data.target import MAX_CLASSES, class_codes, missing_target
+from wonderland.kinds.table.column_encoding import LARGEST, ColumnEncoding, are_texts, is_text, read_encoding, require
+from wonderland.kinds.table.table import Table, check_finite, unread_finding
 
 
-def measure(values: np.ndarray) -> tuple[float, float]:
-    """Where a column of training values lies and how wide it is: the median and the middle half.
+def center_and_scale(values: np.ndarray) -> tuple[float, float]:
+    """The median and the interquartile range of training values.
 
-    Where the middle half is one value (counts that are mostly zero), the typical distance of the others from it counts.
+    Where the range is zero (counts that are mostly zero), the median distance of the other values from the median.
 
-    >>> measure(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    >>> center_and_scale(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
     (3.0, 2.0)
     """
     values = np.clip(values, -LARGEST, LARGEST)
@@ -37,9 +37,9 @@ def measure(values: np.ndarray) -> tuple[float, float]:
 
 
 def squash(values: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    r"""Scale, and bend far values back: :math:`f(z) = z / \sqrt{1 + (z/3)^2}` with :math:`z = (x - c) / s`.
+    r"""Scale values, and clip them softly to -3..3: :math:`f(z) = z / \sqrt{1 + (z/3)^2}` with :math:`z = (x - c) / s`.
 
-    Nearly the identity around the center, never beyond 3.
+    Nearly linear around the center, never beyond 3.
 
     >>> squash(np.array([[3.0, 4.0, 1e300]]), np.array(3.0), np.array(2.0)).round(3).tolist()
     [[0.0, 0.493, 3.0]]
@@ -52,15 +52,15 @@ def squash(values: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndar
 class TableEncoder(RowEncoder):
     """Turns rows of a table into a float32 tensor (n, p + q): p numbers, then q category codes.
 
-    `numbers` names the p numbers; `categories` has (column, number of codes) for the q codes; `column_of` tells for each of
-    the p + q which column of the table it came from.
+    `numbers` names the p numbers; `categories` has (column, number of codes) for the q codes; `column_of` has, for each of
+    the p + q, the column of the table that it came from.
     """
 
     kind = "table"
 
     def __init__(
         self,
-        rules: list[Rule],
+        encodings: list[ColumnEncoding],
         center: np.ndarray,
         scale: np.ndarray,
         *,
@@ -69,33 +69,35 @@ class TableEncoder(RowEncoder):
         classes: list[str] | None = None,
         ignored: list[str] | None = None,
     ) -> None:
-        self.rules, self.center, self.scale = rules, center, scale
+        self.encodings, self.center, self.scale = encodings, center, scale
         self.target, self.task, self.classes, self.ignored = target, task, classes, ignored or []
         self.noticed: list[Finding] = []
-        made = [(rule.name, *feature) for rule in rules for feature in rule.features()]
-        self.numbers = [name for _, name, _ in made]
-        self.scaled = np.array([scaled for *_, scaled in made], dtype=bool)
-        self.categories = [(rule.name, len(rule.levels) + 1) for rule in rules if rule.kind == "category"]
-        self.column_of = [column for column, *_ in made] + [name for name, _ in self.categories]
+        features = [(encoding.name, *feature) for encoding in encodings for feature in encoding.features()]
+        self.numbers = [name for _, name, _ in features]
+        self.scaled = np.array([scaled for *_, scaled in features], dtype=bool)
+        self.categories = [
+            (encoding.name, len(encoding.levels) + 1) for encoding in encodings if encoding.kind == "category"
+        ]
+        self.column_of = [column for column, *_ in features] + [name for name, _ in self.categories]
 
     @classmethod
     def fit(cls, table: Table, rows: np.ndarray) -> "TableEncoder":
-        """Learn fills, scales and levels from these rows, and from no others."""
+        """Fit fill values, scales and levels to these rows only."""
         columns = [column.take(rows) for column in table.features]
-        rules = [Rule.fit(column, column.name == table.time) for column in columns]
+        encodings = [ColumnEncoding.fit(column, column.name == table.time) for column in columns]
         raw = [
-            rule.values(column)[~column.absent if rule.kind == "number" else slice(None)]
-            for rule, column in zip(rules, columns, strict=True)
-            if rule.kind != "category"
+            encoding.values(column)[~column.is_missing if encoding.kind == "number" else slice(None)]
+            for encoding, column in zip(encodings, columns, strict=True)
+            if encoding.kind != "category"
         ]
-        scaled = [scaled for rule in rules for _, scaled in rule.features()]
-        if not scaled and not any(rule.kind == "category" for rule in rules):
+        scaled = [scaled for encoding in encodings for _, scaled in encoding.features()]
+        if not scaled and not any(encoding.kind == "category" for encoding in encodings):
             raise WonderlandError(f"{table.name} has no usable column: none varies within the training part.")
-        sizes = [measure(values) for block in raw for values in block.T]
+        sizes = [center_and_scale(values) for block in raw for values in block.T]
         center = np.array([c if keep else 0.0 for (c, _), keep in zip(sizes, scaled, strict=True)], np.float64)
         scale = np.array([s if keep else 1.0 for (_, s), keep in zip(sizes, scaled, strict=True)], np.float64)
         return cls(
-            rules,
+            encodings,
             center,
             scale,
             target=table.target,
@@ -105,72 +107,80 @@ class TableEncoder(RowEncoder):
         )
 
     def encode(self, dataset: Table, rows: np.ndarray | None = None) -> Tensor:
-        """Rows (all by default) as a float32 tensor; `noticed` then says what was filled in."""
+        """Rows (all by default) as a float32 tensor; `noticed` then lists what was filled in."""
         self.noticed = []
         size = len(dataset) if rows is None else len(rows)
         out = np.empty((size, len(self.numbers) + len(self.categories)), np.float32)
         number, code = 0, len(self.numbers)
-        for rule in self.rules:
-            column = dataset.column(rule.name)
-            if column.kind != rule.kind:
+        for encoding in self.encodings:
+            column = dataset.column(encoding.name)
+            if column.kind != encoding.kind:
                 raise WonderlandError(
-                    f"Column {rule.name!r} is {column.kind} here and was {rule.kind} in training. "
+                    f"Column {encoding.name!r} is {column.kind} here and was {encoding.kind} in training. "
                     "Open new data with the encoder's own open."
                 )
             column = column if rows is None else column.take(rows)
-            if rule.kind == "category":
-                codes = rule.codes(column)
+            if encoding.kind == "category":
+                codes = encoding.codes(column)
                 out[:, code] = codes
                 code += 1
-                self._notice(rule, column, codes)
+                self._note_filled(encoding, column, codes)
                 continue
-            block = rule.values(column)
+            block = encoding.values(column)
             stop = number + block.shape[1]
-            bent = squash(block, self.center[number:stop], self.scale[number:stop])
-            out[:, number:stop] = np.where(self.scaled[number:stop], bent, block)
+            squashed = squash(block, self.center[number:stop], self.scale[number:stop])
+            out[:, number:stop] = np.where(self.scaled[number:stop], squashed, block)
             number = stop
-            self._notice(rule, column, None)
+            self._note_filled(encoding, column, None)
         return torch.from_numpy(out)
 
-    def _notice(self, rule: Rule, column: Column, codes: np.ndarray | None) -> None:
+    def _note_filled(self, encoding: ColumnEncoding, column: Column, codes: np.ndarray | None) -> None:
         if codes is None:
             if column.missing:
-                text = f"Column {rule.name!r}: {column.missing:,} of {len(column):,} cells were missing and filled in."
-                self.noticed.append(Finding("filled", rule.name, column.missing, text))
+                text = (
+                    f"Column {encoding.name!r}: {column.missing:,} of {len(column):,} cells were missing and filled in."
+                )
+                self.noticed.append(Finding("filled", encoding.name, column.missing, text))
             return
-        unknown = int(((codes == 0) & ~column.absent).sum())
+        unknown = int(((codes == 0) & ~column.is_missing).sum())
         if unknown:
-            text = f"Column {rule.name!r}: {unknown:,} of {len(column):,} cells hold a category that is rare or new."
-            self.noticed.append(Finding("unseen", rule.name, unknown, text))
-        lost = int(((codes == 0) & column.absent).sum())
+            text = (
+                f"Column {encoding.name!r}: {unknown:,} of {len(column):,} cells hold a category that is rare or new."
+            )
+            self.noticed.append(Finding("unseen", encoding.name, unknown, text))
+        lost = int(((codes == 0) & column.is_missing).sum())
         if lost:
-            text = f"Column {rule.name!r}: {lost:,} of {len(column):,} cells are missing, which never happened in training."
-            self.noticed.append(Finding("filled", rule.name, lost, text))
+            text = f"Column {encoding.name!r}: {lost:,} of {len(column):,} cells are missing, which never happened in training."
+            self.noticed.append(Finding("filled", encoding.name, lost, text))
 
     def open(self, source: Any, *, need_target: bool = False) -> Table:
-        """Open new data the way the training data was opened; with `need_target`, the answers as well."""
-        words = {rule.name for rule in self.rules if rule.kind in ("category", "text")}
-        found = look(source, as_text=words | ({self.target} if self.classes and self.target else set()))
-        if found.frame is None:
-            what = f"{found.folder} is a folder" if found.folder else f"{found.name} holds images"
-            raise WonderlandError(f"This model was trained on a table; {what}.")
-        frame, findings = found.frame, found.findings
+        """Open new data the way the training data was opened; with `need_target`, the target as well."""
+        text_columns = {encoding.name for encoding in self.encodings if encoding.kind in ("category", "text")}
+        contents = read_source(
+            source, as_text=text_columns | ({self.target} if self.classes and self.target else set())
+        )
+        if contents.frame is None:
+            content = f"{contents.folder} is a folder" if contents.folder else f"{contents.name} holds images"
+            raise WonderlandError(f"This model was trained on a table; {content}.")
+        frame, findings = contents.frame, contents.findings
         names = [str(name) for name in frame.columns]
-        absent = [rule.name for rule in self.rules if rule.name not in names]
-        if absent:
-            more = f" and {len(absent) - 3} more" if len(absent) > 3 else ""
-            listed = ", ".join(repr(name) for name in absent[:3])
-            spare = [name for name in names if name not in {rule.name for rule in self.rules}]
-            plural = "column" if len(absent) == 1 else "columns"
+        missing = [encoding.name for encoding in self.encodings if encoding.name not in names]
+        if missing:
+            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            listed = ", ".join(repr(name) for name in missing[:3])
+            unused = [name for name in names if name not in {encoding.name for encoding in self.encodings}]
+            plural = "column" if len(missing) == 1 else "columns"
             raise WonderlandError(
-                f"{found.name} lacks the {plural} {listed}{more} that the model needs.{nearest(absent[0], spare)}"
+                f"{contents.name} lacks the {plural} {listed}{more} that the model needs.{nearest(missing[0], unused)}"
             )
-        columns = [read_as(rule.like(), pd.Series(frame[rule.name])) for rule in self.rules]
+        columns = [read_as(encoding.like(), pd.Series(frame[encoding.name])) for encoding in self.encodings]
         check_finite(columns)
         for column in columns:
             if column.unread:
-                findings.append(unread(column, "should hold"))
-        extra = [n for n in names if n not in {self.target, *self.ignored, *(rule.name for rule in self.rules)}]
+                findings.append(unread_finding(column, "should hold"))
+        extra = [
+            n for n in names if n not in {self.target, *self.ignored, *(encoding.name for encoding in self.encodings)}
+        ]
         if extra:
             listed = ", ".join(repr(name) for name in extra[:3]) + (
                 f" and {len(extra) - 3} more" if len(extra) > 3 else ""
@@ -180,21 +190,21 @@ class TableEncoder(RowEncoder):
             )
         y = None
         if need_target:
-            y, rows = self._answers(found.name, frame, findings)
+            y, rows = self._read_targets(contents.name, frame, findings)
             if len(rows) < len(frame):
                 columns = [column.take(rows) for column in columns]
         return Table(
-            found.name,
+            contents.name,
             columns,
             target=self.target,
             task=self.task,
             classes=self.classes,
             y=y,
             findings=findings,
-            origin=found.origin,
+            origin=contents.origin,
         )
 
-    def _answers(self, name: str, frame: Any, findings: list[Finding]) -> tuple[np.ndarray, np.ndarray]:
+    def _read_targets(self, name: str, frame: Any, findings: list[Finding]) -> tuple[np.ndarray, np.ndarray]:
         """Targets of the rows that have one, and which rows these are."""
         if self.target is None or self.target not in frame.columns:
             hint = nearest(str(self.target), [str(column) for column in frame.columns])
@@ -205,11 +215,11 @@ class TableEncoder(RowEncoder):
             y = column.values
         else:
             column, codes, names = self._class_names(frame[self.target])
-            place = {known: code for code, known in enumerate(self.classes)}
-            found = [place.get(known, -1) for known in names]
-            strange = {known: int((codes == i).sum()) for i, known in enumerate(names) if found[i] < 0}
-            if strange:
-                first, count = next(iter(strange.items()))
+            code_of_class = {known: code for code, known in enumerate(self.classes)}
+            code_of_name = [code_of_class.get(known, -1) for known in names]
+            unknown = {known: int((codes == i).sum()) for i, known in enumerate(names) if code_of_name[i] < 0}
+            if unknown:
+                first, count = next(iter(unknown.items()))
                 rows = "1 row" if count == 1 else f"{count:,} rows"
                 listed = ", ".join(repr(known) for known in self.classes[:5]) + (
                     ", ..." if len(self.classes) > 5 else ""
@@ -217,20 +227,20 @@ class TableEncoder(RowEncoder):
                 raise WonderlandError(
                     f"The target {self.target!r} holds class {first!r} ({rows}), which the model does not know: {listed}."
                 )
-            y = np.array([*found, -1], np.int64)[codes]
-        rows = np.flatnonzero(~column.absent)
+            y = np.array([*code_of_name, -1], np.int64)[codes]
+        rows = np.flatnonzero(~column.is_missing)
         if len(rows) == 0:
             raise WonderlandError(
                 f"The target {self.target!r} has no values in {name}. Fill it in, to have something to compare with."
             )
         if len(rows) < len(y):
-            gone = len(y) - len(rows)
-            findings.append(without_target(self.target, gone, len(y)))
+            missing = len(y) - len(rows)
+            findings.append(missing_target(self.target, missing, len(y)))
         return y[rows], rows
 
     def _class_names(self, cells: Any) -> tuple[Column, np.ndarray, list[str]]:
         """Cells as codes into class names: as they are written, or else as the target column was read in training."""
-        codes, levels = as_levels(plain(str(self.target), cells))
+        codes, levels = to_levels(to_supported_type(str(self.target), cells))
         names = [str(level) for level in levels]
         if set(names) <= set(self.classes or ()):
             return Column(str(self.target), "category", codes, levels), codes, names
@@ -239,7 +249,7 @@ class TableEncoder(RowEncoder):
 
     def schema(self) -> list[Field]:
         """One field for each column of the table."""
-        return [rule.field() for rule in self.rules]
+        return [encoding.field() for encoding in self.encodings]
 
     def arguments(self) -> dict[str, Any]:
         """For models of tables: how many numbers, the levels of each category, and the width of an encoded row."""
@@ -247,14 +257,14 @@ class TableEncoder(RowEncoder):
         return {"numbers": len(self.numbers), "levels": levels, "features": len(self.numbers) + len(levels)}
 
     def to_json(self) -> dict[str, Any]:
-        """The rules, for people to read and for `from_json`; the scales are in `tensors`."""
+        """The encodings, readable JSON for `from_json`; the scales are in `tensors`."""
         return {
             "kind": "table",
             "target": self.target,
             "task": self.task,
             "classes": self.classes,
             "ignored": self.ignored,
-            "columns": [rule.to_json() for rule in self.rules],
+            "columns": [encoding.to_json() for encoding in self.encodings],
         }
 
     def tensors(self) -> dict[str, Tensor]:
@@ -263,7 +273,7 @@ class TableEncoder(RowEncoder):
 
     @classmethod
     def from_json(cls, saved: Any, tensors: dict[str, Tensor]) -> "TableEncoder":
-        """Rebuild a saved encoder; every value is checked, for the file may be damaged or hostile."""
+        """Rebuild a saved encoder; every value is checked, because the file may be damaged or hostile."""
         require(isinstance(saved, dict) and saved.get("kind") == "table", "it is not for tables")
         target, task, classes, ignored = (saved.get(key) for key in ("target", "task", "classes", "ignored"))
         require(target is None or is_text(target), "the target is not a name")
@@ -275,9 +285,9 @@ class TableEncoder(RowEncoder):
         require(ignored is None or are_texts(ignored, MAX_COLUMNS), "the ignored columns are not a list of names")
         columns = saved.get("columns")
         require(isinstance(columns, list) and 0 < len(columns) <= MAX_COLUMNS, "it has no list of columns")
-        rules = [read_rule(entry) for entry in columns or ()]
-        require(len({rule.name for rule in rules}) == len(rules), "a column occurs twice")
-        width = sum(len(rule.features()) for rule in rules)
+        encodings = [read_encoding(entry) for entry in columns or ()]
+        require(len({encoding.name for encoding in encodings}) == len(encodings), "a column occurs twice")
+        width = sum(len(encoding.features()) for encoding in encodings)
         arrays = []
         for key in ("center", "scale"):
             tensor = tensors.get(key) if isinstance(tensors, dict) else None
@@ -287,4 +297,4 @@ class TableEncoder(RowEncoder):
             arrays.append(tensor.numpy().copy())
             require(bool(np.isfinite(arrays[-1]).all()), f"the tensor {key!r} holds values that are not finite")
         require(bool((arrays[1] > 0).all()), "the tensor 'scale' holds values that are not positive")
-        return cls(rules, *arrays, target=target, task=task, classes=classes, ignored=ignored)
+        return cls(encodings, *arrays, target=target, task=task, classes=classes, ignored=ignored)

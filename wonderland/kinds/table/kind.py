@@ -1,4 +1,4 @@
-"""Tables: an ensemble of small networks, from nearly linear to very flexible, weighted by what they get right."""
+"""The kind table: an ensemble of small networks, from nearly linear to very flexible, weighted by their holdout scores."""
 
 import math
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ from wonderland.train.learner import GradientDescent
 from wonderland.understand import permutation_importance
 
 FOLDS = 5
-FEW = 5000
+SMALL_TABLE = 5000  # rows; smaller tables are trained in folds
 SIGMAS = (0.1, 0.5, 3.0)
-COPIES = 3
+COPIES = 3  # of the ensemble members of each sigma, for a table without folds
 
 
 class TableKind(Kind):
@@ -41,7 +41,9 @@ class TableKind(Kind):
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.plain_text is not None:
             return None
-        if glimpse.path is not None and glimpse.path.is_dir():  # opening it says that one of its tables is to be named
+        if (
+            glimpse.path is not None and glimpse.path.is_dir()
+        ):  # opening it raises an error that asks for one of its tables
             listing = scan(glimpse.path)
             tables = listing.tables and not (listing.files or listing.loose)
             return Claim(0.2, "it is a folder with tables") if tables else None
@@ -72,8 +74,8 @@ class TableKind(Kind):
         )
 
     def folds(self, dataset: Dataset) -> int | None:
-        """A small table is learned in folds, so that no row is spent on calibration alone; the future is never folded."""
-        return FOLDS if len(dataset) < FEW and dataset.times is None else None
+        """Folds for a small table, so that every training row is used for training; none with a time column."""
+        return FOLDS if len(dataset) < SMALL_TABLE and dataset.times is None else None
 
     def encoder(self, dataset: Table, parts: Any) -> TableEncoder:
         return TableEncoder.fit(dataset, parts.train)
@@ -82,7 +84,7 @@ class TableKind(Kind):
         return TableEncoder.from_json(saved, tensors)
 
     def recipe(self, dataset: Table, parts: Any, encoder: TableEncoder, task: Any) -> Recipe:
-        """Defaults for a table of this size. The numbers come from races against other methods: bench/tables.py."""
+        """Defaults for a table of this size; the numbers were chosen by the benchmark bench/tables.py."""
         rows = len(parts.train)
         few = parts.folds is not None
         members = len(SIGMAS) * (FOLDS if few else COPIES)
@@ -95,7 +97,7 @@ class TableKind(Kind):
             batch = 256
             epoch = max(1, rows // batch)
             steps = epoch * int(min(24, max(8, 400_000 / rows)))
-        # Dropout biases the size of a number more than it helps to find it.
+        # For regression, dropout biases the predicted values more than it regularises.
         dropout = 0.1 if task.classes is not None else 0.0
         return Recipe(
             model=TableNet.spec(
@@ -123,7 +125,7 @@ class TableKind(Kind):
         )
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        """Columns by how much the answers suffer when they are shuffled."""
+        """Permutation importance of the columns."""
         rows, task, trust = plan.parts.test, run.task, run.trust
         column_of = plan.encoder.column_of
         names = list(dict.fromkeys(column_of))
@@ -148,7 +150,7 @@ class TableKind(Kind):
 
 
 def join_test(contents: Contents, test: Contents) -> np.ndarray:
-    """Add the rows of a test set to those of a source; gives the mask of the added rows."""
+    """Add the rows of a test set to those of a source; returns the mask of the added rows."""
     if contents.frame is None or test.frame is None:
         raise WonderlandError("The test set is not a table, but the data to learn from is.")
     missing = [name for name in contents.frame.columns if name not in test.frame.columns]

@@ -1,4 +1,4 @@
-"""The target in disguise: columns that give the answer away."""
+"""Target leakage: columns that determine the target, and are not known before it."""
 
 from collections.abc import Collection
 
@@ -8,20 +8,20 @@ import pandas as pd
 from wonderland.data.columns import Column
 from wonderland.data.dataset import Finding
 
-SMALLEST = 20  # rows; below, chance alone makes perfect columns
+SMALLEST = 20  # rows; with fewer, columns that determine the target by chance are common
 ROWS_PER_VALUE = 5
 
 
-def find_disguises(
+def find_leaks(
     features: list[Column], y: np.ndarray, task: str, target: str, keep: Collection[str], findings: list[Finding]
 ) -> list[str]:
-    """Columns that determine the target and are left out, unless they are in `keep`; each is said in a finding."""
+    """Columns that determine the target and are left out, unless they are in `keep`; each gives a finding."""
     if len(y) < SMALLEST:
         return []
-    hidden = []
+    leaks = []
     for column in features:
-        how = determines_value(column, y) if task == "regression" else determines_class(column, y)
-        if not how:
+        explanation = determines_value(column, y) if task == "regression" else determines_class(column, y)
+        if not explanation:
             if task == "binary" and len(y) >= 100 and separates(column, y):
                 text = (
                     f"One threshold on column {column.name!r} separates the classes of {target!r}. It is kept; make sure "
@@ -31,17 +31,18 @@ def find_disguises(
             continue
         if column.name in keep:
             continue
-        hidden.append(column.name)
+        leaks.append(column.name)
         text = (
-            f"Column {column.name!r} is the target {target!r} in disguise ({how}) and is left out; "
+            f"Column {column.name!r} determines the target {target!r} ({explanation}) and is left out; "
             "the option keep keeps it."
         )
-        findings.append(Finding("disguise", column.name, len(y), text))
-    return hidden
+        findings.append(Finding("leakage", column.name, len(y), text))
+    return leaks
 
 
 def determines_class(column: Column, y: np.ndarray) -> str:
-    """Says how when a column of few values, missing among them, leaves at most 0.5 % of the majority rule's errors."""
+    """How a column determines the class, or "": predicting the most frequent class of each of its (few) values leaves at most 0.5 %
+    of the errors of predicting the most frequent class."""
     if not _has_few_values(column):
         return ""
     codes, distinct = column.codes()
@@ -57,10 +58,10 @@ def determines_class(column: Column, y: np.ndarray) -> str:
 
 
 def determines_value(column: Column, y: np.ndarray) -> str:
-    """Says how when ranks agree (Spearman at least 0.9999), or when few values explain the target entirely."""
+    """How a column determines a number, or "": ranks agree (Spearman at least 0.9999), or its few values explain the target."""
     if column.levels is None and column.distinct > 2:
-        here = ~column.absent
-        if here.sum() >= max(SMALLEST, 0.9 * len(y)) and _spearman(column.values[here], y[here]) >= 0.9999:
+        present = ~column.is_missing
+        if present.sum() >= max(SMALLEST, 0.9 * len(y)) and _spearman(column.values[present], y[present]) >= 0.9999:
             return "it puts the rows in the same order"
     if not _has_few_values(column):
         return ""
@@ -75,7 +76,7 @@ def determines_value(column: Column, y: np.ndarray) -> str:
 
 
 def _has_few_values(column: Column) -> bool:
-    """Whether each value, missing among them, has enough rows to tell what it goes with."""
+    """Whether there are at least `ROWS_PER_VALUE` rows for each value, missing counted as one."""
     return (column.distinct + (column.missing > 0)) * ROWS_PER_VALUE <= len(column)
 
 
@@ -88,7 +89,7 @@ def separates(column: Column, y: np.ndarray) -> bool:
 
 
 def _spearman(x: np.ndarray, y: np.ndarray) -> float:
-    """Absolute rank correlation; a sample of the rows decides first, so that most columns cost nothing."""
+    """Absolute rank correlation; a sample of the rows is tried first, which is enough for most columns."""
     step = len(x) // 2000
     if step > 1 and _spearman(x[::step][:2000], y[::step][:2000]) < 0.99:
         return 0.0

@@ -13,8 +13,8 @@ class Options(RowOptions):
     task: str | None = option(
         help="what is learned (default: inferred)", choices=("binary", "multiclass", "classification", "regression")
     )
-    group: str | None = option(help="rows that share its value stay in one part of the split", metavar="COLUMN")
-    time: str | None = option(help="learn from the past, test on the future", metavar="COLUMN")
+    group: str | None = option(help="rows with the same value stay in one part of the split", metavar="COLUMN")
+    time: str | None = option(help="split by this time: train on the past, test on the future", metavar="COLUMN")
     keep: tuple[str, ...] = option(
         (), help="keep a column that looks like the target; may be repeated", metavar="COLUMN"
     )

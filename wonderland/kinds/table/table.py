@@ -1,4 +1,4 @@
-"""A table: columns of known kinds, a target, and what was repaired."""
+"""Table: columns of known kinds, a target, and findings about repairs."""
 
 import hashlib
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from wonderland.data.columns import Column, read_column
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.split import read_assigned
 from wonderland.data.target import choose_target, read_target
-from wonderland.kinds.table.leakage import find_disguises
+from wonderland.kinds.table.leakage import find_leaks
 
 RARE = 4  # a category with fewer rows than this is pooled with the unknown ones
 
@@ -72,7 +72,7 @@ class Table(Dataset):
         findings: list[Finding] | None = None,
         test_rows: np.ndarray | None = None,
     ) -> "Table":
-        """Read every column, settle the target, and leave out what would teach nothing or give the answer away."""
+        """Read every column, choose the target, and leave out uninformative columns and those that leak the target."""
         findings = list(findings or [])
         names = list(frame.columns)
         for option, chosen in {
@@ -92,18 +92,18 @@ class Table(Dataset):
         y, task, classes, rows = read_target(columns[target], task, findings)
         check_finite(columns.values())
         if len(rows) < len(frame):
-            columns = {column: read.take(rows) for column, read in columns.items()}
+            columns = {column: content.take(rows) for column, content in columns.items()}
             y = y[rows]
             test_rows = None if test_rows is None else test_rows[rows]
         note_duplicates(columns, findings)
         drop = (*drop, *([] if split is None else [split]))
         reasons = leave_out(columns, target, group, time, keep, drop, findings)
         features = [column for column in columns.values() if column.name not in reasons]
-        hidden = find_disguises(features, y, task, target, keep, findings)
-        reasons |= dict.fromkeys(hidden, "the target in disguise")
-        features = [column for column in features if column.name not in hidden]
+        leaks = find_leaks(features, y, task, target, keep, findings)
+        reasons |= dict.fromkeys(leaks, "a leak of the target")
+        features = [column for column in features if column.name not in leaks]
         if not features:
-            raise no_usable_column(name, target, reasons, hidden)
+            raise no_usable_column(name, target, reasons, leaks)
         note_repairs(features, findings)
         stop_if_strict(findings, strict)
         table = cls(
@@ -159,21 +159,21 @@ class Table(Dataset):
 
 
 def unknown_column(option: str, column: str, names: Collection[str]) -> WonderlandError:
-    """The error for a column that is not there: the nearest names, or the first few."""
+    """The error for an unknown column, with the nearest name or the first few."""
     names = list(names)
     known = ", ".join(repr(name) for name in names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     hint = nearest(column, names) or f" The columns are {known}."
     return WonderlandError(f"There is no column {column!r} (given as {option}).{hint}")
 
 
-def no_usable_column(name: str, target: str, reasons: dict[str, str], hidden: list[str]) -> WonderlandError:
-    """The error for a table of which nothing is left to learn from, with the reasons."""
+def no_usable_column(name: str, target: str, reasons: dict[str, str], leaks: list[str]) -> WonderlandError:
+    """The error for a table without usable columns, with the reason for each."""
     others = [f"{column!r} is {why}" for column, why in reasons.items() if column != target]
-    because = (
+    explanation = (
         (": " if others else "") + "; ".join(others[:5]) + (f"; and {len(others) - 5} more" if len(others) > 5 else "")
     )
-    hint = f" The option keep keeps {hidden[0]!r}." if hidden else ""
-    return WonderlandError(f"{name} has no usable column besides the target {target!r}{because}.{hint}")
+    hint = f" The option keep keeps {leaks[0]!r}." if leaks else ""
+    return WonderlandError(f"{name} has no usable column besides the target {target!r}{explanation}.{hint}")
 
 
 def fingerprint_of(columns: list[Column]) -> str:
@@ -181,7 +181,7 @@ def fingerprint_of(columns: list[Column]) -> str:
     total = hashlib.sha256()
     for column in columns:
         total.update(f"{len(column.name)}:{column.name}:{column.kind}:{len(column)};".encode())
-        values = column.values if column.levels is not None else np.where(column.absent, np.nan, column.values)
+        values = column.values if column.levels is not None else np.where(column.is_missing, np.nan, column.values)
         total.update(np.ascontiguousarray(values).tobytes())
         if column.levels is not None:
             total.update("\0".join(column.levels).encode("utf-8", "surrogatepass"))
@@ -189,7 +189,7 @@ def fingerprint_of(columns: list[Column]) -> str:
 
 
 def check_finite(columns: Collection[Column]) -> None:
-    """Stop at an infinite value: no repair of it would be honest."""
+    """Refuse infinite values: there is no sensible repair."""
     for column in columns:
         if column.levels is None and np.isinf(column.values).any():
             row = int(np.flatnonzero(np.isinf(column.values))[0]) + 1
@@ -225,7 +225,7 @@ def leave_out(
             findings.append(Finding("empty", name, len(column), f"Column {name!r} has no values and is left out."))
         elif column.kind == "constant" or (column.distinct == 1 and column.missing == 0):
             reasons[name] = "constant"
-            value = _short(column.cell(int(np.argmin(column.absent))))
+            value = _short(column.cell(int(np.argmin(column.is_missing))))
             findings.append(
                 Finding("constant", name, len(column), f"Column {name!r} is always {value} and is left out.")
             )
@@ -248,34 +248,34 @@ def leave_out(
 
 
 def rows_of_rare_categories(column: Column) -> int:
-    """How many rows hold a category that would count as unknown, being rare."""
+    """How many rows hold a category that is too rare to get a code of its own."""
     if column.kind != "category" or column.levels is None:
         return 0
-    seen = np.bincount(column.values[~column.absent], minlength=len(column.levels))
-    return int(seen[seen < RARE].sum())
+    counts = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))
+    return int(counts[counts < RARE].sum())
 
 
 def note_duplicates(columns: dict[str, Column], findings: list[Finding]) -> None:
-    """Count rows that say exactly what an earlier row says."""
+    """Count rows that are equal to an earlier row."""
     if len(columns) > 2000:
         return
-    mixed = np.zeros(len(next(iter(columns.values()))), np.uint64)
+    hashes = np.zeros(len(next(iter(columns.values()))), np.uint64)
     for column in columns.values():
-        bits = np.where(column.absent, np.nan, column.values.astype(np.float64) + 0.0).view(np.uint64)
-        mixed = (mixed ^ bits) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-    count = int(pd.Series(mixed).duplicated().sum())
+        bits = np.where(column.is_missing, np.nan, column.values.astype(np.float64) + 0.0).view(np.uint64)
+        hashes = (hashes ^ bits) * np.uint64(0x9E3779B97F4A7C15)
+        hashes ^= hashes >> np.uint64(29)
+    count = int(pd.Series(hashes).duplicated().sum())
     if count:
-        rows, those = counted(count, "row repeats", "rows repeat"), "it is" if count == 1 else "they are"
-        findings.append(Finding("duplicates", "rows", count, f"{rows} an earlier row exactly; {those} kept."))
+        rows, they_are = counted(count, "row repeats", "rows repeat"), "it is" if count == 1 else "they are"
+        findings.append(Finding("duplicates", "rows", count, f"{rows} an earlier row exactly; {they_are} kept."))
 
 
 def note_repairs(features: list[Column], findings: list[Finding]) -> None:
-    """What the encoder will have to repair in each column."""
+    """Add findings about what the encoder will repair in each column."""
     for column in features:
         name, rows = column.name, len(column)
         if column.unread:
-            findings.append(unread(column, "is read as"))
+            findings.append(unread_finding(column, "is read as"))
         if column.missing:
             text = f"Column {name!r} has no value in {column.missing:,} of {rows:,} rows."
             findings.append(Finding("missing", name, column.missing, text))
@@ -283,21 +283,21 @@ def note_repairs(features: list[Column], findings: list[Finding]) -> None:
             findings.append(Finding("date order", name, rows, f"Column {name!r} {column.note}."))
         if column.kind == "category":
             assert column.levels is not None
-            seen = np.bincount(column.values[~column.absent], minlength=len(column.levels))
-            rare = int(((seen > 0) & (seen < RARE)).sum())
+            counts = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))
+            rare = int(((counts > 0) & (counts < RARE)).sum())
             if rare:
-                those = "it counts" if rare == 1 else "they count"
-                several = counted(rare, "category", "categories")
-                text = f"Column {name!r} has {several} with fewer than {RARE} rows; {those} as unknown."
+                they_count = "it counts" if rare == 1 else "they count"
+                categories = counted(rare, "category", "categories")
+                text = f"Column {name!r} has {categories} with fewer than {RARE} rows; {they_count} as unknown."
                 findings.append(Finding("rare", name, rare, text))
 
 
-def unread(column: Column, verb: str) -> Finding:
-    """What is said of cells that do not hold what the column holds."""
+def unread_finding(column: Column, verb: str) -> Finding:
+    """The finding about cells that do not fit the kind of their column."""
     cells = counted(column.unread, "cell says something else", "cells say something else")
-    shown = f" (for instance {_short(column.stray)!r})" if column.stray else ""
-    those = "counts" if column.unread == 1 else "count"
-    text = f"Column {column.name!r} {verb} {column.kind}s; {cells}{shown} and {those} as missing."
+    shown = f" (for instance {_short(column.unread_example)!r})" if column.unread_example else ""
+    count = "counts" if column.unread == 1 else "count"
+    text = f"Column {column.name!r} {verb} {column.kind}s; {cells}{shown} and {count} as missing."
     return Finding("unread", column.name, column.unread, text)
 
 
@@ -311,7 +311,7 @@ def read_times(column: Column) -> np.ndarray:
     if column.levels is not None:
         raise WonderlandError(f"The time column {column.name!r} holds neither dates nor numbers (it is {column.kind}).")
     if column.missing:
-        row = int(np.flatnonzero(column.absent)[0]) + 1
+        row = int(np.flatnonzero(column.is_missing)[0]) + 1
         raise WonderlandError(
             f"The time column {column.name!r} has no time in {column.missing:,} of {len(column):,} rows (first in row {row})."
         )

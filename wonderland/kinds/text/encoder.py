@@ -1,4 +1,4 @@
-"""From texts to rows of tokens: a vocabulary learned from the training texts, and a length that holds nearly all of them."""
+"""Encoder of texts: rows of tokens of one length, which is enough for nearly all training texts."""
 
 import json
 import os
@@ -13,18 +13,22 @@ from torch import Tensor
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import TASKS, Dataset, Finding, counted
 from wonderland.data.encoder import Field, RowEncoder
-from wonderland.data.source import look
-from wonderland.data.target import without_target
+from wonderland.data.source import read_source
+from wonderland.data.target import missing_target
 from wonderland.data.text.recognise import recognise
 from wonderland.data.text.sources import is_text_file, read_documents
-from wonderland.data.text.tokenizer import Tokenizer, checked_roles, repeatable
-from wonderland.kinds.text.texts import Texts, _read_folder
+from wonderland.data.text.tokenizer import Tokenizer, repeatable
+from wonderland.data.text.tokenizer_json import checked_roles
+from wonderland.kinds.text.texts import Texts, read_folder
 
 LONGEST = 400
 
 
 class TextEncoder(RowEncoder):
-    """A tokenizer and the length of a row; longer texts are cut, shorter ones filled with the padding token 0."""
+    """A tokenizer and the length of a row; longer texts are truncated, shorter ones padded with the token `pad`.
+
+    With `add_special_tokens`, each text is put between the tokens of a checkpoint's tokenizer, such as [CLS] and [SEP].
+    """
 
     kind = "text"
 
@@ -38,10 +42,10 @@ class TextEncoder(RowEncoder):
         classes: list[str] | None,
         task: str | None,
         pad: int = 0,
-        framed: bool = False,
+        add_special_tokens: bool = False,
     ):
         self.tokenizer, self.length, self.column, self.target = tokenizer, length, column, target
-        self.classes, self.task, self.pad, self.framed = classes, task, pad, framed
+        self.classes, self.task, self.pad, self.add_special_tokens = classes, task, pad, add_special_tokens
         self.noticed: list[Finding] = []
 
     @classmethod
@@ -54,9 +58,10 @@ class TextEncoder(RowEncoder):
         vocab: int | None = None,
         context: int | None = None,
     ) -> "TextEncoder":
-        """From the training texts only: words where spaces part them, else pairs of bytes, unless `tokens` says otherwise.
+        """Learn the tokenizer from the training texts: words where spaces separate them, else byte pair encoding, unless `tokens`
+        names another kind.
 
-        `vocab` is the number of tokens at most, `context` how many of them a text has at most.
+        `vocab` is the largest size of the vocabulary, `context` the largest number of tokens of a text.
         """
         texts = [dataset.texts[row] for row in rows]
         joined = "".join(texts[:2000])
@@ -76,11 +81,11 @@ class TextEncoder(RowEncoder):
         )
 
     @classmethod
-    def around(
+    def with_tokenizer(
         cls, tokenizer: Tokenizer, pad: int, dataset: Texts, rows: np.ndarray, *, most: int | None, context: int | None
     ) -> "TextEncoder":
-        """For a tokenizer that is there already: its own tokens around each text, and a length that the training texts need."""
-        extra = sum(map(len, tokenizer.frame))
+        """An encoder with the tokenizer of a checkpoint; `most` is the number of positions that its model has."""
+        extra = sum(map(len, tokenizer.surrounding_tokens))
         lengths = [len(ids) + extra for ids in tokenizer.encode_batch([dataset.texts[row] for row in rows])]
         length = context or int(min(LONGEST, most or LONGEST, max(8, np.quantile(lengths, 0.99))))
         if not extra < length <= (most or length):
@@ -88,7 +93,7 @@ class TextEncoder(RowEncoder):
                 f"context is from {extra + 1} to {most or 'any number'} for this checkpoint, not {length}."
             )
         named = {"column": dataset.column, "target": dataset.target, "classes": dataset.classes, "task": dataset.task}
-        return cls(tokenizer, length, **named, pad=pad, framed=True)
+        return cls(tokenizer, length, **named, pad=pad, add_special_tokens=True)
 
     def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
         """Tokens of these rows (all, when not given): int64 (n, length)."""
@@ -96,8 +101,8 @@ class TextEncoder(RowEncoder):
             name = dataset.name if isinstance(dataset, Dataset) else "the data"
             raise WonderlandError(f"This model reads texts, and {name} is not made of texts.")
         texts = dataset.texts if rows is None else [dataset.texts[row] for row in rows]
-        found = torch.full((len(texts), self.length), self.pad)
-        before, after = self.tokenizer.frame if self.framed else ([], [])
+        tokens = torch.full((len(texts), self.length), self.pad)
+        before, after = self.tokenizer.surrounding_tokens if self.add_special_tokens else ([], [])
         room = self.length - len(before) - len(after)
         cut = empty = unknown = total = 0
         for row, ids in enumerate(self.tokenizer.arrays(texts)):
@@ -105,8 +110,8 @@ class TextEncoder(RowEncoder):
             empty += not len(ids)
             unknown += int((ids == self.tokenizer.unknown).sum())
             total += len(ids)
-            kept = ids[:room] if not self.framed else np.array([*before, *ids[:room], *after], np.int64)
-            found[row, : len(kept)] = torch.from_numpy(np.ascontiguousarray(kept))
+            kept = ids[:room] if not self.add_special_tokens else np.array([*before, *ids[:room], *after], np.int64)
+            tokens[row, : len(kept)] = torch.from_numpy(np.ascontiguousarray(kept))
         self.noticed = []
         name = dataset.name
         if cut:
@@ -117,37 +122,39 @@ class TextEncoder(RowEncoder):
         if unknown > 0.2 * max(1, total):
             text = f"{unknown:,} of {total:,} tokens were never seen in training and count as unknown."
             self.noticed.append(Finding("unknown", name, unknown, text))
-        return found
+        return tokens
 
     def open(self, source: Any, *, need_target: bool = False) -> Texts:
         """New texts: a table with the same column, lines of a text file, a folder of text files, or a list of texts."""
         if isinstance(source, Texts):
             return source
         if isinstance(source, list | tuple) and all(isinstance(text, str) for text in source):
-            return self._made("texts", list(source), None, need_target)
+            return self._new_texts("texts", list(source), None, need_target)
         if isinstance(source, str | os.PathLike):
             path = Path(source).expanduser()
             if path.is_dir():
-                texts, labels, findings = _read_folder(path, False)
+                texts, labels, findings = read_folder(path, False)
                 known = set(labels) <= set(self.classes or ())
-                return self._made(path.name, texts, labels if known or need_target else None, need_target, findings)
+                return self._new_texts(
+                    path.name, texts, labels if known or need_target else None, need_target, findings
+                )
             if path.exists() and is_text_file(path) and (kind := recognise(path)) is not None:
-                return self._lines(path, kind, need_target)
-        found = look(source, as_text=[name for name in (self.target, self.column) if name])
-        if found.frame is None:
-            raise WonderlandError(f"This model reads texts, and {found.name} is not made of texts.")
-        return self._framed(found.frame, found.name, need_target, found.findings)
+                return self._from_lines(path, kind, need_target)
+        contents = read_source(source, as_text=[name for name in (self.target, self.column) if name])
+        if contents.frame is None:
+            raise WonderlandError(f"This model reads texts, and {contents.name} is not made of texts.")
+        return self._from_frame(contents.frame, contents.name, need_target, contents.findings)
 
-    def _lines(self, path: Path, kind: str, need_target: bool) -> Texts:
+    def _from_lines(self, path: Path, kind: str, need_target: bool) -> Texts:
         documents = read_documents(path, lines=True)
         texts, labels = list(documents.documents()), None
         pairs = [text.split(None, 1) for text in texts]
         named = [pair[0].removeprefix("__label__") for pair in pairs]
         if texts and (kind == "labelled" or need_target) and set(named) <= set(self.classes or ()):
             labels, texts = named, [pair[1] if len(pair) > 1 else "" for pair in pairs]
-        return self._made(path.name, texts, labels, need_target, documents.findings)
+        return self._new_texts(path.name, texts, labels, need_target, documents.findings)
 
-    def _framed(self, frame: pd.DataFrame, name: str, need_target: bool, findings: list[Finding]) -> Texts:
+    def _from_frame(self, frame: pd.DataFrame, name: str, need_target: bool, findings: list[Finding]) -> Texts:
         if self.column not in frame.columns:
             hint = nearest(self.column, frame.columns)
             raise WonderlandError(
@@ -155,20 +162,20 @@ class TextEncoder(RowEncoder):
             )
         labels = None
         if need_target and self.target is not None and self.target in frame.columns:
-            there = pd.Series(frame[self.target]).notna()
-            if not there.all():
-                findings = [*findings, without_target(self.target, int((~there).sum()), len(frame))]
-            if not there.any():
+            has_target = pd.Series(frame[self.target]).notna()
+            if not has_target.all():
+                findings = [*findings, missing_target(self.target, int((~has_target).sum()), len(frame))]
+            if not has_target.any():
                 raise WonderlandError(f"{name} has no classes to compare with: its column {self.target!r} is empty.")
-            frame = frame.loc[there.to_numpy()]
+            frame = frame.loc[has_target.to_numpy()]
             labels = [str(value) for value in frame[self.target]]
         elif self.target in frame.columns and bool(pd.Series(frame[self.target]).notna().all()):
             labels = [str(value) for value in frame[self.target]]
             labels = labels if set(labels) <= set(self.classes or ()) else None
         texts = ["" if pd.isna(cell) else str(cell) for cell in frame[self.column]]
-        return self._made(name, texts, labels, need_target, findings)
+        return self._new_texts(name, texts, labels, need_target, findings)
 
-    def _made(
+    def _new_texts(
         self,
         name: str,
         texts: list[str],
@@ -206,7 +213,7 @@ class TextEncoder(RowEncoder):
             "tokenizer": json.loads(self.tokenizer.to_json()),
             "roles": self.tokenizer.roles,
             "pad": self.pad,
-            "framed": self.framed,
+            "framed": self.add_special_tokens,
         }
 
     def schema(self) -> list[Field]:
@@ -218,7 +225,7 @@ class TextEncoder(RowEncoder):
 
     @classmethod
     def from_json(cls, value: Any, tensors: dict[str, Tensor] | None = None) -> "TextEncoder":
-        """Read what `to_json` gave; content that cannot be right is refused in a sentence."""
+        """Rebuild an encoder from `to_json`; invalid content raises a `WonderlandError`."""
         fine = isinstance(value, dict) and isinstance(value.get("tokenizer"), dict)
         fine = fine and isinstance(value.get("length"), int) and 1 <= value["length"] <= 1 << 16
         fine = fine and isinstance(value.get("column"), str) and isinstance(value.get("target"), str | None)
@@ -229,7 +236,9 @@ class TextEncoder(RowEncoder):
             raise WonderlandError("The preprocessing of this model is not for texts: the file is damaged or not ours.")
         named = {name: value[name] for name in ("column", "target", "classes", "task")}
         tokenizer = Tokenizer.from_json(value["tokenizer"], roles=checked_roles(value.get("roles")))
-        pad, framed = value.get("pad", 0), value.get("framed", False)
-        if not 0 <= pad < tokenizer.vocab or (framed and sum(map(len, tokenizer.frame)) >= value["length"]):
+        pad, add_special_tokens = value.get("pad", 0), value.get("framed", False)
+        if not 0 <= pad < tokenizer.vocab or (
+            add_special_tokens and sum(map(len, tokenizer.surrounding_tokens)) >= value["length"]
+        ):
             raise WonderlandError("The preprocessing of this model is not for texts: the file is damaged or not ours.")
-        return cls(tokenizer, value["length"], **named, pad=pad, framed=framed)
+        return cls(tokenizer, value["length"], **named, pad=pad, add_special_tokens=add_special_tokens)

@@ -1,4 +1,4 @@
-"""Texts with classes: convolutions over neighbouring words, or a checkpoint with a head."""
+"""The kind text: texts with classes; a TextCNN, or a checkpoint with a classification head."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -58,11 +58,11 @@ class TextKind(Kind):
         if glimpse.plain_text == "folders":
             assert glimpse.path is not None
             self.refuse_test(test, "texts from files are split by themselves")
-            return self._started(Texts.from_folder(glimpse.path, strict=options.strict), options)
+            return self._with_start(Texts.from_folder(glimpse.path, strict=options.strict), options)
         if glimpse.plain_text == "labelled":
             assert glimpse.path is not None
             other = None if test is None else test.path
-            return self._started(
+            return self._with_start(
                 Texts.from_lines(glimpse.path, strict=options.strict, task=options.task, test=other), options
             )
         if glimpse.plain_text == "plain" and options.column is None:
@@ -73,7 +73,7 @@ class TextKind(Kind):
         if contents.frame is None:
             raise WonderlandError(f"{contents.name} holds no texts.")
         asked = vars(options)
-        # Asked for as text, the longest text column is taken whatever else there is.
+        # The user named this kind, so the longest text column is used even if other columns are informative.
         columns = self._columns(glimpse, asked, chosen=False) or self._columns(glimpse, asked, chosen=True)
         if columns is None:
             raise WonderlandError(
@@ -88,19 +88,19 @@ class TextKind(Kind):
             contents.frame, *columns, task=options.task, strict=options.strict, name=contents.name, origin=contents.origin,
             findings=findings, test_rows=test_rows, split=options.split,
         )  # fmt: skip
-        return self._started(dataset, options)
+        return self._with_start(dataset, options)
 
-    def _started(self, dataset: Texts, options: TextOptions) -> Texts:
+    def _with_start(self, dataset: Texts, options: TextOptions) -> Texts:
         dataset.start = Start.of(options)
         return dataset
 
     def encoder(self, dataset: Texts, parts: Any) -> TextEncoder:
         start, options = dataset.start, dataset.options
         if start is None:
-            return TextEncoder.fit(dataset, parts.train, **options.cut())
+            return TextEncoder.fit(dataset, parts.train, **options.token_options())
         outline = start.classifier(len(dataset.classes or ()))
         limit = {"most": outline.positions, "context": options.context}
-        return TextEncoder.around(start.tokenizer, outline.pad, dataset, parts.train, **limit)
+        return TextEncoder.with_tokenizer(start.tokenizer, outline.pad, dataset, parts.train, **limit)
 
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> TextEncoder:
         return TextEncoder.from_json(saved, tensors)
@@ -111,7 +111,7 @@ class TextKind(Kind):
         batch = next(batch for least, batch in ((8000, 64), (1000, 48), (200, 16), (0, 8)) if rows >= least)
         epoch = max(1, rows // batch)
         epochs = max(3, min(60, round(100_000 / rows)))
-        made = Recipe(
+        recipe = Recipe(
             model=TextCNN.spec(
                 vocab=encoder.tokenizer.vocab, classes=task.outputs, dim=128, channels=100, pad=0, max_norm=3.0
             ),
@@ -128,18 +128,18 @@ class TextKind(Kind):
         )
         start = dataset.start
         if start is None:
-            return made
+            return recipe
         batch = 16 if rows >= 200 else 8
         epoch, epochs = max(1, rows // batch), max(2, min(10, round(30_000 / rows)))
-        made = replace(made, batch_size=batch, task=task_spec(task))
-        return start.recipe(made, start.classifier(task.outputs).spec, epoch=epoch, epochs=epochs)
+        recipe = replace(recipe, batch_size=batch, task=task_spec(task))
+        return start.recipe(recipe, start.classifier(task.outputs).spec, epoch=epoch, epochs=epochs)
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:
         start = dataset.start
         return None if start is None else start.load_classifier(task.outputs)
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        """Words by how much the answers suffer without them, and words with similar vectors."""
+        """Importance of words, measured by masking them, and words with similar embeddings."""
         items, tokens = word_importance(run, plan)
         near = neighbours(run, plan.encoder, tokens)
         words = {"importance": items, "importance_score": "log loss", "importance_of": "word", "neighbours": near}
@@ -147,7 +147,7 @@ class TextKind(Kind):
 
 
 def word_importance(run: Any, plan: Any, *, most: int = 400) -> tuple[list[dict[str, Any]], list[int]]:
-    """Words by how much the log-probability of the truth falls, in nats, where they are masked; and their tokens."""
+    """The most important words, by how much masking them lowers the log-probability of the true class, in nats; and their tokens."""
     batch = plan.examples.take(plan.parts.test[:most])
     x, y = batch["x"], torch.as_tensor(batch["y"])
     task: Classification = run.task
@@ -158,25 +158,28 @@ def word_importance(run: Any, plan: Any, *, most: int = 400) -> tuple[list[dict[
     base, drops = score(x), defaultdict(list)
     encoder = plan.encoder
     tokenizer = encoder.tokenizer
-    hole = next(token for token in (tokenizer.mask, tokenizer.unknown, encoder.pad) if token is not None)
-    frame = torch.tensor([encoder.pad, *(token for side in tokenizer.frame if encoder.framed for token in side)])
-    words = ~torch.isin(x, frame)
+    mask_token = next(token for token in (tokenizer.mask, tokenizer.unknown, encoder.pad) if token is not None)
+    special = torch.tensor(
+        [encoder.pad, *(token for side in tokenizer.surrounding_tokens if encoder.add_special_tokens for token in side)]
+    )
+    words = ~torch.isin(x, special)
     for place in range(min(x.shape[1], 32)):
         real, masked = words[:, place], x.clone()
-        masked[real, place] = hole
+        masked[real, place] = mask_token
         for token, drop in zip(x[real, place].tolist(), (base - score(masked))[real].tolist(), strict=True):
             drops[token].append(drop)
-    often = {token: values for token, values in drops.items() if len(values) >= 3 and token != tokenizer.unknown}
+    frequent = {token: values for token, values in drops.items() if len(values) >= 3 and token != tokenizer.unknown}
     means = {
-        token: (float(np.mean(values)), float(np.std(values) / len(values) ** 0.5)) for token, values in often.items()
+        token: (float(np.mean(values)), float(np.std(values) / len(values) ** 0.5))
+        for token, values in frequent.items()
     }
     best = sorted(means, key=lambda token: -means[token][0])[:20]
     return [{"name": word(encoder, t), "value": means[t][0], "spread": means[t][1]} for t in best], best
 
 
 def word(encoder: TextEncoder, token: int) -> str:
-    """A token for people: as it is written where it is a piece of a checkpoint's vocabulary."""
-    written = encoder.tokenizer.pieces()[token].decode("utf-8", "replace").strip() if encoder.framed else ""
+    """A token as readable text: decoded if it is from the vocabulary of a checkpoint."""
+    written = encoder.tokenizer.pieces()[token].decode("utf-8", "replace").strip() if encoder.add_special_tokens else ""
     return written or encoder.tokenizer.token(token)
 
 
@@ -197,7 +200,7 @@ def neighbours(run: Any, encoder: TextEncoder, tokens: list[int]) -> list[dict[s
 
 
 def _names(value: Any) -> list[str]:
-    """A list of names from one, several or none; what is no name is refused later, with the other options."""
+    """A list of names from one, several or none; other values are refused later, when the options are checked."""
     if isinstance(value, list | tuple | set):
         return [name for name in value if isinstance(name, str)]
     return [value] if isinstance(value, str) else []

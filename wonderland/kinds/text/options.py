@@ -14,6 +14,6 @@ class Options(TokenOptions, RowOptions):
         help="what is learned (default: inferred)", choices=("binary", "multiclass", "classification")
     )
     keep: tuple[str, ...] = option(
-        (), help="a column that says something although it looks like a number of rows", metavar="COLUMN"
+        (), help="use a column that looks uninformative, such as row numbers; may be repeated", metavar="COLUMN"
     )
     drop: tuple[str, ...] = option((), help="leave a column out; may be repeated", metavar="COLUMN")

@@ -13,13 +13,13 @@ from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.folders import natural
 from wonderland.data.split import read_assigned
 from wonderland.data.target import TARGET_NAMES, infer_task, read_target
-from wonderland.data.text.recognise import Roles
+from wonderland.data.text.recognise import ColumnRoles
 from wonderland.data.text.sources import read_documents
 from wonderland.kinds.table.table import unknown_column
 
 
 class Texts(Dataset):
-    """Texts and the class of each. `column` is where they stood, `target` where the class stood."""
+    """Texts and their classes; `column` and `target` are the names of the columns they came from."""
 
     kind = "text"
     noun = "texts"
@@ -91,18 +91,18 @@ class Texts(Dataset):
         findings: list[Finding] | None = None,
         test_rows: np.ndarray | None = None,
         split: str | None = None,
-        said: bool = True,
+        note_text: bool = True,
     ) -> "Texts":
         """A text column and a target column of a frame."""
         findings = list(findings or [])
-        if said:
+        if note_text:
             text = (
-                f"Column {column!r} holds free text and {target!r} the answers, so this is read as texts with classes; "
+                f"Column {column!r} holds free text and {target!r} the classes, so this is read as texts with classes; "
                 "the kind table reads it as a table."
             )
             findings.append(Finding("text", column, len(frame), text))
-        y, found, classes, rows = read_target(read_column(target, pd.Series(frame[target])), task, findings)
-        if found == "regression" or classes is None:
+        y, task_name, classes, rows = read_target(read_column(target, pd.Series(frame[target])), task, findings)
+        if task_name == "regression" or classes is None:
             raise WonderlandError(
                 f"The target {target!r} holds numbers, and texts are sorted into classes here. "
                 "Say task='multiclass' if the numbers are classes, or kind='table' to predict them."
@@ -118,7 +118,7 @@ class Texts(Dataset):
             texts,
             column=column,
             target=target,
-            task=found,
+            task=task_name,
             classes=classes,
             y=y[rows],
             findings=findings,
@@ -138,7 +138,7 @@ class Texts(Dataset):
         """Lines that begin with their label; those of `test` are kept for the test."""
         documents = read_documents(path, lines=True, strict=strict)
         pairs = [line.split(None, 1) for line in documents.documents()]
-        learned = len(pairs)
+        train_count = len(pairs)
         if test is not None:
             pairs += [line.split(None, 1) for line in read_documents(test, lines=True, strict=strict).documents()]
         frame = pd.DataFrame({"text": [pair[1] if len(pair) > 1 else "" for pair in pairs]})
@@ -146,19 +146,19 @@ class Texts(Dataset):
         text = f"Each line of {path.name} begins with a label: it is read as texts with classes; the kind corpus reads it as plain text."
         findings = [Finding("text", path.name, len(frame), text), *documents.findings]
         origin: dict[str, Any] = {"path": str(path.absolute())}
-        marked = None
+        test_rows = None
         if test is not None:
-            marked = np.arange(len(pairs)) >= learned
+            test_rows = np.arange(len(pairs)) >= train_count
             origin["test"] = {"path": str(test.absolute())}
         return cls.from_frame(
-            frame, "text", "label", task=task or "multiclass", test_rows=marked, strict=strict, name=path.name, origin=origin,
-            findings=findings, said=False,
+            frame, "text", "label", task=task or "multiclass", test_rows=test_rows, strict=strict, name=path.name, origin=origin,
+            findings=findings, note_text=False,
         )  # fmt: skip
 
     @classmethod
     def from_folder(cls, root: Path, *, strict: bool = False) -> "Texts":
         """One folder for each class, one file for each text."""
-        texts, labels, findings = _read_folder(root, strict)
+        texts, labels, findings = read_folder(root, strict)
         classes = sorted(set(labels), key=natural)
         if len(classes) < 2:
             raise WonderlandError(f"{root} has texts of one class only: make one folder for each class.")
@@ -179,22 +179,24 @@ class Texts(Dataset):
         )
 
 
-def _read_folder(root: Path, strict: bool) -> tuple[list[str], list[str], list[Finding]]:
+def read_folder(root: Path, strict: bool) -> tuple[list[str], list[str], list[Finding]]:
+    """The texts of a folder, the class folder of each, and findings."""
     documents = read_documents(root, strict=strict)
     labels = [path.relative_to(root).parts[0] for path in documents.files]
     if sum(path.stat().st_size for path in documents.files) > 2 << 30:
         raise WonderlandError(f"{root} holds more than 2 GiB of text, the limit for texts with classes.")
     texts = []
     for path in documents.files:
-        one = read_documents(path, strict=strict)
-        texts.append("\n".join(one.documents()))
-        documents.bad += one.bad
-        documents.carriages += one.carriages
-        documents.first_bad = documents.first_bad or one.first_bad
+        file_documents = read_documents(path, strict=strict)
+        texts.append("\n".join(file_documents.documents()))
+        documents.invalid_bytes += file_documents.invalid_bytes
+        documents.crlf_lines += file_documents.crlf_lines
+        documents.first_invalid = documents.first_invalid or file_documents.first_invalid
     return texts, labels, documents.findings
 
 
 def _checked(dataset: Texts, strict: bool) -> Texts:
+    """The dataset, with a finding about duplicates; refused if every text is empty."""
     if not any(text.strip() for text in dataset.texts):
         raise WonderlandError(f"{dataset.name} has no text in column {dataset.column!r}: every text is empty.")
     copies = len(dataset.texts) - len(set(dataset.texts))
@@ -208,25 +210,27 @@ def _checked(dataset: Texts, strict: bool) -> Texts:
 
 
 def text_column(
-    frame: pd.DataFrame, target: str | None, roles: Roles, *, task: str | None, column: str | None, asked: bool
+    frame: pd.DataFrame, target: str | None, roles: ColumnRoles, *, task: str | None, column: str | None, asked: bool
 ) -> tuple[str, str] | None:
     """The text column and the target of a table whose only other column is free text; None where it is another table.
 
-    Columns that say nothing about their rows, such as identifiers, do not count. With `asked`, the longest text column is
-    taken whatever else there is.
+    Uninformative columns, such as identifiers, are ignored. With `asked`, the longest text column is used even if there are
+    other informative columns.
     """
     for name in (column, target):
         if name is not None and name not in frame.columns:
             raise unknown_column("column" if name == column else "target", name, list(frame.columns))
-    names = (*roles.free, *roles.others, *roles.idle)
-    free = [name for name in roles.free if name != target]
+    names = (*roles.free_text, *roles.informative, *roles.uninformative)
+    free = [name for name in roles.free_text if name != target]
     if column is not None:
         free = [column]
     elif asked:
-        free = [_longest(frame, free or [name for name in names if name != target and _worded(frame[name])])]
+        free = [
+            _longest_text_column(frame, free or [name for name in names if name != target and _is_text(frame[name])])
+        ]
     if len(free) != 1:
         return None
-    others = [name for name in (*roles.free, *roles.others) if name != free[0]]
+    others = [name for name in (*roles.free_text, *roles.informative) if name != free[0]]
     if target is None:
         folded = {name.strip().casefold(): name for name in reversed(others)}
         named = next((folded[name] for name in TARGET_NAMES if name in folded), None)
@@ -234,22 +238,22 @@ def text_column(
     if target is None or target == free[0]:
         return None
     alone = not [name for name in others if name != target]
-    if asked or column or (alone and (task is not None or not _a_number(frame[target]))):
+    if asked or column or (alone and (task is not None or not _is_regression_target(frame[target]))):
         return free[0], target
     return None
 
 
-def _worded(cells: Any) -> bool:
+def _is_text(cells: Any) -> bool:
     return pd.Series(cells).map(lambda cell: isinstance(cell, str)).mean() > 0.5
 
 
-def _longest(frame: pd.DataFrame, names: list[str]) -> str:
+def _longest_text_column(frame: pd.DataFrame, names: list[str]) -> str:
     if not names:
         raise WonderlandError("No column holds text. Name it with the option column, or leave kind out.")
     return max(names, key=lambda name: float(pd.Series(frame[name]).astype(str).str.len().mean()))
 
 
-def _a_number(cells: Any) -> bool:
+def _is_regression_target(cells: Any) -> bool:
     """Whether a target is a number to be predicted, not a class."""
     column = read_column("target", pd.Series(cells))
     present = len(column) - column.missing

@@ -1,18 +1,19 @@
-"""Vectors of words, learned from the company they keep."""
+"""Word vectors: word2vec, GloVe and fastText, and the functions that make their training examples."""
 
 from wonderland.models.words.fasttext import FastText, subwords
 from wonderland.models.words.glove import GloVe, cooccurrences
 from wonderland.models.words.huffman import Huffman, huffman
 from wonderland.models.words.learn import learn
-from wonderland.models.words.samples import Negatives, counts, pairs, subsample, surroundings
+from wonderland.models.words.samples import NegativeSampler, context_windows, counts, pairs, subsample
 from wonderland.models.words.word2vec import Word2Vec
 
 __all__ = [
     "FastText",
     "GloVe",
     "Huffman",
-    "Negatives",
+    "NegativeSampler",
     "Word2Vec",
+    "context_windows",
     "cooccurrences",
     "counts",
     "huffman",
@@ -20,5 +21,4 @@ __all__ = [
     "pairs",
     "subsample",
     "subwords",
-    "surroundings",
 ]

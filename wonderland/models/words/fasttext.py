@@ -1,4 +1,4 @@
-"""fastText: a word is the sum of its pieces, so that words never seen have vectors too."""
+"""fastText: a word vector is a mean of subword vectors, so that unknown words have vectors too."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from wonderland.models.words.word2vec import Word2Vec
 
 
 def subwords(word: str, shortest: int = 3, longest: int = 6) -> list[str]:
-    """The pieces of a word between its marks `<` and `>`, as fastText cuts them.
+    """The character n-grams of a word between the marks `<` and `>`, as in fastText.
 
     >>> subwords("where", 3, 3)
     ['<wh', 'whe', 'her', 'ere', 're>']
@@ -27,33 +27,33 @@ def subwords(word: str, shortest: int = 3, longest: int = 6) -> list[str]:
     for start in range(len(marked)):
         for size in range(shortest, longest + 1):
             piece = marked[start : start + size]
-            # A mark alone says nothing of the word.
+            # A mark alone is not an n-gram of the word.
             if len(piece) == size and not (size == 1 and piece in "<>" and start in (0, len(marked) - 1)):
                 pieces.append(piece)
     return pieces
 
 
 def bucket(piece: str, buckets: int) -> int:
-    """A number below `buckets` for a piece of text: FNV-1a over its bytes, as fastText hashes.
+    """The bucket of an n-gram: FNV-1a over its bytes modulo `buckets`, as in fastText.
 
     >>> hex(bucket("a", 2**32))
     '0xe40c292c'
     """
     code = 2166136261
     for byte in piece.encode():
-        # fastText's bytes have a sign.
+        # fastText hashes signed bytes.
         code = ((code ^ (byte if byte < 128 else byte | 0xFFFFFF00)) * 16777619) & 0xFFFFFFFF
     return code % buckets
 
 
 @part
 class FastText(Word2Vec):
-    r"""word2vec whose v are made of pieces: the mean of a word's own vector and of those of its n-grams of letters.
+    r"""word2vec with subwords: the vector v is the mean of the word's own vector and those of its character n-grams.
 
     .. math:: v_w = \frac{1}{1 + |G_w|} \Bigl(z_w + \sum_{g \in G_w} z_{h(g)}\Bigr)
 
-    n-grams share `buckets` vectors by a hash h. `vector(word)` answers for any word: one that is not among `words` has its
-    n-grams alone. Book: D2L 15.6. Paper: Bojanowski et al., 2017.
+    n-grams share `buckets` vectors through a hash h. `vector(word)` works for any word: one that is not among `words` has only its
+    n-grams. Book: D2L 15.6. Paper: Bojanowski et al., 2017.
 
     >>> model = FastText(["where", "here"], dim=4, buckets=50)
     >>> model.vector("there").shape
@@ -75,11 +75,11 @@ class FastText(Word2Vec):
     ):
         check_sizes("FastText", buckets=buckets)
         if len(set(words)) != len(words):
-            raise WonderlandError("FastText takes each word once, and one comes twice.")
+            raise WonderlandError("The words of a FastText have to be different, and one occurs twice.")
         super().__init__(len(words), dim, tree=tree)
         self.numbers = {word: number for number, word in enumerate(words)}
         self.buckets, self.shortest, self.longest = buckets, shortest, longest
-        # One table: first the buckets of n-grams, then the words' own.
+        # One table: first the buckets of n-grams, then the words.
         self.inward = nn.Embedding(buckets + len(words), dim)
         nn.init.uniform_(self.inward.weight, -0.5 / dim, 0.5 / dim)
         bags = [self._bag(word) for word in words]
@@ -95,20 +95,20 @@ class FastText(Word2Vec):
         flat = words.reshape(-1)
         check_range(flat.unsqueeze(0), self.vocab)
         sizes = self.starts[flat + 1] - self.starts[flat]
-        # Without numbers, as on the meta device, one entry for each row stands for however many there are.
+        # The meta device has no values: one entry for each row stands for however many there are.
         row = torch.repeat_interleave(sizes, output_size=len(sizes) if sizes.is_meta else None)
         ends = sizes.cumsum(0)
-        at = torch.arange(len(row), device=row.device) - (ends - sizes)[row] + self.starts[flat][row]
-        return self._mean(self.bags[at], ends - sizes).view(*words.shape, -1)
+        index = torch.arange(len(row), device=row.device) - (ends - sizes)[row] + self.starts[flat][row]
+        return self._mean(self.bags[index], ends - sizes).view(*words.shape, -1)
 
     @torch.no_grad()
     def vector(self, word: str) -> Tensor:
-        """The vector (dim,) of any word, known or not; 0 for one without a piece long enough."""
-        whole = {"dtype": torch.int64, "device": self.starts.device}
-        return self._mean(torch.tensor(self._bag(word), **whole), torch.zeros(1, **whole))[0]
+        """The vector (dim,) of any word, known or not; 0 for an unknown word that is shorter than all n-grams."""
+        integers = {"dtype": torch.int64, "device": self.starts.device}
+        return self._mean(torch.tensor(self._bag(word), **integers), torch.zeros(1, **integers))[0]
 
     def _bag(self, word: Any) -> list[int]:
-        """The rows of the table that a word is made of."""
+        """The rows of the table whose mean is the vector of a word."""
         pieces = [bucket(piece, self.buckets) for piece in subwords(word, self.shortest, self.longest)]
         own = self.numbers.get(word)
         return pieces if own is None else [self.buckets + own, *pieces]

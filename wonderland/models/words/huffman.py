@@ -1,4 +1,4 @@
-"""Huffman's tree: frequent words are near the root, so that the way to a word is short on average."""
+"""Huffman trees for hierarchical softmax: frequent words are near the root, so paths are short on average."""
 
 import heapq
 from typing import NamedTuple
@@ -10,21 +10,21 @@ from wonderland.core import WonderlandError
 
 
 class Huffman(NamedTuple):
-    """The way from the root to each word: inner nodes (vocab, longest) and turns, 1 for the left child, -1 for the right.
+    """The path from the root to each word: inner nodes (vocab, longest), and directions, 1 for the left child, -1 for the right.
 
-    Turns are 0 after the end of a way, where the node is 0 too. Inner nodes are 0 to vocab - 2, the root the last.
+    Both are 0 after the end of a path. Inner nodes are numbered 0 to vocab - 2; the root is the last.
     """
 
     nodes: Tensor
-    turns: Tensor
+    directions: Tensor
 
 
 def huffman(counts: Tensor) -> Huffman:
-    """The tree that makes the mean length of a way, weighted by `counts` (vocab,), as short as it can be.
+    """The tree with the shortest mean path, weighted by `counts` (vocab,).
 
     Paper: Huffman, 1952; in word2vec: Mikolov et al., 2013. Book: D2L 15.2.
 
-    >>> huffman(torch.tensor([5, 2, 1])).turns
+    >>> huffman(torch.tensor([5, 2, 1])).directions
     tensor([[-1,  0],
             [ 1, -1],
             [ 1,  1]])
@@ -32,24 +32,24 @@ def huffman(counts: Tensor) -> Huffman:
     if counts.dim() != 1 or len(counts) < 2 or (counts < 0).any():
         raise WonderlandError("A Huffman tree takes the counts of at least two words, none of them negative.")
     vocab = len(counts)
-    # Among equal counts the older node goes first, so that the tree is the same each time.
+    # Among equal counts the older node comes first, so that the tree is deterministic.
     heap = [(count, word) for word, count in enumerate(counts.tolist())]
     heapq.heapify(heap)
-    above: list[tuple[int, int]] = [(0, 0)] * (2 * vocab - 1)
+    parents: list[tuple[int, int]] = [(0, 0)] * (2 * vocab - 1)
     for new in range(vocab, 2 * vocab - 1):
         (small, left), (large, right) = heapq.heappop(heap), heapq.heappop(heap)
-        above[left], above[right] = (new, 1), (new, -1)
+        parents[left], parents[right] = (new, 1), (new, -1)
         heapq.heappush(heap, (small + large, new))
-    ways = []
+    paths = []
     for word in range(vocab):
-        way, at = [], word
-        while at != 2 * vocab - 2:
-            at, turn = above[at]
-            way.append((at - vocab, turn))
-        ways.append(way[::-1])
-    longest = max(map(len, ways))
-    nodes, turns = (torch.zeros(vocab, longest, dtype=torch.int64) for _ in range(2))
-    for word, way in enumerate(ways):
-        for step, (node, turn) in enumerate(way):
-            nodes[word, step], turns[word, step] = node, turn
-    return Huffman(nodes, turns)
+        path, node = [], word
+        while node != 2 * vocab - 2:
+            node, direction = parents[node]
+            path.append((node - vocab, direction))
+        paths.append(path[::-1])
+    longest = max(map(len, paths))
+    nodes, directions = (torch.zeros(vocab, longest, dtype=torch.int64) for _ in range(2))
+    for word, path in enumerate(paths):
+        for step, (node, direction) in enumerate(path):
+            nodes[word, step], directions[word, step] = node, direction
+    return Huffman(nodes, directions)

@@ -1,4 +1,4 @@
-"""From sentences to examples: rare words kept, neighbours paired, and words that are not there drawn beside them."""
+"""Training examples of word vectors: subsampled sentences, pairs and windows of neighbours, negative samples."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,19 +10,19 @@ from wonderland.core import WonderlandError
 from wonderland.models.tokens import check_range, check_sizes
 
 
-def sentences_of(given: Any, vocab: int, name: str) -> list[Tensor]:
-    """Sentences as a list of tensors (n,), from tensors or lists of whole numbers; a single tensor may come alone."""
-    several = [given] if isinstance(given, Tensor) else list(given)
-    for place, sentence in enumerate(several):
+def sentences_of(sentences: Any, vocab: int, name: str) -> list[Tensor]:
+    """Sentences as a list of tensors (n,), from tensors or lists of integers, or from a single tensor."""
+    sentences = [sentences] if isinstance(sentences, Tensor) else list(sentences)
+    for index, sentence in enumerate(sentences):
         if isinstance(sentence, list | tuple) and all(isinstance(word, int) for word in sentence):
-            several[place] = sentence = torch.tensor(sentence, dtype=torch.int64)
+            sentences[index] = sentence = torch.tensor(sentence, dtype=torch.int64)
         if not isinstance(sentence, Tensor) or sentence.dim() != 1 or sentence.is_floating_point():
-            raise WonderlandError(f"{name} takes sentences as tensors (n,) or lists of whole numbers.")
+            raise WonderlandError(f"{name} takes sentences as tensors (n,) or lists of integers.")
         if len(sentence):
             check_range(sentence.unsqueeze(0), vocab)
-    if not any(len(sentence) for sentence in several):
-        raise WonderlandError(f"{name} got no word to read.")
-    return [sentence.long() for sentence in several]
+    if not any(len(sentence) for sentence in sentences):
+        raise WonderlandError(f"{name} got sentences without any word.")
+    return [sentence.long() for sentence in sentences]
 
 
 def counts(sentences: Sequence[Tensor] | Tensor, vocab: int) -> Tensor:
@@ -41,11 +41,11 @@ def subsample(
     threshold: float = 1e-4,
     generator: torch.Generator | None = None,
 ) -> list[Tensor]:
-    r"""Leave out frequent words at random: they say little about their neighbours.
+    r"""Remove frequent words at random, which carry little information about their neighbours.
 
-    .. math:: P(\text{left out}) = \max\bigl(1 - \sqrt{t / f(w)},\, 0\bigr)
+    .. math:: P(\text{removed}) = \max\bigl(1 - \sqrt{t / f(w)},\, 0\bigr)
 
-    f is a word's share of the text, t the threshold. Book: D2L 15.3. Paper: Mikolov et al., 2013.
+    f is the relative frequency of a word, t the threshold. Book: D2L 15.3. Paper: Mikolov et al., 2013.
 
     >>> text = [torch.tensor([0] * 98 + [1, 2])]
     >>> kept = subsample(text, 3, threshold=0.01, generator=torch.Generator().manual_seed(0))[0]
@@ -54,100 +54,102 @@ def subsample(
     """
     if not threshold > 0:
         raise WonderlandError(f"subsample takes a threshold above 0, not {threshold}.")
-    several = sentences_of(sentences, vocab, "subsample")
-    share = counts(several, vocab).double()
-    keep = (threshold * share.sum() / share.clamp(min=1)).sqrt()
+    sentences = sentences_of(sentences, vocab, "subsample")
+    occurrences = counts(sentences, vocab).double()
+    keep = (threshold * occurrences.sum() / occurrences.clamp(min=1)).sqrt()
     return [
         sentence[torch.rand(len(sentence), dtype=torch.float64, generator=generator) < keep[sentence]]
-        for sentence in several
+        for sentence in sentences
     ]
 
 
 def pairs(
     sentences: Sequence[Tensor], window: int, *, shrink: bool = True, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Every word with every word around it: centers (n,) and contexts (n,).
+    """Skip-gram examples, every word with each of its neighbours: centers (n,) and contexts (n,).
 
-    With `shrink` each center draws its own reach from 1 to `window`, so that near words count more, as in word2vec.
+    With `shrink` each center draws its own window from 1 to `window`, so that near words count more, as in word2vec.
 
     >>> pairs([torch.tensor([5, 6, 7])], 1)
     (tensor([6, 7, 5, 6]), tensor([5, 6, 6, 7]))
     """
     check_sizes("pairs", window=window)
-    before, after = [], []
+    centers, contexts = [], []
     for sentence in sentences:
-        reach = _reach(len(sentence), window, shrink, generator)
-        for apart in range(1, min(window, len(sentence) - 1) + 1):
-            for center, context, own in (
-                (sentence[apart:], sentence[:-apart], reach[apart:]),
-                (sentence[:-apart], sentence[apart:], reach[:-apart]),
+        sizes = _window_sizes(len(sentence), window, shrink, generator)
+        for distance in range(1, min(window, len(sentence) - 1) + 1):
+            for center, context, size in (
+                (sentence[distance:], sentence[:-distance], sizes[distance:]),
+                (sentence[:-distance], sentence[distance:], sizes[:-distance]),
             ):
-                before.append(center[own >= apart])
-                after.append(context[own >= apart])
-    if not before:
+                centers.append(center[size >= distance])
+                contexts.append(context[size >= distance])
+    if not centers:
         raise WonderlandError("pairs got no sentence of at least two words.")
-    return torch.cat(before), torch.cat(after)
+    return torch.cat(centers), torch.cat(contexts)
 
 
-def surroundings(
+def context_windows(
     sentences: Sequence[Tensor], window: int, *, shrink: bool = True, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Every word with all that stands around it: centers (n,), contexts (n, 2 window), and which of these are real.
+    """CBOW examples, every word with all its neighbours: centers (n,), contexts (n, 2 window), and their mask.
 
-    >>> surroundings([torch.tensor([5, 6, 7])], 1)
+    >>> context_windows([torch.tensor([5, 6, 7])], 1)
     (tensor([5, 6, 7]), tensor([[0, 6],
             [5, 7],
             [6, 0]]), tensor([[False,  True],
             [ True,  True],
             [ True, False]]))
     """
-    check_sizes("surroundings", window=window)
+    check_sizes("context_windows", window=window)
     offsets = torch.cat([torch.arange(-window, 0), torch.arange(1, window + 1)])
-    found = []
+    examples = []
     for sentence in sentences:
         if len(sentence) < 2:
             continue
-        at = torch.arange(len(sentence)).unsqueeze(1) + offsets
-        reach = _reach(len(sentence), window, shrink, generator).unsqueeze(1)
-        real = (at >= 0) & (at < len(sentence)) & (offsets.abs() <= reach)
-        found.append((sentence, sentence[at.clamp(0, len(sentence) - 1)].masked_fill(~real, 0), real))
-    if not found:
-        raise WonderlandError("surroundings got no sentence of at least two words.")
-    centers, contexts, real = (torch.cat(column) for column in zip(*found, strict=True))
-    return centers, contexts, real
+        index = torch.arange(len(sentence)).unsqueeze(1) + offsets
+        sizes = _window_sizes(len(sentence), window, shrink, generator).unsqueeze(1)
+        mask = (index >= 0) & (index < len(sentence)) & (offsets.abs() <= sizes)
+        examples.append((sentence, sentence[index.clamp(0, len(sentence) - 1)].masked_fill(~mask, 0), mask))
+    if not examples:
+        raise WonderlandError("context_windows got no sentence of at least two words.")
+    centers, contexts, mask = (torch.cat(column) for column in zip(*examples, strict=True))
+    return centers, contexts, mask
 
 
-class Negatives:
-    r"""Words drawn by a power of their counts, to stand beside one that is right.
+class NegativeSampler:
+    r"""Negative samples: words drawn with probability proportional to a power of their counts.
 
     .. math:: P(w) \propto c(w)^{3/4}
 
     Book: D2L 15.3. Paper: Mikolov et al., 2013.
 
-    >>> Negatives(torch.tensor([0, 3, 0])).draw(2, 3).tolist()
+    >>> NegativeSampler(torch.tensor([0, 3, 0])).draw(2, 3).tolist()
     [[1, 1, 1], [1, 1, 1]]
     """
 
     def __init__(self, counts: Tensor, *, power: float = 0.75):
         weights = counts.double() ** power * (counts > 0)
         if not weights.sum() > 0:
-            raise WonderlandError("Negatives are drawn by counts, and all of them are 0.")
+            raise WonderlandError("NegativeSampler needs at least one count above 0.")
         self.weights = weights
 
-    def draw(self, *shape: int, generator: torch.Generator | None = None, but: Tensor | None = None) -> Tensor:
-        """Words of a shape (n, m); none of those of a row of `but` (n, k), where that is given."""
+    def draw(self, *shape: int, generator: torch.Generator | None = None, exclude: Tensor | None = None) -> Tensor:
+        """Words of a shape (n, m); row i has none of the words in row i of `exclude` (n, k)."""
         total = 1
         for size in shape:
             total *= size
         drawn = torch.multinomial(self.weights, total, replacement=True, generator=generator).view(shape)
-        if but is None:
+        if exclude is None:
             return drawn
-        if not (self.weights > 0).sum() > but.shape[1]:
-            raise WonderlandError("There are not enough different words to draw one that is not in its row.")
-        while (bad := (drawn.unsqueeze(2) == but.unsqueeze(1)).any(2)).any():
-            drawn[bad] = torch.multinomial(self.weights, int(bad.sum()), replacement=True, generator=generator)
+        if not (self.weights > 0).sum() > exclude.shape[1]:
+            raise WonderlandError("There are not enough different words to draw one that is not excluded.")
+        while (excluded := (drawn.unsqueeze(2) == exclude.unsqueeze(1)).any(2)).any():
+            drawn[excluded] = torch.multinomial(
+                self.weights, int(excluded.sum()), replacement=True, generator=generator
+            )
         return drawn
 
 
-def _reach(length: int, window: int, shrink: bool, generator: torch.Generator | None) -> Tensor:
+def _window_sizes(length: int, window: int, shrink: bool, generator: torch.Generator | None) -> Tensor:
     return torch.randint(1, window + 1, (length,), generator=generator) if shrink else torch.full((length,), window)

@@ -1,4 +1,4 @@
-"""Update rules as pure functions: one idea a file, each with its equation and its section of the books."""
+"""Update rules of optimizers as pure functions, one method in each file, with its equation and book section."""
 
 from wonderland.optim.rules.adadelta import adadelta
 from wonderland.optim.rules.adagrad import adagrad
@@ -9,12 +9,12 @@ from wonderland.optim.rules.momentum import heavy_ball, momentum, nesterov
 from wonderland.optim.rules.muon import muon, orthogonalise
 from wonderland.optim.rules.newton import newton, preconditioned
 from wonderland.optim.rules.rmsprop import rmsprop
-from wonderland.optim.rules.rule import Kernel, Rule
+from wonderland.optim.rules.rule import Kernel, UpdateRule
 from wonderland.optim.rules.schedule_free import schedule_free
 
 __all__ = [
     "Kernel",
-    "Rule",
+    "UpdateRule",
     "adadelta",
     "adagrad",
     "adam",

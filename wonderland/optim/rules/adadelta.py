@@ -1,9 +1,9 @@
-"""Adadelta: no rate at all, the size of past steps sets that of the next."""
+"""Adadelta: the size of past steps takes the place of a learning rate."""
 
 import torch
 from torch import Tensor
 
-from wonderland.optim.rules.rule import Kernel, Options, Rule, State
+from wonderland.optim.rules.rule import Kernel, Options, State, UpdateRule
 
 
 def _init(parameter: Tensor, options: Options) -> State:
@@ -11,7 +11,7 @@ def _init(parameter: Tensor, options: Options) -> State:
 
 
 def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""The gradient, brought to the size of recent steps.
+    r"""The gradient, rescaled to the size of recent steps.
 
     .. math::
         s_t = \rho s_{t-1} + (1 - \rho) g_t^2, \qquad
@@ -32,7 +32,7 @@ def _numbers(state: State, options: Options) -> tuple[float, ...]:
     return options["lr"], options["weight_decay"], options["rho"], 1 - options["rho"], options["eps"]
 
 
-adadelta = Rule(
+adadelta = UpdateRule(
     _init,
     _update,
     {"lr": 1.0, "rho": 0.9, "eps": 1e-6, "weight_decay": 0.0},

@@ -1,9 +1,9 @@
-"""AdaGrad: a rate for each coordinate, smaller where gradients were large."""
+"""AdaGrad: a learning rate for each coordinate, smaller where gradients were large."""
 
 import torch
 from torch import Tensor
 
-from wonderland.optim.rules.rule import Kernel, Options, Rule, State, count
+from wonderland.optim.rules.rule import Kernel, Options, State, UpdateRule, increment_step
 
 
 def _init(parameter: Tensor, options: Options) -> State:
@@ -15,7 +15,7 @@ def _rate(state: State, options: Options) -> float:
 
 
 def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""The rate by the root of all squared gradients so far.
+    r"""The learning rate divided by the root of the sum of all squared gradients so far.
 
     .. math:: s_t = s_{t-1} + g_t^2, \qquad x_t = x_{t-1} - \frac{\eta_t\,g_t}{\sqrt{s_t + \epsilon_0} + \epsilon}
 
@@ -32,7 +32,7 @@ def _numbers(state: State, options: Options) -> tuple[float, ...]:
     return _rate(state, options), options["weight_decay"], options["eps"], options["eps_root"]
 
 
-adagrad = Rule(
+adagrad = UpdateRule(
     _init,
     _update,
     {
@@ -43,5 +43,5 @@ adagrad = Rule(
         "eps": 1e-10,
         "eps_root": 0.0,
     },
-    Kernel("adagrad", ("sum",), _numbers, ("step",), count),
+    Kernel("adagrad", ("sum",), _numbers, ("step",), increment_step),
 )

@@ -1,11 +1,11 @@
-"""Adam: momentum by the root of squared gradients; with decay through the gradient (L2), beside it (AdamW), and Yogi."""
+"""Adam (weight decay as L2 penalty), AdamW (decoupled weight decay) and Yogi."""
 
 import math
 
 import torch
 from torch import Tensor
 
-from wonderland.optim.rules.rule import Kernel, Options, Rule, State, count
+from wonderland.optim.rules.rule import Kernel, Options, State, UpdateRule, increment_step
 
 
 def _init(parameter: Tensor, options: Options) -> State:
@@ -18,7 +18,7 @@ def _init(parameter: Tensor, options: Options) -> State:
 
 
 def _scaled(state: State, options: Options) -> Tensor:
-    """The first moment by the root of the second, both freed of the bias of their start."""
+    """The first moment divided by the root of the second, both with bias correction."""
     (first, second), t = options["betas"], state["step"]
     mean, square = state["exp_avg"] / (1 - first**t), state["exp_avg_sq"] / (1 - second**t)
     return mean / (square.sqrt() + options["eps"])
@@ -50,7 +50,7 @@ def _adam(gradient: Tensor, state: State, parameter: Tensor, options: Options) -
 
 
 def _adamw(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""Adam whose decay stays out of the moments, so that it pulls on all weights alike.
+    r"""Adam with decoupled weight decay: it does not enter the moments.
 
     .. math:: x_t = x_{t-1} - \eta\,\Bigl(\frac{\hat v_t}{\sqrt{\hat s_t} + \epsilon} + \lambda x_{t-1}\Bigr)
 
@@ -61,7 +61,7 @@ def _adamw(gradient: Tensor, state: State, parameter: Tensor, options: Options) 
 
 
 def _yogi(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""Adam whose second moment moves by the size of the squared gradient, not by its distance: it forgets slowly.
+    r"""Adam whose second moment changes by the squared gradient, not by its difference to it, so it decreases slowly.
 
     .. math:: s_t = s_{t-1} + (1 - \beta_2)\, g_t^2 \odot \operatorname{sign}(g_t^2 - s_{t-1})
 
@@ -69,9 +69,9 @@ def _yogi(gradient: Tensor, state: State, parameter: Tensor, options: Options) -
     Book: D2L 12.10. Paper: Zaheer et al., 2018.
     """
     gradient = gradient + options["weight_decay"] * parameter
-    moved, before, square = _moments(gradient, state, options), state["exp_avg_sq"], gradient**2
-    moved["exp_avg_sq"] = before + (1 - options["betas"][1]) * square * torch.sign(square - before)
-    return -options["lr"] * _scaled(moved, options), moved
+    after, before, square = _moments(gradient, state, options), state["exp_avg_sq"], gradient**2
+    after["exp_avg_sq"] = before + (1 - options["betas"][1]) * square * torch.sign(square - before)
+    return -options["lr"] * _scaled(after, options), after
 
 
 def _numbers(state: State, options: Options) -> tuple[float, ...]:
@@ -80,8 +80,10 @@ def _numbers(state: State, options: Options) -> tuple[float, ...]:
     return lr / (1 - first**t), options["weight_decay"], 1 - first, second, 1 - second, scale, options["eps"], lr
 
 
-def _rule(update, symbol: str, options: Options) -> Rule:
-    return Rule(_init, update, options, Kernel(symbol, ("exp_avg", "exp_avg_sq"), _numbers, ("step",), count))
+def _rule(update, symbol: str, options: Options) -> UpdateRule:
+    return UpdateRule(
+        _init, update, options, Kernel(symbol, ("exp_avg", "exp_avg_sq"), _numbers, ("step",), increment_step)
+    )
 
 
 _OPTIONS = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8}

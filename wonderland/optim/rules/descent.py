@@ -1,8 +1,8 @@
-"""Gradient descent: a step against the gradient, the whole one or that of a mini-batch."""
+"""Gradient descent: a step against the gradient, of all examples or of a mini-batch."""
 
 from torch import Tensor
 
-from wonderland.optim.rules.rule import Kernel, Options, Rule, State
+from wonderland.optim.rules.rule import Kernel, Options, State, UpdateRule
 
 
 def _init(parameter: Tensor, options: Options) -> State:
@@ -10,7 +10,7 @@ def _init(parameter: Tensor, options: Options) -> State:
 
 
 def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""The steepest way down.
+    r"""A step against the gradient, with L2 penalty.
 
     .. math:: x_t = x_{t-1} - \eta\,(g_t + \lambda x_{t-1})
 
@@ -20,7 +20,7 @@ def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options)
     return -options["lr"] * (gradient + options["weight_decay"] * parameter), state
 
 
-sgd = Rule(
+sgd = UpdateRule(
     _init,
     _update,
     {"lr": 1e-3, "weight_decay": 0.0},

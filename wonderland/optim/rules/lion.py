@@ -1,9 +1,9 @@
-"""Lion: only the sign of a momentum, found by a search over programs."""
+"""Lion: the sign of a momentum; the rule was found by program search."""
 
 import torch
 from torch import Tensor
 
-from wonderland.optim.rules.rule import Kernel, Options, Rule, State
+from wonderland.optim.rules.rule import Kernel, Options, State, UpdateRule
 
 
 def _init(parameter: Tensor, options: Options) -> State:
@@ -11,13 +11,13 @@ def _init(parameter: Tensor, options: Options) -> State:
 
 
 def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""Every weight moves by the same amount, in the direction of a blend of momentum and gradient.
+    r"""Every weight changes by the same amount, by the sign of an interpolation between momentum and gradient.
 
     .. math::
         x_t = x_{t-1} - \eta\,\bigl(\operatorname{sign}(\beta_1 m_{t-1} + (1 - \beta_1) g_t) + \lambda x_{t-1}\bigr),
         \qquad m_t = \beta_2 m_{t-1} + (1 - \beta_2) g_t
 
-    Steps are larger than Adam's at the same rate: take a third to a tenth of it, and as much more decay.
+    Steps are larger than Adam's at the same learning rate: use 3 to 10 times less, and as much more weight decay.
     Paper: Chen et al., 2023.
     """
     first, second = options["betas"]
@@ -32,7 +32,7 @@ def _numbers(state: State, options: Options) -> tuple[float, ...]:
     return options["lr"], options["weight_decay"], first, 1 - first, second, 1 - second
 
 
-lion = Rule(
+lion = UpdateRule(
     _init,
     _update,
     {"lr": 1e-4, "betas": (0.9, 0.99), "weight_decay": 0.0},

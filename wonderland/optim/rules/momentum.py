@@ -1,9 +1,9 @@
-"""Momentum: a heavy ball keeps its speed, in the three forms that people mean by the word."""
+"""Momentum in its three usual forms: PyTorch's, heavy ball with the rate inside, and Nesterov."""
 
 import torch
 from torch import Tensor
 
-from wonderland.optim.rules.rule import Kernel, Options, Rule, State
+from wonderland.optim.rules.rule import Kernel, Options, State, UpdateRule
 
 
 def _init(parameter: Tensor, options: Options) -> State:
@@ -16,7 +16,7 @@ def _velocity(gradient: Tensor, state: State, parameter: Tensor, options: Option
 
 
 def _momentum(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""The rate outside the sum, as in PyTorch and in D2L.
+    r"""The learning rate outside the sum, as in PyTorch and in D2L.
 
     .. math:: v_t = \beta v_{t-1} + g_t, \qquad x_t = x_{t-1} - \eta_t v_t
 
@@ -27,11 +27,11 @@ def _momentum(gradient: Tensor, state: State, parameter: Tensor, options: Option
 
 
 def _heavy_ball(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""The rate inside the sum, as in Alice: the ball keeps the speed it has when the rate is lowered.
+    r"""The learning rate inside the sum, as in Alice: lowering the rate does not change the accumulated velocity.
 
     .. math:: v_t = \lambda v_{t-1} - \eta_t g_t, \qquad x_t = x_{t-1} + v_t
 
-    The same as `momentum` while the rate stays what it was, another path under a schedule. Book: Alice 2.3.2.
+    The same as `momentum` at a constant rate, different under a schedule. Book: Alice 2.3.2.
     """
     gradient = gradient + options["weight_decay"] * parameter
     velocity = options["momentum"] * state["momentum_buffer"] - options["lr"] * gradient
@@ -39,7 +39,7 @@ def _heavy_ball(gradient: Tensor, state: State, parameter: Tensor, options: Opti
 
 
 def _nesterov(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""Momentum that looks ahead: the gradient counts once more, at the place where the ball will be.
+    r"""Nesterov momentum: the step looks ahead by one momentum update.
 
     .. math:: v_t = \beta v_{t-1} + g_t, \qquad x_t = x_{t-1} - \eta_t (g_t + \beta v_t)
 
@@ -52,9 +52,9 @@ def _nesterov(gradient: Tensor, state: State, parameter: Tensor, options: Option
 _OPTIONS = {"lr": 1e-3, "momentum": 0.9, "weight_decay": 0.0}
 
 
-def _rule(update, symbol: str) -> Rule:
+def _rule(update, symbol: str) -> UpdateRule:
     numbers = lambda state, options: (options["lr"], options["momentum"], options["weight_decay"])  # noqa: E731
-    return Rule(_init, update, _OPTIONS, Kernel(symbol, ("momentum_buffer",), numbers))
+    return UpdateRule(_init, update, _OPTIONS, Kernel(symbol, ("momentum_buffer",), numbers))
 
 
 momentum = _rule(_momentum, "momentum")

@@ -1,13 +1,17 @@
-"""Muon: the momentum of a matrix, with all its singular values brought near one."""
+"""Muon: momentum of a matrix, orthogonalised so that all its singular values are near one."""
 
 import math
 
 import torch
 from torch import Tensor
 
-from wonderland.optim.rules.rule import Options, Rule, State
+from wonderland.optim.rules.rule import Options, State, UpdateRule
 
-COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # the steepest quintic at 0 that keeps values between about 0.7 and 1.2
+COEFFICIENTS = (
+    3.4445,
+    -4.7750,
+    2.0315,
+)  # a quintic with a large derivative at 0 that maps singular values to about 0.7 to 1.2
 
 
 def orthogonalise(matrix: Tensor, steps: int = 5, *, precision: str = "bfloat16", eps: float = 1e-7) -> Tensor:
@@ -22,7 +26,7 @@ def orthogonalise(matrix: Tensor, steps: int = 5, *, precision: str = "bfloat16"
     a, b, c = COEFFICIENTS
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.to(getattr(torch, precision))
-    x = x.T.contiguous() if tall else x  # the same bits as without, sooner
+    x = x.T.contiguous() if tall else x  # contiguous for speed; the same bits
     x = x / x.norm().clamp(min=eps)
     for _ in range(steps):
         gram = x @ x.T
@@ -35,7 +39,7 @@ def _init(parameter: Tensor, options: Options) -> State:
 
 
 def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""Momentum, a look ahead, and the nearest orthogonal matrix for a step; decay beside it.
+    r"""Nesterov momentum, orthogonalised, with decoupled weight decay.
 
     .. math::
         B_t = \mu B_{t-1} + (1 - \mu) G_t, \qquad O_t = \mathrm{NS}((1 - \mu) G_t + \mu B_t), \qquad
@@ -52,7 +56,7 @@ def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options)
     return -lr * step, {"momentum_buffer": buffer}
 
 
-muon = Rule(
+muon = UpdateRule(
     _init,
     _update,
     {"lr": 1e-3, "momentum": 0.95, "weight_decay": 0.1, "ns_steps": 5, "eps": 1e-7, "precision": "bfloat16"},

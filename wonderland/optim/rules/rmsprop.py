@@ -1,9 +1,9 @@
-"""RMSProp: AdaGrad with a memory that fades."""
+"""RMSProp: AdaGrad with a moving average instead of a sum."""
 
 import torch
 from torch import Tensor
 
-from wonderland.optim.rules.rule import Kernel, Options, Rule, State
+from wonderland.optim.rules.rule import Kernel, Options, State, UpdateRule
 
 
 def _init(parameter: Tensor, options: Options) -> State:
@@ -11,7 +11,7 @@ def _init(parameter: Tensor, options: Options) -> State:
 
 
 def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""The rate by the root of a moving average of squared gradients.
+    r"""The learning rate divided by the root of a moving average of squared gradients.
 
     .. math::
         s_t = \gamma s_{t-1} + (1 - \gamma) g_t^2, \qquad
@@ -32,7 +32,7 @@ def _numbers(state: State, options: Options) -> tuple[float, ...]:
     return options["lr"], options["weight_decay"], alpha, 1 - alpha, options["eps"], options["eps_root"]
 
 
-rmsprop = Rule(
+rmsprop = UpdateRule(
     _init,
     _update,
     {"lr": 1e-2, "alpha": 0.99, "eps": 1e-8, "eps_root": 0.0, "weight_decay": 0.0},

@@ -1,4 +1,4 @@
-"""What an update rule is: two pure functions, the options they read, and the kernel that does the same in place."""
+"""The interface of an update rule: two pure functions, their options, and optionally a kernel that works in place."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Kernel:
-    """The same rule in one pass over memory: an entry of ops/kernels/optimizers.cpp.
+    """The same rule as a fused C++ kernel, a function in ops/kernels/optimizers.cpp.
 
     Args:
-        symbol: name of the entry.
-        tensors: names of the state's tensors, in the order in which the entry takes them.
-        numbers: from the state after `advance` and the options, what the entry multiplies with.
-        plain: names of the state's plain numbers, such as the count of steps.
-        advance: changes these, and nothing else, before the pass.
+        symbol: name of the C++ function.
+        tensors: names of the state's tensors, in the order of the C++ arguments.
+        numbers: the scalar arguments of the C++ function, from the state after `advance` and the options.
+        plain: names of the state's scalars, such as the count of steps.
+        advance: updates these scalars before the kernel runs.
     """
 
     symbol: str
@@ -30,13 +30,13 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """An update rule: what it remembers for a parameter, and the step it takes.
+class UpdateRule:
+    """An update rule: its state for a parameter, and its step.
 
     Args:
         init: `init(parameter, options) -> state`, before the first step.
         update: `update(gradient, state, parameter, options) -> (step, state)`; the new parameter is `parameter + step`.
-            Neither argument is changed.
+            Arguments are not changed.
         options: every option of the rule, with its default.
         kernel: the fast form, if there is one.
 
@@ -55,6 +55,6 @@ class Rule:
     kernel: Kernel | None = None
 
 
-def count(state: State, options: Options) -> None:
-    """One more step: what most rules do to their plain numbers."""
+def increment_step(state: State, options: Options) -> None:
+    """Add 1 to the step count: the `advance` of most rules."""
     state["step"] = state["step"] + 1

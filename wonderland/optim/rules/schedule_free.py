@@ -1,9 +1,9 @@
-"""Schedule-free AdamW: an average of the path stands in for the falling rate, so no end has to be known."""
+"""Schedule-free AdamW: an average of the iterates replaces the learning rate schedule, so no final step is needed."""
 
 import torch
 from torch import Tensor
 
-from wonderland.optim.rules.rule import Kernel, Options, Rule, State
+from wonderland.optim.rules.rule import Kernel, Options, State, UpdateRule
 
 
 def _init(parameter: Tensor, options: Options) -> State:
@@ -17,7 +17,7 @@ def _init(parameter: Tensor, options: Options) -> State:
 
 
 def _rate(state: State, options: Options) -> float:
-    """The rate of this step, on a straight rise at first."""
+    """The learning rate of this step, with linear warmup."""
     return options["lr"] * min(1.0, state["step"] / max(1, options["warmup_steps"]))
 
 
@@ -27,13 +27,13 @@ def _advance(state: State, options: Options) -> None:
     state["weight_sum"] = state["weight_sum"] + state["peak"] ** 2
 
 
-def _share(state: State) -> float:
-    """How much of the average the newest point is."""
+def _average_weight(state: State) -> float:
+    """The weight c_t of the newest iterate in the average."""
     return state["peak"] ** 2 / state["weight_sum"] if state["weight_sum"] else 0.0
 
 
 def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options) -> tuple[Tensor, State]:
-    r"""Gradients at y, between the fast point z and the average x; the parameter holds y.
+    r"""Gradients are taken at y, between the iterate z and the average x; the parameter holds y.
 
     .. math::
         d_t = \frac{g_t}{\sqrt{\hat s_t} + \epsilon} + \lambda y_t, \qquad z_{t+1} = z_t - \eta_t d_t, \qquad
@@ -44,22 +44,22 @@ def _update(gradient: Tensor, state: State, parameter: Tensor, options: Options)
     """
     state = dict(state)
     _advance(state, options)
-    (first, second), lr, share = options["betas"], _rate(state, options), _share(state)
+    (first, second), lr, c = options["betas"], _rate(state, options), _average_weight(state)
     state["exp_avg_sq"] = second * state["exp_avg_sq"] + (1 - second) * gradient**2
     root = (state["exp_avg_sq"] / (1 - second ** state["step"])).sqrt() + options["eps"]
     direction = gradient / root + options["weight_decay"] * parameter
-    step = share * (state["z"] - parameter) + lr * (first * (1 - share) - 1) * direction
+    step = c * (state["z"] - parameter) + lr * (first * (1 - c) - 1) * direction
     state["z"] = state["z"] - lr * direction
     return step, state
 
 
 def _numbers(state: State, options: Options) -> tuple[float, ...]:
-    (first, second), lr, share = options["betas"], _rate(state, options), _share(state)
+    (first, second), lr, c = options["betas"], _rate(state, options), _average_weight(state)
     scale = (1 - second ** state["step"]) ** 0.5
-    return lr, options["weight_decay"], lr * (first * (1 - share) - 1), second, 1 - second, scale, options["eps"], share
+    return lr, options["weight_decay"], lr * (first * (1 - c) - 1), second, 1 - second, scale, options["eps"], c
 
 
-schedule_free = Rule(
+schedule_free = UpdateRule(
     _init,
     _update,
     {"lr": 2.5e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0, "warmup_steps": 0},

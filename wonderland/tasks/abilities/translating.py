@@ -1,4 +1,4 @@
-"""Translating: what a model of pairs writes for a text."""
+"""Translating: the `generate` ability of encoder-decoder models."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,9 +11,9 @@ from wonderland.generation import beam_search, generate
 
 
 class Translating:
-    """A model that reads a text and writes another: `run.ability("generate")`, called with the text."""
+    """A model that translates a text: `run.ability("generate")`, called with the text."""
 
-    temperature = None  # the most likely token each time, unless a temperature is given
+    temperature = None  # greedy decoding unless a temperature is given
     echoes = False
 
     def __init__(self, run: Any):
@@ -21,11 +21,11 @@ class Translating:
         self.encoder = run.encoder
 
     def __call__(self, text: str, **options: Any) -> str:
-        """What the model writes for a text. Options are those of generation: temperature (0 unless given), top_k, seed ...;
-        or beams, to search for the most likely text with that many.
+        """The translation of a text. Options are those of generation: temperature (default 0), top_k, seed ...; or beams, for beam
+        search with that many beams.
         """
         if not isinstance(text, str):
-            raise WonderlandError(f"A text is translated, not {type(text).__name__}.")
+            raise WonderlandError(f"Translating takes a text, not a {type(text).__name__}.")
         return translated(self.model, self.encoder, [text], **options)[0]
 
     def write(self, prompt: str, count: int | None = None, **options: Any) -> Iterator[str]:
@@ -37,7 +37,7 @@ class Translating:
         return self(prompt, **options)
 
     def check(self, options: dict[str, Any], prompt: str) -> None:
-        """Refuse options of the shell that do not go with this ability."""
+        """Refuse command-line options that do not apply to this ability."""
         for name in ("count", "stop", "matches", "schema"):
             if options.get(name) is not None:
                 raise WonderlandError(f"--{name} is for language models, and this run is a translator.")
@@ -54,23 +54,28 @@ class Translating:
 
 
 def translated(model: nn.Module, encoder: Any, texts: list[str], *, rows: int = 64, **options: Any) -> list[str]:
-    """What a model writes for texts, always the likeliest token unless asked otherwise."""
+    """The translations of texts, by greedy decoding unless options say otherwise."""
     beams = options.pop("beams", None)
     if beams is not None and options:
-        raise WonderlandError(f"{next(iter(options))} is for drawing tokens; beams search for the likeliest text.")
+        raise WonderlandError(
+            f"{next(iter(options))} is an option of sampling, and beams=... is beam search: give one of them."
+        )
     options = {"temperature": 0.0} | options
-    tokenizer, found = encoder.tokenizer, []
+    tokenizer, translations = encoder.tokenizer, []
     model.eval()
     for first in range(0, len(texts), rows):
-        some = texts[first : first + rows]
-        x = encoder.encode_sources(some)
+        sources = texts[first : first + rows]
+        x = encoder.encode_sources(sources)
         x = x[:, : max(1, int((x != 0).sum(1).max()))]
         with torch.no_grad():
             state = model.prepare(x, x != 0)  # pyright: ignore
-        prompts, count, stop = [[encoder.begin]] * len(some), max(1, 2 * encoder.write), [tokenizer.end]
+        prompts, count, stop = [[encoder.begin]] * len(sources), max(1, 2 * encoder.write), [tokenizer.end]
         if beams is None:
             tokens = generate(model, prompts, count, state=state, stop=stop, **options).tokens
         else:
-            tokens = [one.tokens[0] for one in beam_search(model, prompts, count, beams=beams, state=state, stop=stop)]
-        found += [tokenizer.decode(ids) for ids in tokens]
-    return found
+            tokens = [
+                beams_of_row.tokens[0]
+                for beams_of_row in beam_search(model, prompts, count, beams=beams, state=state, stop=stop)
+            ]
+        translations += [tokenizer.decode(ids) for ids in tokens]
+    return translations

@@ -1,4 +1,4 @@
-"""Writing: what a language model can do beside predicting, its text token by token."""
+"""Writing: the `generate` and `chat` abilities of language models."""
 
 import math
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Writing:
     >>> run.ability("generate")("ROMEO:", 100, temperature=0.8)  # doctest: +SKIP
     """
 
-    temperature = 0.8  # of the shell, unless it is given
+    temperature = 0.8  # default of the command line
     echoes = True  # the prompt is part of the text
 
     def __init__(self, run: Any):
@@ -33,7 +33,7 @@ class Writing:
 
     @property
     def tokenizer(self):
-        """What cuts text into tokens."""
+        """The tokenizer."""
         return self.encoder.tokenizer
 
     def __call__(self, prompt: str = "", count: int | None = None, **options: Any) -> str:
@@ -41,18 +41,20 @@ class Writing:
         return self.generate(prompt, count, **options)
 
     def generate(self, prompt: str = "", count: int | None = None, **options: Any) -> str:
-        """The text that follows a prompt, at most `count` tokens of it: 200, or what the model's positions leave room for.
+        """Generate at most `count` tokens after a prompt (default 200, or fewer where the model's context ends).
 
         Options: temperature (0 takes the most likely token), top_k, top_p, min_p, typical, repetition_penalty, seed; stop (a
-        text, or a list of them, before which writing ends); `matches` (a regular expression) or `schema` (a JSON schema) that
-        the new text matches; or beams, to search for the most likely text instead of drawing one.
+        text, or a list of them, before which generation stops); `matches` (a regular expression) or `schema` (a JSON schema) that
+        the new text matches; or beams, for beam search instead of sampling.
         """
         beams = options.pop("beams", None)
         if beams is None:
             return "".join(self.write(prompt, count, **options))
         stop, constraint = self._ends(options.pop("stop", ())), self._constraint(options, prompt)
         if options:
-            raise WonderlandError(f"{next(iter(options))} is for drawing tokens; beams search for the likeliest text.")
+            raise WonderlandError(
+                f"{next(iter(options))} is an option of sampling, and beams=... is beam search: give one of them."
+            )
         given, pieces = [self.read(prompt)], self.pieces()
         count = self._count(count, given[0])
         (best,) = beam_search(self.model, given, count, beams=beams, stop=stop, pieces=pieces, constraint=constraint)
@@ -60,20 +62,20 @@ class Writing:
         return writer.feed(best.texts[0]) + writer.close()
 
     def write(self, prompt: str = "", count: int | None = None, *, stop: Any = (), **options: Any) -> Iterator[str]:
-        """`generate` piece by piece: text as soon as its characters are whole."""
+        """Stream `generate`: pieces of text as soon as their characters are complete."""
         given, ends, constraint = self.read(prompt), self._ends(stop), self._constraint(options, prompt)
         count = self._count(count, given)
         tokens = write(self.model, [given], count, stop=ends, pieces=self.pieces(), constraint=constraint, **options)
         return _text(tokens, strip=self._strips(prompt))
 
     def _strips(self, prompt: str) -> bool:
-        """Whether the space that some tokenizers write before a first word is left out: after nothing, or another space."""
+        """Whether to remove the space that some tokenizers write before the first word: after an empty prompt or a space."""
         return self.tokenizer.writer().strips and (not prompt or prompt[-1].isspace())
 
     def pieces(self) -> list[bytes]:
-        """The bytes that each token of the model writes; a checkpoint may have more tokens than its tokenizer, which write none."""
-        found = self.tokenizer.pieces()
-        return [*found, *[b""] * (self.task.vocab - len(found))]
+        """The bytes of each token; tokens of the model beyond the tokenizer's vocabulary have none."""
+        pieces = self.tokenizer.pieces()
+        return [*pieces, *[b""] * (self.task.vocab - len(pieces))]
 
     def _count(self, count: int | None, given: list[int]) -> int:
         if count is not None:
@@ -82,12 +84,12 @@ class Writing:
         return 200 if limit is None else max(1, min(200, limit - len(given) + 1))
 
     def room(self, count: int) -> int | None:
-        """How many tokens a prompt may have where so many are to follow; None for any number."""
+        """The longest prompt, in tokens, that leaves room for `count` new tokens; None without a limit."""
         limit = positions(self.model)
         return None if limit is None else max(1, limit - count + 1)
 
     def left_context(self, text: str, count: int) -> str:
-        """The end of a text that fits into the model's positions where so many tokens are to follow; all of it where it does."""
+        """The end of a text that fits into the model's context together with `count` new tokens."""
         room = self.room(count)
         while room is not None and len(self.read(text)) > room and len(text) > 1:
             text = text[-(len(text) * 9 // 10) :]
@@ -98,11 +100,11 @@ class Writing:
         return ends if self.tokenizer.end is None else [*ends, self.tokenizer.end]
 
     def _constraint(self, options: dict[str, Any], prompt: str) -> Constraint | None:
-        """What the options say that a text, as it will be shown, matches; they are taken out."""
+        """The constraint on the generated text that the options describe; these options are removed."""
         pattern, schema = options.pop("matches", None), options.pop("schema", None)
         given = options.pop("constraint", None)
-        if sum(one is not None for one in (pattern, schema, given)) > 1:
-            raise WonderlandError("A text is held to one of matches, schema and constraint.")
+        if sum(option is not None for option in (pattern, schema, given)) > 1:
+            raise WonderlandError("Give only one of matches, schema and constraint.")
         if pattern is not None:
             return matching(pattern, self.pieces(), strip=self._strips(prompt))
         return given if schema is None else json_schema(schema, self.pieces(), strip=self._strips(prompt))
@@ -112,21 +114,21 @@ class Writing:
         return self.tokenizer.encode(text).count(self.tokenizer.unknown)  # pyright: ignore
 
     def read(self, prompt: str) -> list[int]:
-        """The tokens of a prompt, with what comes before every text; a line end where a text has no beginning of its own."""
+        """The tokens of a prompt after the start tokens of the tokenizer; a line end for an empty prompt without start tokens."""
         if not isinstance(prompt, str):
             raise WonderlandError(f"A prompt is text, not {type(prompt).__name__}.")
-        found = [*self.encoder.frame, *self.tokenizer.encode(prompt)]
-        if found:
-            return found
+        tokens = [*self.encoder.frame, *self.tokenizer.encode(prompt)]
+        if tokens:
+            return tokens
         if prompt:
             raise WonderlandError("No character of the prompt is in the vocabulary of this model: write another one.")
         return self.tokenizer.encode("\n") or [0]
 
     def check(self, options: dict[str, Any], prompt: str) -> None:
-        """Refuse options of the shell that do not go with this ability; a language model takes all of them."""
+        """Refuse command-line options that do not apply to this ability; a language model takes all of them."""
 
     def fitted(self, prompt: str, count: int | None) -> tuple[str, str]:
-        """What fits of a prompt, and a sentence if that is not all of it."""
+        """The part of a prompt that fits into the context, and a message if it was cut."""
         kept = self.left_context(prompt, 1 if count is None else max(1, count))
         if kept == prompt:
             return prompt, ""
@@ -137,7 +139,7 @@ class Writing:
 
 
 def show_token(tokenizer: Any, token: int) -> str:
-    """A token as text for people."""
+    """A token as readable text."""
     if token >= tokenizer.vocab:
         return f"<{token}>"
     piece = tokenizer.pieces()[token]
@@ -145,13 +147,13 @@ def show_token(tokenizer: Any, token: int) -> str:
 
 
 def text_frame(task: Any, view: Any, trust: Any, level: float | None) -> pd.DataFrame:
-    """How likely a language model finds each document of a view.
+    """The likelihood of each document of a view under a language model.
 
-    Columns: `text` (its beginning), `tokens`, `loss` in nats a token, `bits_per_byte`, `perplexity`, `next` (the most likely
+    Columns: `text` (its beginning), `tokens`, `loss` in nats per token, `bits_per_byte`, `perplexity`, `next` (the most likely
     continuation) and `set` (the next tokens that are plausible at `level`).
     """
     level = trust.level if level is None else check_level(level)
-    least, encoder, model = trust.threshold(level), view.examples.encoder, view.model
+    threshold, encoder, model = trust.threshold(level), view.examples.encoder, view.model
     tokenizer, rows = encoder.tokenizer, []
     for text in view.examples.texts(view.part):
         ids = [*encoder.frame, *tokenizer.encode(text)]
@@ -160,9 +162,9 @@ def text_frame(task: Any, view: Any, trust: Any, level: float | None) -> pd.Data
                          "perplexity": math.nan, "next": "", "set": []})  # fmt: skip
             continue
         nats, count, last = _read(model, ids)
-        chances = (last / trust.temperature).softmax(-1)
-        plausible = (chances >= least).nonzero()[:, 0]
-        plausible = plausible[chances[plausible].argsort(descending=True)][:100]
+        probabilities = (last / trust.temperature).softmax(-1)
+        plausible = (probabilities >= threshold).nonzero()[:, 0]
+        plausible = plausible[probabilities[plausible].argsort(descending=True)][:100]
         measures = token_measures(nats, count, len(text.encode())) if count else {}
         rows.append(
             {
@@ -171,7 +173,7 @@ def text_frame(task: Any, view: Any, trust: Any, level: float | None) -> pd.Data
                 "loss": measures.get("loss", math.nan),
                 "bits_per_byte": measures.get("bits_per_byte", math.nan),
                 "perplexity": measures.get("perplexity", math.nan),
-                "next": show_token(tokenizer, int(chances.argmax())),
+                "next": show_token(tokenizer, int(probabilities.argmax())),
                 "set": [show_token(tokenizer, int(i)) for i in plausible],
             }
         )
@@ -181,14 +183,14 @@ def text_frame(task: Any, view: Any, trust: Any, level: float | None) -> pd.Data
 
 
 def _read(model: Any, ids: list[int]) -> tuple[float, int, Tensor]:
-    """Nats of all tokens but the first, how many, and the logits after the last."""
+    """The summed loss of all tokens but the first in nats, their number, and the logits after the last token."""
     model.eval()
     nats, state, last = 0.0, None, None
     limit = positions(model)
     with torch.no_grad():
         for begin in range(0, len(ids), limit or 512):
             piece = torch.tensor([ids[begin : begin + (limit or 512)]])
-            # Where positions end, the text is read in windows of that length, each from its own beginning.
+            # A model with a limited context reads the text in independent windows of that length.
             logits, state = model.stream(piece, state if limit is None else None)
             log_probabilities = logits[0].log_softmax(-1)
             if last is not None:
@@ -200,7 +202,7 @@ def _read(model: Any, ids: list[int]) -> tuple[float, int, Tensor]:
 
 
 def _text(tokens: Iterator[Any], *, strip: bool) -> Iterator[str]:
-    """Bytes of tokens as text; half a character waits for its other half."""
+    """The bytes of tokens as text; an incomplete character waits for its remaining bytes."""
     writer = Writer([], strip=strip)
     for token in tokens:
         if text := writer.feed(token.text):

@@ -1,14 +1,14 @@
-r"""Losses: how wrong a prediction is, as one number to descend. One convention holds for all of them.
+r"""Loss functions with one convention.
 
-- **Order**: `loss(prediction, target)`. What the model gave comes first, the truth second.
-- **Shapes**: both have one shape, or the loss says so; nothing is broadcast. Classes are the last axis of a prediction:
+- **Order**: `loss(prediction, target)`. The output of the model first, the target second.
+- **Shapes**: both have the same shape unless the loss says otherwise; nothing is broadcast. Classes are the last axis of a prediction:
   logits (..., c) against labels (...) or probabilities (..., c).
-- **Logits**: classifiers give logits, a Poisson model the logarithm of its rate, a Gaussian one that of its variance.
-- **mask**: booleans, True where an element is real, over the leading axes of the losses: a mask (b, t) hides whole
-  tokens of losses (b, t, d). What is hidden is never read (it may hold NaN) and gets the gradient 0.
-- **weight**: numbers of at least 0, laid out like a mask.
-- **reduction**: "mean" (default) is the weighted mean :math:`\sum w_i l_i / \sum w_i` over what the mask shows, "sum"
-  is :math:`\sum w_i l_i`, "none" gives each :math:`w_i l_i`, 0 where hidden.
+- **Logits**: classifiers take logits, `poisson_nll` the log-rate, `gaussian_nll` the log-variance.
+- **mask**: booleans, True where an element is real, over the leading axes of the losses: a mask (b, t) masks whole
+  tokens of losses (b, t, d). Masked elements are never read (they may be NaN) and have gradient 0.
+- **weight**: non-negative numbers with the shape of a mask.
+- **reduction**: "mean" (default) is the weighted mean :math:`\sum w_i l_i / \sum w_i` over unmasked elements, "sum"
+  is :math:`\sum w_i l_i`, "none" returns each :math:`w_i l_i`, 0 where masked.
 """
 
 from wonderland.tasks.losses.classes import binary_cross_entropy, cross_entropy, focal

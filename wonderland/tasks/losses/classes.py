@@ -1,4 +1,4 @@
-"""Losses of a class, from logits: cross-entropy for several classes, for two, and one that looks at the hard examples."""
+"""Classification losses from logits: cross-entropy, binary cross-entropy, focal loss."""
 
 from typing import Any
 
@@ -7,7 +7,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError
-from wonderland.tasks.losses.convention import finite, meet, numbers, settle, show, strength, tensor
+from wonderland.tasks.losses.convention import (
+    apply_mask,
+    check_finite,
+    check_float,
+    check_number,
+    check_pair,
+    check_tensor,
+    reduce_losses,
+)
 
 
 def cross_entropy(
@@ -24,8 +32,8 @@ def cross_entropy(
     .. math:: l = -\sum_c q_c \log p_c, \qquad p = \mathrm{softmax}(\hat y), \qquad
         q = (1 - s)\, y + s / C, \qquad \nabla_{\hat y}\, l = p - q
 
-    `smoothing` s takes a share of the truth and gives it to all classes alike, so that no logit must go to infinity. Class
-    weights v are `weight=v[target]`.
+    Label smoothing s moves a share of the target to all classes equally, so that the optimal logits are finite. For class
+    weights v use `weight=v[target]`.
 
     Shapes: prediction (..., c) logits; target (...) labels, or (..., c) probabilities such as mixup makes.
     Book: Alice 4.2 and 4.3.2; D2L 4.1. Paper for smoothing: Szegedy et al., 2016.
@@ -33,15 +41,15 @@ def cross_entropy(
     >>> cross_entropy(torch.tensor([[1000.0, 0.0]]), torch.tensor([1]))
     tensor(1000.)
     """
-    smoothing = strength("cross_entropy", "smoothing", smoothing, high=1.0)
+    smoothing = check_number("cross_entropy", "smoothing", smoothing, high=1.0)
     log_p, target = log_probabilities("cross_entropy", prediction, target, mask)
     if target.is_floating_point():
-        own = -(target * log_p).sum(-1)
+        losses = -(target * log_p).sum(-1)
     else:
-        own = -log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+        losses = -log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1)
     if smoothing:
-        own = (1 - smoothing) * own - smoothing * log_p.mean(-1)
-    return settle("cross_entropy", own, mask, weight, reduction)
+        losses = (1 - smoothing) * losses - smoothing * log_p.mean(-1)
+    return reduce_losses("cross_entropy", losses, mask, weight, reduction)
 
 
 def focal(
@@ -53,7 +61,7 @@ def focal(
     weight: Any = None,
     reduction: Any = "mean",
 ) -> Tensor:
-    r"""Cross-entropy that fades for examples the model already gets right.
+    r"""Cross-entropy with a lower weight for examples that are classified well.
 
     .. math:: l = -(1 - p_y)^\gamma \log p_y
 
@@ -63,16 +71,16 @@ def focal(
     >>> focal(torch.tensor([[0.0, 0.0]]), torch.tensor([0]), gamma=1)
     tensor(0.3466)
     """
-    gamma = strength("focal", "gamma", gamma)
+    gamma = check_number("focal", "gamma", gamma)
     log_p, target = log_probabilities("focal", prediction, target, mask)
     if target.is_floating_point():
         raise WonderlandError(
-            "focal takes a target of labels, not of probabilities: it weighs by that of the true class."
+            "focal takes a target of labels, not of probabilities: its weight depends on the probability of the true class."
         )
-    own = log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1)
-    # At p = 1 the slope of a root is infinite; the smallest number in place of 0 keeps it finite.
-    doubt = (-torch.expm1(own)).clamp(min=torch.finfo(own.dtype).tiny)
-    return settle("focal", -(doubt**gamma) * own, mask, weight, reduction)
+    true_log_p = log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    # For gamma < 1 the gradient at p = 1 would be infinite; clamping keeps it finite.
+    error = (-torch.expm1(true_log_p)).clamp(min=torch.finfo(true_log_p.dtype).tiny)
+    return reduce_losses("focal", -(error**gamma) * true_log_p, mask, weight, reduction)
 
 
 def binary_cross_entropy(
@@ -84,12 +92,12 @@ def binary_cross_entropy(
     weight: Any = None,
     reduction: Any = "mean",
 ) -> Tensor:
-    r"""Cross-entropy of one logit for each question that is answered by yes or no.
+    r"""Binary cross-entropy of one logit for each element.
 
     .. math:: l = -y \log \sigma(\hat y) - (1 - y) \log(1 - \sigma(\hat y)) = \mathrm{softplus}(\hat y) - y \hat y
 
-    The target is 0 or 1, or the probability of 1; `smoothing` s draws it to the middle, (1 - s) y + s / 2. The logits of
-    an honest model may all lie between 0 and 1, so here nobody can tell them from probabilities: give no sigmoid's output.
+    The target is 0 or 1, or the probability of 1; `smoothing` s moves it towards 1/2: (1 - s) y + s / 2. Logits between
+    0 and 1 are valid, so probabilities passed by mistake cannot be detected: do not apply a sigmoid before.
 
     Shapes: both (...). Book: Alice 4.3.1.
 
@@ -97,75 +105,75 @@ def binary_cross_entropy(
     tensor([  0.6931, 200.0000])
     """
     name = "binary_cross_entropy"
-    smoothing = strength(name, "smoothing", smoothing, high=1.0)
-    prediction, target = meet(name, prediction, target, mask)
-    _within(name, target)
+    smoothing = check_number(name, "smoothing", smoothing, high=1.0)
+    prediction, target = check_pair(name, prediction, target, mask)
+    _check_unit_interval(name, target)
     if smoothing:
         target = (1 - smoothing) * target + smoothing / 2
-    return settle(name, (1 - target) * prediction - F.logsigmoid(prediction), mask, weight, reduction)
+    return reduce_losses(name, (1 - target) * prediction - F.logsigmoid(prediction), mask, weight, reduction)
 
 
 def log_probabilities(name: str, prediction: Any, target: Any, mask: Any) -> tuple[Tensor, Tensor]:
-    """Log-probabilities (..., c) of logits, and the labels or probabilities they meet, both checked."""
-    numbers(name, "prediction", prediction)
-    tensor(name, "target", target)
+    """Log-probabilities (..., c) of logits, and the target as labels or probabilities, both checked."""
+    check_float(name, "prediction", prediction)
+    check_tensor(name, "target", target)
     soft = target.is_floating_point()
     if prediction.dim() == 0 or target.shape != (prediction.shape if soft else prediction.shape[:-1]):
-        what = "probabilities" if soft else "labels"
+        kind = "probabilities" if soft else "labels"
         raise WonderlandError(
-            f"{name} got a prediction of shape {tuple(prediction.shape)} and a target of {what} of shape "
-            f"{tuple(target.shape)}: logits (..., c), classes last, meet labels (...) or probabilities (..., c)."
+            f"{name} got a prediction of shape {tuple(prediction.shape)} and a target of {kind} of shape "
+            f"{tuple(target.shape)}: logits (..., c), classes last, go with labels (...) or probabilities (..., c)."
         )
     if target.dtype == torch.bool:
-        raise WonderlandError(f"{name} takes a target of labels 0, 1, 2 ... in whole numbers, not torch.bool.")
-    spots = prediction.shape[:-1]
-    if mask is not None and isinstance(mask, Tensor) and mask.dim() > len(spots):
+        raise WonderlandError(f"{name} takes a target of labels 0, 1, 2 ... as integers, not torch.bool.")
+    positions = prediction.shape[:-1]
+    if mask is not None and isinstance(mask, Tensor) and mask.dim() > len(positions):
         raise WonderlandError(
-            f"{name} got a mask of shape {tuple(mask.shape)} for elements of shape {tuple(spots)}: "
-            "it hides whole predictions, not classes."
+            f"{name} got a mask of shape {tuple(mask.shape)} for elements of shape {tuple(positions)}: "
+            "it masks whole predictions, not classes."
         )
-    logits, target = show(name, prediction, mask), show(name, target, mask)
+    logits, target = apply_mask(name, prediction, mask), apply_mask(name, target, mask)
     classes = prediction.shape[-1]
     if not torch.compiler.is_compiling():
-        _no_probabilities(name, prediction.detach() if mask is None else prediction.detach()[mask])
+        _check_not_probabilities(name, prediction.detach() if mask is None else prediction.detach()[mask])
         if soft:
-            shown = target.detach() if mask is None else target.detach()[mask]
-            distribution(name, "target", shown)
+            unmasked = target.detach() if mask is None else target.detach()[mask]
+            check_distribution(name, "target", unmasked)
         elif target.numel() and (target.min() < 0 or target.max() >= classes):
             low, high = int(target.min()), int(target.max())
             raise WonderlandError(
                 f"{name} got the label {low if low < 0 else high} in its target, and the prediction has classes "
-                f"0 to {classes - 1}: correct it, or hide it with mask."
+                f"0 to {classes - 1}: correct it, or mask it."
             )
     return F.log_softmax(logits, -1), target.to(prediction.dtype) if soft else target.long()
 
 
-def distribution(name: str, what: str, value: Tensor) -> None:
-    """Say where an argument (..., c) is no distribution over classes: numbers of at least 0 that sum to 1."""
-    finite(name, what, value)
+def check_distribution(name: str, argument: str, value: Tensor) -> None:
+    """Raise unless an argument (..., c) is a distribution over classes: non-negative and with sum 1."""
+    check_finite(name, argument, value)
     if value.numel() == 0:
         return
     if value.min() < 0:
-        raise WonderlandError(f"{name} takes probabilities as its {what}, not {float(value.min()):g}.")
+        raise WonderlandError(f"{name} takes probabilities as its {argument}, not {float(value.min()):g}.")
     sums = value.sum(-1).flatten()
     if (sums - 1).abs().max() > 1e-3:
         far = float(sums[(sums - 1).abs().argmax()])
-        raise WonderlandError(f"{name} takes probabilities that sum to 1 as its {what}, not to {far:g}.")
+        raise WonderlandError(f"{name} takes probabilities that sum to 1 as its {argument}, not to {far:g}.")
 
 
-def _no_probabilities(name: str, prediction: Tensor) -> None:
-    """Rows that are at least 0 and sum to 1 to the last bit come from a softmax, never from a model's last layer."""
+def _check_not_probabilities(name: str, prediction: Tensor) -> None:
+    """Raise for rows that are non-negative and sum to 1 within rounding: they are the output of a softmax."""
     rows = prediction.reshape(-1, prediction.shape[-1])
     if len(rows) < 2 or rows.shape[1] < 2 or rows.dtype not in (torch.float32, torch.float64) or rows.min() < 0:
         return
     if (rows.sum(1) - 1).abs().max() <= 8 * torch.finfo(rows.dtype).eps:
         raise WonderlandError(
-            f"{name} got a prediction whose every row sums to 1: these are probabilities, and logits belong here. "
-            "Leave the softmax out of the model, or give the logarithm of its output."
+            f"{name} got a prediction whose every row sums to 1: these are probabilities, not logits. "
+            "Remove the softmax from the model, or give the logarithm of its output."
         )
 
 
-def _within(name: str, target: Tensor) -> None:
+def _check_unit_interval(name: str, target: Tensor) -> None:
     if torch.compiler.is_compiling() or target.numel() == 0:
         return
     low, high = float(target.min()), float(target.max())

@@ -1,4 +1,4 @@
-"""Contrast: two views of one thing are to be closer to each other than to anything else in the batch."""
+"""Contrastive loss: two views of one example should be closer to each other than to the rest of the batch."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError
-from wonderland.tasks.losses.convention import mask_of, meet, settle, strength
+from wonderland.tasks.losses.convention import check_mask, check_number, check_pair, reduce_losses
 
 
 def contrastive(
@@ -20,33 +20,33 @@ def contrastive(
     weight: Any = None,
     reduction: Any = "mean",
 ) -> Tensor:
-    r"""InfoNCE: each row must find its own partner among all.
+    r"""InfoNCE: cross-entropy of the matching row among all rows of the batch.
 
     .. math:: l_i = -\log \frac{\exp(\cos(a_i, b_i) / \tau)}{\sum_j \exp(\cos(a_i, b_j) / \tau)}
 
-    `symmetric` takes the mean with the rows of the target looking for theirs, as CLIP does. Rows that the mask hides are
-    neither asked nor offered. Its value is never below log n less the information that the two views share.
+    `symmetric` averages with the same loss from target to prediction, as CLIP does. Masked rows are neither queries nor
+    candidates. log n minus the loss is a lower bound on the mutual information of the two views.
 
     Shapes: both (n, d); the mask and weight (n,). Papers: van den Oord et al., 2018; Radford et al., 2021.
 
     >>> contrastive(torch.eye(4), torch.eye(4), temperature=0.01)
     tensor(0.)
     """
-    temperature = strength("contrastive", "temperature", temperature, open=True)
-    a, b = meet("contrastive", prediction, target, mask)
+    temperature = check_number("contrastive", "temperature", temperature, open=True)
+    a, b = check_pair("contrastive", prediction, target, mask)
     if a.dim() != 2:
         raise WonderlandError(f"contrastive takes a prediction and a target (n, d), not of shape {tuple(a.shape)}.")
-    shown = None if mask is None else mask_of("contrastive", mask, a.shape[:1])
+    unmasked = None if mask is None else check_mask("contrastive", mask, a.shape[:1])
     logits = F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T / temperature
-    own = _surprise(logits, shown)
+    losses = _cross_entropy_of_diagonal(logits, unmasked)
     if symmetric:
-        own = (own + _surprise(logits.T, shown)) / 2
-    return settle("contrastive", own, shown, weight, reduction)
+        losses = (losses + _cross_entropy_of_diagonal(logits.T, unmasked)) / 2
+    return reduce_losses("contrastive", losses, unmasked, weight, reduction)
 
 
-def _surprise(logits: Tensor, shown: Tensor | None) -> Tensor:
-    """Minus the log-probability of the partner, on the diagonal, among those that are shown."""
-    if shown is not None:
-        # A large negative number and no infinity: rows that are hidden themselves stay finite, and so do gradients.
-        logits = logits.masked_fill(~shown, torch.finfo(logits.dtype).min / 4)
+def _cross_entropy_of_diagonal(logits: Tensor, unmasked: Tensor | None) -> Tensor:
+    """Minus the log-probability of the matching row (the diagonal) among unmasked rows."""
+    if unmasked is not None:
+        # A large negative number instead of -inf keeps masked rows and their gradients finite.
+        logits = logits.masked_fill(~unmasked, torch.finfo(logits.dtype).min / 4)
     return -logits.log_softmax(-1).diagonal()

@@ -1,4 +1,4 @@
-"""The convention of losses, kept in one place: shapes that agree, masks that hide, and one way to a single number."""
+"""Checks, masks and reductions that all losses share."""
 
 from typing import Any
 
@@ -10,111 +10,113 @@ from wonderland.core import WonderlandError, nearest
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def meet(name: str, prediction: Any, target: Any, mask: Any = None) -> tuple[Tensor, Tensor]:
-    """Prediction and target of one shape and type, 0 where the mask hides; or a sentence that says why they do not meet."""
-    numbers(name, "prediction", prediction)
-    tensor(name, "target", target)
+def check_pair(name: str, prediction: Any, target: Any, mask: Any = None) -> tuple[Tensor, Tensor]:
+    """Prediction and target in the same shape and dtype, 0 where masked; raises where they do not fit."""
+    check_float(name, "prediction", prediction)
+    check_tensor(name, "target", target)
     if prediction.shape != target.shape:
         raise WonderlandError(
             f"{name} got a prediction of shape {tuple(prediction.shape)} and a target of shape {tuple(target.shape)}: "
-            f"give both one shape, for nothing is broadcast.{_hint(prediction, target)}"
+            f"give both the same shape; nothing is broadcast.{_squeeze_hint(prediction, target)}"
         )
     target = target.to(prediction.dtype)
-    prediction, target = show(name, prediction, mask), show(name, target, mask)
-    finite(name, "target", target)
+    prediction, target = apply_mask(name, prediction, mask), apply_mask(name, target, mask)
+    check_finite(name, "target", target)
     return prediction, target
 
 
-def show(name: str, value: Tensor, mask: Any) -> Tensor:
-    """`value` with 0 where the mask hides: neither a value nor a gradient passes there."""
+def apply_mask(name: str, value: Tensor, mask: Any) -> Tensor:
+    """`value` with 0 where masked; no gradient flows there."""
     if mask is None:
         return value
-    return value.masked_fill(~spread(mask_of(name, mask, value.shape), value.shape), 0)
+    return value.masked_fill(~expand_trailing(check_mask(name, mask, value.shape), value.shape), 0)
 
 
-def settle(name: str, losses: Tensor, mask: Any, weight: Any, reduction: Any) -> Tensor:
-    """Losses to what was asked for: their weighted mean, their sum, or each of them."""
+def reduce_losses(name: str, losses: Tensor, mask: Any, weight: Any, reduction: Any) -> Tensor:
+    """Apply the reduction: weighted mean, sum, or none."""
     if reduction not in REDUCTIONS:
         raise WonderlandError(
             f"{name} takes a reduction of 'mean', 'sum' or 'none', not {reduction!r}.{nearest(str(reduction), REDUCTIONS)}"
         )
     if mask is None and weight is None:
         if reduction == "mean" and losses.numel() == 0:
-            raise WonderlandError(f"{name} got an empty prediction, which has no mean: leave empty batches out.")
+            raise WonderlandError(f"{name} got an empty prediction, which has no mean: skip empty batches.")
         return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
-    shares = _shares(name, losses, mask, weight)
-    each = losses * shares
+    weights = _element_weights(name, losses, mask, weight)
+    weighted = losses * weights
     if reduction == "none":
-        return each
+        return weighted
     if reduction == "sum":
-        return each.sum()
-    total = shares.sum()
+        return weighted.sum()
+    total = weights.sum()
     if not torch.compiler.is_compiling() and not total > 0:
-        what = "mask that hides every element" if weight is None else "weight that is 0 for every element it is shown"
-        raise WonderlandError(f"{name} got a {what}, which leaves no mean: leave such batches out.")
-    return each.sum() / total
+        cause = "mask that hides every element" if weight is None else "weight that is 0 for every unmasked element"
+        raise WonderlandError(f"{name} got a {cause}, so there is no mean: skip such batches.")
+    return weighted.sum() / total
 
 
-def _shares(name: str, losses: Tensor, mask: Any, weight: Any) -> Tensor:
-    shares = torch.ones_like(losses, requires_grad=False)
+def _element_weights(name: str, losses: Tensor, mask: Any, weight: Any) -> Tensor:
+    weights = torch.ones_like(losses, requires_grad=False)
     if weight is not None:
-        numbers(name, "weight", weight)
-        _leading(name, "weight", weight, losses.shape)
-        # A hidden weight may hold anything, so it is hidden before it is looked at.
-        shares = show(name, spread(weight, losses.shape).to(losses.dtype), mask)
-        finite(name, "weight", shares)
-        if not torch.compiler.is_compiling() and shares.numel() and shares.min() < 0:
-            raise WonderlandError(f"{name} takes a weight of at least 0, not {float(shares.min()):g}.")
-    return show(name, shares, mask)
+        check_float(name, "weight", weight)
+        _check_leading_axes(name, "weight", weight, losses.shape)
+        # A masked weight may be NaN, so the mask is applied before the check.
+        weights = apply_mask(name, expand_trailing(weight, losses.shape).to(losses.dtype), mask)
+        check_finite(name, "weight", weights)
+        if not torch.compiler.is_compiling() and weights.numel() and weights.min() < 0:
+            raise WonderlandError(f"{name} takes a weight of at least 0, not {float(weights.min()):g}.")
+    return apply_mask(name, weights, mask)
 
 
-def mask_of(name: str, mask: Any, shape: torch.Size) -> Tensor:
-    """A mask, checked to be booleans over the leading axes of a shape."""
-    tensor(name, "mask", mask)
+def check_mask(name: str, mask: Any, shape: torch.Size) -> Tensor:
+    """Check that a mask is boolean and has the leading axes of a shape."""
+    check_tensor(name, "mask", mask)
     if mask.dtype != torch.bool:
         raise WonderlandError(f"{name} takes a mask of booleans, True where an element is real, not {mask.dtype}.")
-    _leading(name, "mask", mask, shape)
+    _check_leading_axes(name, "mask", mask, shape)
     return mask
 
 
-def _leading(name: str, what: str, value: Tensor, shape: torch.Size) -> None:
+def _check_leading_axes(name: str, argument: str, value: Tensor, shape: torch.Size) -> None:
     if value.shape != shape[: value.dim()]:
         raise WonderlandError(
-            f"{name} got a {what} of shape {tuple(value.shape)} for elements of shape {tuple(shape)}: "
-            f"a {what} is laid out over all of their axes, or over the first of them."
+            f"{name} got a {argument} of shape {tuple(value.shape)} for elements of shape {tuple(shape)}: "
+            f"a {argument} has all of their axes, or the leading ones."
         )
 
 
-def spread(value: Tensor, shape: torch.Size) -> Tensor:
-    """A value over leading axes, repeated over the others."""
+def expand_trailing(value: Tensor, shape: torch.Size) -> Tensor:
+    """Expand a value with leading axes over the trailing ones."""
     return value.reshape(*value.shape, *[1] * (len(shape) - value.dim())).expand(shape)
 
 
-def tensor(name: str, what: str, value: Any) -> None:
-    """Say that an argument is no tensor."""
+def check_tensor(name: str, argument: str, value: Any) -> None:
+    """Raise unless an argument is a tensor."""
     if not isinstance(value, Tensor):
-        raise WonderlandError(f"{name} takes a tensor as its {what}, not a {type(value).__name__}.")
+        raise WonderlandError(f"{name} takes a tensor as its {argument}, not a {type(value).__name__}.")
 
 
-def numbers(name: str, what: str, value: Any) -> None:
-    """Say that an argument holds no floating point numbers."""
-    tensor(name, what, value)
+def check_float(name: str, argument: str, value: Any) -> None:
+    """Raise unless an argument is a floating point tensor."""
+    check_tensor(name, argument, value)
     if not value.is_floating_point():
-        raise WonderlandError(f"{name} takes floating point numbers as its {what}, not {value.dtype}.")
+        raise WonderlandError(f"{name} takes floating point numbers as its {argument}, not {value.dtype}.")
 
 
-def finite(name: str, what: str, value: Tensor) -> None:
-    """Say where an argument first holds NaN or infinity."""
+def check_finite(name: str, argument: str, value: Tensor) -> None:
+    """Raise where an argument has NaN or infinity."""
     if torch.compiler.is_compiling() or bool(value.detach().isfinite().all()):
         return
-    spot = tuple((~value.isfinite()).nonzero()[0].tolist())
+    index = tuple((~value.isfinite()).nonzero()[0].tolist())
     raise WonderlandError(
-        f"{name} got a {what} that is {float(value[spot]):g} at {spot}: leave such elements out, or hide them with mask."
+        f"{name} got a {argument} that is {float(value[index]):g} at {index}: remove such elements, or mask them."
     )
 
 
-def strength(name: str, what: str, value: Any, *, low: float = 0.0, high: float = float("inf"), open: bool = False):
-    """A setting as a float, checked to lie between `low` and `high`; `open` shuts both ends out."""
+def check_number(
+    name: str, argument: str, value: Any, *, low: float = 0.0, high: float = float("inf"), open: bool = False
+):
+    """An option as a float, checked to lie between `low` and `high`; `open` excludes both ends."""
     fits = isinstance(value, int | float) and not isinstance(value, bool)
     if fits and (low < value < high if open else low <= value <= high and abs(value) != float("inf")):
         return float(value)
@@ -122,10 +124,10 @@ def strength(name: str, what: str, value: Any, *, low: float = 0.0, high: float 
         span = f"above {low:g}" if open else f"of at least {low:g}"
     else:
         span = f"between {low:g} and {high:g}, both excluded" if open else f"from {low:g} to {high:g}"
-    raise WonderlandError(f"{name} takes a {what} {span}, not {value!r}.")
+    raise WonderlandError(f"{name} takes a {argument} {span}, not {value!r}.")
 
 
-def _hint(prediction: Tensor, target: Tensor) -> str:
+def _squeeze_hint(prediction: Tensor, target: Tensor) -> str:
     if prediction.shape == (*target.shape, 1):
         return " prediction.squeeze(-1) has the target's."
     if target.shape == (*prediction.shape, 1):

@@ -1,4 +1,4 @@
-"""Losses that are likelihoods: a number with its own uncertainty, and a count."""
+"""Negative log-likelihoods of the normal and the Poisson distribution."""
 
 import math
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
-from wonderland.tasks.losses.convention import meet, numbers, settle, show
+from wonderland.tasks.losses.convention import apply_mask, check_float, check_pair, reduce_losses
 
 
 def gaussian_nll(
@@ -30,16 +30,16 @@ def gaussian_nll(
     tensor(0.9189)
     """
     name = "gaussian_nll"
-    numbers(name, "log_variance", log_variance)
-    prediction, target = meet(name, prediction, target, mask)
+    check_float(name, "log_variance", log_variance)
+    prediction, target = check_pair(name, prediction, target, mask)
     if log_variance.shape != prediction.shape:
         raise WonderlandError(
             f"{name} got a log_variance of shape {tuple(log_variance.shape)} and a prediction of shape "
-            f"{tuple(prediction.shape)}: give one for each, for nothing is broadcast."
+            f"{tuple(prediction.shape)}: give both the same shape; nothing is broadcast."
         )
-    spread = show(name, log_variance, mask)
-    own = 0.5 * (math.log(2 * math.pi) + spread + (target - prediction).square() * torch.exp(-spread))
-    return settle(name, own, mask, weight, reduction)
+    log_variance = apply_mask(name, log_variance, mask)
+    losses = 0.5 * (math.log(2 * math.pi) + log_variance + (target - prediction).square() * torch.exp(-log_variance))
+    return reduce_losses(name, losses, mask, weight, reduction)
 
 
 def poisson_nll(
@@ -54,10 +54,10 @@ def poisson_nll(
     >>> poisson_nll(torch.zeros(2), torch.tensor([0.0, 2.0]), reduction="none")
     tensor([1.0000, 1.6931])
     """
-    prediction, target = meet("poisson_nll", prediction, target, mask)
+    prediction, target = check_pair("poisson_nll", prediction, target, mask)
     if not torch.compiler.is_compiling():
         wrong = target[(target < 0) | (target != target.round())]
         if wrong.numel():
             raise WonderlandError(f"poisson_nll takes a target of counts 0, 1, 2 ..., not {float(wrong[0]):g}.")
-    own = torch.exp(prediction) - target * prediction + torch.lgamma(target + 1)
-    return settle("poisson_nll", own, mask, weight, reduction)
+    losses = torch.exp(prediction) - target * prediction + torch.lgamma(target + 1)
+    return reduce_losses("poisson_nll", losses, mask, weight, reduction)

@@ -1,29 +1,29 @@
-"""Losses of a number: squared, absolute, Huber, quantile. They differ in what they forgive."""
+"""Regression losses: squared, absolute, Huber, quantile."""
 
 from typing import Any
 
 from torch import Tensor
 
-from wonderland.tasks.losses.convention import meet, settle, strength
+from wonderland.tasks.losses.convention import check_number, check_pair, reduce_losses
 
 
 def squared(prediction: Any, target: Any, *, mask: Any = None, weight: Any = None, reduction: Any = "mean") -> Tensor:
-    r"""Squared error, least for the mean of the target.
+    r"""Squared error; its minimiser is the mean of the target.
 
     .. math:: l = (\hat y - y)^2
 
-    Without the half that some books put before it. Shapes: both (...). Book: Alice 4.1.1; D2L 3.1.
+    Without the factor 1/2 of some books. Shapes: both (...). Book: Alice 4.1.1; D2L 3.1.
 
     >>> import torch
     >>> squared(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 2.0]))
     tensor(2.)
     """
-    prediction, target = meet("squared", prediction, target, mask)
-    return settle("squared", (prediction - target).square(), mask, weight, reduction)
+    prediction, target = check_pair("squared", prediction, target, mask)
+    return reduce_losses("squared", (prediction - target).square(), mask, weight, reduction)
 
 
 def absolute(prediction: Any, target: Any, *, mask: Any = None, weight: Any = None, reduction: Any = "mean") -> Tensor:
-    r"""Absolute error, least for the median of the target: outliers pull with the same force as everything else.
+    r"""Absolute error; its minimiser is the median of the target, so it is robust to outliers.
 
     .. math:: l = |\hat y - y|
 
@@ -33,8 +33,8 @@ def absolute(prediction: Any, target: Any, *, mask: Any = None, weight: Any = No
     >>> absolute(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 2.0]))
     tensor(1.)
     """
-    prediction, target = meet("absolute", prediction, target, mask)
-    return settle("absolute", (prediction - target).abs(), mask, weight, reduction)
+    prediction, target = check_pair("absolute", prediction, target, mask)
+    return reduce_losses("absolute", (prediction - target).abs(), mask, weight, reduction)
 
 
 def huber(
@@ -46,7 +46,7 @@ def huber(
     weight: Any = None,
     reduction: Any = "mean",
 ) -> Tensor:
-    r"""Squared for small errors, absolute for large ones, smooth where they join.
+    r"""The Huber loss: squared for small errors, absolute for large ones, with a continuous gradient.
 
     .. math:: l = \begin{cases} e^2 / 2 & |e| \le \delta \\ \delta (|e| - \delta / 2) & \text{otherwise} \end{cases},
         \qquad e = \hat y - y
@@ -57,12 +57,12 @@ def huber(
     >>> huber(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none")
     tensor([0.1250, 2.5000])
     """
-    delta = strength("huber", "delta", delta, open=True)
-    prediction, target = meet("huber", prediction, target, mask)
+    delta = check_number("huber", "delta", delta, open=True)
+    prediction, target = check_pair("huber", prediction, target, mask)
     error = (prediction - target).abs()
-    near = error.clamp(max=delta)
-    # With n = min(|e|, delta) both cases are n (|e| - n / 2): no branch is taken that overflows.
-    return settle("huber", near * (error - near / 2), mask, weight, reduction)
+    clipped = error.clamp(max=delta)
+    # With n = min(|e|, delta) both cases are n (|e| - n / 2), which does not overflow.
+    return reduce_losses("huber", clipped * (error - clipped / 2), mask, weight, reduction)
 
 
 def quantile(
@@ -74,7 +74,7 @@ def quantile(
     weight: Any = None,
     reduction: Any = "mean",
 ) -> Tensor:
-    r"""The pinball loss, least for the `level` quantile of the target.
+    r"""The pinball loss; its minimiser is the `level` quantile of the target.
 
     .. math:: l = \max(\alpha (y - \hat y),\; (\alpha - 1)(y - \hat y))
 
@@ -84,7 +84,9 @@ def quantile(
     >>> quantile(torch.tensor([0.0, 0.0]), torch.tensor([1.0, -1.0]), level=0.9, reduction="none")
     tensor([0.9000, 0.1000])
     """
-    level = strength("quantile", "level", level, high=1.0, open=True)
-    prediction, target = meet("quantile", prediction, target, mask)
-    short = target - prediction
-    return settle("quantile", short.clamp(min=0) * level + (-short).clamp(min=0) * (1 - level), mask, weight, reduction)
+    level = check_number("quantile", "level", level, high=1.0, open=True)
+    prediction, target = check_pair("quantile", prediction, target, mask)
+    residual = target - prediction
+    return reduce_losses(
+        "quantile", residual.clamp(min=0) * level + (-residual).clamp(min=0) * (1 - level), mask, weight, reduction
+    )

@@ -1,4 +1,4 @@
-"""Likelihood of text in the units people compare: tokens one hesitates between, bits for each byte."""
+"""Perplexity and bits per byte."""
 
 import math
 
@@ -6,7 +6,7 @@ from wonderland.core import WonderlandError
 
 
 def perplexity(nats: float | int) -> float:
-    """How many equally likely tokens the model hesitates between: exp of its nats a token. Book: D2L 9.3.
+    """Perplexity from the loss in nats per token: its exponential. Book: D2L 9.3.
 
     >>> round(perplexity(math.log(4)), 12)
     4.0
@@ -16,9 +16,9 @@ def perplexity(nats: float | int) -> float:
 
 
 def bits_per_byte(nats: float | int, tokens: int, size: int) -> float:
-    r"""Bits that the model needs for each byte of a text: comparable between tokenizers, as perplexity is not.
+    r"""Bits per byte of text: unlike perplexity comparable between tokenizers.
 
-    .. math:: \frac{\text{nats a token} \cdot \text{tokens}}{\text{bytes} \cdot \ln 2}
+    .. math:: \frac{\text{nats per token} \cdot \text{tokens}}{\text{bytes} \cdot \ln 2}
 
     >>> bits_per_byte(math.log(256), tokens=10, size=10)
     8.0
@@ -32,5 +32,5 @@ def bits_per_byte(nats: float | int, tokens: int, size: int) -> float:
 
 def _loss(nats: float | int, name: str) -> float:
     if not nats >= 0:
-        raise WonderlandError(f"{name} takes a loss of at least 0 nats a token, not {nats}.")
+        raise WonderlandError(f"{name} takes a loss of at least 0 nats per token, not {nats}.")
     return float(nats)

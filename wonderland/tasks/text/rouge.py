@@ -1,4 +1,4 @@
-"""ROUGE: how much of what a person wrote a summary has, word by word or in one thread."""
+"""ROUGE: overlap of a summary with references, in n-grams or in the longest common subsequence."""
 
 import re
 from collections import Counter
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wonderland.core import WonderlandError
-from wonderland.tasks.text.pairs import several
+from wonderland.tasks.text.references import reference_list
 
-_OTHER = re.compile(r"[^a-z0-9]+")
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 
 class Rouge(NamedTuple):
-    """Shares from 0 to 1: of the summary that is right, of the reference that is there, and their harmonic mean."""
+    """Precision, recall and F1, from 0 to 1."""
 
     precision: float
     recall: float
@@ -20,7 +20,7 @@ class Rouge(NamedTuple):
 
 
 def rouge(predicted: str, references: str | Sequence[str], kinds: Sequence[str] = ("1", "2", "L")) -> dict[str, Rouge]:
-    r"""ROUGE of one summary: "1" to "9" for n-grams of so many words, "L" for the longest common subsequence.
+    r"""ROUGE of one summary: "1" to "9" for n-grams of that order, "L" for the longest common subsequence.
 
     .. math:: R = \frac{|\text{common}|}{|\text{reference}|}, \qquad P = \frac{|\text{common}|}{|\text{summary}|}
 
@@ -31,39 +31,42 @@ def rouge(predicted: str, references: str | Sequence[str], kinds: Sequence[str] 
     Rouge(precision=1.0, recall=0.75, f1=0.8571428571428571)
     """
     if not isinstance(predicted, str):
-        raise WonderlandError(f"rouge takes a string to judge, not a {type(predicted).__name__}.")
-    mine = _words(predicted)
-    others = [_words(text) for text in several(references, 0, "rouge")]
-    return {kind: max((_one(mine, other, kind) for other in others), key=lambda found: found.f1) for kind in kinds}
+        raise WonderlandError(f"rouge takes a string, not a {type(predicted).__name__}.")
+    summary = _words(predicted)
+    tokenized = [_words(text) for text in reference_list(references, 0, "rouge")]
+    return {
+        kind: max((_rouge(summary, reference, kind) for reference in tokenized), key=lambda score: score.f1)
+        for kind in kinds
+    }
 
 
-def _one(mine: list[str], other: list[str], kind: str) -> Rouge:
+def _rouge(summary: list[str], reference: list[str], kind: str) -> Rouge:
     if kind == "L":
-        return _shares(_thread(mine, other), len(mine), len(other))
+        return _score(_longest_common_subsequence(summary, reference), len(summary), len(reference))
     if not (isinstance(kind, str) and kind.isdigit() and kind != "0"):
         raise WonderlandError(f"rouge has the kinds '1' to '9' and 'L', not {kind!r}.")
     n = int(kind)
-    a, b = (Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)) for words in (mine, other))
-    return _shares((a & b).total(), a.total(), b.total())
+    a, b = (Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)) for words in (summary, reference))
+    return _score((a & b).total(), a.total(), b.total())
 
 
 def _words(text: str) -> list[str]:
-    return _OTHER.sub(" ", text.lower()).split()
+    return _SEPARATORS.sub(" ", text.lower()).split()
 
 
-def _shares(common: int, mine: int, other: int) -> Rouge:
-    precision, recall = common / max(mine, 1), common / max(other, 1)
+def _score(common: int, summary: int, reference: int) -> Rouge:
+    precision, recall = common / max(summary, 1), common / max(reference, 1)
     return Rouge(precision, recall, 2 * precision * recall / (precision + recall) if common else 0.0)
 
 
-def _thread(mine: list[str], other: list[str]) -> int:
-    """Length of the longest common subsequence, a whole row of the table in one integer (Hyyrö, 2004)."""
-    places: dict[str, int] = {}
-    for i, word in enumerate(mine):
-        places[word] = places.get(word, 0) | 1 << i
-    full = (1 << len(mine)) - 1
+def _longest_common_subsequence(first: list[str], second: list[str]) -> int:
+    """Length of the longest common subsequence, with a row of the dynamic programming table as bits of an integer (Hyyrö, 2004)."""
+    positions: dict[str, int] = {}
+    for i, word in enumerate(first):
+        positions[word] = positions.get(word, 0) | 1 << i
+    full = (1 << len(first)) - 1
     row = full
-    for word in other:
-        hit = row & places.get(word, 0)
+    for word in second:
+        hit = row & positions.get(word, 0)
         row = ((row + hit) | (row - hit)) & full
-    return len(mine) - row.bit_count()
+    return len(first) - row.bit_count()

@@ -1,8 +1,8 @@
-"""Charts as SVG text: plain numbers in, one self-contained picture out, with no plotting library.
+"""Charts as SVG text, made from plain numbers without a plotting library.
 
-Every chart carries its own colours for light and dark, a title and a description for those who hear it instead of
-seeing it, and marks that differ in shape as well as in colour. Names are escaped, and numbers that are missing,
-infinite or all alike give a smaller chart, never a broken one.
+Every chart carries its own colours for light and dark, a title and a description for screen
+readers, and marks that differ in shape as well as in colour. Names are escaped, and values that are missing,
+infinite or all equal never break a chart.
 
 >>> svg = curves({"train": [2.3, 0.9, 0.4], "validation": [2.2, 1.0, 0.7]}, steps=[0, 100, 200], best=200)
 >>> svg.startswith("<svg"), "<title>Learning curves</title>" in svg
@@ -18,7 +18,7 @@ from wonderland.understand.charts.intervals import coverage, intervals
 from wonderland.understand.charts.reliability import reliability
 from wonderland.understand.charts.scatter import scatter
 from wonderland.understand.format import MISSING, compact, duration, escape, number, percent, real, size, wilson
-from wonderland.understand.svg import CSS, fit, width_of, without_style
+from wonderland.understand.svg import CSS, fit_text, text_width, without_style
 
 __all__ = [
     "CSS",
@@ -32,7 +32,7 @@ __all__ = [
     "curves",
     "duration",
     "escape",
-    "fit",
+    "fit_text",
     "heat_map",
     "histogram",
     "intervals",
@@ -42,7 +42,7 @@ __all__ = [
     "reliability",
     "scatter",
     "size",
-    "width_of",
+    "text_width",
     "wilson",
     "without_style",
 ]

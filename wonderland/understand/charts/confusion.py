@@ -1,4 +1,4 @@
-"""The confusion matrix: what is taken for what."""
+"""The confusion matrix."""
 
 import math
 from collections.abc import Sequence
@@ -17,25 +17,25 @@ def confusion(
 ) -> str:
     """Counts of true (rows) against predicted class (columns), with percentages of each row.
 
-    Of more than `most` classes, those with the most errors are drawn.
+    With more than `most` classes, those with the most errors are drawn.
     """
     counts = [[real(v) or 0.0 for v in row] for row in matrix or ()]
     side = max([len(counts), *map(len, counts)], default=0)
     if not side:
-        return svg.nothing(title, "Nothing to draw: no predictions.")
+        return svg.empty_chart(title, "Nothing to draw: no predictions.")
     counts = [row + [0.0] * (side - len(row)) for row in counts] + [[0.0] * side for _ in range(side - len(counts))]
     names = [str(c) for c in classes or ()][:side]
     names += [str(i) for i in range(len(names), side)]
     totals = [sum(row) for row in counts]
     kept = _worst(counts, most)
     cell = 62 if len(kept) <= 4 else 48 if len(kept) <= 6 else 34 if len(kept) <= 10 else 27
-    gutter = 28 + min(118.0, max(svg.width_of(names[i]) for i in kept))
-    flat = max(svg.width_of(names[i]) for i in kept) <= cell - 4
-    head = 46.0 if flat else 34 + min(84.0, 0.72 * max(svg.width_of(names[i]) for i in kept) + 10)
+    gutter = 28 + min(118.0, max(svg.text_width(names[i]) for i in kept))
+    flat = max(svg.text_width(names[i]) for i in kept) <= cell - 4
+    head = 46.0 if flat else 34 + min(84.0, 0.72 * max(svg.text_width(names[i]) for i in kept) + 10)
     edge = gutter + cell * len(kept)
     parts = [
         svg.text(gutter, 14, "predicted class", "m s"),
-        svg.text(edge + 27, head - 8, "right", "m s c"),
+        svg.text(edge + 27, head - 8, "recall", "m s c"),
         svg.text(
             0, 0, "true class", "m s c", f' transform="translate(13 {head + cell * len(kept) / 2:g}) rotate(-90)"'
         ),
@@ -46,14 +46,14 @@ def confusion(
             parts.append(svg.text(middle, head - 8, names[i], "c"))
         else:
             turn = f' transform="translate({middle + 3:g} {head - 7:g}) rotate(-45)"'
-            parts.append(f"<g{turn}>{svg.text(0, 0, svg.fit(names[i], 112))}{svg.hint(names[i])}</g>")
+            parts.append(f"<g{turn}>{svg.text(0, 0, svg.fit_text(names[i], 112))}{svg.tooltip(names[i])}</g>")
         row_y = head + cell * (place + 0.5) + 4
-        parts.append(f"<g>{svg.text(gutter - 7, row_y, svg.fit(names[i], 118), 'e')}{svg.hint(names[i])}</g>")
+        parts.append(f"<g>{svg.text(gutter - 7, row_y, svg.fit_text(names[i], 118), 'e')}{svg.tooltip(names[i])}</g>")
         parts.append(
             svg.text(edge + 27, row_y, percent(counts[i][i] / totals[i], 0) if totals[i] else MISSING, "m s c")
         )
         for column, j in enumerate(kept):
-            hint = f"{names[i]} taken for {names[j]}: " if i != j else f"{names[i]} found: "
+            hint = f"true {names[i]}, predicted {names[j]}: "
             parts.append(
                 _cell(gutter + cell * column, head + cell * place, cell, counts[i][j], totals[i], i == j, hint)
             )
@@ -63,16 +63,16 @@ def confusion(
             svg.line(gutter, head + at, edge, head + at, "g"),
             svg.line(gutter + at, head, gutter + at, head + cell * len(kept), "g"),
         ]
-    right = sum(counts[i][i] for i in range(side))
-    said = f"{number(right)} of {number(sum(totals))} right over {side} classes"
+    correct = sum(counts[i][i] for i in range(side))
+    description = f"{number(correct)} of {number(sum(totals))} correct over {side} classes"
     if len(kept) < side:
-        said += f"; drawn are the {len(kept)} classes with the most errors"
+        description += f"; drawn are the {len(kept)} classes with the most errors"
     width = max(edge + 54, 200)
-    return svg.chart(parts, head + cell * len(kept) + 12, title, said, width)
+    return svg.chart(parts, head + cell * len(kept) + 12, title, description, width)
 
 
 def _worst(counts: list[list[float]], most: int) -> list[int]:
-    """The classes with the most errors made on them or towards them, in their own order."""
+    """The classes with the most false negatives and false positives, in their original order."""
     side = len(counts)
     if side <= most:
         return list(range(side))
@@ -88,7 +88,7 @@ def _cell(x: float, y: float, cell: float, count: float, total: float, diagonal:
     strength = 0.08 + 0.84 * min(max(strength, 0.0), 1.0)
     on = " on" if strength > 0.55 else ""
     text = number(count) if count < 100_000 else f"{count / 1000:,.0f}k"
-    small = svg.width_of(text) > cell - 4
+    small = svg.text_width(text) > cell - 4
     middle = y + cell / 2
     fill = f' fill-opacity="{strength:.2f}"'
     parts = [svg.rect(x, y, cell, cell, f"f{0 if diagonal else 1}", fill)]
@@ -97,4 +97,4 @@ def _cell(x: float, y: float, cell: float, count: float, total: float, diagonal:
         parts.append(svg.text(x + cell / 2, middle + 12, percent(share, 0).replace("\xa0", ""), "t c" + on))
     else:
         parts.append(svg.text(x + cell / 2, middle + 4, text, ("t c" if small else "s c") + on))
-    return f"<g>{''.join(parts)}{svg.hint(f'{hint}{number(count)} ({percent(share)} of the row)')}</g>"
+    return f"<g>{''.join(parts)}{svg.tooltip(f'{hint}{number(count)} ({percent(share)} of the row)')}</g>"

@@ -19,10 +19,10 @@ def curves(
     best: Number = None,
     most: float | None = None,
 ) -> str:
-    """Several series over steps. None means "not measured here" and is bridged, NaN breaks the line.
+    """Several series over steps. None means "not measured at this step" and is skipped, NaN breaks the line.
 
-    `log=None` takes a logarithmic axis when all values are positive and span more than a factor 50. `best` marks a
-    step; `most` is a value that the axis does not pass, such as 1 for a share.
+    `log=None` chooses a logarithmic axis when all values are positive and span more than a factor 50. `best` marks a
+    step; `most` is an upper limit of the axis, such as 1 for a share.
     """
     lines = {str(name): _points(values, steps) for name, values in list(series.items())[:8]}
     shown = [point for pieces in lines.values() for piece in pieces for point in piece]
@@ -33,7 +33,7 @@ def curves(
         lines = {name: [piece for piece in pieces if piece] for name, pieces in lines.items()}
         shown = [point for pieces in lines.values() for piece in pieces for point in piece]
     if not shown:
-        return svg.nothing(title)
+        return svg.empty_chart(title)
     lines = {name: pieces for name, pieces in lines.items() if pieces}
     styles = _styles(list(lines))
     best_step = real(best)
@@ -54,10 +54,10 @@ def curves(
         step, value = min(last, key=lambda point: abs(point[0] - best_step))
         if abs(x(step) - x(best_step)) < 3:
             parts.append(svg.dot(x(step), y(value), f"h{styles[-1] % 4}", 4.5))
-    said = "; ".join(f"{name} ends at {number(pieces[-1][-1][1])}" for name, pieces in lines.items())
+    description = "; ".join(f"{name} ends at {number(pieces[-1][-1][1])}" for name, pieces in lines.items())
     if best_step is not None:
-        said += f"; best at {x_label} {number(best_step)}"
-    return svg.chart(parts, y.start + 44, title, said)
+        description += f"; best at {x_label} {number(best_step)}"
+    return svg.chart(parts, y.start + 44, title, description)
 
 
 def _points(values: Sequence[Number], steps: Sequence[Number] | None) -> list[list[tuple[float, float]]]:
@@ -66,14 +66,14 @@ def _points(values: Sequence[Number], steps: Sequence[Number] | None) -> list[li
     places = list(range(len(values))) if steps is None else list(steps)[: len(values)]
     pairs = ((real(s), v) for s, v in zip(places, values, strict=False))
     known = [(s, v) for s, v in pairs if s is not None and v is not None]
-    known = [known[i] for i in svg.thin(len(known), 300)]
+    known = [known[i] for i in svg.subsample(len(known), 300)]
     pieces: list[list[tuple[float, float]]] = [[]]
     for step, value in known:
-        found = real(value)
-        if found is None:
+        y = real(value)
+        if y is None:
             pieces.append([])
         else:
-            pieces[-1].append((step, found))
+            pieces[-1].append((step, y))
     return [piece for piece in pieces if piece]
 
 
@@ -88,7 +88,7 @@ def _y_scale(
 
 
 def _styles(names: list[str]) -> list[int]:
-    """Train and validation look the same in every chart; other series take what is left."""
+    """Train and validation have the same style in every chart; other series take the remaining styles."""
     fixed = {"train": 0, "validation": 1}
     free = (i for i in range(len(names) + 4) if i not in {fixed[name] for name in names if name in fixed})
     return [fixed[name] if name in fixed else next(free) for name in names]

@@ -1,4 +1,4 @@
-"""Prediction intervals: against the truth, and the share of it that they cover."""
+"""Prediction intervals against true values, and their measured coverage."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ from wonderland.understand.format import number, percent, real
 
 
 def intervals(examples: Sequence[Mapping[str, Any]], *, title: str = "Predicted against true", limit: int = 150) -> str:
-    """Predictions over true values for {true, predicted, low, high}: bars are intervals, hollow squares were missed."""
-    found = [(real(e.get("true")), real(e.get("predicted")), _bounds(e)) for e in examples or ()]
-    points = sorted(((t, p, bounds) for t, p, bounds in found if t is not None and p is not None), key=lambda p: p[:2])
-    points = [points[i] for i in svg.thin(len(points), limit)]
+    """Predictions over true values for {true, predicted, low, high}: bars are intervals; hollow squares lie outside of them."""
+    values = [(real(e.get("true")), real(e.get("predicted")), _bounds(e)) for e in examples or ()]
+    points = sorted(((t, p, bounds) for t, p, bounds in values if t is not None and p is not None), key=lambda p: p[:2])
+    points = [points[i] for i in svg.subsample(len(points), limit)]
     if not points:
-        return svg.nothing(title)
+        return svg.empty_chart(title)
     bounded = any(bounds for _, _, bounds in points)
     y_range = svg.span([v for true, predicted, bounds in points for v in (true, predicted, *bounds)], pad=0.03)
     x_range = svg.span([p[0] for p in points], pad=0.03)
@@ -37,37 +37,37 @@ def intervals(examples: Sequence[Mapping[str, Any]], *, title: str = "Predicted 
         hint = f"true {number(true)}, predicted {number(predicted)}"
         bar = ""
         if bounds:
-            way = f"M{px:g} {y(bounds[0]):g}V{y(bounds[1]):g}"
-            bar = f'<path class="l{int(outside)}" stroke-opacity=".38" style="stroke-width:1.4" d="{way}"/>'
+            path = f"M{px:g} {y(bounds[0]):g}V{y(bounds[1]):g}"
+            bar = f'<path class="l{int(outside)}" stroke-opacity=".38" style="stroke-width:1.4" d="{path}"/>'
             hint += f", interval {number(bounds[0])} to {number(bounds[1])}"
         mark = svg.square(px, py, "h1", 3) if outside else svg.dot(px, py, "f0", 2.8)
-        parts.append(f"<g>{bar}{mark}{svg.hint(hint)}</g>")
-    said = f"{len(points)} examples" + (f", {missed} outside their interval" if bounded else "")
-    return svg.chart(parts, y.start + 44, title, said)
+        parts.append(f"<g>{bar}{mark}{svg.tooltip(hint)}</g>")
+    description = f"{len(points)} examples" + (f", {missed} outside their interval" if bounded else "")
+    return svg.chart(parts, y.start + 44, title, description)
 
 
 def _bounds(example: Mapping[str, Any]) -> tuple[float, ...]:
-    """Both ends of an interval, or nothing."""
+    """Both ends of an interval, or an empty tuple."""
     low, high = real(example.get("low")), real(example.get("high"))
     return () if low is None or high is None else (low, high)
 
 
 def coverage(points: Sequence[Mapping[str, Any]], *, title: str = "Coverage by level") -> str:
-    """Measured coverage over the level that was asked for, for {level, coverage} pairs."""
-    found = [(real(p.get("level")), real(p.get("coverage"))) for p in points or ()]
-    pairs = sorted((a, b) for a, b in found if a is not None and b is not None)
-    pairs = [pairs[i] for i in svg.thin(len(pairs), 60)]
+    """Measured coverage against the nominal level, for {level, coverage} pairs."""
+    values = [(real(p.get("level")), real(p.get("coverage"))) for p in points or ()]
+    pairs = sorted((a, b) for a, b in values if a is not None and b is not None)
+    pairs = [pairs[i] for i in svg.subsample(len(pairs), 60)]
     if not pairs:
-        return svg.nothing(title)
+        return svg.empty_chart(title)
     low = max(0.0, min(0.9, math.floor(10 * min(min(p) for p in pairs) - 0.5) / 10))
     y, x = svg.Scale(low, 1, 250, 30), svg.Scale(low, 1, 48, svg.WIDTH - 20)
     ticks = [(value, percent(value, 0)) for value, _ in x.ticks()]
-    parts = svg.axes(x, y, "level asked for", "measured coverage", x_ticks=ticks, y_ticks=ticks, top=16)
+    parts = svg.axes(x, y, "nominal level", "measured coverage", x_ticks=ticks, y_ticks=ticks, top=16)
     parts.append(svg.line(x(low), y(low), x(1), y(1), "a dd"))
     if len(pairs) > 1:
         parts.append(f'<path class="l0" d="M{"L".join(f"{x(a):g} {y(b):g}" for a, b in pairs)}"/>')
     for level, measured in pairs:
-        hint = svg.hint(f"level {percent(level)}: measured {percent(measured)}")
+        hint = svg.tooltip(f"level {percent(level)}: measured {percent(measured)}")
         parts.append(svg.dot(x(level), y(measured), "f0", inner=hint))
-    said = "; ".join(f"asked {percent(a)}, measured {percent(b)}" for a, b in pairs[:10])
-    return svg.chart(parts, 294, title, said)
+    description = "; ".join(f"level {percent(a)}, measured {percent(b)}" for a, b in pairs[:10])
+    return svg.chart(parts, 294, title, description)

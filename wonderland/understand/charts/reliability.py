@@ -1,4 +1,4 @@
-"""The reliability diagram: stated confidence against the share that was right."""
+"""The reliability diagram: accuracy against confidence."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,21 +13,23 @@ Bin = Mapping[str, Any]
 def reliability(
     before: Sequence[Bin] | None, after: Sequence[Bin] | None = None, *, title: str = "Reliability diagram"
 ) -> str:
-    """Share of right answers against stated confidence, before and after temperature, with the counts below.
+    """Accuracy against confidence, before and after temperature scaling, with the number of examples below.
 
-    Whiskers are 95 % intervals of the last series: a point whose whisker meets the diagonal may be off by chance alone.
+    Whiskers are 95 % confidence intervals of the last series; one that reaches the diagonal means that the gap may be chance.
     """
     groups = [("before", _bins(before), 1), ("after", _bins(after), 0)]
     groups = [(name, bins, colour) for name, bins, colour in groups if bins]
     if not groups:
-        return svg.nothing(title, "Nothing to draw: no bins with examples.")
+        return svg.empty_chart(title, "Nothing to draw: no bins with examples.")
     if len(groups) == 1:
         groups = [("measured", groups[0][1], 0)]
     samples = {
         0: '<path class="l0" d="M0 0H25"/><circle class="f0" cx="12.5" r="3.6"/>',
         1: '<path class="l1 d" d="M0 0H25"/><path class="h1" d="M9 -3.5h7v7h-7z"/>',
     }
-    entries = [(samples[colour], "after temperature" if name == "after" else name) for name, _, colour in groups]
+    entries = [
+        (samples[colour], "after temperature scaling" if name == "after" else name) for name, _, colour in groups
+    ]
     parts, top = svg.legend([*entries, ('<path class="a dd" d="M0 0H25"/>', "perfect")], 16)
     y = svg.Scale(0, 1, top + 258, top + 26)
     least = min(0.9, math.floor(10 * min(c for _, bins, _ in groups for c, _, _ in bins)) / 10)
@@ -37,7 +39,7 @@ def reliability(
         svg.line(x.start, y(v), x.end, y(v), "g") + svg.text(x.start - 6, y(v) + 4, label, "m s e")
         for v, label in ticks
     ]
-    parts += [svg.text(8, top + 10, "share that was right", "m"), svg.line(x(x.low), y(x.low), x(1), y(1), "a dd")]
+    parts += [svg.text(8, top + 10, "accuracy", "m"), svg.line(x(x.low), y(x.low), x(1), y(1), "a dd")]
     for _, bins, colour in groups:
         parts += _reliability_line(bins, x, y, colour, whiskers=colour == 0)
     floor = y.start + 62
@@ -45,17 +47,17 @@ def reliability(
     parts += [svg.line(x.start, floor, x.end, floor, "a"), svg.text(x.start, y.start + 18, "examples", "m s")]
     marks = [(v, percent(v, 0)) for v, _ in x.ticks()]
     parts += [svg.text(x(v), floor + 16, label, "m s c" if v < 0.99 else "m s e") for v, label in marks]
-    parts.append(svg.text((x.start + x.end) / 2, floor + 34, "stated confidence", "m c"))
+    parts.append(svg.text((x.start + x.end) / 2, floor + 34, "confidence", "m c"))
     worst = max(groups[-1][1], key=lambda b: abs(b[0] - b[1]) * b[2])
-    said = f"{len(groups[-1][1])} bins; the heaviest gap: of answers stated at {percent(worst[0])}, "
-    said += f"{percent(worst[1])} were right"
-    return svg.chart(parts, floor + 42, title, said)
+    description = f"{len(groups[-1][1])} bins; the largest weighted gap: confidence {percent(worst[0])}, "
+    description += f"accuracy {percent(worst[1])}"
+    return svg.chart(parts, floor + 42, title, description)
 
 
 def _bins(bins: Sequence[Bin] | None) -> list[tuple[float, float, float]]:
-    found = [(real(b.get("confidence")), real(b.get("accuracy")), real(b.get("count"))) for b in bins or ()]
-    kept = [(c, a, n) for c, a, n in found if c is not None and a is not None and n is not None and n > 0]
-    return [kept[i] for i in svg.thin(len(kept), 60)]
+    values = [(real(b.get("confidence")), real(b.get("accuracy")), real(b.get("count"))) for b in bins or ()]
+    kept = [(c, a, n) for c, a, n in values if c is not None and a is not None and n is not None and n > 0]
+    return [kept[i] for i in svg.subsample(len(kept), 60)]
 
 
 def _reliability_line(
@@ -67,10 +69,10 @@ def _reliability_line(
         parts.append(f'<path class="l0" stroke-opacity=".45" d="M{x(confidence):g} {y(low):g}V{y(high):g}"/>')
     most = max(count for _, _, count in bins)
     if len(bins) > 1:
-        way = "L".join(f"{x(c):g} {y(a):g}" for c, a, _ in bins)
-        parts.append(f'<path class="l{colour}{" d" if colour else ""}" stroke-opacity=".55" d="M{way}"/>')
+        path = "L".join(f"{x(c):g} {y(a):g}" for c, a, _ in bins)
+        parts.append(f'<path class="l{colour}{" d" if colour else ""}" stroke-opacity=".55" d="M{path}"/>')
     for confidence, accuracy, count in bins:
-        hint = svg.hint(f"confidence {percent(confidence)}, right {percent(accuracy)}, {number(count)} examples")
+        hint = svg.tooltip(f"confidence {percent(confidence)}, accuracy {percent(accuracy)}, {number(count)} examples")
         mark = svg.square if colour else svg.dot
         radius = 2.4 + 2.6 * math.sqrt(count / most)
         parts.append(mark(x(confidence), y(accuracy), "h1" if colour else "f0", radius, hint))
@@ -80,7 +82,7 @@ def _reliability_line(
 def _count_bars(
     groups: list[tuple[str, list[tuple[float, float, float]], int]], x: svg.Scale, top: float, floor: float
 ) -> list[str]:
-    """How many examples stand behind each point: thin bars, side by side."""
+    """The number of examples of each bin as thin bars, side by side."""
     most = max(n for _, bins, _ in groups for _, _, n in bins)
     parts = []
     for place, (_, bins, colour) in enumerate(groups):
@@ -89,7 +91,7 @@ def _count_bars(
             tall = max(1.0, round((floor - top - 4) * count / most, 1))
             left = min(max(x(confidence) + shift, x.start), x.end - 5)
             bar = svg.rect(
-                left, floor - tall, 5, tall, "h1" if colour else "f0", inner=svg.hint(f"{number(count)} examples")
+                left, floor - tall, 5, tall, "h1" if colour else "f0", inner=svg.tooltip(f"{number(count)} examples")
             )
             parts.append(bar)
     return parts

@@ -1,1 +1,1 @@
-"""The rooms of the doctor: copying the patient, measuring it, and one file for each kind of illness."""
+"""The parts of `doctor`: a copy of the training step, its trace, and one file for each kind of check."""

@@ -1,4 +1,4 @@
-"""What the doctor says: findings with their site and remedy, gathered in a diagnosis."""
+"""The results of `doctor`: findings with their location and remedy, collected in a diagnosis."""
 
 import os
 from dataclasses import dataclass, field
@@ -7,38 +7,38 @@ from html import escape
 
 @dataclass(frozen=True)
 class Finding:
-    """One sick site: the illness, the module path ("" for the whole program), the source line, what was measured, the remedy.
+    """One problem: its name, the module path ("" for the whole model), the source line, the number and sentence measured, the remedy.
 
-    >>> print(Finding("dead units", "body.1", "net.py:12", 0.97, "97% of 64 units are 0.", "Begin with bias 0."))
+    >>> print(Finding("dead units", "body.1", "net.py:12", 0.97, "97% of 64 units are 0.", "Initialise with bias 0."))
     dead units in body.1 (net.py:12)
       97% of 64 units are 0.
-      Remedy: Begin with bias 0.
+      Remedy: Initialise with bias 0.
     """
 
-    illness: str
+    problem: str
     module: str
     line: str
     number: float
-    words: str
+    measured: str
     remedy: str
 
     @property
-    def site(self) -> str:
-        """Where it is, in words: "body.1 (net.py:12)"."""
-        line = _short(self.line)
+    def location(self) -> str:
+        """Module and source line as text: "body.1 (net.py:12)"."""
+        line = _relative(self.line)
         return f"{self.module} ({line})" if self.module and line else self.module or line
 
     def __str__(self) -> str:
-        place = f" in {self.site}" if self.site else ""
-        return f"{self.illness}{place}\n  {self.words}\n  Remedy: {self.remedy}"
+        place = f" in {self.location}" if self.location else ""
+        return f"{self.problem}{place}\n  {self.measured}\n  Remedy: {self.remedy}"
 
 
 @dataclass(frozen=True)
-class Vitals:
-    """One module's output in numbers: mean and deviation, shares of zeros and of saturated units, norms of gradients.
+class LayerStatistics:
+    """Statistics of one module's output: mean, standard deviation, shares of zeros and of saturated units, gradient norms.
 
-    `gradient` is the norm of the loss's gradient by this output, `parameters` the same by each of its own parameters; None
-    where no gradient flows.
+    `gradient` is the norm of the gradient with respect to this output, `parameters` those with respect to each of the module's
+    own parameters; None where no gradient flows.
     """
 
     module: str
@@ -54,20 +54,20 @@ class Vitals:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings about one model on one batch, the gravest first; true in a condition if there are none.
+    """All findings about one model on one batch; `bool(diagnosis)` is True if there are none.
 
-    `layers` holds the numbers of every module that ran, `notes` what could not be examined and why.
+    `layers` holds the statistics of every module that ran, `notes` the checks that were not possible and why.
     """
 
     name: str
     loss: float | None
     findings: list[Finding]
-    layers: list[Vitals] = field(default_factory=list, repr=False)
+    layers: list[LayerStatistics] = field(default_factory=list, repr=False)
     notes: list[str] = field(default_factory=list)
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     def __bool__(self) -> bool:
@@ -77,19 +77,19 @@ class Diagnosis:
         """The first sentence: how many findings, and the loss."""
         count = len(self.findings)
         loss = "" if self.loss is None else f" Its loss is {self.loss:.4g}."
-        found = "Nothing is wrong" if not count else "1 thing is wrong" if count == 1 else f"{count} things are wrong"
-        return f"{found} with {self.name}, as far as could be measured.{loss}"
+        problems = "No problem" if not count else "1 problem" if count == 1 else f"{count} problems"
+        return f"{problems} found in {self.name}.{loss}"
 
     def __str__(self) -> str:
-        said = [self.headline()]
-        said += [f"{number}. {finding}" for number, finding in enumerate(self.findings, 1)]
-        said += [f"Not examined: {note}" for note in self.notes]
-        return "\n".join(said)
+        lines = [self.headline()]
+        lines += [f"{number}. {finding}" for number, finding in enumerate(self.findings, 1)]
+        lines += [f"Not checked: {note}" for note in self.notes]
+        return "\n".join(lines)
 
     def table(self) -> str:
-        """The numbers of every module, a line each."""
+        """The statistics of every module, one line each."""
         head = ("module", "kind", "mean", "std", "zeros", "saturated", "gradient")
-        rows = [head, *(_cells(one) for one in self.layers)]
+        rows = [head, *(_cells(layer) for layer in self.layers)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = (
             "  ".join(c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
@@ -99,23 +99,23 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td><b>{escape(one.illness)}</b></td><td><code>{escape(one.site)}</code></td>"
-            f"<td>{escape(one.words)}</td><td>{escape(one.remedy)}</td></tr>"
-            for one in self.findings
+            f"<tr><td><b>{escape(finding.problem)}</b></td><td><code>{escape(finding.location)}</code></td>"
+            f"<td>{escape(finding.measured)}</td><td>{escape(finding.remedy)}</td></tr>"
+            for finding in self.findings
         )
-        head = "".join(f"<th>{name}</th>" for name in ("illness", "where", "measured", "remedy"))
+        head = "".join(f"<th>{name}</th>" for name in ("problem", "location", "measured", "remedy"))
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
-        notes = "".join(f"<p>Not examined: {escape(note)}</p>" for note in self.notes)
+        notes = "".join(f"<p>Not checked: {escape(note)}</p>" for note in self.notes)
         return f"<p>{escape(self.headline())}</p>{table}{notes}"
 
 
-def _cells(one: Vitals) -> tuple[str, ...]:
-    gradient = "-" if one.gradient is None else f"{one.gradient:.2g}"
-    numbers = (f"{one.mean:.2g}", f"{one.std:.2g}", f"{one.zeros:.0%}", f"{one.saturated:.0%}", gradient)
-    return (one.module or "(all)", one.kind, *numbers)
+def _cells(layer: LayerStatistics) -> tuple[str, ...]:
+    gradient = "-" if layer.gradient is None else f"{layer.gradient:.2g}"
+    numbers = (f"{layer.mean:.2g}", f"{layer.std:.2g}", f"{layer.zeros:.0%}", f"{layer.saturated:.0%}", gradient)
+    return (layer.module or "(all)", layer.kind, *numbers)
 
 
-def _short(line: str) -> str:
-    """A source line as seen from the working folder."""
-    here = os.getcwd() + os.sep
-    return line[len(here) :] if line.startswith(here) else line
+def _relative(line: str) -> str:
+    """A source line with its path relative to the working folder."""
+    folder = os.getcwd() + os.sep
+    return line[len(folder) :] if line.startswith(folder) else line

@@ -1,4 +1,4 @@
-"""Labels that do not fit the classes, and indices that do not fit a table."""
+"""Labels outside the range of classes, and indices outside an embedding table."""
 
 import traceback
 from collections.abc import Iterator
@@ -9,19 +9,19 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from wonderland.understand.doctoring.feeding import classes
+from wonderland.understand.doctoring.calling import classes
 from wonderland.understand.doctoring.finding import Finding
 
-CHANCE = 2e-3
+MAX_CHANCE = 2e-3  # probability that class 0 is missing by chance
 
 
-def shifted(output: Tensor | None, targets: Any, line: str) -> Iterator[Finding]:
-    """Labels from 1 on, in a model that counts classes from 0: every class occurs but the first."""
+def shifted_labels(output: Tensor | None, targets: Any, line: str) -> Iterator[Finding]:
+    """Labels that may count from 1: every class but class 0 occurs."""
     count = None if output is None else classes(output, targets)
     if count is None or count < 3 or targets.dim() > 2 or (targets.dim() == 2 and targets.shape[1] > 1):
         return
     seen = set(targets.flatten().tolist())
-    if seen == set(range(1, count)) and (1 - 1 / count) ** targets.numel() < CHANCE:
+    if seen == set(range(1, count)) and (1 - 1 / count) ** targets.numel() < MAX_CHANCE:
         yield Finding(
             "shifted labels", "", line, 0.0,
             f"Labels run from 1 to {count - 1} and class 0 of {count} never occurs in {targets.numel()} examples.",
@@ -29,60 +29,60 @@ def shifted(output: Tensor | None, targets: Any, line: str) -> Iterator[Finding]
         )  # fmt: skip
 
 
-def misfit(
-    error: Exception, model: nn.Module, output: Tensor | None, batch: Any, targets: Any, home: str
+def index_error(
+    error: Exception, model: nn.Module, output: Tensor | None, batch: Any, targets: Any, default_line: str
 ) -> Iterator[Finding]:
-    """Why a forward pass ended in an index out of range."""
-    path, line, frame = _scene(error.__traceback__, model, home)
+    """Why a forward pass raised an index out of range."""
+    path, line, frame = _raised_in(error.__traceback__, model, default_line)
     owner = frame.get("self")
-    for held, _ in traceback.walk_tb(error.__traceback__):
-        if held.f_code.co_name in ("cross_entropy", "nll_loss"):
-            output, targets = held.f_locals.get("input"), held.f_locals.get("target")
+    for loss_frame, _ in traceback.walk_tb(error.__traceback__):
+        if loss_frame.f_code.co_name in ("cross_entropy", "nll_loss"):
+            output, targets = loss_frame.f_locals.get("input"), loss_frame.f_locals.get("target")
     if isinstance(owner, nn.Embedding):
         index = next((x for x in frame.values() if isinstance(x, Tensor) and not x.is_floating_point()), None)
         if index is not None and (int(index.max()) >= owner.num_embeddings or int(index.min()) < 0):
-            yield _table(path, line, index, owner.num_embeddings)
+            yield _outside_table(path, line, index, owner.num_embeddings)
             return
-    whole = [
+    integer_tensors = [
         x for x in tree_leaves(batch) if isinstance(x, Tensor) and not x.is_floating_point() and x.dtype != torch.bool
     ]
-    given = targets if isinstance(targets, Tensor) else whole[-1] if whole else None
-    if given is None or given.is_floating_point():
+    labels = targets if isinstance(targets, Tensor) else integer_tensors[-1] if integer_tensors else None
+    if labels is None or labels.is_floating_point():
         return
-    count = None if output is None else classes(output, given) or (output.shape[-1] if output.dim() > 1 else None)
+    count = None if output is None else classes(output, labels) or (output.shape[-1] if output.dim() > 1 else None)
     if count is None:
         return
-    real = given[given != -100]
-    if not real.numel():
+    labels = labels[labels != -100]
+    if not labels.numel():
         return
-    low, high = int(real.min()), int(real.max())
+    low, high = int(labels.min()), int(labels.max())
     if low >= 0 and high < count:
         return
-    off = low >= 1 and high == count
+    off_by_one = low >= 1 and high == count
     yield Finding(
-        "labels off by one" if off else "labels out of range", path, line, high if high >= count else low,
+        "labels off by one" if off_by_one else "labels out of range", path, line, high if high >= count else low,
         f"Labels run from {low} to {high}, and the model has scores for {count} classes, 0 to {count - 1}.",
-        "Subtract 1 from the labels." if off else f"Give the model {high + 1} outputs, or number the labels from 0 without gaps.",
+        "Subtract 1 from the labels." if off_by_one else f"Give the model {high + 1} outputs, or number the labels from 0 without gaps.",
     )  # fmt: skip
 
 
-def _table(path: str, line: str, index: Tensor, rows: int) -> Finding:
+def _outside_table(path: str, line: str, index: Tensor, rows: int) -> Finding:
     low, high = int(index.min()), int(index.max())
     return Finding(
         "index out of range", path, line, high if high >= rows else low,
-        f"Indices run from {low} to {high}, and this table has {rows} rows, 0 to {rows - 1}.",
-        f"Make it of {high + 1} rows, or number the tokens from 0 without gaps.",
+        f"Indices run from {low} to {high}, and the embedding has {rows} rows, 0 to {rows - 1}.",
+        f"Give it {high + 1} rows, or number the tokens from 0 without gaps.",
     )  # fmt: skip
 
 
-def _scene(trace: TracebackType | None, model: nn.Module, home: str) -> tuple[str, str, dict[str, Any]]:
-    """Module path, user's line and local names of the innermost module in which an error was raised."""
+def _raised_in(trace: TracebackType | None, model: nn.Module, default_line: str) -> tuple[str, str, dict[str, Any]]:
+    """Module path, source line and local variables of the innermost module in which an error was raised."""
     names = {id(module): name for name, module in model.named_modules()}
-    path, line, found = "", home, {}
+    path, line, variables = "", default_line, {}
     for frame, number in traceback.walk_tb(trace):
         owner = frame.f_locals.get("self")
         if id(owner) in names:
-            path, found = names[id(owner)], dict(frame.f_locals)
+            path, variables = names[id(owner)], dict(frame.f_locals)
         file = frame.f_code.co_filename
         if (
             not file.startswith((torch.__path__[0], "<"))
@@ -90,4 +90,4 @@ def _scene(trace: TracebackType | None, model: nn.Module, home: str) -> tuple[st
             and "/wonderland/autodiff/" not in file
         ):
             line = f"{file}:{number}"
-    return path, line, found
+    return path, line, variables

@@ -1,56 +1,61 @@
-"""Recurrences that explode: the same weights, used again and again, multiply activations or gradients each time."""
+"""Exploding recurrence: activations or gradients grow by a factor with every use of the same weights."""
 
 from collections.abc import Iterator
 
-from wonderland.understand.doctoring.exam import Exam, Moment, finite, rms
 from wonderland.understand.doctoring.finding import Finding
+from wonderland.understand.doctoring.trace import StepTrace, TracedOp, is_finite, rms
 
-USES = 5
-GROWTH, STEADY = 100.0, 30.0
-HALF = 4.5  # a square of the number of uses would grow by 4 over the second half
+MIN_USES = 5
+MAX_GROWTH = 100.0
+MAX_EXPONENTIAL_GROWTH = 30.0  # where the growth is clearly exponential
+HALF_GROWTH = 4.5  # of each half of the uses; quadratic growth would give 4 over the second half
 
 
-def recurrence(exam: Exam) -> Iterator[Finding]:
-    """Weights that are used in a chain, with numbers or gradients that grow along it by a factor a use."""
-    chains: dict[frozenset[str], list[Moment]] = {}
-    for m in exam.layers:
-        chain = chains.setdefault(m.weights, [])
-        if not chain or m.depth > chain[-1].depth:
-            chain.append(m)
+def recurrence(trace: StepTrace) -> Iterator[Finding]:
+    """Weights that are applied repeatedly in a chain, with activations or gradients that grow exponentially along it."""
+    chains: dict[frozenset[str], list[TracedOp]] = {}
+    for op in trace.layers:
+        chain = chains.setdefault(op.weights, [])
+        if not chain or op.depth > chain[-1].depth:
+            chain.append(op)
     for weights, chain in chains.items():
-        if len(chain) < USES:
+        if len(chain) < MIN_USES:
             continue
-        sizes = [rms(m.out.now) if finite(m.out.now) else float("inf") for m in chain]
-        slopes = [exam.slope(m.out) or 0.0 for m in reversed(chain)]
-        grown, what, course = max((_growth(sizes), "Activations", sizes), (_growth(slopes), "Gradients", slopes))
-        # A sum over all uses grows like their number without being ill.
-        if (grown > GROWTH and grown > 3 * len(chain)) or (grown > STEADY and _steady(course)):
-            rate = grown ** (1 / (len(chain) - 1)) if grown < float("inf") else grown
+        sizes = [rms(op.out.now) if is_finite(op.out.now) else float("inf") for op in chain]
+        gradients = [trace.gradient_norm(op.out) or 0.0 for op in reversed(chain)]
+        growth, quantity, series = max(
+            (_growth(sizes), "Activations", sizes), (_growth(gradients), "Gradients", gradients)
+        )
+        # A sum over all uses grows linearly with their number, which is fine.
+        if (growth > MAX_GROWTH and growth > 3 * len(chain)) or (
+            growth > MAX_EXPONENTIAL_GROWTH and _exponential(series)
+        ):
+            rate = growth ** (1 / (len(chain) - 1)) if growth < float("inf") else growth
             name = sorted(weights)[0]
-            yield exam.finding(
+            yield trace.finding(
                 "exploding recurrence", chain[0].step, rate,
-                f"{what} grow {_times(grown)} over {len(chain)} uses of {name}"
-                + (f", {rate:.2f} times a use." if rate < float("inf") else "."),
+                f"{quantity} grow {_times(growth)} over {len(chain)} uses of {name}"
+                + (f", {rate:.2f} times per use." if rate < float("inf") else "."),
                 "Make the recurrent weights orthogonal (nn.init.orthogonal_), use LSTM or GRU, and clip gradients to norm 1.",
             )  # fmt: skip
             return
 
 
 def _growth(sizes: list[float]) -> float:
-    """How much the largest is above the first that is not 0."""
-    alive = [size for size in sizes if size > 0]
-    if len(alive) < USES or not alive[0] < float("inf"):
+    """The largest value divided by the first one that is not 0."""
+    nonzero = [size for size in sizes if size > 0]
+    if len(nonzero) < MIN_USES or not nonzero[0] < float("inf"):
         return 0.0
-    worst = max(alive) if all(size == size for size in alive) else float("inf")
-    return worst / max(alive[:2]) if max(alive[:2]) < float("inf") else float("inf")
+    worst = max(nonzero) if all(size == size for size in nonzero) else float("inf")
+    return worst / max(nonzero[:2]) if max(nonzero[:2]) < float("inf") else float("inf")
 
 
-def _steady(sizes: list[float]) -> bool:
-    """Whether growth goes on by a factor a use: as much in the second half as a power of the count could not."""
-    alive = [size for size in sizes if 0 < size < float("inf")]
-    middle, end = alive[len(alive) // 2], max(alive[len(alive) // 2 :])
-    return len(alive) >= 2 * USES and end > HALF * middle and middle > HALF * alive[0]
+def _exponential(sizes: list[float]) -> bool:
+    """Whether both halves of the series grow by more than quadratic growth would."""
+    nonzero = [size for size in sizes if 0 < size < float("inf")]
+    middle, end = nonzero[len(nonzero) // 2], max(nonzero[len(nonzero) // 2 :])
+    return len(nonzero) >= 2 * MIN_USES and end > HALF_GROWTH * middle and middle > HALF_GROWTH * nonzero[0]
 
 
 def _times(number: float) -> str:
-    return f"{number:.3g} times" if number < float("inf") else "beyond all numbers"
+    return f"{number:.3g} times" if number < float("inf") else "without bound"

@@ -1,45 +1,46 @@
-"""Symmetric starts: units with the same weights and the same gradients stay the same for ever."""
+"""Symmetric initialisation: units with equal weights and equal gradients stay equal throughout training."""
 
 from collections.abc import Iterator
 
 from torch import Tensor
 
-from wonderland.understand.doctoring.exam import Exam, norm
 from wonderland.understand.doctoring.finding import Finding
+from wonderland.understand.doctoring.trace import StepTrace, norm
 
-SAME = 1e-5
+TOLERANCE = 1e-5  # relative to the norm of the weights
 
 
-def symmetry(exam: Exam) -> Iterator[Finding]:
-    """The first layer whose units are all alike, in weights and in gradients."""
-    found: list[tuple[str, float]] = []
-    steps = {}
-    for m in exam.layers:
-        for name in m.weights & exam.trainable:
-            steps.setdefault(name, m)
-    for name, m in steps.items():
-        weight, slope = exam.numbers[name], exam.gradients[name]
-        if weight.dim() < 2 or slope is None:
+def symmetry(trace: StepTrace) -> Iterator[Finding]:
+    """The first layer whose units all have equal weights and equal gradients."""
+    symmetric: list[tuple[str, float]] = []
+    first_use = {}
+    for op in trace.layers:
+        for name in op.weights & trace.trainable:
+            first_use.setdefault(name, op)
+    for name, op in first_use.items():
+        weight, gradient = trace.parameter_values[name], trace.gradients[name]
+        if weight.dim() < 2 or gradient is None:
             continue
-        # The units are the axis that the output has: the first one for layers of torch, the last for x @ w.
-        axis = 0 if weight.shape[0] == m.out.shape[m.axis] or m.name == "convolution" else weight.dim() - 1
-        if weight.shape[axis] > 1 and _alike(weight, axis) and _alike(slope, axis):
-            found.append((name, float(weight.flatten()[0])))
-    if not found:
+        # The axis of the output units: the first for torch layers, the last for x @ w.
+        axis = 0 if weight.shape[0] == op.out.shape[op.axis] or op.name == "convolution" else weight.dim() - 1
+        if weight.shape[axis] > 1 and _equal_rows(weight, axis) and _equal_rows(gradient, axis):
+            symmetric.append((name, float(weight.flatten()[0])))
+    if not symmetric:
         return
-    name, value = found[0]
+    name, value = symmetric[0]
     others = (
-        f" The same holds for {', '.join(other for other, _ in found[1:4])}{' and more' if len(found) > 4 else ''}."
-        if len(found) > 1
+        f" The same holds for {', '.join(other for other, _ in symmetric[1:4])}{' and more' if len(symmetric) > 4 else ''}."
+        if len(symmetric) > 1
         else ""
     )
     yield Finding(
-        "symmetric initialisation", exam.place(name), exam.line(steps[name].step), value,
-        f"All units of {name} have the same weights ({value:.3g} first) and the same gradients, so they stay one unit.{others}",
+        "symmetric initialisation", trace.module_of(name), trace.line(first_use[name].step), value,
+        f"All units of {name} have equal weights (the first is {value:.3g}) and equal gradients, so they stay equal in training.{others}",
         "Draw the weights at random: nn.init.kaiming_normal_ or nn.init.xavier_uniform_.",
     )  # fmt: skip
 
 
-def _alike(tensor: Tensor, axis: int) -> bool:
+def _equal_rows(tensor: Tensor, axis: int) -> bool:
+    """Whether all slices along an axis are equal."""
     rows = tensor.detach().movedim(axis, 0).flatten(1).double()
-    return norm(rows - rows[:1]) <= SAME * norm(rows)
+    return norm(rows - rows[:1]) <= TOLERANCE * norm(rows)

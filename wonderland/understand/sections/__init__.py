@@ -1,4 +1,4 @@
-"""The sections of a report, in the order of the page. Each gives HTML, or nothing when its facts are missing."""
+"""The sections of a report, in the order of the page. Each returns HTML, or an empty string when its facts are missing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from wonderland.understand.sections.errors import errors
 from wonderland.understand.sections.importance import importance
 from wonderland.understand.sections.learning import learning
 from wonderland.understand.sections.mistakes import mistakes
-from wonderland.understand.sections.record import cost, recipe, repeat
-from wonderland.understand.sections.summary import glance, header
+from wonderland.understand.sections.record import cost, recipe, reproduce
+from wonderland.understand.sections.summary import header, overview
 from wonderland.understand.sections.trust import calibration, conformal
 from wonderland.understand.sections.writing import attention, neighbours, samples
 
@@ -19,31 +19,35 @@ __all__ = ["SECTIONS", "Section", "header"]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: its anchor, its name in the navigation, its heading (another where numbers are predicted), and what it says."""
+    """A section of the page: anchor, link text in the navigation, heading, and the function that writes its HTML.
+
+    `regression_heading`, if given, replaces `heading` where numbers are predicted.
+    """
 
     anchor: str
     link: str
     heading: str
     body: Callable[[Facts], str]
-    of_values: str = ""
+    regression_heading: str = ""
 
     def title(self, facts: Facts) -> str:
-        return self.of_values if self.of_values and predicts_values(facts) else self.heading
+        """The heading for these facts."""
+        return self.regression_heading if self.regression_heading and predicts_values(facts) else self.heading
 
 
 SECTIONS = (
-    Section("glance", "Summary", "At a glance", glance),
-    Section("learning", "Learning", "How it learned", learning),
-    Section("samples", "Samples", "What it writes", samples),
-    Section("errors", "Errors", "What is taken for what", errors, "Predicted against true"),
-    Section("calibration", "Confidence", "Can its confidence be trusted?", calibration),
-    Section("conformal", "Coverage", "Sets with a promise", conformal, "Intervals with a promise"),
+    Section("summary", "Summary", "Summary", overview),
+    Section("learning", "Learning", "Learning curves", learning),
+    Section("samples", "Samples", "Generated samples", samples),
+    Section("errors", "Errors", "Confusion matrix", errors, "Predictions and residuals"),
+    Section("calibration", "Calibration", "Calibration", calibration),
+    Section("conformal", "Coverage", "Conformal prediction sets", conformal, "Conformal prediction intervals"),
     Section("mistakes", "Mistakes", "Most confident mistakes", mistakes, "Largest errors"),
-    Section("importance", "Importance", "What it looks at", importance),
-    Section("neighbours", "Neighbours", "What it takes for alike", neighbours),
-    Section("attention", "Attention", "Where it looks", attention),
-    Section("data", "Data", "The data", data),
-    Section("cost", "Cost", "What it costs", cost),
-    Section("recipe", "Recipe", "The full recipe", recipe),
-    Section("repeat", "Repeat", "How to repeat it", repeat),
+    Section("importance", "Importance", "Importance", importance),
+    Section("neighbours", "Neighbours", "Nearest neighbours", neighbours),
+    Section("attention", "Attention", "Attention weights", attention),
+    Section("data", "Data", "Data", data),
+    Section("cost", "Cost", "Cost", cost),
+    Section("recipe", "Recipe", "Recipe", recipe),
+    Section("repeat", "Reproduce", "How to reproduce this run", reproduce),
 )

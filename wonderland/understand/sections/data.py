@@ -1,4 +1,4 @@
-"""The data: its parts and classes, what was repaired, and its columns."""
+"""The data: split, class balance, repairs, and columns."""
 
 from collections.abc import Mapping
 
@@ -6,11 +6,11 @@ from wonderland.understand import charts, page
 from wonderland.understand.facts import Facts, is_known, noun
 from wonderland.understand.format import escape, number, percent
 
-_USES = {
-    "train": "the weights",
-    "validation": "stopping, temperature",
-    "calibration": "sets and intervals",
-    "test": "the numbers of this page",
+_USED_FOR = {
+    "train": "training the weights",
+    "validation": "early stopping, temperature",
+    "calibration": "conformal sets and intervals",
+    "test": "the metrics on this page",
 }
 
 
@@ -19,11 +19,13 @@ def data(facts: Facts) -> str:
     body = page.pair(_split(facts), _balance(facts))
     findings = [f for f in facts.get("findings") or () if isinstance(f, Mapping)]
     if findings:
-        words = [page.Html(page.soft(page.cut(str(f.get("text") or ""), 400))) for f in findings]
+        texts = [page.Html(page.breakable(page.truncate(str(f.get("text") or ""), 400))) for f in findings]
         rows = [
-            [f.get("subject"), f.get("kind"), f.get("count"), said] for f, said in zip(findings, words, strict=True)
+            [f.get("subject"), f.get("kind"), f.get("count"), text] for f, text in zip(findings, texts, strict=True)
         ]
-        body += "<h3>Repaired and left out</h3>" + page.table(["where", "what", "count", "in words"], rows, "Findings")
+        body += "<h3>Repairs and omissions</h3>" + page.table(
+            ["where", "kind", "count", "description"], rows, "Findings"
+        )
     columns = [c for c in facts.get("columns") or () if isinstance(c, Mapping)]
     if columns:
         keys = list(dict.fromkeys(str(key) for column in columns for key in column))[:10]
@@ -39,12 +41,13 @@ def _split(facts: Facts) -> str:
     if split:
         total = sum(split.values()) or 1.0
         rows = [
-            [n, page.Number(number(v)), page.Number(percent(v / total, 0)), _USES.get(n, "")] for n, v in split.items()
+            [n, page.Number(number(v)), page.Number(percent(v / total, 0)), _USED_FOR.get(n, "")]
+            for n, v in split.items()
         ]
-        text = "<h3>Parts</h3>" + page.table(["part", noun(facts), "share", "used for"], rows, "Parts of the data")
+        text = "<h3>Split</h3>" + page.table(["part", noun(facts), "share", "used for"], rows, "Parts of the data")
         text += page.p(escape(facts["split_note"]), "quiet") if facts.get("split_note") else ""
     if facts.get("findings") is not None and not facts["findings"]:
-        text += page.p("Nothing had to be repaired or left out.", "quiet")
+        text += page.p("No repairs or omissions were needed.", "quiet")
     return text
 
 

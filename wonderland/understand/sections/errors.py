@@ -1,4 +1,4 @@
-"""What is taken for what, and how far predictions are from the truth."""
+"""The confusion matrix of a classifier; predictions and residuals of a regression."""
 
 from wonderland.understand import charts, page
 from wonderland.understand.facts import Facts, predicts_values
@@ -27,15 +27,15 @@ def _confusion(facts: Facts) -> str:
     wrong.sort(key=lambda w: (-w[0], w[1], w[2]))
     total, right = sum(map(sum, matrix)), sum(row[i] for i, row in enumerate(matrix) if i < len(row))
     largest = max(range(len(matrix)), key=lambda i: sum(matrix[i]))
-    said = page.p(
-        f"{number(right)} of {number(total)} right. Always saying <b>{escape(page.cut(names[largest], 60))}</b>, the most "
+    summary = page.p(
+        f"{number(right)} of {number(total)} right. Always predicting <b>{escape(page.truncate(names[largest], 60))}</b>, the most "
         f"frequent class, would be right {percent(sum(matrix[largest]) / total)} of the time."
     )
     rows = [[names[i], names[j], int(v)] for v, i, j in wrong[:8]]
-    pairs = page.table(["true", "taken for", "times"], rows, "Confusions")
+    pairs = page.table(["true", "predicted", "count"], rows, "Confusions")
     pairs = f'<h3>Most frequent confusions</h3><div class="narrow">{pairs}</div>' if rows else ""
     figure = page.figure(svg, caption, wide=len(matrix) > 10)
-    return said + figure + pairs if len(matrix) > 10 else page.pair(figure, said + pairs)
+    return summary + figure + pairs if len(matrix) > 10 else page.pair(figure, summary + pairs)
 
 
 def _value_errors(facts: Facts) -> str:
@@ -52,7 +52,7 @@ def _value_errors(facts: Facts) -> str:
     )
     svg = charts.histogram(residuals, title="Residuals", x_label="true minus predicted")
     mean = number(sum(residuals) / len(residuals), 2)
-    right = page.figure(svg, f"Mean {mean}: near zero means that the errors lean to neither side.", head="Residuals")
+    right = page.figure(svg, f"Mean {mean}: near zero means that the model is unbiased.", head="Residuals")
     svg = charts.scatter(
         [p for _, p in pairs],
         residuals,
@@ -62,7 +62,9 @@ def _value_errors(facts: Facts) -> str:
     )
     return page.pair(left, right) + page.pair(
         page.figure(
-            svg, "A funnel or a bend here is structure that the model has missed.", head="Residuals over prediction"
+            svg,
+            "A funnel shape means that the variance depends on the prediction, a curve that the fit is biased.",
+            head="Residuals over prediction",
         ),
         _residual_notes(residuals),
     )
@@ -72,8 +74,8 @@ def _residual_notes(residuals: list[float]) -> str:
     sizes = sorted(map(abs, residuals))
     rows = [
         [name, page.Number(number(sizes[min(len(sizes) - 1, int(share * len(sizes)))]))]
-        for name, share in (("half of the errors are below", 0.5), ("nine in ten are below", 0.9))
+        for name, share in (("median absolute error", 0.5), ("90th percentile", 0.9))
     ]
-    return "<h3>Size of the errors</h3>" + page.table(
-        [], [*rows, ["the largest is", page.Number(number(sizes[-1]))]], "Error sizes"
+    return "<h3>Absolute errors</h3>" + page.table(
+        [], [*rows, ["maximum", page.Number(number(sizes[-1]))]], "Absolute errors"
     )

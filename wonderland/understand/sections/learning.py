@@ -1,4 +1,4 @@
-"""How it learned: the curves, and the numbers at their ends."""
+"""Learning curves, and their values at the best and the last step."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,15 +10,15 @@ from wonderland.understand.sections.summary import SHARES, metric_name
 
 
 def learning(facts: Facts) -> str:
-    """The learning curves, two in a row; beside one that stands alone, its numbers."""
-    given = facts.get("curves") or []
-    drawn = [curve for curve in ([given] if isinstance(given, Mapping) else list(given))[:6] if _series(curve)]
-    return page.pair(*map(_curve, drawn), _curve_notes(drawn[-1]) if len(drawn) % 2 else "")
+    """The learning curves, two in a row; a single one in a row has a table of its values beside it."""
+    curves = facts.get("curves") or []
+    drawn = [curve for curve in ([curves] if isinstance(curves, Mapping) else list(curves))[:6] if _series(curve)]
+    return page.pair(*map(_curve, drawn), _curve_table(drawn[-1]) if len(drawn) % 2 else "")
 
 
 def _series(curve: Facts) -> dict[str, Sequence[Any]]:
-    found = {name: v for name, v in curve.items() if name != "steps" and isinstance(v, (list, tuple))}
-    return {name: values for name, values in found.items() if any(is_known(v) for v in values)}
+    series = {name: v for name, v in curve.items() if name != "steps" and isinstance(v, (list, tuple))}
+    return {name: values for name, values in series.items() if any(is_known(v) for v in values)}
 
 
 def _curve(curve: Facts) -> str:
@@ -35,22 +35,22 @@ def _curve(curve: Facts) -> str:
     return page.figure(svg, head=metric_name(name))
 
 
-def _curve_notes(curve: Facts) -> str:
-    """The numbers at the best step and at the end, beside a chart that stands alone."""
+def _curve_table(curve: Facts) -> str:
+    """The values at the best and at the last step."""
     unit, series = str(curve.get("unit") or "step"), _series(curve)
     steps = list(curve.get("steps") or range(max(map(len, series.values()))))
-    known = {
+    points_of = {
         name: [(s, v) for s, v in zip(steps, values, strict=False) if is_known(v)] for name, values in series.items()
     }
     head, rows = (
         ["", f"last {unit}"],
-        [[name, page.Number(number(points[-1][1]))] for name, points in known.items() if points],
+        [[name, page.Number(number(points[-1][1]))] for name, points in points_of.items() if points],
     )
     note = ""
     if is_known(curve.get("best")):
         best = float(curve["best"])
         head.insert(1, f"{unit} {number(best)}")
         for row in rows:
-            row.insert(1, page.Number(number(min(known[row[0]], key=lambda p: abs(float(p[0]) - best))[1])))
-        note = page.p(f"The weights of {escape(unit)} {number(best)} were kept: the best on the validation part.")
-    return "<h3>In numbers</h3>" + note + page.table(head, rows, "Learning in numbers")
+            row.insert(1, page.Number(number(min(points_of[row[0]], key=lambda p: abs(float(p[0]) - best))[1])))
+        note = page.p(f"The weights of {escape(unit)} {number(best)}, the best on the validation part, were kept.")
+    return "<h3>Values</h3>" + note + page.table(head, rows, "Values of the learning curves")

@@ -1,32 +1,32 @@
-"""The head of a report, and the run at a glance."""
+"""The header and the summary of a report."""
 
 from typing import Any
 
 from wonderland.understand import page
 from wonderland.understand.facts import Facts, is_known, level_of, noun, scores, unseen_rows
-from wonderland.understand.format import compact, duration, escape, number, percent, real, wilson
+from wonderland.understand.format import compact, escape, number, percent, real, wilson
 
 _PARTS = ("train", "validation", "calibration", "test")
 SHARES = {"accuracy", "exact_match", "balanced_accuracy", "coverage", "top_5_accuracy"}
 _METRICS = {
-    "bleu": ("BLEU", "words in common with the truth, of 100"),
-    "chrf": ("chrF", "letters in common with the truth, of 100"),
-    "exact_match": ("Exact match", "written to the letter"),
-    "loss": ("Loss", "nats a token; lower is better"),
-    "bits_per_byte": ("Bits a byte", "of text; lower is better"),
-    "perplexity": ("Perplexity", "tokens it hesitates between"),
-    "accuracy": ("Accuracy", "share of right answers"),
-    "balanced_accuracy": ("Balanced accuracy", "mean over classes, each counted alike"),
-    "log_loss": ("Log loss", "surprise in nats; lower is better"),
-    "auroc": ("AUROC", "a random pair is ranked right; 0.5 is chance"),
-    "rmse": ("RMSE", "root of the mean squared error"),
-    "mae": ("MAE", "mean distance from the truth"),
+    "bleu": ("BLEU", "n-gram overlap with the references, 0 to 100"),
+    "chrf": ("chrF", "character n-gram overlap with the references, 0 to 100"),
+    "exact_match": ("Exact match", "share of identical texts"),
+    "loss": ("Loss", "nats per token; lower is better"),
+    "bits_per_byte": ("Bits per byte", "of text; lower is better"),
+    "perplexity": ("Perplexity", "exp of the loss per token; lower is better"),
+    "accuracy": ("Accuracy", "share of correct predictions"),
+    "balanced_accuracy": ("Balanced accuracy", "mean of the recall of each class"),
+    "log_loss": ("Log loss", "cross-entropy in nats; lower is better"),
+    "auroc": ("AUROC", "area under the ROC curve; 0.5 is chance"),
+    "rmse": ("RMSE", "root mean squared error"),
+    "mae": ("MAE", "mean absolute error"),
     "r2": ("R²", "share of the variance explained"),
 }
 
 
 def header(facts: Facts, sentence: str) -> str:
-    """The title, the verdict, and where the data came from."""
+    """The title, the verdict in one sentence, and the source of the data."""
     answers = facts.get("answers")
     eyebrow = " · ".join(escape(text) for text in ("Wonderland report", facts.get("kind"), answers) if text)
     meta = [
@@ -37,25 +37,23 @@ def header(facts: Facts, sentence: str) -> str:
     ]
     terms = "".join(f"<div><dt>{escape(name)}</dt><dd>{text}</dd></div>" for name, text in meta if text)
     return (
-        f'<header><p class="eyebrow">{eyebrow}</p><h1>{page.soft(facts.get("title") or "A fitted model")}</h1>'
+        f'<header><p class="eyebrow">{eyebrow}</p><h1>{page.breakable(facts.get("title") or "A fitted model")}</h1>'
         f'<p class="verdict">{escape(sentence)}</p>{f"<dl>{terms}</dl>" if terms else ""}</header>'
     )
 
 
-def glance(facts: Facts) -> str:
-    """The main numbers as tiles, and all metrics by part."""
+def overview(facts: Facts) -> str:
+    """The main metrics as tiles, and all metrics by part of the data."""
     metrics, conformal, cost = scores(facts), facts.get("conformal") or {}, facts.get("cost") or {}
     tiles = [(metric_name(n), _metric(n, metrics[n]), _metric_note(facts, n)) for n in _ordered(metrics)[:6]]
     if is_known(conformal.get("coverage")):
-        tiles.append(("Coverage", percent(conformal["coverage"]), f"{level_of(conformal)} was asked for"))
+        tiles.append(("Coverage", percent(conformal["coverage"]), f"level {level_of(conformal)}"))
     reliability = facts.get("reliability") or {}
     ece = next((k for k in ("ece_after", "ece_before") if is_known(reliability.get(k))), None)
     if ece:
-        tiles.append(("Calibration error", number(reliability[ece], 2), "mean gap of confidence and truth"))
+        tiles.append(("Calibration error", number(reliability[ece], 2), "expected calibration error (ECE)"))
     if is_known(cost.get("parameters")):
-        tiles.append(("Parameters", compact(cost["parameters"]), "numbers in the model"))
-    if is_known(cost.get("seconds")):
-        tiles.append(("Training", duration(cost["seconds"]), "wall-clock time"))
+        tiles.append(("Parameters", compact(cost["parameters"]), "weights of the model"))
     if not tiles:
         return ""
     boxes = "".join(
@@ -71,7 +69,7 @@ def _metric(name: str, value: Any) -> str:
 
 
 def metric_name(name: str) -> str:
-    """A metric as a heading; names that are not known begin with a capital.
+    """The display name of a metric; an unknown name gets a capital letter.
 
     >>> metric_name("rmse"), metric_name("loss")
     ('RMSE', 'Loss')
@@ -99,4 +97,4 @@ def _parts_table(facts: Facts) -> str:
     if len(parts) < 2:
         return ""
     rows = [[part, *(page.Number(_metric(n, metrics[part].get(n))) for n in names)] for part in parts]
-    return "<h3>By part of the data</h3>" + page.table(["part", *map(metric_name, names)], rows, "Metrics by part")
+    return "<h3>Metrics by part</h3>" + page.table(["part", *map(metric_name, names)], rows, "Metrics by part")

@@ -1,4 +1,4 @@
-"""Whether confidence can be trusted, and sets and intervals with a promise."""
+"""Calibration of probabilities, and conformal prediction sets and intervals."""
 
 import math
 from collections.abc import Mapping
@@ -19,87 +19,94 @@ from wonderland.understand.format import escape, number, percent, real
 
 
 def calibration(facts: Facts) -> str:
-    """The reliability diagram, and what the temperature did."""
-    found = facts.get("reliability") or {}
-    if not found.get("before") and not found.get("after"):
+    """The reliability diagram, the calibration error and the temperature."""
+    measured = facts.get("reliability") or {}
+    if not measured.get("before") and not measured.get("after"):
         return ""
-    svg = charts.reliability(found.get("before"), found.get("after"))
-    said = [
+    svg = charts.reliability(measured.get("before"), measured.get("after"))
+    paragraphs = [
         page.p(
-            "Of the answers that the model calls 80 % sure, 80 % should be right. Below the diagonal it is overconfident."
+            "Of the predictions with confidence 80 %, 80 % should be correct. Below the diagonal the model is overconfident."
         )
     ]
     rows = [
-        [text, page.Number(number(found[key], 2))]
+        [text, page.Number(number(measured[key], 2))]
         for key, text in (("ece_before", "Calibration error before"), ("ece_after", "Calibration error after"))
-        if is_known(found.get(key))
+        if is_known(measured.get(key))
     ]
-    temperature = real(found.get("temperature"))
+    temperature = real(measured.get("temperature"))
     if temperature is not None and temperature > 0:
         rows.append(["Temperature", page.Number(number(temperature))])
-        said.append(page.p(_temperature(temperature, real(found.get("ece_before")), real(found.get("ece_after")))))
-    if rows:
-        said.append(page.table([], rows, "Calibration"))
-        said.append(
-            page.p("Calibration error (ECE) is the mean gap of confidence and accuracy, weighted by examples.", "quiet")
+        paragraphs.append(
+            page.p(_temperature(temperature, real(measured.get("ece_before")), real(measured.get("ece_after"))))
         )
-    caption = "Whiskers are 95 % intervals: a point whose whisker meets the diagonal may be off by chance."
-    return page.pair(page.figure(svg, caption), "".join(said))
+    if rows:
+        paragraphs.append(page.table([], rows, "Calibration"))
+        paragraphs.append(
+            page.p(
+                "The expected calibration error (ECE) is the mean gap between confidence and accuracy, weighted by the number of examples.",
+                "quiet",
+            )
+        )
+    caption = (
+        "Whiskers are 95 % confidence intervals; a whisker that reaches the diagonal means that the gap may be chance."
+    )
+    return page.pair(page.figure(svg, caption), "".join(paragraphs))
 
 
 def _temperature(temperature: float, before: float | None, after: float | None) -> str:
     if 0.98 <= temperature <= 1.02:
-        return "The temperature found on the validation part is close to one: confidence stays nearly as it was."
-    way = "above one lowers" if temperature > 1 else "below one raises"
+        return "The temperature fitted on the validation part is close to one: confidences hardly change."
+    effect = "above one lowers" if temperature > 1 else "below one raises"
     text = (
-        f"Logits are divided by a temperature of {number(temperature)}, found on the validation part. A temperature "
-        f"{way} the stated confidence."
+        f"Logits are divided by a temperature of {number(temperature)}, fitted on the validation part. A temperature "
+        f"{effect} the confidence."
     )
     if before is not None and after is not None and after > before:
-        text += " On the test part this did not lower the error."
+        text += " On the test part this did not lower the calibration error."
     return text
 
 
 def conformal(facts: Facts) -> str:
-    """Coverage against its promise, sizes of sets, and coverage by level and by class."""
-    found = facts.get("conformal") or {}
-    if not (is_known(found.get("coverage")) or found.get("sizes") or found.get("levels")):
+    """Measured coverage against the level, set sizes, and coverage by level and by class."""
+    result = facts.get("conformal") or {}
+    if not (is_known(result.get("coverage")) or result.get("sizes") or result.get("levels")):
         return ""
     values = predicts_values(facts)
-    what = "interval" if values else f"set of {choices(facts)}"
-    said = []
-    if is_known(found.get("level")):
+    kind = "interval" if values else f"set of {choices(facts)}"
+    paragraphs = []
+    if is_known(result.get("level")):
         article = "an" if values else "a"
-        text = f"Each prediction comes with {article} {what} made to hold the truth {level_of(found)} of the time."
-        said.append(page.p(text))
-    said.append(
+        text = f"Each prediction comes with {article} {kind} that contains the true value with probability {level_of(result)}."
+        paragraphs.append(page.p(text))
+    paragraphs.append(
         page.table(
             [],
-            [[name, page.Number(text)] for name, text in _conformal_rows(found, choices(facts))],
+            [[name, page.Number(text)] for name, text in _conformal_rows(result, choices(facts))],
             "Conformal prediction",
         )
     )
-    said.append(_chance(facts, found))
-    empty = real(found.get("empty"))
+    paragraphs.append(_expected_range(facts, result))
+    empty = real(result.get("empty"))
     if empty:
-        said.append(
+        paragraphs.append(
             page.p(
-                f"{number(empty)} {'set is' if empty == 1 else 'sets are'} empty. That is an answer as well: none of the "
-                f"{choices(facts)} is as likely as the level demands, so the input is unlike the calibration data or lies "
-                f"between {choices(facts)}. Have a person look at it."
+                f"{number(empty)} {'set is' if empty == 1 else 'sets are'} empty: none of the {choices(facts)} "
+                f"is plausible at this level. Such an input is unlike the calibration data, or ambiguous between "
+                f"{choices(facts)}; have a person check it."
             )
         )
-    if found.get("note"):
-        said.append(page.p(escape(found["note"]), "quiet"))
+    if result.get("note"):
+        paragraphs.append(page.p(escape(result["note"]), "quiet"))
     figures = []
-    if found.get("sizes"):
-        sizes = dict(sorted(dict(found["sizes"]).items(), key=lambda item: real(_as_number(item[0])) or 0.0))
+    if result.get("sizes"):
+        sizes = dict(sorted(dict(result["sizes"]).items(), key=lambda item: real(_as_number(item[0])) or 0.0))
         svg = charts.counts(sizes, title="Set sizes", x_label=f"{choices(facts)} in the set", y_label=noun(facts))
         figures.append(page.figure(svg, head="Set sizes"))
-    if len(found.get("levels") or ()) > 1:
-        svg = charts.coverage(found["levels"])
-        figures.append(page.figure(svg, "On the diagonal, the promise is kept at every level.", head="Other levels"))
-    per_class = _per_class(facts, found)
+    if len(result.get("levels") or ()) > 1:
+        svg = charts.coverage(result["levels"])
+        figures.append(page.figure(svg, "On the diagonal, the coverage equals the level.", head="Other levels"))
+    per_class = _per_class(facts, result)
     if per_class:
         svg = charts.bars(
             per_class,
@@ -109,7 +116,7 @@ def conformal(facts: Facts) -> str:
             show=lambda v: percent(v, 0),
         )
         figures.append(page.figure(svg, head="Coverage by class"))
-    return page.pair("".join(said) + "".join(figures[1::2]), "".join(figures[::2]))
+    return page.pair("".join(paragraphs) + "".join(figures[1::2]), "".join(figures[::2]))
 
 
 def _as_number(text: Any) -> Any:
@@ -119,42 +126,42 @@ def _as_number(text: Any) -> Any:
         return None
 
 
-def _conformal_rows(found: Facts, what: str) -> list[tuple[str, str]]:
+def _conformal_rows(result: Facts, choices: str) -> list[tuple[str, str]]:
     rows = [
-        ("Level asked for", level_of(found) if is_known(found.get("level")) else None),
-        ("Coverage measured on the test part", percent(found["coverage"]) if is_known(found.get("coverage")) else None),
-        (f"{what.capitalize()} in a set, on average", mean_size(found) if is_known(found.get("mean_size")) else None),
+        ("Level", level_of(result) if is_known(result.get("level")) else None),
+        ("Coverage on the test part", percent(result["coverage"]) if is_known(result.get("coverage")) else None),
+        (f"Mean set size ({choices})", mean_size(result) if is_known(result.get("mean_size")) else None),
         (
-            "Width of an interval, on average",
-            number(found["mean_width"]) if is_known(found.get("mean_width")) else None,
+            "Mean interval width",
+            number(result["mean_width"]) if is_known(result.get("mean_width")) else None,
         ),
-        ("Empty sets", number(found["empty"]) if is_known(found.get("empty")) else None),
+        ("Empty sets", number(result["empty"]) if is_known(result.get("empty")) else None),
     ]
     return [(name, text) for name, text in rows if text is not None]
 
 
-def _chance(facts: Facts, found: Facts) -> str:
-    """What the measured coverage may be by chance alone, from the sizes of the calibration and test parts."""
-    level, measured, rows = real(found.get("level")), real(found.get("coverage")), unseen_rows(facts)
+def _expected_range(facts: Facts, result: Facts) -> str:
+    """The 95 % range of the measured coverage, given the sizes of the calibration and test parts."""
+    level, measured, rows = real(result.get("level")), real(result.get("coverage")), unseen_rows(facts)
     if level is None or measured is None or not rows or not 0 < level < 1:
         return ""
     calibration = real((facts.get("split") or {}).get("calibration"))
-    reach = 1.96 * math.sqrt(level * (1 - level) * (1 / rows + (1 / (calibration + 2) if calibration else 0)))
-    low, high = max(0.0, level - reach), min(1.0, level + reach)
-    kept = "is inside, as it should be" if low <= measured <= high else "is above: the sets are wider than needed"
+    margin = 1.96 * math.sqrt(level * (1 - level) * (1 / rows + (1 / (calibration + 2) if calibration else 0)))
+    low, high = max(0.0, level - margin), min(1.0, level + margin)
+    verdict = "is inside this range" if low <= measured <= high else "is above: the sets are larger than needed"
     if measured < low:
-        kept = "is below: calibration and test part may differ"
-    given = f"{number(rows)} test" + (f" and {number(calibration)} calibration" if calibration else "")
+        verdict = "is below: calibration and test part may differ"
+    sizes = f"{number(rows)} test" + (f" and {number(calibration)} calibration" if calibration else "")
     return page.p(
-        f"With {given} examples, chance alone allows {percent(low)} to {percent(high)}. "
-        f"The measured {percent(measured)} {kept}."
+        f"With {sizes} examples, 95 % of measured coverages lie between {percent(low)} and {percent(high)}. "
+        f"The measured {percent(measured)} {verdict}."
     )
 
 
-def _per_class(facts: Facts, found: Facts) -> list[dict[str, Any]]:
-    given = found.get("per_class") or {}
+def _per_class(facts: Facts, result: Facts) -> list[dict[str, Any]]:
+    per_class = result.get("per_class") or {}
     names = [str(c) for c in facts.get("classes") or ()]
-    if not isinstance(given, Mapping):
-        given = {names[i] if i < len(names) else str(i): value for i, value in enumerate(given)}
-    items = [{"name": name, "value": value} for name, value in given.items() if is_known(value)]
+    if not isinstance(per_class, Mapping):
+        per_class = {names[i] if i < len(names) else str(i): value for i, value in enumerate(per_class)}
+    items = [{"name": name, "value": value} for name, value in per_class.items() if is_known(value)]
     return sorted(items, key=lambda item: float(item["value"]))

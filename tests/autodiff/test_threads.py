@@ -1,4 +1,4 @@
-"""Records of several threads do not mix, and leave the process as it was."""
+"""Recordings in several threads are independent and restore the state of the process."""
 
 import threading
 
@@ -16,10 +16,10 @@ def test_threads_record_side_by_side():
         try:
             x = torch.full((4,), float(seed), dtype=torch.float64)
             for _ in range(20):
-                slope = autodiff.grad(
+                gradient = autodiff.grad(
                     lambda x: cube(x).sum() + Square.apply(x).sum() + (x.view(2, 2) @ x.view(2, 2)).sum()
                 )
-                found[seed] = slope(x)
+                found[seed] = gradient(x)
         except Exception as error:
             trouble.append(error)
 
@@ -30,8 +30,8 @@ def test_threads_record_side_by_side():
     for thread in threads:
         thread.join()
     assert not trouble
-    for seed, slope in found.items():
-        assert slope.tolist() == [3 * seed**2 + 10 * seed + 4 * seed] * 4
+    for seed, gradient in found.items():
+        assert gradient.tolist() == [3 * seed**2 + 10 * seed + 4 * seed] * 4
     assert (torch._C._get_mkldnn_enabled(), torch.autograd.Function.__dict__["apply"]) == before
 
 

@@ -1,4 +1,7 @@
-"""A first look at a run folder, before torch is loaded: what is plainly hostile or damaged is refused at once."""
+"""Precheck of a run folder without importing torch: missing, damaged or malicious files are refused early.
+
+The checks here are cheap (file names, JSON, safetensors headers). `wonderland.load` verifies digests and shapes.
+"""
 
 import json
 import os
@@ -12,12 +15,13 @@ from wonderland.core.errors import WonderlandError
 from wonderland.core.files import MIB, inside, open_plain, read_json
 
 HEADER_LIMIT = 8 * MIB
+# The files whose digests trust.json records.
 INPUTS = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors")
-_PART = re.compile(r"(nn|models|tasks|optim|data|train|rl|kinds|own)\.[A-Za-z]\w*")
+_PART_NAME = re.compile(r"(nn|models|tasks|optim|data|train|rl|kinds|own)\.[A-Za-z]\w*")
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """Names, types and shapes in a safetensors file, from its header alone; the file must be as long as the header says."""
+    """The header of a safetensors file (names, types, shapes), checked against the file's length; no tensor is read."""
     path = Path(path)
     refusal = WonderlandError(f"{path} is not a safetensors file: it is damaged, cut short or not ours.")
     try:
@@ -38,8 +42,8 @@ def read_header(path: str | Path) -> dict[str, Any]:
     return header
 
 
-def glance(folder: str | Path) -> None:
-    """Refuse a folder that cannot be a run; `wonderland.load` looks closer."""
+def precheck(folder: str | Path) -> None:
+    """Raise an error if this folder cannot be a finished run; `wonderland.load` checks in detail."""
     folder = Path(folder)
     if folder.is_file():
         raise WonderlandError(
@@ -52,7 +56,7 @@ def glance(folder: str | Path) -> None:
     config = read_json(inside(folder, "config.json"))
     if isinstance(config, dict) and "model_type" in config and "recipe" not in config:
         raise WonderlandError(
-            f"{folder} is a checkpoint of transformers, not a run. Learn from it with: wonderland fit DATA --from "
+            f"{folder} is a checkpoint of transformers, not a run. Fine-tune it with: wonderland fit DATA --from "
             f"{shlex.quote(str(folder))}"
         )
     _check_parts(config)
@@ -66,7 +70,7 @@ def glance(folder: str | Path) -> None:
 
 
 def check_inputs(folder: Path, trust: Any) -> dict[str, str]:
-    """The digests of the files that trust.json was measured with: of those four, and of no others."""
+    """The digests that trust.json records: exactly one for each file in INPUTS."""
     inputs = trust.get("inputs") if isinstance(trust, dict) else None
     if (
         not isinstance(inputs, dict)
@@ -78,19 +82,19 @@ def check_inputs(folder: Path, trust: Any) -> dict[str, str]:
 
 
 def _check_parts(value: Any) -> None:
-    """Every part that a description names must at least look like one of ours."""
-    waiting = [value]
-    while waiting:
-        node = waiting.pop()
+    """Every part named anywhere in config.json must have a name of the form that parts of this library have."""
+    pending = [value]
+    while pending:
+        node = pending.pop()
         if isinstance(node, dict):
             for key in ("part", "function"):
                 name = node.get(key)
                 if (
                     isinstance(name, str)
                     and set(node) <= {"part", "arguments", "function"}
-                    and not _PART.fullmatch(name)
+                    and not _PART_NAME.fullmatch(name)
                 ):
                     raise WonderlandError(f"{name[:80]!r} is not a part of Wonderland, so it is not built.")
-            waiting += node.values()
+            pending += node.values()
         elif isinstance(node, list):
-            waiting += node
+            pending += node

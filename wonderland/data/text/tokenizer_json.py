@@ -1,0 +1,79 @@
+"""tokenizer.json: bounds and checks before the `tokenizers` package reads it, and which special token has which role."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from wonderland.core import MIB, WonderlandError, read_bytes
+
+LIMIT = 64 * MIB
+LARGEST = 1 << 20
+# The usual names of the token of each role; the first that a vocabulary has is used.
+ROLES: dict[str, tuple[str, ...]] = {
+    "pad": ("<pad>", "[PAD]", "<|pad|>", "<blank>"),
+    "unknown": ("<unk>", "[UNK]", "<|unk|>"),
+    "begin": ("<s>", "<bos>", "[BOS]", "[CLS]", "<cls>", "<|begin_of_text|>", "<|startoftext|>", "<|begin|>"),
+    "end": ("</s>", "<eos>", "[EOS]", "<|endoftext|>", "<|end_of_text|>", "<|end|>"),
+    "mask": ("<mask>", "[MASK]", "<|mask|>"),
+    "separator": ("<sep>", "[SEP]", "<|sep|>", "</s>"),
+}
+TRANSFORMERS_NAMES = {"pad": "pad_token", "unknown": "unk_token", "begin": "bos_token", "end": "eos_token", "mask": "mask_token",
+           "separator": "sep_token"}  # fmt: skip
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The JSON of a tokenizer as a dictionary."""
+    value = json.loads(text)
+    return value if isinstance(value, dict) else {}
+
+
+def check_json(text: str) -> None:
+    """Refuse JSON that is too large, lacks a vocabulary, or has ids out of range or with gaps."""
+    if len(text) > LIMIT:
+        raise WonderlandError(f"A tokenizer has at most {LIMIT // MIB} MiB.")
+    try:
+        content = parse(text)
+    except (ValueError, RecursionError) as error:
+        raise WonderlandError("This is not the JSON of a tokenizer: it is damaged or not JSON at all.") from error
+    model = content.get("model")
+    vocab = model.get("vocab") if isinstance(model, dict) else None
+    if not isinstance(vocab, dict | list):
+        raise WonderlandError("This is not the JSON of a tokenizer: it has no model with a vocabulary.")
+    added = content.get("added_tokens") or []
+    if not isinstance(added, list) or not all(
+        isinstance(entry, dict) and isinstance(entry.get("id"), int) for entry in added
+    ):
+        raise WonderlandError("This is not the JSON of a tokenizer: its added tokens are damaged.")
+    ids = [*(vocab.values() if isinstance(vocab, dict) else range(len(vocab))), *(entry["id"] for entry in added)]
+    if not all(isinstance(i, int) and 0 <= i < LARGEST for i in ids) or len(ids) > 2 * LARGEST:
+        raise WonderlandError(f"This tokenizer has ids outside of 0 to {LARGEST - 1:,}: it is damaged.")
+    if ids and max(ids) >= len(set(ids)):
+        raise WonderlandError(
+            f"This tokenizer has {len(set(ids)):,} tokens with ids up to {max(ids):,}: ids must have no gaps."
+        )
+
+
+def checked_roles(value: Any) -> dict[str, str]:
+    """Roles of special tokens from a saved encoder, checked; None counts as no roles."""
+    roles = {} if value is None else value
+    if not isinstance(roles, dict) or not all(role in ROLES and isinstance(name, str) for role, name in roles.items()):
+        raise WonderlandError("The roles of special tokens in this file are damaged.")
+    return roles
+
+
+def read_roles(path: Path) -> dict[str, str]:
+    """Special tokens by role, from the tokenizer_config.json that `transformers` writes."""
+    config_path = path.with_name("tokenizer_config.json")
+    if not config_path.is_file():
+        return {}
+    try:
+        config = json.loads(read_bytes(config_path, 16 * MIB))
+    except (ValueError, RecursionError) as error:
+        raise WonderlandError(f"{config_path} is not valid JSON: it is damaged.") from error
+    roles = {}
+    for role, name in TRANSFORMERS_NAMES.items():
+        value = config.get(name) if isinstance(config, dict) else None
+        value = value.get("content") if isinstance(value, dict) else value
+        if isinstance(value, str):
+            roles[role] = value
+    return roles
