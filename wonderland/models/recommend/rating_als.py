@@ -23,7 +23,7 @@ class RatingFactors:
 
 
 def rating_als(
-    users: Tensor, items: Tensor, ratings: Tensor, *, sizes: tuple[int, int] | None = None, dim: int = 20, ridge: float = 0.1,
+    users: Tensor, items: Tensor, ratings: Tensor, *, sizes: tuple[int, int] | None = None, dim: int = 20, ridge: float = 0.15,
     shrink: float = 5.0, sweeps: int = 20, seed: int = 0,
 ) -> RatingFactors:  # fmt: skip
     r"""Matrix factorisation with biases, without a learning rate.
