@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.util import hash_pandas_object
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import Dataset, Finding, counted
@@ -69,7 +70,7 @@ class Events(Dataset):
             self._check()
         digest = hashlib.sha256(self.goal.encode())
         for column in table:
-            digest.update(pd.util.hash_pandas_object(table[column].astype(str), index=False).to_numpy().tobytes())
+            digest.update(hash_pandas_object(table[column].astype(str), index=False).to_numpy().tobytes())
         self.fingerprint = digest.hexdigest()
 
     def _tidy(self, table: Any, need: tuple[str, ...]) -> Any:
@@ -82,7 +83,8 @@ class Events(Dataset):
                 f"{counted(int(empty.sum()), 'row has', 'rows have')} no user or no item and {'is' if empty.sum() == 1 else 'are'} left out.",
             )
         if "rating" in table:
-            numbers: Any = pd.to_numeric(table["rating"], errors="coerce").replace([np.inf, -np.inf], np.nan)
+            cells: Any = pd.to_numeric(table["rating"], errors="coerce")
+            numbers: Any = cells.replace([np.inf, -np.inf], np.nan)
             bad = numbers.isna()
             if self.goal == "rating" and bad.all():
                 example = str(table["rating"].iloc[0])[:40] if len(table) else ""
@@ -187,9 +189,10 @@ class Past:
     """
 
     def __init__(self, events: Events, known: tuple[np.ndarray, np.ndarray] | None = None):
-        order = np.lexsort((np.arange(len(events)), events.times, events.local))
+        times = np.asarray(events.times)
+        order = np.lexsort((np.arange(len(events)), times, events.local))
         self.items, self.known, self.users = events.items[order], known, events.users
-        moments, users = events.times[order], events.local[order]
+        moments, users = times[order], events.local[order]
         self.begin, self.stop = np.zeros(len(events), np.int64), np.zeros(len(events), np.int64)
         edges = np.searchsorted(users, np.arange(users.max(initial=-1) + 2))
         for begin, stop in pairwise(edges):

@@ -40,8 +40,8 @@ class RealNVP(Part, nn.Module):
             for _ in range(couplings)
         )
         for net in self.nets:
-            nn.init.zeros_(net[-1].weight)
-            nn.init.zeros_(net[-1].bias)
+            nn.init.zeros_(net[-1].weight)  # pyright: ignore[reportIndexIssue]
+            nn.init.zeros_(net[-1].bias)  # pyright: ignore[reportIndexIssue]
         masks = [(torch.arange(features) + turn) % 2 for turn in range(couplings)]
         self.register_buffer("masks", torch.stack(masks).float())
 
