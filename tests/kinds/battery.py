@@ -51,6 +51,7 @@ class Battery:
 
     kind: str
     options: dict[str, Any] = {}
+    learner: Any = learner.GradientDescent
 
     def make(self, folder: Path) -> tuple[Any, Any]:
         """A source to learn from, and new data with answers to predict and evaluate, written into a folder."""
@@ -98,7 +99,7 @@ class Battery:
 
     def test_a_cut_run_goes_on_to_the_same_bytes(self, home, data, run, monkeypatch):
         steps = {"left": 4}
-        plain = learner.GradientDescent.step
+        plain = self.learner.step
 
         def cut(self, state, batch):
             steps["left"] -= 1
@@ -107,10 +108,10 @@ class Battery:
             return plain(self, state, batch)
 
         monkeypatch.setattr(Checkpoints, "due", lambda self: True)
-        monkeypatch.setattr(learner.GradientDescent, "step", cut)
+        monkeypatch.setattr(self.learner, "step", cut)
         with pytest.raises(Cut):
             self.fit(data[0], home / "cut")
-        monkeypatch.setattr(learner.GradientDescent, "step", plain)
+        monkeypatch.setattr(self.learner, "step", plain)
         assert (
             wonderland.fit(None if isinstance(data[0], str | Path) else data[0], resume=home / "cut").metrics
             == run.metrics

@@ -44,6 +44,18 @@ BUILD = {
         lambda: models.ViT(3, 3, 8, 8, patch=4, dim=8, depth=1, heads=2, registers=2, pool="both"),
         [((2, 3, 8, 8), torch.float32)],
     ),
+    **{
+        name: (lambda name=name: getattr(models, name)(6, 9), [((2, 7), torch.int64)])
+        for name in (
+            "AutoRec",
+            "Caser",
+            "DeepFM",
+            "FactorisationMachine",
+            "MatrixFactorisation",
+            "NeuMF",
+            "SequenceRecommender",
+        )
+    },
     "BiRNN": (lambda: models.BiRNN(9, 3, dim=4, state_size=4), [TOKENS]),
     "ConvNet": (lambda: models.ConvNet(1, 3, 8, 8, dim=8, depth=2), [((2, 1, 8, 8), torch.float32)]),
     "Decoder": (lambda: models.Decoder(**SMALL), [TOKENS]),
@@ -82,11 +94,13 @@ def inputs(name):
 
 
 # Their input is a graph, whose edges are read as values; tests/nn/graph and tests/kinds/graph try them.
+# Recommender is what recommenders share, and no model itself.
+ABSTRACT = {"Recommender"}
 OF_GRAPHS = {"GraphNet", "GraphStack", "LinkNet", "Node2Vec", "NodeNet", "WholeGraphNet"}
 
 
 def test_every_model_is_tried():
-    assert {name for name, value in vars(models).items() if inspect.isclass(value)} - OF_GRAPHS == set(BUILD)
+    assert {name for name, value in vars(models).items() if inspect.isclass(value)} - OF_GRAPHS - ABSTRACT == set(BUILD)
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -2,6 +2,9 @@
 
 import argparse
 
+from wonderland.cli import flags
+from wonderland.kinds import NAMES, predict_options_of
+
 
 def options(verb: argparse.ArgumentParser) -> None:
     """Flags of predict."""
@@ -14,6 +17,8 @@ def options(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--level", type=float, help="level of sets and intervals (default: the run's)")
     verb.add_argument("--strict", action="store_true", help="stop at cells that would have to be repaired")
+    owners = [owner for name in NAMES if (owner := predict_options_of(name)) is not None]
+    verb.set_defaults(names=flags.add(verb.add_argument_group("options of kinds of data"), owners))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         table_format(args.out)
     run = load(args.run_folder)
-    table = run.predict(args.source, level=args.level, strict=args.strict)
+    table = run.predict(args.source, level=args.level, strict=args.strict, **flags.chosen(args, args.names))
     show.print_findings(run.noticed)
     if args.out:
         write_table(table, args.out)

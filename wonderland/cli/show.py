@@ -101,10 +101,11 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
         rows.append({"measure": "calibration error (ECE), after", "value": evaluation["ece"]["after"]})
     conformal = evaluation["conformal"]
     noun = "sets" if "mean_size" in conformal else "intervals"
-    rows.append({"measure": f"coverage of {conformal['level']:.0%} {noun}", "value": conformal["coverage"]})
+    if "coverage" in conformal:
+        rows.append({"measure": f"coverage of {conformal['level']:.0%} {noun}", "value": conformal["coverage"]})
     if "mean_size" in conformal:
         rows.append({"measure": "mean size of a set", "value": conformal["mean_size"]})
-    else:
+    elif "mean_width" in conformal:
         rows.append({"measure": "mean width of an interval", "value": conformal["mean_width"]})
     if conformal.get("empty"):
         rows.append({"measure": "empty sets (no class plausible)", "value": conformal["empty"]})

@@ -17,7 +17,7 @@ from wonderland.core.files import MIB, inside, open_plain, read_json
 HEADER_LIMIT = 8 * MIB
 # The files whose digests trust.json records.
 INPUTS = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors")
-_PART_NAME = re.compile(r"(nn|models|tasks|optim|data|train|kinds|own)\.[A-Za-z]\w*")
+_PART_NAME = re.compile(r"(nn|models|tasks|optim|data|train|rl|kinds|own)\.[A-Za-z]\w*")
 
 
 def read_header(path: str | Path) -> dict[str, Any]:

@@ -17,14 +17,21 @@ NAMES = (
     "corpus",
     "pairs",
     "graph",
+    "environment",
+    "ratings",
 )
 
-__all__ = ["KINDS", "NAMES", "Claim", "Kind", "open", "options_of"]
+__all__ = ["KINDS", "NAMES", "Claim", "Kind", "open", "options_of", "predict_options_of"]
 
 
 def options_of(name: str) -> type:
     """The class of a kind's options, without loading torch."""
     return importlib.import_module(f"wonderland.kinds.{name}.options").Options
+
+
+def predict_options_of(name: str) -> type | None:
+    """The class of what a kind lets one say to predict, beside what all kinds do; None for nothing."""
+    return getattr(importlib.import_module(f"wonderland.kinds.{name}.options"), "PredictOptions", None)
 
 
 def __getattr__(name: str) -> Any:

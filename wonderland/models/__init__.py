@@ -1,6 +1,6 @@
 """Named architectures, each a short file built from nn."""
 
-from wonderland.models import words
+from wonderland.models import generative, words
 from wonderland.models.adapt import adapt, adapted, merge, train_only
 from wonderland.models.adapter_files import load_adapter, save_adapter
 from wonderland.models.birnn import BiRNN
@@ -18,6 +18,19 @@ from wonderland.models.ngram import Ngram
 from wonderland.models.node2vec import Node2Vec, random_walks
 from wonderland.models.packed import packed
 from wonderland.models.prompt_tuning import PrefixTuned, PromptTuned
+from wonderland.models.recommend import (
+    AutoRec,
+    Caser,
+    DeepFM,
+    FactorisationMachine,
+    MatrixFactorisation,
+    NeuMF,
+    Recommender,
+    SequenceRecommender,
+    implicit_als,
+    item_neighbours,
+    rating_als,
+)
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.tablenet import TableNet
@@ -50,15 +63,19 @@ __all__ = [
     "VGG",
     "AlexNet",
     "AnyNet",
+    "AutoRec",
     "BiRNN",
+    "Caser",
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",
     "Decoder",
     "DecomposableAttention",
+    "DeepFM",
     "DenseNet",
     "Encoder",
     "EncoderDecoder",
+    "FactorisationMachine",
     "FastText",
     "GloVe",
     "GoogLeNet",
@@ -68,8 +85,10 @@ __all__ = [
     "LinkNet",
     "MLPMixer",
     "MaskedLM",
+    "MatrixFactorisation",
     "MetaFormer",
     "MobileNetV2",
+    "NeuMF",
     "NeuralNgram",
     "Ngram",
     "NiN",
@@ -77,11 +96,13 @@ __all__ = [
     "NodeNet",
     "PrefixTuned",
     "PromptTuned",
+    "Recommender",
     "RegNet",
     "ResNeXt",
     "ResNet",
     "Seq2Seq",
     "SequenceClassifier",
+    "SequenceRecommender",
     "SpanFinder",
     "TableNet",
     "TextCNN",
@@ -97,12 +118,16 @@ __all__ = [
     "approximate_with_relu",
     "best_spans",
     "cost_table",
+    "generative",
+    "implicit_als",
+    "item_neighbours",
     "load_adapter",
     "mask_spans",
     "mask_tokens",
     "merge",
     "packed",
     "random_walks",
+    "rating_als",
     "replace_spans",
     "save_adapter",
     "train_only",

@@ -41,9 +41,11 @@ from wonderland.nn.channel.maxout import Maxout
 from wonderland.nn.channel.mlp import MLP
 from wonderland.nn.channel.monet import MONet
 from wonderland.nn.channel.monte_carlo import Drawn, monte_carlo
+from wonderland.nn.channel.trainable import APL, KAF, Swish
 from wonderland.nn.contract.cross_mixer import CrossMixer
 from wonderland.nn.contract.mixer import Mixer, Pointwise
 from wonderland.nn.contract.state import COUNT, TIME, Slot, consuming, detach, rows
+from wonderland.nn.implicit import Equilibrium, NeuralODE, RandomTruncation, VectorQuantiser, odeint
 from wonderland.nn.mixers.additive_attention import AdditiveAttention, AdditiveSelfAttention
 from wonderland.nn.mixers.aft import AFT
 from wonderland.nn.mixers.attention import Attention
@@ -101,10 +103,12 @@ from wonderland.nn.vision.squeeze_excitation import SqueezeExcitation
 
 __all__ = [
     "AFT",
+    "APL",
     "COUNT",
     "GLU",
     "GRU",
     "IA3",
+    "KAF",
     "KAN",
     "LRU",
     "LSTM",
@@ -140,6 +144,7 @@ __all__ = [
     "Dropout",
     "EchoState",
     "EluPlusOne",
+    "Equilibrium",
     "ExpFeatures",
     "Fourier",
     "GatedConvolution",
@@ -166,6 +171,7 @@ __all__ = [
     "MemberLinear",
     "MemoryAttention",
     "Mixer",
+    "NeuralODE",
     "Patches",
     "PeriodicNumbers",
     "Pixels",
@@ -177,6 +183,7 @@ __all__ = [
     "RMSNorm",
     "RWKVChannel",
     "RandomFeatures",
+    "RandomTruncation",
     "Registers",
     "RelativeBias",
     "RelativeBuckets",
@@ -191,10 +198,12 @@ __all__ = [
     "SpatialGate",
     "SqueezeExcitation",
     "Stack",
+    "Swish",
     "TokenHead",
     "TokenMLP",
     "Transition",
     "VariationalLinear",
+    "VectorQuantiser",
     "WeightNormLinear",
     "activation",
     "binarity",
@@ -218,6 +227,7 @@ __all__ = [
     "mish",
     "monte_carlo",
     "normalise",
+    "odeint",
     "precise_statistics",
     "quick_gelu",
     "relu",

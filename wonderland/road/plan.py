@@ -183,6 +183,10 @@ def resolve_measured(plan: Plan, request: Request) -> None:
         steps = max(1, round(training.epochs * batches.per_epoch))
     plan.recipe = plan.recipe.changed(steps=steps, batch_size=batches.size)
     if training.lr == "auto":
+        if not hasattr(plan.learner(), "supervised"):
+            raise WonderlandError(
+                f"lr auto is for losses of examples, and {plan.recipe.learner.name} has none: give a number."
+            )
         plan.recipe = plan.recipe.changed(lr=find_lr(plan.learner().supervised, trial_state(plan), batches).lr)  # pyright: ignore
     if training.budget:
         every = plan.recipe.evaluate_every

@@ -45,3 +45,15 @@ class FitOptions(TypedDict, total=False):
     tokenizer: str | Path | None
     of: str | None
     directed: bool | None
+    learner: str | None
+    episodes: int | None
+    environments: int | None
+    horizon: int | None
+    discount: float | None
+    limit: int | None
+    user: str | None
+    item: str | None
+    rating: str | None
+    when: str | None
+    goal: str | None
+    history: int | None

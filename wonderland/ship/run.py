@@ -1,6 +1,7 @@
 """Run: a fitted model with its preprocessing, calibration, measured coverage and record, in one folder."""
 
 import shlex
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from wonderland.core import (
     read_json,
     sha256,
 )
+from wonderland.core.options import make
 from wonderland.core.recipe import Recipe
 from wonderland.data.dataset import Dataset, Finding, stop_if_strict
 from wonderland.data.encoder import Encoder
-from wonderland.kinds import KINDS
+from wonderland.kinds import KINDS, NAMES, predict_options_of
 from wonderland.ship.store import load_model, read_config
 from wonderland.tasks import Task, View
 from wonderland.trust import check_level
@@ -93,15 +95,19 @@ class Run:
             )
         return self.task.abilities[name](self)
 
-    def predict(self, source: Any = None, *, level: float | None = None, strict: bool = False) -> pd.DataFrame:
+    def predict(
+        self, source: Any = None, *, level: float | None = None, strict: bool = False, **options: Any
+    ) -> pd.DataFrame:
         """One row for each example of `source`: the prediction, and its conformal set or interval at `level`.
 
         Classes: `prediction`, `probability`, `set`, and `p(class)` for each class. Numbers: `prediction`, `low`, `high`. Texts
         and file names come first. Without a source, the data that the run keeps are predicted, such as the nodes of its graph.
+        `options` are those that the kind of data brings, such as `top`.
         """
         level = self.trust.level if level is None else check_level(level)
+        asked = self._asked(options)
         dataset = self.encoder.open_stored() if source is None else self.encoder.open(source, need_target=False)
-        table = self.task.predictions(self._view(dataset, strict), self.trust, level)
+        table = self.task.predictions(replace(self._view(dataset, strict), asked=asked), self.trust, level)
         for column, values in reversed(dataset.labels().items()):
             if column not in table:
                 table.insert(0, column, values)
@@ -111,6 +117,13 @@ class Run:
         """Metrics, calibration and coverage on data whose targets are known."""
         dataset = self.encoder.open(source, need_target=True)
         return self.task.evaluate(self._view(dataset), self.trust, level)
+
+    def _asked(self, options: dict[str, Any]) -> Any:
+        """Options of predict that the kind of data brings, checked; None where it brings none."""
+        owner = predict_options_of(self.encoder.kind) if self.encoder.kind in NAMES else None
+        if owner is None and options:
+            raise WonderlandError(f"predict has no option {next(iter(options))!r} for {self.encoder.kind}.")
+        return None if owner is None else make(owner, options)
 
     def _view(self, dataset: Dataset, strict: bool = False) -> View:
         """All examples of a dataset, encoded, with the model."""

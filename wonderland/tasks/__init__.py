@@ -2,8 +2,11 @@
 
 from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
+from wonderland.tasks.control import Control
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.noise import gradient_noise, label_noise
+from wonderland.tasks.ranking import Ranking
+from wonderland.tasks.ranking_measures import ranking_measures
 from wonderland.tasks.regression import Regression
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.token_trust import TokenTrust
@@ -13,8 +16,10 @@ from wonderland.tasks.view import Holdout, View
 
 __all__ = [
     "Classification",
+    "Control",
     "Holdout",
     "LanguageModelling",
+    "Ranking",
     "Regression",
     "RowTrust",
     "Task",
@@ -27,5 +32,6 @@ __all__ = [
     "losses",
     "metrics",
     "penalties",
+    "ranking_measures",
     "text",
 ]

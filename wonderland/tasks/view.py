@@ -28,6 +28,7 @@ class View:
     """A model and a part of the examples.
 
     With `folds` (n,) for all rows, the members of an ensemble form one group for each fold; group k was not trained on fold k.
+    `asked` holds options of predict that the kind of data brings.
     """
 
     model: nn.Module
@@ -35,6 +36,7 @@ class View:
     part: Any
     ensemble: Ensemble | None = None
     folds: np.ndarray | None = None
+    asked: Any = None
 
     @property
     def variants(self) -> int:

@@ -1,0 +1,1 @@
+"""Cliff walking: SARSA against Q-learning."""

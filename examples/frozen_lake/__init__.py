@@ -1,0 +1,1 @@
+"""FrozenLake: planning in a known process, and learning from episodes."""

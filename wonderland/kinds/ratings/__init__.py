@@ -1,0 +1,1 @@
+"""Ratings and clicks: who chose what, and when."""
