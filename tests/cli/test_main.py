@@ -36,7 +36,7 @@ def said(capsys, *words) -> tuple[int, str, str]:
         (["fit", "digits", "--model", "ConvNte"], "'ConvNte' is not a part of Wonderland, so it is not built. Did you mean 'ConvNet'"),
         (["check", "a:b", "--side", "lef"], "There is no side 'lef'. Did you mean 'left'? Known are right, left. See: wonderland check --help"),
         (["generate", "run", "--count", "x"], "--count must be a whole number, not 'x'. See: wonderland generate --help"),
-        (["predict"], "RUN and DATA are missing. See: wonderland predict --help"),
+        (["predict"], "RUN is missing. See: wonderland predict --help"),
         (["evaluate", "run"], "DATA is missing. See: wonderland evaluate --help"),
         (["fit"], "Nothing to fit: name a file, a folder or a bundled set, or a run to resume."),
         (["fit", "digits", "--level", "1.5"], "The level of sets and intervals is a share between 0 and 1, such as 0.9, not 1.5."),

@@ -195,7 +195,7 @@ GIVEN = "It is given float32 of shape (rows, 4)."
         (nn.Identity(), "Your module Identity has nothing to learn: it has no trainable parameters."),
         (
             nn.LSTM(4, 3),
-            f"Your module LSTM fails on a batch (A model must return a tensor of shape (rows, outputs).). {GIVEN}",
+            f"Your module LSTM fails on a batch (A model must return a tensor of shape (rows, outputs)). {GIVEN}",
         ),
         ("boosting", "'boosting' is not a part of Wonderland, so it is not built. See: wonderland models"),
         (

@@ -97,7 +97,7 @@ def test_an_optimizer_and_a_schedule_are_named_as_calls(tmp_path):
     [
         ({"model": "os.system('x')"}, "'os.system' is not a part of Wonderland, so it is not built."),
         ({"model": "__import__('os')"}, "'__import__' is not a part of Wonderland, so it is not built."),
-        ({"model": "ConvNet()"}, "models.ConvNet needs channels, which iris does not decide: give it in the call."),
+        ({"model": "ConvNet()"}, "models.ConvNet is a model for image, and iris is not. See: wonderland models"),
         ({"model": "TableNet(outputs=7)"}, "models.TableNet is given outputs=7, and iris has 3: leave outputs out."),
         ({"model": 3}, "model must be a name, a spec or a torch.nn.Module, not 3: give an instance, such as Net()."),
         ({"model": "TableNet(dim=100000, depth=500)"}, "Choose a smaller model."),
@@ -223,3 +223,52 @@ def test_nothing_of_a_task_is_created_on_a_fixed_device():
         assert logits.device.type == "meta"
         if task.unit == "row":
             assert task.loss(model, Batch(fields))[0].device.type == "meta"
+
+
+def test_what_is_said_twice_or_would_be_lost_is_refused(tmp_path, capsys):
+    frame = assigned()
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    refused = {
+        "split (--split) names the test rows, and so does test (--test): give one of them.": lambda: wonderland.fit(
+            tmp_path / "rows.csv", split="part", test=tmp_path / "rows.csv", out=tmp_path / "a"
+        ),
+        "The learning rate is given twice, in lr (--lr) and in optimizer (--optimizer): give one of them.": lambda: (
+            wonderland.fit("iris", optimizer="Lion(lr=1e-3)", lr=0.1, out=tmp_path / "b")
+        ),
+        "models.Decoder is a model for corpus, and iris is not. See: wonderland models": lambda: wonderland.fit(
+            "iris", model="Decoder(dim=8)", out=tmp_path / "c"
+        ),
+    }
+    for message, call in refused.items():
+        with pytest.raises(WonderlandError) as error:
+            call()
+        assert str(error.value) == message
+    frame.loc[frame["part"] == "train", "y"] = "yes"
+    with pytest.raises(WonderlandError, match="The training part that the column gives has no row of class 'no'"):
+        wonderland.fit(frame, "y", split="part", out=tmp_path / "d")
+    run = wonderland.fit("iris", steps=2, out=tmp_path / "run")
+    copy = tmp_path / "new.csv"
+    kinds.open("iris")
+    pd.DataFrame({field.name: [1.0] for field in run.encoder.schema()}).to_csv(copy, index=False)
+    before = copy.read_text()
+    assert main(["predict", str(run.folder), str(copy), "-o", str(copy)]) == 2
+    assert "is the data to predict: write the predictions to another file." in capsys.readouterr().err
+    assert copy.read_text() == before
+
+
+def test_targets_may_be_given_as_they_are(tmp_path):
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(60, 3))
+    run = wonderland.fit(x, np.where(x[:, 0] > 0, "yes", "no"), steps=2, out=tmp_path / "run")
+    assert run.classes == ["no", "yes"]
+
+
+def test_a_module_without_gradients_is_refused(tmp_path):
+    class Detached(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x).detach()
+
+    with pytest.raises(
+        WonderlandError, match="Your module Detached returns outputs without gradients, so it cannot learn"
+    ):
+        wonderland.fit("iris", model=Detached(4, 3), out=tmp_path / "run")

@@ -181,7 +181,7 @@ def test_a_classifier_keeps_its_head_and_any_family_gets_one(tmp_path):
     checkpoints.save_pretrained(mamba, tmp_path / "mamba")
     found = checkpoints.load_classifier(tmp_path / "mamba", 4, pad=19)
     refuses("This SequenceClassifier is none of the families that transformers reads, gpt2, llama, bert, distilbert, t5, mamba, "
-            "rwkv (its trunk is Mamba, for which transformers has no such head).",
+            "rwkv, resnet, regnet, convnext, vit, dinov2, dinov2_with_registers (its trunk is Mamba, for which transformers has no such head).",
             lambda: checkpoints.save_pretrained(found, tmp_path / "back"))  # fmt: skip
     assert found(torch.tensor([[1, 2, 19]])).shape == (1, 4)
     assert found.pad == 19
@@ -205,7 +205,7 @@ def test_errors_to_the_word(tmp_path):
             lambda: wonderland.fit(csv, method="lora"))  # fmt: skip
     refuses("There is no method 'lore'. Did you mean 'lora'? Known are full, head, lora, ia3, bias.",
             lambda: wonderland.fit(csv, start=bert, method="lore"))  # fmt: skip
-    refuses("start is an option of text, corpus and pairs, and iris is read as table: leave it out, or name another "
+    refuses("start is an option of image, text, corpus and pairs, and iris is read as table: leave it out, or name another "
             "kind with kind (--kind).",
             lambda: wonderland.fit("iris", start=bert))  # fmt: skip
     refuses("A checkpoint brings its own model: start does not go with your own module.",

@@ -1,8 +1,10 @@
 """predict: apply a run to new data and write classes, probabilities, sets or intervals."""
 
 import argparse
+import os
 
 from wonderland.cli import flags
+from wonderland.core.errors import WonderlandError
 from wonderland.kinds import NAMES, predict_options_of
 
 
@@ -31,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out:
         table_format(args.out)
+        if args.source and os.path.exists(args.source) and os.path.realpath(args.out) == os.path.realpath(args.source):
+            raise WonderlandError(f"{args.out} is the data to predict: write the predictions to another file.")
     run = load(args.run_folder)
     table = run.predict(args.source, level=args.level, strict=args.strict, **flags.chosen(args, args.names))
     show.print_findings(run.noticed)

@@ -121,8 +121,8 @@ def warnings_about(evaluation: dict[str, Any]) -> list[str]:
     level = conformal["level"]
     if conformal["coverage"] < level - 3 * (level * (1 - level) / rows) ** 0.5 - 0.01:
         warnings.append(
-            f"Coverage is {conformal['coverage']:.1%} where {level:.0%} was asked: these rows differ from those the model "
-            "was calibrated on, so its sets and intervals cover too little here."
+            f"Coverage is {conformal['coverage']:.1%} where {level:.0%} was asked: these rows may differ from those the model "
+            "was calibrated on, or there were too few of those."
         )
     common = evaluation.get("most_frequent")
     if common and evaluation["metrics"]["accuracy"] <= common["share"]:
@@ -143,7 +143,7 @@ def after_training(run: Any) -> None:
     evaluation_table(f"Test: {counted(record['rows'], run.task.unit)} not used in training", record)
     rows, spent, planned = records(run.folder / "metrics.jsonl"), training_seconds(run.folder), run.recipe.steps
     done = rows[-1]["step"] if rows else planned
-    if spent:
+    if spent and rows:
         early = f", stopped early of {planned:,}: the validation part got no better" if done < planned else ""
         console.print(f"Trained {done:,} steps{early}, in {spent:.3g} s.", highlight=False)
     console.print(f"Report: {escape(str(run.folder / 'report.html'))}", highlight=False, soft_wrap=True)

@@ -4,6 +4,7 @@ import gc
 import inspect
 import operator
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -105,7 +106,29 @@ class Spec:
                 raise WonderlandError(f"{self.name} cannot be built without {name}: write {short}({name}=...).")
         lazy = getattr(self.part, "takes_specs", False)
         arguments = {key: value if lazy else _built(value) for key, value in self.arguments.items()}
-        return _maker(self.part)(**arguments, **more)
+        if self.name.startswith("own."):
+            return _maker(self.part)(**arguments, **more)
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", "Initializing zero-element tensors")
+                return _maker(self.part)(**arguments, **more)
+        except WonderlandError:
+            raise
+        except UserWarning as warning:
+            raise WonderlandError(
+                f"{self.name} cannot be built with these arguments: one of its sizes is 0."
+            ) from warning
+        except (
+            TypeError,
+            ValueError,
+            RuntimeError,
+            ArithmeticError,
+            AssertionError,
+            AttributeError,
+            LookupError,
+        ) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+            raise WonderlandError(f"{self.name} cannot be built with these arguments: {reason}.") from error
 
     def changed(self, **arguments: Any) -> "Spec":
         """The same part with these arguments in place of its own."""

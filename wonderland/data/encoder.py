@@ -38,6 +38,7 @@ class Encoder(ABC):
 
     kind: str
     noticed: list[Finding]
+    classes: list[str] | None  # names of the classes, where classes are predicted
 
     @abstractmethod
     def examples(self, dataset: Any) -> Examples:

@@ -175,6 +175,12 @@ def _split_as_assigned(dataset: Dataset, validation: float, calibration: float, 
     if not (part == 2).any():
         _move_share(part, strata, dataset.groups, 1, 2, 0.5, mix(seed, 4))
         note.append("The calibration part is cut from the validation part.")
+    for code, label in enumerate(dataset.classes or ()):
+        assert dataset.y is not None
+        if (dataset.y[part > 0] == code).any() and not (dataset.y[part == 0] == code).any():
+            raise WonderlandError(
+                f"The training part that the column gives has no row of class {label!r}, but another part has."
+            )
     unassigned = int((part < 0).sum())
     if unassigned:
         note.append(f"{counted(unassigned, 'row takes', 'rows take')} no part: the cell that says which is empty.")

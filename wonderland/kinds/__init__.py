@@ -37,6 +37,8 @@ def predict_options_of(name: str) -> type | None:
 def __getattr__(name: str) -> Any:
     if name == "KINDS":
         kinds = {kind: importlib.import_module(f"wonderland.kinds.{kind}.kind").KIND for kind in NAMES}
+        for kind, instance in kinds.items():
+            type(instance).Options = options_of(kind)
         globals()["KINDS"] = kinds
         return kinds
     if name in ("Claim", "Kind"):

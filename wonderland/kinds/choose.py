@@ -40,6 +40,12 @@ def open(
 def open_as(kind: Kind, glimpse: Glimpse, options: Any, test: Glimpse | None) -> Dataset:
     """Open a source as the chosen kind; the dataset keeps its options."""
     dataset = kind.open(glimpse, options, test)
+    if test is not None and dataset.test_rows is None:
+        raise WonderlandError(
+            f"A test set of its own is not read for {kind.name}: leave test (--test) out, or give a share of the data."
+        )
+    if test is not None and dataset.assigned is not None:
+        raise WonderlandError("split (--split) names the test rows, and so does test (--test): give one of them.")
     dataset.options = options
     return dataset
 

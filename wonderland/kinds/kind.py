@@ -160,5 +160,5 @@ EVALUATION_COUNT = 15
 
 
 def evaluation_interval(steps: int) -> int:
-    """The number of steps between evaluation_interval of a token model: about 15 evaluation_interval in all, more for short trainings."""
+    """The number of steps between two evaluations of a token model: about 15 evaluations in all, more in short trainings."""
     return max(1, min(20, steps // 6), steps // EVALUATION_COUNT)

@@ -7,10 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
 from wonderland.core.graph import Graph
 from wonderland.core.graph_input import GraphInput
 from wonderland.core.pattern import SparseRows
+from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.graph.attention import GAT, GATv2
 from wonderland.nn.graph.convolution import GraphConvolution
 from wonderland.nn.graph.isomorphism import GIN, GINE
@@ -58,7 +59,7 @@ TAKES_EDGES = (GAT, GATv2, EdgeAttention, GINE)
 
 
 @part
-class NodeNet(Part, nn.Module):
+class NodeNet(Checked, nn.Module):
     r"""A stack of graph layers whose last one gives the answer for each node, as in the papers on citation graphs.
 
     .. math::
@@ -126,7 +127,7 @@ class NodeNet(Part, nn.Module):
 
 
 @part
-class GraphStack(Part, nn.Module):
+class GraphStack(Checked, nn.Module):
     """Features to a width, layers with batch norm and residuals, and what every layer gave, added up: (n, features) -> (n, dim).
 
     With `virtual` a virtual node joins the nodes of each graph between the layers.
@@ -173,7 +174,7 @@ class GraphStack(Part, nn.Module):
 
 
 @part
-class WholeGraphNet(Part, nn.Module):
+class WholeGraphNet(Checked, nn.Module):
     r"""A stack of layers, every layer read out over each graph, and a head: (n, features) -> (graphs, outputs).
 
     .. math::
@@ -221,7 +222,7 @@ class WholeGraphNet(Part, nn.Module):
 
 
 @part
-class LinkNet(Part, nn.Module):
+class LinkNet(Checked, nn.Module):
     r"""Two nodes' states, and an MLP that says what joins them.
 
     .. math::
@@ -268,7 +269,7 @@ class LinkNet(Part, nn.Module):
 
 
 @part
-class GraphNet(Part, nn.Module):
+class GraphNet(Checked, nn.Module):
     """Several networks side by side that answer for the rows of a `GraphInput`: (members, rows, outputs).
 
     `nets` are specs of `NodeNet`, `LinkNet` or `WholeGraphNet` without features and outputs; each learns alone, and what they

@@ -4,8 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
 from wonderland.core.graph import Graph
+from wonderland.nn.contract.arguments import Checked
 
 
 def random_walks(graph: Graph, starts: Tensor, length: int, generator: torch.Generator | None = None) -> Tensor:
@@ -36,7 +37,7 @@ def random_walks(graph: Graph, starts: Tensor, length: int, generator: torch.Gen
 
 
 @part
-class Node2Vec(Part, nn.Module):
+class Node2Vec(Checked, nn.Module):
     r"""A vector for each node, such that nodes near each other on random walks have similar ones.
 
     .. math::

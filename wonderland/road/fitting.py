@@ -45,7 +45,7 @@ from wonderland.understand import render
 
 def fit(
     source: Any = None,
-    target: str | None = None,
+    target: Any = None,
     *,
     out: str | Path | None = None,
     resume: str | Path | None = None,
@@ -63,7 +63,7 @@ def fit(
 
     Args:
         source: a path, a bundled name, a frame, arrays: whatever `wonderland.kinds.open` takes.
-        target: the column to predict; inferred by default.
+        target: the column to predict, inferred by default; or the targets themselves, for `fit(X, y)`.
         out: the run folder; a free one under `runs/` by default.
         resume: a run folder to continue; all options come from its config.
         test: the share of examples kept for the test (0.2), or a separate test set (a path or a frame).
@@ -76,6 +76,8 @@ def fit(
         options: those of training (`wonderland.road.Training`) and of the kind of data (`wonderland fit --help KIND`).
     """
     asked: dict[str, Any] = dict(options)
+    if target is not None and not isinstance(target, str) and source is not None and not isinstance(source, str | Path):
+        source, target = (source, target), None
     own = model if isinstance(model, nn.Module) else None
     if model is not None and own is None:
         if not isinstance(model, str | Spec):

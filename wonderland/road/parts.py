@@ -12,6 +12,7 @@ import wonderland.optim  # noqa: F401 - these fill the closed set that a name is
 from wonderland.core import Spec, WonderlandError, parse_spec
 from wonderland.core.memory import available_bytes
 from wonderland.core.recipe import Recipe
+from wonderland.kinds import KINDS
 from wonderland.road.training import Training
 
 
@@ -46,6 +47,11 @@ def fill_arguments(asked: Spec, default: Spec, encoder: Any, task: Any, name: st
         and parameter.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         and key not in arguments
     ]
+    others = [kind.name for kind in KINDS.values() if asked.name in kind.models]
+    if missing and others:
+        raise WonderlandError(
+            f"{asked.name} is a model for {' and '.join(others)}, and {name} is not. See: wonderland models"
+        )
     if missing:
         raise WonderlandError(f"{asked.name} needs {missing[0]}, which {name} does not decide: give it in the call.")
     return Spec(asked.name, arguments)
@@ -80,6 +86,10 @@ def with_optimizer(recipe: Recipe, training: Training) -> Recipe:
         arguments = dict(spec.arguments)
         usual = inspect.signature(part).parameters["lr"].default
         same_scale = spec.name.endswith(("Adam", "AdamW"))  # their learning rates are on the scale of the recipe's
+        if "lr" in arguments and training.lr is not None:
+            raise WonderlandError(
+                "The learning rate is given twice, in lr (--lr) and in optimizer (--optimizer): give one of them."
+            )
         lr = arguments.pop("lr", recipe.lr if same_scale else usual)
         if isinstance(lr, bool) or not isinstance(lr, int | float) or not 0 < lr < float("inf"):
             raise WonderlandError(f"lr must be more than 0, not {lr!r}.")

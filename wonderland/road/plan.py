@@ -213,12 +213,15 @@ def try_model(plan: Plan, request: Request) -> None:
     takes = f"It is given {str(x.dtype).removeprefix('torch.')} of shape {('rows', *x.shape[1:])}".replace("'", "")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise WonderlandError(f"{name} has nothing to learn: it has no trainable parameters.")
+    problem: str | None = None
     try:
         problem = plan.task.check_model(model, batch)
-        model.train()
-        plan.task.loss(model, batch)
+        if not problem:
+            model.train()
+            if not plan.task.loss(model, batch)[0].requires_grad:
+                problem = "returns outputs without gradients, so it cannot learn"
     except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
         raise WonderlandError(f"{name} fails on a batch ({reason}). {takes}.") from error
     if problem:
         raise WonderlandError(f"{name} {problem}. {takes}.")

@@ -76,6 +76,6 @@ class RowTask(Task):
         variants = len(trust.shares)
         if trust.groups != folds or members % folds or (members // folds) % variants or not trust.scores.count:
             return "trust.json does not fit the run's members: it is damaged."
-        if self.classes != encoder.classes:
+        if self.classes != vars(encoder).get("classes"):
             return "preprocess.json has other classes than config.json: the two do not belong together."
         return None

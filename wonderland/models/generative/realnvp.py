@@ -5,11 +5,12 @@ import math
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.contract.arguments import Checked
 
 
 @part
-class RealNVP(Part, nn.Module):
+class RealNVP(Checked, nn.Module):
     r"""Half of the features scale and shift the other half, by turns; the determinant is a product of the scales.
 
     .. math:: z_2 = x_2 \odot e^{s(x_1)} + t(x_1), \qquad \log p(x) = \log \mathcal{N}(z) + \sum s(x_1)

@@ -3,11 +3,12 @@
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, part
+from wonderland.core import part
+from wonderland.nn.contract.arguments import Checked
 
 
 @part
-class VAE(Part, nn.Module):
+class VAE(Checked, nn.Module):
     r"""An encoder to a Gaussian code and a decoder to the mean of a Gaussian of variance `noise`.
 
     .. math:: \log p(x) \ge E_q[\log p(x \mid z)] - \text{KL}(q(z \mid x) \,\Vert\, \mathcal{N}(0, I))

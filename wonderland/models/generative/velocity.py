@@ -5,11 +5,12 @@ import math
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, part
+from wonderland.core import part
+from wonderland.nn.contract.arguments import Checked
 
 
 @part
-class VelocityNet(Part, nn.Module):
+class VelocityNet(Checked, nn.Module):
     r"""The velocity of a point at a time, for rows of features; a class may be given.
 
     Shapes: x (b, features), t (b,), labels (b,) of codes from 1, 0 for none -> (b, features).

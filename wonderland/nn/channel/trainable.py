@@ -3,11 +3,12 @@
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.contract.arguments import Checked
 
 
 @part
-class Swish(Part, nn.Module):
+class Swish(Checked, nn.Module):
     r"""A gate by the input itself, with a learned steepness for each feature.
 
     .. math:: y = x \, \sigma(\beta x)
@@ -27,7 +28,7 @@ class Swish(Part, nn.Module):
 
 
 @part
-class APL(Part, nn.Module):
+class APL(Checked, nn.Module):
     r"""Adaptive piecewise linear: ReLU and learned hinges.
 
     .. math:: y = \max(0, x) + \sum_{k} a_k \max(0, -x + b_k)
@@ -50,7 +51,7 @@ class APL(Part, nn.Module):
 
 
 @part
-class KAF(Part, nn.Module):
+class KAF(Checked, nn.Module):
     r"""Kernel activation function: a sum of Gaussians around a fixed grid, with learned weights for each feature.
 
     .. math:: y = \sum_{k} \alpha_k \exp(-\gamma (x - d_k)^2), \qquad \gamma = \frac{1}{6 \Delta^2}

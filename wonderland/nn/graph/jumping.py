@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.contract.arguments import Checked
 
 
 @part
-class JumpingKnowledge(Part, nn.Module):
+class JumpingKnowledge(Checked, nn.Module):
     r"""Outputs of all layers side by side ("cat"), their maximum ("max"), or a sum weighted by attention ("attention").
 
     Shapes: layers of (n, d) -> (n, layers * d), or (n, d). Paper: Xu et al., 2018.

@@ -7,13 +7,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from wonderland.core import Part, WonderlandError
+from wonderland.core import WonderlandError
 from wonderland.core.graph import Graph
 from wonderland.core.pattern import SparseRows
+from wonderland.nn.contract.arguments import Checked
 from wonderland.ops.sparse_product import sparse_product
 
 
-class GraphLayer(Part, nn.Module):
+class GraphLayer(Checked, nn.Module):
     """A layer `forward(x, graph)`, or `forward(x, graph, edge)` with features of edges (m, ...) in the order of `graph.edges`.
 
     Laws that every layer keeps: the order of nodes and edges does not matter; what is more hops away than the layer reaches does

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, part
+from wonderland.core import Spec, WonderlandError, part
+from wonderland.nn.contract.arguments import Checked
 
 
 def fixed_point(
@@ -36,7 +37,7 @@ def fixed_point(
 
 
 @part
-class Equilibrium(Part, nn.Module):
+class Equilibrium(Checked, nn.Module):
     r"""The fixed point of a layer, as if it were applied without end.
 
     .. math:: z^* = f(z^*, x), \qquad \frac{\partial L}{\partial \theta} = \frac{\partial L}{\partial z^*}

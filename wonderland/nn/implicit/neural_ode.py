@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, Spec, WonderlandError, part
+from wonderland.core import Spec, WonderlandError, part
+from wonderland.nn.contract.arguments import Checked
 
 # Dormand and Prince, 1980: stages, fifth order, and the difference to fourth order.
 _TIMES = (0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1)
@@ -93,7 +94,7 @@ class _Adjoint(torch.autograd.Function):
 
 
 @part
-class NeuralODE(Part, nn.Module):
+class NeuralODE(Checked, nn.Module):
     r"""A residual network without layers: the state flows along a learned field.
 
     .. math:: \dot z = f_\theta(t, z),\ z(0) = x,\ y = z(1), \qquad \dot a = -a^\top \frac{\partial f}{\partial z}, \quad

@@ -3,11 +3,12 @@
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.contract.arguments import Checked
 
 
 @part
-class VectorQuantiser(Part, nn.Module):
+class VectorQuantiser(Checked, nn.Module):
     r"""The nearest code, with gradients straight through; codes follow the vectors they stand for.
 
     .. math:: k = \arg\min_j \lVert z - e_j \rVert, \quad q = e_k, \quad L = \lVert \text{sg}(z) - e_k \rVert^2 + \beta \lVert z - \text{sg}(e_k) \rVert^2

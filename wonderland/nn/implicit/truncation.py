@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import Part, WonderlandError, part
+from wonderland.core import WonderlandError, part
+from wonderland.nn.contract.arguments import Checked
 
 
 class _Cut(torch.autograd.Function):
@@ -20,7 +21,7 @@ class _Cut(torch.autograd.Function):
 
 
 @part
-class RandomTruncation(Part, nn.Module):
+class RandomTruncation(Checked, nn.Module):
     r"""The identity, whose gradient is stopped with probability 1 - keep and scaled otherwise.
 
     .. math:: h' = h, \qquad \frac{\partial L}{\partial h} = \frac{\xi}{\pi} \frac{\partial L}{\partial h'}, \quad \xi \sim \text{Bernoulli}(\pi)
