@@ -206,15 +206,6 @@ KERNELS = {
         },
     ),
     "wkv": Kernel(("wkv.cpp",), without("ops.wkv"), {"RWKV (4, 512), both": blocks(RWKV.spec(), 4, 512)}),
-    "blend": Kernel(
-        ("blend.cpp",),
-        without("ops.blend"),
-        {
-            "RWKV (4, 512), both": blocks(RWKV.spec(), 4, 512),
-            "RWKV (4, 512), forward": blocks(RWKV.spec(), 4, 512, backward=False),
-            "RWKV training step (4, 128)": training(4, 128, mixer=RWKV.spec()),
-        },
-    ),
     "scan": Kernel(
         ("scan.cpp",),
         without("ops.scan"),
