@@ -1,5 +1,7 @@
 """Environments as a kind of data: fitted, cut, resumed, evaluated like any other."""
 
+import json
+
 import gymnasium
 import numpy as np
 import pandas as pd
@@ -130,3 +132,19 @@ def test_a_policy_is_evaluated_in_its_own_environment_only(tmp_path):
         assert str(told.value).startswith(sentence) if "CartPol-" in source else str(told.value) == sentence
     with pytest.raises(WonderlandError, match="frame has 1 columns, and an observation of this policy has 4 numbers"):
         made.predict(pd.DataFrame({"a": [1.0]}))
+
+
+def test_nothing_is_imported_by_a_name_found_in_a_run_folder(tmp_path, monkeypatch):
+    (tmp_path / "trap.py").write_text("from pathlib import Path\nPath('sprung').touch()\nclass Env: pass\n")
+    monkeypatch.chdir(tmp_path)
+    fitted = wonderland.fit("gym:CartPole-v1", steps=1, episodes=2, environments=2, horizon=8, out=tmp_path / "run")
+    path = fitted.folder / "config.json"
+    for key in ("bundled", "path"):
+        config = json.loads(path.read_text())
+        config["source"]["origin"] = {key: "trap:Env"}
+        path.write_text(json.dumps(config))
+        with pytest.raises(
+            WonderlandError, match="nothing is imported by a name found in a file: give your environment again"
+        ):
+            wonderland.fit(resume=fitted.folder)
+    assert not (tmp_path / "sprung").exists()

@@ -37,8 +37,11 @@ class Glimpse:
 
     SAMPLE = 1 << 16
 
-    def __init__(self, source: Any):
+    def __init__(self, source: Any, *, recorded: bool = False):
         self.source = source
+        self.recorded = (
+            recorded  # read from a run's config.json, not given by the user: nothing is imported by its name
+        )
         self.path: Path | None = None
         if isinstance(source, str | Path):
             path = Path(source).expanduser()

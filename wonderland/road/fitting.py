@@ -76,6 +76,7 @@ def fit(
         options: those of training (`wonderland.road.Training`) and of the kind of data (`wonderland fit --help KIND`).
     """
     asked: dict[str, Any] = dict(options)
+    recorded = False
     if target is not None and not isinstance(target, str) and source is not None and not isinstance(source, str | Path):
         source, target = (source, target), None
     own = model if isinstance(model, nn.Module) else None
@@ -91,7 +92,8 @@ def fit(
         if asked or target is not None or out is not None:
             raise WonderlandError("A resumed run keeps the options it began with: give --resume and the folder only.")
         origin, named = config["source"]["origin"], config["source"]["kind"]
-        source = _recorded_source(origin, folder) if source is None else source
+        recorded = source is None
+        source = _recorded_source(origin, folder) if recorded else source
         if isinstance(request.training.test, str) and not _is_source(test):
             test = _recorded_source(origin.get("test", {}), folder)
     elif source is None:
@@ -104,7 +106,7 @@ def fit(
         folder = Path(out) if out is not None else free_folder(source)
     _check_folder(folder)
     with _remove_if_empty(folder), lock(folder), _seeded(request):
-        glimpse, test_glimpse = Glimpse(source), Glimpse(test) if _is_source(test) else None
+        glimpse, test_glimpse = Glimpse(source, recorded=recorded), Glimpse(test) if _is_source(test) else None
         hints = dict(request.options) | ({} if test_glimpse is None else {"test": test})
         kind = choose_kind(glimpse, named, hints, KINDS)
         dataset = open_as(kind, glimpse, make_options(kind, request.options, glimpse.name, KINDS), test_glimpse)

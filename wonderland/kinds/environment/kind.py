@@ -45,6 +45,11 @@ class EnvironmentKind(Kind):
     def open(self, glimpse: Glimpse, options: EnvironmentOptions, test: Glimpse | None = None) -> World:
         self.refuse_test(test, "an environment is measured on episodes of its own")
         source = glimpse.source
+        if glimpse.recorded and not REGISTERED.fullmatch(str(source)):
+            raise WonderlandError(
+                f"config.json names {str(source)[:100]!r}, and nothing is imported by a name found in a file: give your "
+                "environment again with wonderland fit MODULE:CLASS --resume RUN."
+            )
         if not isinstance(source, str) or not (REGISTERED.fullmatch(source) or OWN.fullmatch(source)):
             raise WonderlandError(
                 f"{str(source)[:100]!r} names no environment: say gym:NAME, or module:Class for your own."
