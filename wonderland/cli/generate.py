@@ -93,7 +93,7 @@ def _constraints(args: argparse.Namespace) -> dict[str, Any]:
 
     if args.matches is not None:
         raise WonderlandError("Choose one of --matches and --schema.")
-    return {"schema": read_json(Path(args.schema))}
+    return {"schema": read_json(Path(args.schema), strict=False)}
 
 
 def load_ability(folder: str, ability: str) -> Any:

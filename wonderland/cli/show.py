@@ -116,16 +116,17 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
 
 def warnings_about(evaluation: dict[str, Any]) -> list[str]:
     """Warnings about an evaluation: low coverage, or a model no better than a constant."""
-    warnings = [evaluation["conformal"]["note"]] if evaluation["conformal"]["note"] else []
     conformal, rows = evaluation["conformal"], evaluation["rows"]
-    level = conformal["level"]
-    if conformal["coverage"] < level - 3 * (level * (1 - level) / rows) ** 0.5 - 0.01:
+    warnings = [conformal["note"]] if conformal.get("note") else []
+    level, coverage = conformal.get("level"), conformal.get("coverage")
+    if rows and level is not None and coverage is not None and coverage < level - 3 * (level * (1 - level) / rows) ** 0.5 - 0.01:
         warnings.append(
             f"Coverage is {conformal['coverage']:.1%} where {level:.0%} was asked: these rows may differ from those the model "
             "was calibrated on, or there were too few of those."
         )
     common = evaluation.get("most_frequent")
-    if common and evaluation["metrics"]["accuracy"] <= common["share"]:
+    accuracy = evaluation["metrics"].get("accuracy")
+    if common and accuracy is not None and accuracy <= common["share"]:
         warnings.append(
             f"Always predicting {common['class']!r} would be right {common['share']:.1%} of the time: the model is no better. "
             "Look at the balanced accuracy."

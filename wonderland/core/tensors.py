@@ -13,6 +13,7 @@ from torch import Tensor
 from wonderland.core.errors import WonderlandError
 from wonderland.core.files import write_bytes
 from wonderland.core.precheck import read_header
+from wonderland.core.strict_json import parse_json
 
 
 def digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
@@ -43,7 +44,7 @@ def load_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     read_header(path)
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = json.loads((file.metadata() or {}).get("wonderland", "{}"))
+            metadata = parse_json((file.metadata() or {}).get("wonderland", "{}"))
             # Cloned because tensors in a mapped file may be unaligned, and vectorised kernels round differently there.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, ValueError, RecursionError, OSError) as error:

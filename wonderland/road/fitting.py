@@ -4,7 +4,7 @@ import functools
 import random
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -27,6 +27,8 @@ from wonderland.core import (
     write_json,
     write_text,
 )
+from wonderland.core.damage import refuse_damaged
+from wonderland.core.schema import require
 from wonderland.data.source import Glimpse
 from wonderland.kinds import KINDS
 from wonderland.kinds.choose import choose as choose_kind
@@ -37,6 +39,7 @@ from wonderland.road.request import Request
 from wonderland.road.typed import FitOptions
 from wonderland.ship import Run, load_model, read_config, save_model
 from wonderland.ship.run import check_run
+from wonderland.ship.schema import TRUST
 from wonderland.train import run as train
 from wonderland.train.start import merge_adapters
 from wonderland.train.state import random_state, set_random_state
@@ -75,7 +78,28 @@ def fit(
         on_start: called before training with the dataset, the plan, and whether the model is already trained.
         options: those of training (`wonderland.road.Training`) and of the kind of data (`wonderland fit --help KIND`).
     """
-    asked: dict[str, Any] = dict(options)
+    begun = resume if resume is not None else out
+    if begun is not None and (Path(begun) / "config.json").exists() and not isinstance(model, nn.Module):
+        guard = refuse_damaged(f"The run in {begun}", "it is damaged; start again in another folder, or with --overwrite")
+    else:
+        guard = nullcontext()
+    with guard:
+        return _fit(source, target, out, resume, test, model, overwrite, progress, tensorboard, on_start, dict(options))
+
+
+def _fit(
+    source: Any,
+    target: Any,
+    out: str | Path | None,
+    resume: str | Path | None,
+    test: Any,
+    model: Spec | str | nn.Module | None,
+    overwrite: bool,
+    progress: bool,
+    tensorboard: bool,
+    on_start: Any,
+    asked: dict[str, Any],
+) -> Run:
     recorded = False
     if target is not None and not isinstance(target, str) and source is not None and not isinstance(source, str | Path):
         source, target = (source, target), None
@@ -214,8 +238,8 @@ class Stages:
     @functools.cached_property
     def run(self) -> Run:
         """The finished run."""
-        record = read_json(self.folder / "trust.json")
-        plan = self.plan
+        record, plan = read_json(self.folder / "trust.json"), self.plan
+        require(record, TRUST, self.folder / "trust.json")
         return check_run(Run(self.folder, self.config, plan.task, plan.encoder, self.model, record))
 
     def train(self, progress: bool, tensorboard: bool) -> None:

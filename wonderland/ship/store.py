@@ -1,6 +1,5 @@
 """Files of a run folder: weights and config.json. Everything is checked on reading; models are built from registered parts only."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,9 @@ import wonderland.nn
 import wonderland.optim
 import wonderland.train.learner  # noqa: F401 - these fill the closed set that a saved model may name
 from wonderland.core import Spec, WonderlandError, inside, load_tensors, read_header, read_json, save_tensors
+from wonderland.core.schema import require
 from wonderland.ship.format1 import upgrade
+from wonderland.ship.schema import CONFIG
 
 FORMAT = 2
 DTYPES = {
@@ -117,20 +118,5 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         config = upgrade(config)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise WonderlandError(f"{folder / 'config.json'} is not in a format that this version reads.")
-    for name, (kind, fine) in _CONFIG_CHECKS.items():
-        if not isinstance(config.get(name), kind) or isinstance(config[name], bool) or not fine(config[name]):
-            raise WonderlandError(f"{folder / 'config.json'} has no proper {name!r}: it is damaged or not ours.")
+    require(config, CONFIG, folder / "config.json")
     return config
-
-
-_CONFIG_CHECKS: dict[str, tuple[type | tuple[type, ...], Callable[[Any], bool]]] = {
-    "source": (dict, lambda value: isinstance(value.get("origin"), dict) and isinstance(value.get("fingerprint"), str)
-               and isinstance(value.get("findings"), list) and isinstance(value.get("kind"), str)),
-    "request": (dict, lambda value: True),
-    "recipe": (dict, lambda value: True),
-    "split": (dict, lambda value: isinstance(value.get("digest"), str)),
-    "seed": (int, lambda value: 0 <= value < 2**63),
-    "device": (str, lambda value: value in ("cpu", "cuda", "mps")),
-    "threads": (int, lambda value: 1 <= value <= 1024),
-    "level": (float, lambda value: 0 < value < 1),
-}  # fmt: skip
