@@ -86,7 +86,9 @@ def _one_child(numbers: list[int], home: Path, report: Callable[[dict[str, Any]]
         [sys.executable, "-m", "tests.fuzz.worker", str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, cwd=ROOT, env=environment, text=True,
     )  # fmt: skip
-    assert child.stdin and child.stdout and child.stderr
+    assert child.stdin
+    assert child.stdout
+    assert child.stderr
     begun: dict[str, Any] = {}
     try:
         if _line(child, 300) is None:
@@ -99,7 +101,17 @@ def _one_child(numbers: list[int], home: Path, report: Callable[[dict[str, Any]]
             if ended is None:
                 died = child.poll() is not None
                 outcome = f"died with {child.returncode}" if died else f"above {WATCHDOG} s"
-                report({"case": number, "words": begun["begins"], "outcome": outcome, "detail": "", "cpu": WATCHDOG, "wall": WATCHDOG, "mb": 0.0})
+                report(
+                    {
+                        "case": number,
+                        "words": begun["begins"],
+                        "outcome": outcome,
+                        "detail": "",
+                        "cpu": WATCHDOG,
+                        "wall": WATCHDOG,
+                        "mb": 0.0,
+                    }
+                )
                 return numbers[done + 1 :]
             report(ended)
         return []

@@ -3,6 +3,7 @@
 Every mutation is a function of a `random.Random`, so that the seed of a case repeats it.
 """
 
+import contextlib
 import copy
 import hashlib
 import json
@@ -61,15 +62,21 @@ def _change(holder: Any, key: Any, draw: random.Random) -> str:
         del holder[key]
         return "removed"
     if way == 1 and isinstance(old, int | float) and not isinstance(old, bool):
-        changed = draw.choice([-old, old + 1, old - 1, old * 2, old * 1e10, float(old), str(old), [old], old // 2, old * 1e-9])
+        changed = draw.choice(
+            [-old, old + 1, old - 1, old * 2, old * 1e10, float(old), str(old), [old], old // 2, old * 1e-9]
+        )
         holder[key] = changed
         return f"{_short(old)} becomes {_short(changed)}"
     if way == 2 and isinstance(old, list | dict) and old:
         if isinstance(old, list):
-            holder[key] = draw.choice([old * 2, old[:-1], old[::-1], [*old, draw.choice(VALUES)], old * min(5000, 200_000 // len(old))])
+            holder[key] = draw.choice(
+                [old * 2, old[:-1], old[::-1], [*old, draw.choice(VALUES)], old * min(5000, 200_000 // len(old))]
+            )
         else:
             inner = draw.choice(list(old))
-            holder[key] = {(draw.choice(["x", "", TERMINAL, inner + "s"]) if k == inner else k): v for k, v in old.items()}
+            holder[key] = {
+                (draw.choice(["x", "", TERMINAL, inner + "s"]) if k == inner else k): v for k, v in old.items()
+            }
         return "entries repeated, removed or renamed"
     if way == 3:
         deep: Any = old
@@ -88,7 +95,11 @@ def _change(holder: Any, key: Any, draw: random.Random) -> str:
         return f"also as {_short(name)}"
     if way == 6 and isinstance(old, str) and old:
         place = draw.randrange(len(old))
-        holder[key] = old[:place] + draw.choice(["\x1b", "\x00", "é", "/", "..", "\n", "9", "a"]) + old[place + draw.randrange(2) :]
+        holder[key] = (
+            old[:place]
+            + draw.choice(["\x1b", "\x00", "é", "/", "..", "\n", "9", "a"])
+            + old[place + draw.randrange(2) :]
+        )
         return f"{_short(old)} becomes {_short(holder[key])}"
     if isinstance(old, int) and not isinstance(old, bool) and draw.random() < 0.4:
         holder[key] = draw.choice(SIZES)
@@ -109,7 +120,9 @@ def mutate_json_text(content: bytes, draw: random.Random) -> tuple[bytes, str]:
         colon = [place for place in range(len(text)) if text[place] == "{"]
         place = draw.choice(colon) + 1 if colon else 0
         name = draw.choice(["kind", "part", "format", "arguments", "classes", "model", "x"])
-        return (text[:place] + f'"{name}": {draw.choice(["1", "null", "[]", "NaN", "{}"])},' + text[place:]).encode(), f"{name} twice"
+        return (
+            text[:place] + f'"{name}": {draw.choice(["1", "null", "[]", "NaN", "{}"])},' + text[place:]
+        ).encode(), f"{name} twice"
     if way == 1:
         return b"\xff\xfe" + text.encode("utf-16-le"), "as UTF-16"
     if way == 2:
@@ -143,7 +156,9 @@ def mutate_bytes(content: bytes, draw: random.Random) -> tuple[bytes, str]:
     if way == 3:
         return content[:place] + draw.randbytes(draw.choice([1, 8, 100])) + content[place:], f"bytes added at {place}"
     if way == 4:
-        return draw.choice([b"", b"\0" * 64, b"{}", b"null", draw.randbytes(200), b"\x80\x04\x95", b"PK\x03\x04"]), "replaced"
+        return draw.choice(
+            [b"", b"\0" * 64, b"{}", b"null", draw.randbytes(200), b"\x80\x04\x95", b"PK\x03\x04"]
+        ), "replaced"
     return content + content, "twice"
 
 
@@ -169,10 +184,8 @@ def mutate_tensors(content: bytes, draw: random.Random) -> tuple[bytes, str]:
         words = _change_tensor(tensors, draw)
     if own is None:
         return save(tensors, metadata={"format": "pt"}), words
-    try:
+    with contextlib.suppress(TypeError, ValueError):
         stored["sha256"] = digest(tensors, stored["meta"])
-    except (TypeError, ValueError):
-        pass
     return save(tensors, metadata={"wonderland": _dumps(stored).decode()}), words
 
 
@@ -246,13 +259,17 @@ def mutate_file(path: Path, draw: random.Random) -> str:
 
 def sign_again(folder: Path) -> None:
     """Make the digests of a run fit its files again, as somebody who changed them on purpose would."""
+
     def sha(name: str) -> str:
         path = folder / name
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
     _sign_preprocessing(folder)
     inputs = {"config.json": sha("config.json")}
-    for name in ("model.safetensors", *(f"checkpoint/{path.name}" for path in sorted((folder / "checkpoint").glob("*.safetensors")))):
+    for name in (
+        "model.safetensors",
+        *(f"checkpoint/{path.name}" for path in sorted((folder / "checkpoint").glob("*.safetensors"))),
+    ):
         _sign_tensors(folder / name, inputs)
     try:
         trust = json.loads((folder / "trust.json").read_bytes())

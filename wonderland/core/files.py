@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from wonderland.core.errors import WonderlandError
+from wonderland.core.errors import WonderlandError, visible
 from wonderland.core.strict_json import dump_json, parse_json
 
 MIB = 1 << 20
@@ -65,8 +65,8 @@ def disk_trouble(error: OSError, path: Path) -> WonderlandError:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text as UTF-8, atomically."""
-    write_bytes(path, text.encode())
+    """Write text as UTF-8, atomically; bytes of file names that are not UTF-8 are written out."""
+    write_bytes(path, visible(text).encode())
 
 
 def write_json(path: str | Path, value: Any) -> None:

@@ -46,7 +46,9 @@ def true_or_false(value: Any) -> str | None:
 
 def one_of(*values: Any) -> Schema:
     """One of a few values."""
-    return lambda value: None if value in values else f" must be one of {', '.join(map(str, values))}, not {value!r:.60}"
+    return lambda value: (
+        None if value in values else f" must be one of {', '.join(map(str, values))}, not {value!r:.60}"
+    )
 
 
 def optional(schema: Schema) -> Schema:

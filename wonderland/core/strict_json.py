@@ -20,9 +20,7 @@ def parse_json(text: str | bytes) -> Any:
     Traceback (most recent call last):
     ValueError: the key 'a' is there twice
     """
-    return json.loads(
-        text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite, parse_int=_whole
-    )
+    return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite, parse_int=_whole)
 
 
 def dump_json(value: Any) -> str:

@@ -16,7 +16,6 @@ from wonderland.road.training import Training
 from wonderland.ship import Run
 from wonderland.understand import cost
 
-
 RECORDS_LIMIT = 1 << 28
 
 

@@ -28,7 +28,9 @@ CONFIG: Schema = entries(
     {"preprocessing": text, "versions": values(text)},
 )
 
-_BINS = items(entries({"confidence": optional(number()), "accuracy": optional(number()), "count": whole()}), most=10_000)
+_BINS = items(
+    entries({"confidence": optional(number()), "accuracy": optional(number()), "count": whole()}), most=10_000
+)
 EVALUATION: Schema = entries(
     {
         "rows": whole(),

@@ -5,7 +5,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch.nn.modules.module import (
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 
 import wonderland.models
 import wonderland.nn
@@ -35,7 +38,7 @@ def load_model(folder: str | Path, spec: Spec | None, own: nn.Module | None = No
     header = {name: entry for name, entry in read_header(path).items() if name != "__metadata__"}
     if own is None:
         assert spec is not None
-        _compare_with_header(_build_on_meta(spec, len(header)).state_dict(), header, path)
+        _compare_with_header(build_on_meta(spec, len(header)).state_dict(), header, path)
         model = spec.build()
     else:
         model = own
@@ -49,19 +52,21 @@ def load_model(folder: str | Path, spec: Spec | None, own: nn.Module | None = No
     return model.eval()
 
 
-def _build_on_meta(spec: Spec, tensors: int) -> nn.Module:
-    """The model on the meta device; refused when it has far more parameters than the file has tensors."""
-    count_so_far = 0
+def build_on_meta(spec: Spec, tensors: int) -> nn.Module:
+    """The model on the meta device; refused when it has far more parameters or modules than its file has tensors."""
+    left = {"parameters": 2 * tensors + 16, "modules": 16 * tensors + 256}
 
-    def count(module: nn.Module, name: str, parameter: Any) -> None:
-        nonlocal count_so_far
-        count_so_far += 1
-        if count_so_far > 2 * tensors + 16:
+    def count(what: str) -> None:
+        left[what] -= 1
+        if left[what] < 0:
             raise WonderlandError(
                 "The model's description asks for more layers than its weights file holds: it is damaged."
             )
 
-    handle = register_module_parameter_registration_hook(count)
+    handles = [
+        register_module_parameter_registration_hook(lambda module, name, parameter: count("parameters")),
+        register_module_module_registration_hook(lambda module, name, inner: count("modules")),
+    ]
     try:
         with torch.device("meta"):
             return spec.build()
@@ -70,7 +75,20 @@ def _build_on_meta(spec: Spec, tensors: int) -> nn.Module:
     except (TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, LookupError, MemoryError) as error:
         raise WonderlandError(f"The model's description cannot be built: {_first_line(error)}") from error
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
+
+
+def check_model(spec: Spec, shapes: dict[str, list[int]], path: Path) -> None:
+    """Refuse a description of a model that does not fit the tensors of its training checkpoint, before it is built."""
+    expected = build_on_meta(spec, len(shapes)).state_dict()
+    for name in expected.keys() ^ shapes.keys():
+        raise WonderlandError(f"{path} and config.json differ in {name[:80]!r}: the two do not belong together.")
+    for name, tensor in expected.items():
+        if list(tensor.shape) != shapes[name]:
+            raise WonderlandError(
+                f"{path}: {name!r} has shape {shapes[name]}, but config.json says {list(tensor.shape)}."
+            )
 
 
 def _compare_with_header(expected: dict[str, Tensor], header: dict[str, Any], path: Path) -> None:
