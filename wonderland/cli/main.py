@@ -5,11 +5,25 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from wonderland.cli import chat, check, doctor, evaluate, fit, generate, inspect, models, predict, tokenize, trace
+from wonderland.cli import (
+    chat,
+    check,
+    doctor,
+    evaluate,
+    fit,
+    generate,
+    inspect,
+    models,
+    predict,
+    sign,
+    tokenize,
+    trace,
+    verify,
+)
 from wonderland.core.errors import WonderlandError, nearest, printable
 from wonderland.version import __version__
 
-VERBS = (fit, predict, evaluate, generate, chat, inspect, models, tokenize, check, trace, doctor)
+VERBS = (fit, predict, evaluate, generate, chat, inspect, models, tokenize, check, trace, doctor, sign, verify)
 
 
 class Parser(argparse.ArgumentParser):
