@@ -44,7 +44,7 @@ def write_table(table: pd.DataFrame, path: str | Path, *, safe: bool = False) ->
         if "set" in table:
             table = table.assign(set=[json.dumps(labels, ensure_ascii=False) for labels in table["set"]])
         if safe:
-            table = table.rename(columns=_inert).apply(lambda column: column.map(_inert))
+            table = table.rename(columns=_inert).map(_inert)
         write_bytes(path, table.to_csv(index=False).encode())
 
 
