@@ -20,6 +20,7 @@ WORSE = 0.02  # of the later half, against that with the smaller learning rate
 MAX_UPDATE = 0.3  # of the first step, relative to the norm of a weight matrix
 
 MIN_UPDATE = 1e-5  # of the first step, relative to the norm of a weight matrix
+MIN_SGD_UPDATE = 1e-6  # the same for SGD, whose steps are also small where the gradient is
 MIN_FALL = 1e-4  # of the loss over the steps
 MIN_GAIN = 1e-3  # of the loss over the steps, at the larger learning rate
 MIN_TAKEN = 10  # steps after which a small rate is no warmup
@@ -97,7 +98,7 @@ def learning_rate(
     start = _warmed_up(training.optimizer)
     try:
         losses, update = _losses(training, steps, start)
-        if (small_rate := list(_too_small(trace, new_copy, losses, update, steps, start))) or update < MIN_UPDATE:
+        if (small_rate := list(_too_small(trace, new_copy, losses, update, steps, start))) or update < MIN_SGD_UPDATE:
             yield from small_rate
             return
         rises = _rises(losses)
@@ -136,10 +137,11 @@ def _too_small(
 ) -> Iterator[Finding]:
     """A learning rate at which neither weights nor loss change, while one a thousand or a million times larger lowers the loss."""
     fall = (losses[0] - losses[-1]) / max(abs(losses[0]), 1e-8)
-    if update >= MIN_UPDATE or fall > MIN_FALL or not all(map(isfinite, losses)):
-        return
     optimizer = new_copy().optimizer
     assert optimizer is not None
+    least = MIN_SGD_UPDATE if isinstance(optimizer, torch.optim.SGD) else MIN_UPDATE
+    if update >= least or fall > MIN_FALL or not all(map(isfinite, losses)):
+        return
     group = optimizer.param_groups[0]
     rate = max(float(group["lr"]) for group in optimizer.param_groups)
     full = float(group.get("initial_lr", rate))
