@@ -69,7 +69,7 @@ def doctor(
 
     >>> import torch
     >>> tower = nn.Sequential(*(layer for _ in range(8) for layer in (nn.Linear(16, 16), nn.Sigmoid())))
-    >>> diagnosis = doctor(tower, (torch.randn(32, 16), torch.randn(32, 16)))
+    >>> diagnosis = doctor(tower, (torch.randn(32, 16), torch.rand(32, 16)))
     >>> [finding.problem for finding in diagnosis.findings], diagnosis.findings[0].module
     (['vanishing gradients'], '1')
     """
