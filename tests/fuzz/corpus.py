@@ -38,3 +38,10 @@ SCHEMAS: tuple[Any, ...] = (
     {"enum": [f"name{i}" for i in range(200_000)]}, {"type": "x"}, {"$ref": "#"}, {"anyOf": []}, {"properties": 3}, [], None,
     {"type": "integer", "minimum": 10**400}, {"type": "string", "maxLength": 10**12}, {"type": "array", "minItems": 10**9},
 )  # fmt: skip
+
+# Changes of a learned tokenizer: (kind, path of the entry, new value).
+TOKENIZERS: tuple[tuple[str, tuple[Any, ...], Any], ...] = (
+    ("words", ("model", "unk_token"), "<unka>"),
+    ("words", ("model", "unk_token"), "<u\x00nk>"),
+    ("unigram", ("model", "vocab", 7), [[[[]]]] * 200),
+)

@@ -9,6 +9,7 @@ import hashlib
 import json
 import random
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def _change(holder: Any, key: Any, draw: random.Random) -> str:
         return f"swapped with {_short(other)}"
     if way == 5 and isinstance(holder, dict):
         name = draw.choice(["x", "__class__", "arguments", "part", TERMINAL, f"{key}s"])
-        holder[name] = copy.deepcopy(old)
+        holder[name] = old
         return f"also as {_short(name)}"
     if way == 6 and isinstance(old, str) and old:
         place = draw.randrange(len(old))
@@ -226,7 +227,12 @@ def _change_tensor(tensors: dict[str, torch.Tensor], draw: random.Random) -> str
 
 
 def _dumps(value: Any) -> bytes:
-    return json.dumps(value).encode()
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + 5000)  # for values nested deeper than the reader under test may go
+    try:
+        return json.dumps(value).encode()
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def mutate_file(path: Path, draw: random.Random) -> str:

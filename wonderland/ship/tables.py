@@ -1,5 +1,6 @@
 """Predictions on disk: CSV, Parquet or JSON lines, by the suffix of the name."""
 
+import csv
 import io
 import json
 from pathlib import Path
@@ -45,7 +46,10 @@ def write_table(table: pd.DataFrame, path: str | Path, *, safe: bool = False) ->
             table = table.assign(set=[json.dumps(labels, ensure_ascii=False) for labels in table["set"]])
         if safe:
             table = table.rename(columns=_inert).map(_inert)
-        write_bytes(path, table.to_csv(index=False).encode())
+        content = table.to_csv(index=False)
+        if "\r" in content:  # the writer leaves it unquoted, and readers take it for the end of a row
+            content = table.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
+        write_bytes(path, content.encode())
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
