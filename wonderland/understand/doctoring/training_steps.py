@@ -135,7 +135,7 @@ def _warmed_up(optimizer: torch.optim.Optimizer) -> float:
 def _too_small(
     trace: StepTrace, new_copy: Callable[[], TrainingCopy], losses: list[float], update: float, steps: int, start: float
 ) -> Iterator[Finding]:
-    """A learning rate at which neither weights nor loss change, while one a thousand or a million times larger lowers the loss."""
+    """A learning rate at which neither weights nor loss change, while one a thousand to 1e9 times larger lowers the loss."""
     fall = (losses[0] - losses[-1]) / max(abs(losses[0]), 1e-8)
     optimizer = new_copy().optimizer
     assert optimizer is not None
@@ -147,7 +147,7 @@ def _too_small(
     full = float(group.get("initial_lr", rate))
     if rate == 0 and full > 0 and not optimizer.state:
         return  # a warmup that starts from 0
-    for larger in (1e3, 1e6, 1e9) if rate else (0.0,):
+    for larger in [10.0**power for power in range(3, 10)] if rate else [0.0]:
         fast, _ = _losses(new_copy(), steps, start * larger) if rate else ([losses[0], -1.0], 0.0)
         gain = (fast[0] - fast[-1]) / max(abs(fast[0]), 1e-8)
         if not rate or (gain > MIN_GAIN and gain > 100 * fall and not _rises(fast)):
