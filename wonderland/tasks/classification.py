@@ -96,10 +96,17 @@ class Classification(RowTask):
         return log_softmax(combined / trust.temperature if calibrated else combined)
 
     def sets(self, outputs: Tensor, trust: RowTrust, level: float | None = None) -> ndarray:
-        """Conformal sets of classes as booleans (n, c)."""
+        """Conformal sets of classes as booleans (n, c). A set holds the predicted class unless it is empty.
+
+        With folds, the members of one group decide the set and all members the prediction, so the two can disagree: the
+        predicted class is then added, which only raises the coverage.
+        """
         groups = group_predictions(self, outputs, trust.groups, trust.shares)
         candidates = np.stack([misfit(prediction / trust.temperature) for prediction in groups])
-        return trust.scores.sets(candidates, trust.level if level is None else level)
+        sets = trust.scores.sets(candidates, trust.level if level is None else level)
+        predicted = self.combined(outputs, trust).argmax(1)
+        sets[np.arange(len(sets)), predicted] |= sets.any(1)
+        return sets
 
     def evaluate(self, view: View, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
         return self.evaluate_outputs(view.outputs().cpu(), view.targets(), trust, level)
