@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
-from wonderland.tasks.rows import LEVELS, RowTask
+from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
 from wonderland.tasks.trust import RowTrust, group_predictions, holdout_prediction
 from wonderland.tasks.view import Holdout, View
 from wonderland.trust.calibration import ece, fit_temperature, log_softmax, reliability
@@ -54,8 +54,11 @@ class Classification(RowTask):
         logits, y = model(batch["x"]), batch["y"]
         if logits.dim() == y.dim() + 2:
             y = y.expand(logits.shape[:-1])
-        mean = F.cross_entropy(logits.flatten(0, -2), y.flatten(), label_smoothing=self.label_smoothing)
-        return mean, float(len(batch))
+        logits, y, smoothing = logits.flatten(0, -2), y.flatten(), self.label_smoothing
+        if "weight" not in batch.fields:
+            return F.cross_entropy(logits, y, label_smoothing=smoothing), float(len(batch))
+        losses = F.cross_entropy(logits, y, label_smoothing=smoothing, reduction="none")
+        return weighted_mean(losses, batch["weight"]), float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
         """Combine members (m, b, c) into one prediction (b, c): the log of their mean probability, weighted by shares (m,)."""
@@ -71,7 +74,8 @@ class Classification(RowTask):
         return misfit(prediction / temperature)[np.arange(len(prediction)), y]
 
     def temperature(self, holdout: Holdout, groups: int, shares: ndarray) -> float:
-        temperature = fit_temperature(holdout_prediction(self, holdout, groups, shares), holdout.y)
+        prediction = holdout_prediction(self, holdout, groups, shares)
+        temperature = fit_temperature(prediction, holdout.y, weights=holdout.weights)
         # The temperature is fitted on one group, but predictions are the mean of all groups, which is less confident already.
         # On six data sets the square root of the temperature gave the best log loss.
         return temperature**0.5 if groups > 1 else temperature

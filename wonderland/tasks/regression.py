@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
-from wonderland.tasks.rows import LEVELS, RowTask
+from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
 from wonderland.tasks.trust import RowTrust, group_predictions
 from wonderland.tasks.view import View
 from wonderland.trust.conformal import check_level
@@ -51,7 +51,10 @@ class Regression(RowTask):
         """Squared error of the standardised target, averaged over examples and members."""
         predicted = model(batch["x"])[..., 0]
         target = ((batch["y"] - self.mean) / self.scale).to(torch.float32)
-        return F.mse_loss(predicted, target.to(predicted.dtype).expand(predicted.shape)), float(len(batch))
+        target = target.to(predicted.dtype).expand(predicted.shape)
+        if "weight" not in batch.fields:
+            return F.mse_loss(predicted, target), float(len(batch))
+        return weighted_mean(F.mse_loss(predicted, target, reduction="none"), batch["weight"]), float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
         """Combine members (m, b, 1) into one prediction (b, 1): their mean, weighted by shares (m,)."""
