@@ -263,7 +263,8 @@ def _category_column(name: str, codes: np.ndarray, levels: np.ndarray, kind: str
     sample = evenly_spaced(levels, 1000)
     words = float(np.mean([len(text.split()) for text in sample]))
     length = float(np.mean([len(text) for text in sample]))
-    if len(levels) > max(20, 0.2 * present) and (words >= 2.5 or length > 40) and not _are_uuids(sample):
+    several_words = 2.5 if len(levels) <= 0.5 * present else 1.8
+    if len(levels) > max(20, 0.2 * present) and (words >= several_words or length > 40) and not _are_uuids(sample):
         return replace(column, kind="text")
     if len(levels) >= 0.95 * present and present >= 10:
         return replace(column, kind="identifier")

@@ -114,7 +114,7 @@ def test_repairs_give_findings():
         "Column 'empty' has no values and is left out.",
         "Column 'same' is always 7 and is left out.",
         "Column 'gap' has no value in 6 of 59 rows.",
-        "Column 'city' has 3 categories with fewer than 4 rows; they count as unknown.",
+        "Column 'city' has 3 categories with a single row; they count as unknown.",
         "Column 'size' is read as numbers; 1 cell says something else (for instance 'many') and counts as missing.",
         "Column 'size' has no value in 1 of 59 rows.",
     ]
@@ -173,12 +173,12 @@ def test_the_fingerprint_is_of_the_content(tmp_path):
 
 
 def test_a_column_of_rare_categories_is_left_out():
-    cells = [f"p{i // 3}" for i in range(57)] + ["often"] * 3
+    cells = [f"p{i}" for i in range(50)] + ["often"] * 10
     found = kinds.open(table(place=cells, y=CLASSES))
     assert found.left_out["place"] == "made of rare categories"
     assert texts(found, "rare") == [
-        "Column 'place' holds categories with fewer than 4 rows each in 60 of 60 rows, too few to learn from, and is left "
-        "out; the option keep keeps it as text."
+        "Column 'place' holds a category of its own in 50 of 60 rows, too few to learn from, and is left out; the option keep "
+        "keeps it as text."
     ]
     assert kinds.open(table(place=cells, y=CLASSES), keep="place").column("place").kind == "text"
     some = [f"p{i // 3}" for i in range(54)] + ["often"] * 6

@@ -1,13 +1,13 @@
 """Column encodings: how one column becomes numbers or a code, learned from the training rows only.
 
-Dates become days, and sine and cosine of month, weekday and hour; texts become lengths and hashed word counts; categories
-become codes. Code 0 stands for every category that is rare or was never seen.
+Dates become days, and sine and cosine of month, weekday and hour; texts become lengths and the main directions of their
+words; categories become codes. Code 0 stands for every category that has a single row or was never seen. Where there are more
+categories than codes, the rarest share codes, which a hash of their name decides.
 """
 
 import math
-import re
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from wonderland.data.columns import Column
 from wonderland.data.dates import DATE_FORMATS, MIXED
 from wonderland.data.encoder import Field
 from wonderland.kinds.table.table import RARE
+from wonderland.kinds.table.text_features import BUCKETS, TextFeatures, hashed_counts, split_words
 
-MAX_LEVELS = 254
-BUCKETS = 32
+MAX_LEVELS = 10_000
+SHARED_CODES = 2048
 CYCLES = {"month": 12, "weekday": 7, "hour": 24}
 LARGEST = 1e150
 
@@ -28,7 +29,8 @@ LARGEST = 1e150
 class ColumnEncoding:
     """How one column is encoded. `fill` replaces a missing value; `flagged` adds a feature that marks them.
 
-    `format`, `pair` (the words for 0 and 1) and `levels` tell how to read new cells; `parts` are the features of a date."""
+    `format`, `pair` (the words for 0 and 1) and `levels` tell how to read new cells; `parts` are the features of a date, `text`
+    those of a text. `shared` is the number of codes that all other categories share."""
 
     name: str
     kind: str
@@ -38,6 +40,8 @@ class ColumnEncoding:
     pair: tuple[str, str] | None = None
     parts: tuple[str, ...] = ()
     levels: tuple[str | None, ...] = ()
+    shared: int = 0
+    text: TextFeatures | None = field(default=None, compare=False)
 
     @classmethod
     def fit(cls, column: Column, ordering: bool = False) -> "ColumnEncoding":
@@ -45,9 +49,11 @@ class ColumnEncoding:
         present = column.values[~column.is_missing]
         flagged = column.missing > 0
         if column.kind == "category":
-            return cls(column.name, "category", levels=_frequent(column))
+            levels, left = _frequent(column)
+            return cls(column.name, "category", levels=levels, shared=SHARED_CODES if left else 0)
         if column.kind == "text":
-            return cls(column.name, "text", flagged=flagged)
+            assert column.levels is not None
+            return cls(column.name, "text", flagged=flagged, text=TextFeatures.fit(column.levels, present))
         if column.kind == "boolean":
             return cls(column.name, "boolean", 0.5, flagged, pair=column.boolean_words)
         fill = float(np.median(np.clip(present, -LARGEST, LARGEST))) if len(present) else 0.0
@@ -73,13 +79,16 @@ class ColumnEncoding:
             ]
         elif self.kind == "text":
             features = [(f"{name} length", True), (f"{name} words", True)]
-            features += [(f"{name} word group {i}", True) for i in range(BUCKETS)]
+            if self.text is None:
+                features += [(f"{name} word group {i}", True) for i in range(BUCKETS)]
+            else:
+                features += [(f"{name} topic {i + 1}", False) for i in range(self.text.dimensions)]
         return features + ([(f"{name} is missing", False)] if self.flagged else [])
 
     def values(self, column: Column) -> np.ndarray:
         """The numbers, before scaling: (n, features)."""
         if self.kind == "text":
-            block = list(_text_features(column).T)
+            block = list(self._text_values(column).T)
         else:
             filled = np.where(column.is_missing, self.fill, column.values)
             block = [filled] if self.kind != "date" or "days" in self.parts else []
@@ -97,11 +106,29 @@ class ColumnEncoding:
         return np.stack(block, 1) if block else np.empty((len(column), 0))
 
     def codes(self, column: Column) -> np.ndarray:
-        """Category codes: 1.. for the known levels, 0 for every other one."""
+        """Category codes: 1.. for the known levels, 0 for every other one, unless the others share codes."""
         assert column.levels is not None
         known = {level: code for code, level in enumerate(self.levels, start=1)}
-        places = [known.get(level, 0) for level in column.levels] + [known.get(None, 0)]
+        places = [known.get(level) or self._shared_code(level) for level in column.levels] + [known.get(None, 0)]
         return np.array(places, np.int64)[column.values]
+
+    def _shared_code(self, level: str) -> int:
+        if not self.shared:
+            return 0
+        return len(self.levels) + 1 + zlib.crc32(level.encode("utf-8", "surrogatepass")) % self.shared
+
+    @property
+    def code_count(self) -> int:
+        """The number of codes of a category, the unknown one included."""
+        return len(self.levels) + 1 + self.shared
+
+    def _text_values(self, column: Column) -> np.ndarray:
+        """Log length, log number of words, and the features of the words: (n, 2 + k); zeros where missing."""
+        assert column.levels is not None
+        sizes = np.array([[len(text), len(split_words(text))] for text in column.levels], np.float64).reshape(-1, 2)
+        words = hashed_counts(column.levels) if self.text is None else self.text.values(column.levels)
+        table = np.concatenate([np.log1p(sizes), words], 1)
+        return np.concatenate([table, np.zeros((1, table.shape[1]))])[column.values]
 
     def field(self) -> Field:
         """The column as a field of an input."""
@@ -114,17 +141,20 @@ class ColumnEncoding:
 
     def to_json(self) -> dict[str, Any]:
         default = asdict(ColumnEncoding(self.name, self.kind))
-        used = {key: value for key, value in asdict(self).items() if key in ("name", "kind") or value != default[key]}
+        plain = asdict(replace(self, text=None))
+        used = {key: value for key, value in plain.items() if key in ("name", "kind") or value != default[key]}
+        used |= {} if self.text is None else {"words": self.text.words}
         return {key: list(value) if isinstance(value, tuple) else value for key, value in used.items()}
 
 
-def _frequent(column: Column) -> tuple[str | None, ...]:
-    """The levels that get a code: the most frequent ones, in alphabetical order; None at the end when cells are missing."""
+def _frequent(column: Column) -> tuple[tuple[str | None, ...], bool]:
+    """The levels that get a code of their own, and whether some are left: the most frequent, in alphabetical order; None at the end
+    when cells are missing."""
     assert column.levels is not None
     counts = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))
     by_frequency = sorted((-int(counts[code]), str(column.levels[code])) for code in np.flatnonzero(counts >= RARE))
     names = sorted(name for _, name in by_frequency[:MAX_LEVELS])
-    return (*names, None) if column.missing else tuple(names)
+    return ((*names, None) if column.missing else tuple(names)), len(by_frequency) > MAX_LEVELS
 
 
 def _cycle_positions(days: np.ndarray) -> dict[str, np.ndarray]:
@@ -136,26 +166,14 @@ def _cycle_positions(days: np.ndarray) -> dict[str, np.ndarray]:
     return {"month": (months % 12).astype(float), "weekday": (whole + 3) % 7, "hour": hours % 24}
 
 
-def _text_features(column: Column) -> np.ndarray:
-    """Log length, log number of words, and log counts of words in hashed groups: (n, 2 + groups); zeros where missing."""
-    assert column.levels is not None
-    table = np.zeros((len(column.levels) + 1, 2 + BUCKETS))
-    for row, text in zip(table, column.levels, strict=False):
-        words = re.findall(r"\w+", text.lower())
-        row[:2] = len(text), len(words)
-        for word in words:
-            row[2 + zlib.crc32(word.encode("utf-8", "surrogatepass")) % BUCKETS] += 1
-    return np.log1p(table)[column.values]
-
-
-def read_encoding(entry: Any) -> ColumnEncoding:
-    """One saved encoding, checked."""
+def read_encoding(entry: Any, tensors: dict[str, Any] | None = None) -> ColumnEncoding:
+    """One saved encoding, checked; `tensors` are those of a text column."""
     require(isinstance(entry, dict), "a column is not an object")
     name, kind = entry.get("name"), entry.get("kind")
     require(is_text(name), "a column has no name")
     about = f"column {name[:60]!r}"
     require(kind in ("number", "boolean", "date", "text", "category"), f"{about} has no known kind")
-    fields = {"name", "kind", "fill", "flagged", "format", "pair", "parts", "levels"}
+    fields = {"name", "kind", "fill", "flagged", "format", "pair", "parts", "levels", "shared", "words"}
     require(set(entry) <= fields, f"{about} has a field that is not known")
     fill, flagged, date_format = entry.get("fill", 0.0), entry.get("flagged", False), entry.get("format", "")
     valid = (
@@ -183,8 +201,20 @@ def read_encoding(entry: Any) -> ColumnEncoding:
     )
     require(len(set(levels)) == len(levels), f"{about} has a category twice")
     require(kind == "category" or not levels, f"{about} has categories, but is {kind}")
+    shared = entry.get("shared", 0)
+    require(
+        shared in (0, SHARED_CODES) and (kind == "category" or not shared), f"{about} shares an unknown number of codes"
+    )
+    require(kind == "text" or "words" not in entry, f"{about} has words, but is {kind}")
+    text = None
+    if "words" in entry:
+        try:
+            text = TextFeatures.read(entry["words"], tensors or {})
+        except WonderlandError as error:
+            require(False, f"{about}: {error}")
+    pair = tuple(pair) if pair else None
     return ColumnEncoding(
-        name, kind, float(fill), flagged, date_format, tuple(pair) if pair else None, tuple(parts), tuple(levels)
+        name, kind, float(fill), flagged, date_format, pair, tuple(parts), tuple(levels), shared, text
     )
 
 

@@ -76,7 +76,7 @@ class TableEncoder(RowEncoder):
         self.numbers = [name for _, name, _ in features]
         self.scaled = np.array([scaled for *_, scaled in features], dtype=bool)
         self.categories = [
-            (encoding.name, len(encoding.levels) + 1) for encoding in encodings if encoding.kind == "category"
+            (encoding.name, encoding.code_count) for encoding in encodings if encoding.kind == "category"
         ]
         self.column_of = [column for column, *_ in features] + [name for name, _ in self.categories]
 
@@ -268,8 +268,12 @@ class TableEncoder(RowEncoder):
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """Center and scale of each number, as float64."""
-        return {"center": torch.from_numpy(self.center.copy()), "scale": torch.from_numpy(self.scale.copy())}
+        """Center and scale of each number, and the arrays of each text column, as float64."""
+        arrays = {"center": torch.from_numpy(self.center.copy()), "scale": torch.from_numpy(self.scale.copy())}
+        for i, encoding in enumerate(self.encodings):
+            if encoding.text is not None:
+                arrays |= {f"text.{i}.{name}": tensor for name, tensor in encoding.text.tensors().items()}
+        return arrays
 
     @classmethod
     def from_json(cls, saved: Any, tensors: dict[str, Tensor]) -> "TableEncoder":
@@ -285,7 +289,11 @@ class TableEncoder(RowEncoder):
         require(ignored is None or are_texts(ignored, MAX_COLUMNS), "the ignored columns are not a list of names")
         columns = saved.get("columns")
         require(isinstance(columns, list) and 0 < len(columns) <= MAX_COLUMNS, "it has no list of columns")
-        encodings = [read_encoding(entry) for entry in columns or ()]
+        given = tensors if isinstance(tensors, dict) else {}
+        encodings = [
+            read_encoding(entry, {name: given.get(f"text.{i}.{name}") for name in ("weights", "projection")})
+            for i, entry in enumerate(columns or ())
+        ]
         require(len({encoding.name for encoding in encodings}) == len(encodings), "a column occurs twice")
         width = sum(len(encoding.features()) for encoding in encodings)
         arrays = []

@@ -15,7 +15,8 @@ from wonderland.data.split import read_assigned
 from wonderland.data.target import choose_target, read_target
 from wonderland.kinds.table.leakage import find_leaks
 
-RARE = 4  # a category with fewer rows than this is pooled with the unknown ones
+RARE = 2  # rows; a category with fewer is pooled with the unknown ones
+MOSTLY_RARE = 0.8  # of the rows; a column with more rows in such categories is left out
 
 
 class Table(Dataset):
@@ -229,11 +230,11 @@ def leave_out(
             findings.append(
                 Finding("constant", name, len(column), f"Column {name!r} is always {value} and is left out.")
             )
-        elif (rare := rows_of_rare_categories(column)) > 0.9 * len(column) and name not in keep:
+        elif (rare := rows_of_rare_categories(column)) > MOSTLY_RARE * len(column) and name not in keep:
             reasons[name] = "made of rare categories"
             text = (
-                f"Column {name!r} holds categories with fewer than {RARE} rows each in {rare:,} of {len(column):,} rows, too "
-                "few to learn from, and is left out; the option keep keeps it as text."
+                f"Column {name!r} holds a category of its own in {rare:,} of {len(column):,} rows, too few to learn from, "
+                "and is left out; the option keep keeps it as text."
             )
             findings.append(Finding("rare", name, rare, text))
         elif column.kind == "identifier" and name not in keep:
@@ -241,7 +242,7 @@ def leave_out(
             text = f"Column {name!r} looks like an identifier ({column.distinct:,} different values) and is left out."
             findings.append(Finding("identifier", name, column.distinct, text))
     for name in keep:
-        if columns[name].kind == "identifier" or rows_of_rare_categories(columns[name]) > 0.9 * len(columns[name]):
+        if columns[name].kind == "identifier" or rows_of_rare_categories(columns[name]) > MOSTLY_RARE * len(columns[name]):
             kind = "text" if columns[name].levels is not None else "number"
             columns[name] = replace(columns[name], kind=kind)
     return reasons
@@ -288,7 +289,7 @@ def note_repairs(features: list[Column], findings: list[Finding]) -> None:
             if rare:
                 they_count = "it counts" if rare == 1 else "they count"
                 categories = counted(rare, "category", "categories")
-                text = f"Column {name!r} has {categories} with fewer than {RARE} rows; {they_count} as unknown."
+                text = f"Column {name!r} has {categories} with a single row; {they_count} as unknown."
                 findings.append(Finding("rare", name, rare, text))
 
 
