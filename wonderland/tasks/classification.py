@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
+from wonderland.tasks.answers import ClassAnswers
 from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
 from wonderland.tasks.trust import RowTrust, group_predictions, holdout_prediction
 from wonderland.tasks.view import Holdout, View
@@ -152,6 +153,22 @@ class Classification(RowTask):
         }
         columns |= {f"p({label})": probabilities[:, code] for code, label in enumerate(self.classes)}
         return pd.DataFrame(columns)
+
+    def answers(self, trust: RowTrust, level: float) -> nn.Module | str:
+        if getattr(trust, "options", None) is not None:
+            return "Sets, thresholds, costs or calibrators that were asked for in fit are not written as a torch program."
+        return ClassAnswers(self, trust, level)
+
+    def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
+        """Of probabilities. Sets must be equal; a predicted class may differ only between two that are equally probable."""
+        sets = [[self.classes[code] for code in np.flatnonzero(row)] for row in exported["set"]]
+        if sets != table["set"].tolist():
+            return float("inf")
+        expected = table[[f"p({label})" for label in self.classes]].to_numpy()
+        largest = float(np.abs(expected - exported["probabilities"]).max(initial=0.0))
+        codes = np.array([self.classes.index(str(name)) for name in exported["prediction"]], np.int64)
+        chosen = expected[np.arange(len(codes)), codes]
+        return max(largest, float((expected.max(1) - chosen).max(initial=0.0)))
 
     def names(self, codes: ndarray) -> list[str]:
         """Class names for codes."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
+from wonderland.tasks.answers import NumberAnswers
 from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
 from wonderland.tasks.trust import RowTrust, group_predictions
 from wonderland.tasks.view import View
@@ -120,6 +121,20 @@ class Regression(RowTask):
         outputs = view.outputs().cpu()
         low, high = self.intervals(outputs, trust, trust.level if level is None else check_level(level))
         return pd.DataFrame({"prediction": self.values(outputs, trust), "low": low, "high": high})
+
+    def answers(self, trust: RowTrust, level: float) -> nn.Module | str:
+        if getattr(trust, "options", None) is not None:
+            return "Intervals that were asked for in fit are not written as a torch program."
+        return NumberAnswers(self, trust, level)
+
+    def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
+        """Of predictions and ends of intervals, in units of the standard deviation of the target."""
+        largest = 0.0
+        for name in ("prediction", "low", "high"):
+            expected, found = table[name].to_numpy(), exported[name]
+            same = expected == found  # infinite ends as well
+            largest = max(largest, float(np.abs(np.where(same, 0.0, expected - found)).max(initial=0.0)))
+        return largest / self.scale
 
     def row_scores(self, outputs: Tensor, y: Tensor, trust: RowTrust) -> Tensor:
         """Minus the absolute error of each row."""

@@ -73,6 +73,14 @@ class Task(Part, ABC):
     def predictions(self, view: View, trust: Any, level: float | None = None) -> pd.DataFrame:
         """One row for each example: the prediction with its probability, set or interval."""
 
+    def answers(self, trust: Any, level: float) -> nn.Module | str:
+        """From the outputs of the model to predictions, as a torch module with `names` and `classes`, for export; or why there is none."""
+        return f"The predictions of {self.name} are not written as one torch program."
+
+    def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
+        """The largest difference between predictions and the outputs of an exported model; infinite where a class or set differs."""
+        raise NotImplementedError
+
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
         """A message if the model's output for a batch does not fit the task, else None."""
         return None

@@ -38,6 +38,7 @@ class TableProgram(Preprocessing):
         self._buffer("center", center, torch.float64)
         self._buffer("scale", scale, torch.float64)
         self._buffer("scaled", [scaled for encoding in encodings for _, scaled in encoding.features()])
+        self._buffer("largest", LARGEST, torch.float64)
         self._buffer("order", self._order(encodings))
 
     def _buffer(self, name: str, values: Any, dtype: torch.dtype | None = None) -> None:
@@ -77,11 +78,15 @@ class TableProgram(Preprocessing):
         encoded = []
         if len(self.order):
             joined = torch.cat(features, 1).index_select(1, self.order)
-            z = ((joined.clamp(-LARGEST, LARGEST) - self.center) / self.scale).clamp(-LARGEST, LARGEST)
+            z = self._clipped((self._clipped(joined) - self.center) / self.scale)
             squashed = 3 * (z / (9 + z * z).sqrt())
             encoded.append(torch.where(self.scaled, squashed, joined).float())
         encoded += [values[i].float()[:, None] for i in self.categories]
         return torch.cat(encoded, 1)
+
+    def _clipped(self, x: Tensor) -> Tensor:
+        """Within -LARGEST..LARGEST. (`clamp` is not used: the exporter writes its bounds in float32, where they are infinite.)"""
+        return torch.maximum(torch.minimum(x, self.largest), -self.largest)
 
     def _date(self, seconds: Tensor, fill: Tensor, parts: tuple[str, ...]) -> Tensor:
         """The days, whether they are missing, and sine and cosine of each cycle: (rows, 2 + 2 cycles)."""
