@@ -1,6 +1,6 @@
 """Run: save, load, predict, export, serve."""
 
-from wonderland.ship.export import Export, export
+from wonderland.ship.exporting import Export, export
 from wonderland.ship.run import Run, load
 from wonderland.ship.signing import new_key, sign, verify
 from wonderland.ship.store import FORMAT, load_model, read_config, save_model

@@ -1,5 +1,7 @@
 """Export: a run as one file for other programs, which is run and compared with predict before it counts as done."""
 
+import io
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from wonderland.core import WonderlandError, nearest, need, write_bytes
-from wonderland.ship.onnx_file import check, to_onnx
+from wonderland.ship.onnx_file import check, quiet, to_onnx
 from wonderland.ship.program import Program, exported, program
 from wonderland.trust import check_level
 from wonderland.version import __version__
@@ -54,22 +57,20 @@ def _onnx(run: Any, out: str | Path | None, level: float, quantize: str | None) 
     content, difference, double = b"", float("inf"), False
     for double in (False, True):
         made = program(run, level, double=double)
-        model = to_onnx(exported(made, _sizes(made)), made, describe(run, level))
+        model = to_onnx(exported(made, sizes_of(made)), made, describe(run, level))
         content = model.SerializeToString()
         check(content)
         difference = compare(run, made, onnx_runner(content, made), source, level, double=double)
         if difference <= TOLERANCE or not any(port.type == "float" for port in made.ports):
             break
-    if difference > TOLERANCE:
-        raise WonderlandError(
-            f"The exported model differs from predict by {difference:.1e}, more than {TOLERANCE:g}: it was not written."
-        )
+    agreed(difference)
     notes = ("Numbers are float64 inputs: float32 is too coarse for them.",) if double else ()
     write_bytes(path, content)
     return Export((path,), difference, compared(made), notes)
 
 
-def _sizes(made: Program) -> dict[str, int]:
+def sizes_of(made: Program) -> dict[str, int]:
+    """Lengths to trace with, for the free ones of the inputs."""
     names = {size for port in made.ports for size in port.shape if isinstance(size, str)}
     return {name: size for name, size in SIZES.items() if name in names}
 
@@ -109,4 +110,53 @@ def compare(run: Any, made: Program, runner: Callable, source: Any, level: float
     return largest
 
 
-TARGETS: dict[str, Callable[[Any, Any, float, str | None], Export]] = {"onnx": _onnx}
+def _torch(run: Any, out: str | Path | None, level: float, quantize: str | None) -> Export:
+    """A .pt2 file: `torch.export.load(path).module()` answers what the ONNX file does, with texts and classes as numbers."""
+    path = Path(out) if out is not None else run.folder / "model.pt2"
+    made = program(run, level, double=True)
+    graph = exported(made, sizes_of(made))
+    runner = torch_runner(graph, made)
+    difference = agreed(compare(run, made, runner, run.encoder.samples(ROWS), level, double=True))
+    buffer = io.BytesIO()
+    about = describe(run, level) | {
+        "inputs": [{"name": port.name, "type": port.type, "about": port.about} for port in made.ports],
+        "codes": {port.name: dict(port.codes) for port in made.ports if port.type == "string"},
+        "outputs": list(made.names),
+    }
+    with quiet():
+        torch.export.save(graph, buffer, extra_files={"wonderland.json": json.dumps(about)})
+    write_bytes(path, buffer.getvalue())
+    note = "Texts are given as codes, and the class is a number: wonderland.json in the file has both tables."
+    return Export((path,), difference, compared(made), (note,))
+
+
+def torch_runner(graph: torch.export.ExportedProgram, made: Program) -> Callable[..., dict[str, np.ndarray]]:
+    """A function from feeds to named outputs, by torch."""
+    module = graph.module()
+
+    def run(feed: dict[str, np.ndarray]) -> dict[str, Any]:
+        values = [
+            torch.tensor([port.codes.get(text, 0) for text in feed[port.name]], dtype=torch.int64)
+            if port.type == "string"
+            else torch.from_numpy(np.ascontiguousarray(feed[port.name]))
+            for port in made.ports
+        ]
+        with torch.no_grad():
+            outputs = dict(zip(made.names, (value.numpy() for value in module(*values)), strict=True))
+        if made.classes is not None:
+            outputs["prediction"] = np.array(made.classes, object)[outputs["prediction"]]
+        return outputs
+
+    return run
+
+
+def agreed(difference: float) -> float:
+    """The difference, if it is small enough."""
+    if difference > TOLERANCE:
+        raise WonderlandError(
+            f"The exported model differs from predict by {difference:.1e}, more than {TOLERANCE:g}: it was not written."
+        )
+    return difference
+
+
+TARGETS: dict[str, Callable[[Any, Any, float, str | None], Export]] = {"onnx": _onnx, "torch": _torch}
