@@ -1,6 +1,7 @@
 """Regression: a number, learned on a standard scale and predicted in its own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
+from wonderland.tasks.number_trust import NumberOptions, cells_of
 from wonderland.tasks.rows import LEVELS, RowTask
-from wonderland.tasks.trust import RowTrust, group_predictions
+from wonderland.tasks.trust import RowTrust, group_predictions, holdout_prediction
 from wonderland.tasks.view import View
+from wonderland.tasks.wanted import Wanted
 from wonderland.trust.conformal import check_level
+from wonderland.trust.uncertainty import number_uncertainty
 
 
 @part
@@ -34,24 +38,48 @@ class Regression(RowTask):
     name = "regression"
     watch = "loss"
     outputs = 1
+    trust_options = ("conformal", "uncertainty")
+    conformal_methods = ("split", "cross", "group", "cqr")
 
-    def __init__(self, mean: float = 0.0, scale: float = 1.0, low: float = -3e38, high: float = 3e38):
+    def __init__(
+        self,
+        mean: float = 0.0,
+        scale: float = 1.0,
+        low: float = -3e38,
+        high: float = 3e38,
+        quantiles: Sequence[float] | None = None,
+    ):
         if not scale > 0:
             raise WonderlandError(f"The target's scale must be positive, not {scale}.")
         self.mean, self.scale = float(mean), float(scale)
         self.low, self.high = float(low), float(high)
+        if quantiles is not None and not (len(quantiles) == 2 and 0 < quantiles[0] < quantiles[1] < 1):
+            raise WonderlandError(f"quantiles are two shares, the lower first, such as [0.05, 0.95], not {quantiles}.")
+        self.quantiles = None if quantiles is None else [float(share) for share in quantiles]
+        self.outputs = 1 if quantiles is None else 3
 
     def arguments(self) -> dict[str, Any]:
-        return {"mean": self.mean, "scale": self.scale, "low": self.low, "high": self.high}
+        own = {"mean": self.mean, "scale": self.scale, "low": self.low, "high": self.high}
+        return own if self.quantiles is None else own | {"quantiles": self.quantiles}
 
     def model_arguments(self) -> dict[str, Any]:
-        return {"outputs": 1, "classes": 1}
+        return {"outputs": self.outputs, "classes": self.outputs}
+
+    def for_wanted(self, wanted: Wanted) -> "Regression":
+        """The task with two quantiles as further outputs, where conformalised quantile regression was asked for."""
+        return Regression(**(self.arguments() | {"quantiles": [0.05, 0.95]})) if wanted.method == "cqr" else self
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
         """Squared error of the standardised target, averaged over examples and members."""
-        predicted = model(batch["x"])[..., 0]
+        outputs = model(batch["x"])
+        predicted = outputs[..., 0]
         target = ((batch["y"] - self.mean) / self.scale).to(torch.float32)
-        return F.mse_loss(predicted, target.to(predicted.dtype).expand(predicted.shape)), float(len(batch))
+        target = target.to(predicted.dtype).expand(predicted.shape)
+        loss = F.mse_loss(predicted, target)
+        for place, share in enumerate(self.quantiles or (), 1):
+            gap = target - outputs[..., place]
+            loss = loss + torch.maximum(share * gap, (share - 1) * gap).mean()
+        return loss, float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
         """Combine members (m, b, 1) into one prediction (b, 1): their mean, weighted by shares (m,)."""
@@ -60,7 +88,7 @@ class Regression(RowTask):
 
     def errors(self, outputs: Tensor, y: ndarray) -> ndarray:
         """Each member's error of the standardised target: (m, n, 1)."""
-        return outputs.double().numpy() - self.standard(y)[:, None]
+        return outputs[..., :1].double().numpy() - self.standard(y)[:, None]
 
     def scores(self, prediction: ndarray, y: ndarray, temperature: float) -> ndarray:
         return np.abs(y - self.original(prediction[:, 0]))
@@ -91,16 +119,71 @@ class Regression(RowTask):
         centres = np.stack([self.original(prediction[:, 0]) for prediction in groups])
         return trust.scores.intervals(centres, trust.level if level is None else level)
 
+    def read_options(self, saved: Any) -> NumberOptions:
+        return NumberOptions.from_json(saved)
+
+    def with_options(self, trust: RowTrust, validation: View, calibration: View, wanted: Wanted) -> RowTrust:
+        """Intervals as they were asked for, calibrated on held-out rows."""
+        spread = calibration.spreads()
+        if not wanted.given and spread is None:
+            return trust
+        method = wanted.method if wanted.method in ("group", "cqr") else ("" if spread is None else "normalised")
+        if not method:
+            return replace(trust, options=NumberOptions(uncertainty=wanted.uncertainty))
+        holdout = calibration.holdout()
+        prediction = holdout_prediction(self, holdout, trust.groups, trust.shares)
+        gap = np.abs(holdout.y - self.original(prediction[:, 0]))
+        groups = None if wanted.group is None else calibration.column(wanted.group)
+        if method == "cqr":
+            low, high = self.quantile_ends(prediction)
+            gap = np.maximum(low - holdout.y, holdout.y - high)
+        elif method == "normalised":
+            assert spread is not None
+            gap = gap / (spread * self.scale)
+        return replace(trust, options=NumberOptions(method, wanted.group, cells_of(gap, groups), wanted.uncertainty))
+
+    def quantile_ends(self, prediction: ndarray) -> tuple[ndarray, ndarray]:
+        """The two predicted quantiles in the scale of the target, in order. Shapes: (n, 3) -> (n,), (n,)."""
+        ends = np.stack([self.original(prediction[:, place]) for place in (1, 2)])
+        return ends.min(0), ends.max(0)
+
+    def all_intervals(self, view: View, outputs: Tensor, trust: RowTrust, level: float) -> tuple[ndarray, ndarray]:
+        """Conformal intervals as the options of trust ask for them; each holds its prediction."""
+        options = trust.options
+        if options is None or not options.method:
+            return self.intervals(outputs, trust, level)
+        prediction = self.combined(outputs, trust)
+        centre = self.original(prediction[:, 0])
+        groups = None if options.group is None else view.column(options.group)
+        reach = options.reach(level, len(centre), groups)
+        if options.method == "cqr":
+            low, high = self.quantile_ends(prediction)
+            return np.minimum(low - reach, centre), np.maximum(high + reach, centre)
+        if options.method == "normalised":
+            spread = view.spreads()
+            assert spread is not None
+            reach = reach * spread * self.scale
+        return centre - reach, centre + reach
+
     def evaluate(self, view: View, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
-        return self.evaluate_outputs(view.outputs().cpu(), view.targets(), trust, level)
+        level = trust.level if level is None else check_level(level)
+        outputs = view.outputs().cpu()
+        ends = self.all_intervals(view, outputs, trust, level)
+        return self.evaluate_outputs(outputs, view.targets(), trust, level, ends)
 
     def evaluate_outputs(
-        self, outputs: Tensor, y: ndarray, trust: RowTrust, level: float | None = None
+        self,
+        outputs: Tensor,
+        y: ndarray,
+        trust: RowTrust,
+        level: float | None = None,
+        ends: tuple[ndarray, ndarray] | None = None,
     ) -> dict[str, Any]:
         """`evaluate` for given outputs (m, n, 1)."""
         level = trust.level if level is None else check_level(level)
         values = self.values(outputs, trust)
-        low, high = self.intervals(outputs, trust, level)
+        low, high = self.intervals(outputs, trust, level) if ends is None else ends
+        fitted = trust.options is not None and trust.options.method
         return {
             "rows": len(y),
             "metrics": self.metrics(values, y),
@@ -108,15 +191,23 @@ class Regression(RowTask):
                 "level": level,
                 "coverage": float(((low <= y) & (y <= high)).mean()),
                 "mean_width": float(np.mean(high - low)) if np.isfinite(high - low).all() else None,
-                "note": trust.scores.note(level),
+                "note": trust.options.note(level) if fitted else trust.scores.note(level),
             },
         }
 
     def predictions(self, view: View, trust: RowTrust, level: float | None = None) -> pd.DataFrame:
         """The predicted number and its interval."""
         outputs = view.outputs().cpu()
-        low, high = self.intervals(outputs, trust, trust.level if level is None else check_level(level))
-        return pd.DataFrame({"prediction": self.values(outputs, trust), "low": low, "high": high})
+        low, high = self.all_intervals(view, outputs, trust, trust.level if level is None else check_level(level))
+        columns = {"prediction": self.values(outputs, trust), "low": low, "high": high}
+        drawn = self.drawn_outputs(view, outputs, trust)
+        if drawn is not None:
+            # Members predict means: what they do not say about noise comes from the calibration residuals.
+            residuals = np.concatenate(trust.scores.groups)
+            parts = number_uncertainty(drawn[..., 0].double().numpy() * self.scale)
+            noise = max(float(np.mean(np.square(residuals))) - float(parts.epistemic.mean()), 0.0)
+            columns |= {"aleatoric": np.full(len(low), noise**0.5), "epistemic": parts.epistemic**0.5}
+        return pd.DataFrame(columns)
 
     def row_scores(self, outputs: Tensor, y: Tensor, trust: RowTrust) -> Tensor:
         """Minus the absolute error of each row."""
@@ -131,7 +222,7 @@ class Regression(RowTask):
         """Intervals, predicted against true, and the largest errors."""
         outputs, y = view.outputs().cpu(), view.targets()
         values = self.values(outputs, trust)
-        low, high = self.intervals(outputs, trust)
+        low, high = self.all_intervals(view, outputs, trust, trust.level)
         drawn = np.linspace(0, len(y) - 1, min(len(y), 400)).astype(int)
         worst = np.argsort(-np.abs(values - y), kind="stable")[:12]
 
@@ -140,7 +231,7 @@ class Regression(RowTask):
             return {"true": float(y[i]), "predicted": float(values[i])} | ends
 
         def coverage(level: float) -> float:
-            below, above = self.intervals(outputs, trust, level)
+            below, above = self.all_intervals(view, outputs, trust, level)
             return float(((below <= y) & (y <= above)).mean())
 
         return {

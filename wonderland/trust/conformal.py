@@ -100,6 +100,15 @@ class Scores:
         worse = len(pooled) - np.searchsorted(pooled, candidates[0], side="left")
         return (1 + worse) / (self.count + 1)
 
+    def cross_p_values(self, candidates: ndarray) -> ndarray:
+        """P-values from all groups: each group's scores against its own score of the candidate. Shapes: (g, n, c) -> (n, c).
+
+        Cross-conformal prediction: about the level in practice, at least 2 x level - 1 for sure.
+        """
+        worse = sum(len(own) - np.searchsorted(own, new, side="left")
+                    for own, new in zip(self.groups, candidates, strict=True))  # fmt: skip
+        return (1 + worse) / (self.count + 1)
+
     def sets(self, candidates: ndarray, level: float) -> ndarray:
         """Which candidates belong to the set at this level. Shapes: (g, n, c) -> (n, c), boolean.
 
