@@ -4,7 +4,7 @@ import copy
 import functools
 import os
 import platform
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ class Plan:
     seed: int
     own: nn.Module | None = None
     device: str = "cpu"
-    wanted: Wanted = Wanted()
+    wanted: Wanted = field(default_factory=Wanted)
 
     @functools.cached_property
     def examples(self) -> Examples:

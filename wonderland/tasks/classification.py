@@ -18,8 +18,8 @@ from wonderland.tasks.class_trust import METRICS, ROWS_TO_CHOOSE, ClassOptions, 
 from wonderland.tasks.rows import LEVELS, RowTask
 from wonderland.tasks.trust import RowTrust, group_predictions, holdout_prediction
 from wonderland.tasks.view import Holdout, View
-from wonderland.trust.calibration import ece, fit_temperature, log_softmax, reliability
 from wonderland.tasks.wanted import Wanted, read_cost
+from wonderland.trust.calibration import ece, fit_temperature, log_softmax, reliability
 from wonderland.trust.conformal import check_level, misfit
 from wonderland.trust.decisions import cheapest, coverage_risk, mean_cost
 from wonderland.trust.uncertainty import class_uncertainty
