@@ -45,7 +45,7 @@ from wonderland.nn import (
     Rotary,
     Stack,
 )
-from wonderland.ops import native
+from wonderland.ops import kernel_cache
 
 DIM = 128
 QUIET = 0.02  # the share of a round that threads may wait for a core
@@ -274,7 +274,7 @@ def waiting() -> float:
 
 
 def lines(files: tuple[str, ...]) -> int:
-    return sum(len((native.HERE / name).read_text().splitlines()) for name in files)
+    return sum(len((kernel_cache.SOURCES / name).read_text().splitlines()) for name in files)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("WONDERLAND_QUIET", "1")  # whoever compiles a kernel first says so, in the middle of any test
 
 import pytest
 import torch

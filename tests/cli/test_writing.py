@@ -9,9 +9,9 @@ from tests.kinds.pairs.test_kind import translator
 from tests.runs import classifier
 from tests.texts import language
 from wonderland.cli.chat import HELP, Conversation
-from wonderland.cli.generate import printable
 from wonderland.cli.main import main
 from wonderland.core import WonderlandError
+from wonderland.core.errors import printable
 
 
 def test_generate_writes_after_the_prompt(capsys):
@@ -136,7 +136,7 @@ def test_a_conversation_grows_and_is_cleared():
 
 
 def test_control_characters_do_not_reach_the_terminal():
-    assert printable("a\x1b[31m\tb\n") == "a\N{REPLACEMENT CHARACTER}[31m\tb\n"
+    assert printable("a\x1b[31m\tb\n", "\n\t") == "a\N{REPLACEMENT CHARACTER}[31m\tb\n"
 
 
 def test_the_other_verbs_read_text(capsys, tmp_path):

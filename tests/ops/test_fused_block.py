@@ -6,11 +6,11 @@ import re
 import pytest
 import torch
 
-from wonderland.ops import fused_block, native
+from wonderland.ops import fused_block, kernel_cache
 
 
 def test_the_fields_are_those_of_the_header():
-    header = (native.HERE / "fused_block.h").read_text()
+    header = (kernel_cache.SOURCES / "fused_block.h").read_text()
     body = re.sub(r"//.*", "", header[header.index("struct FusedBlock {") : header.index("long grads_size(")])
     names = [name for line in re.findall(r"(?:T|double|long) ([^;(]+);", body) for name in re.findall(r"\w+", line)]
     assert names == [name for name, _ in fused_block.Struct._fields_]

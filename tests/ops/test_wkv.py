@@ -70,3 +70,10 @@ def test_without_decay_and_bonus_it_is_a_running_average():
     zero = torch.zeros(2)
     y, _ = wkv(torch.zeros(1, 5, 2), v, zero, zero)
     assert torch.allclose(y, v.cumsum(1) / torch.arange(1, 6).view(1, 5, 1))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_token_has_a_gradient_of_zero_for_the_decay_in_every_form(form):
+    k, v, decay, bonus = inputs(1, 3, torch.float64, state=False, ragged=False)[0][:4]
+    form(k, v, decay, bonus)[0].sum().backward()
+    assert torch.equal(decay.grad, torch.zeros_like(decay))

@@ -345,8 +345,8 @@ def test_gradients_into_parameters_not_in_the_optimizer():
     torch.manual_seed(0)
     model = kaiming(mlp())
     diagnosis = doctor(model, rows(), optimizer=torch.optim.Adam([*model[0].parameters(), *model[4].parameters()]))
-    assert [finding.problem for finding in diagnosis.findings] == ["missing detach"]
-    assert "which are not in the optimizer." in diagnosis.findings[0].measured
+    assert [finding.problem for finding in diagnosis.findings] == ["optimizer lacks parameters"]
+    assert "but the optimizer holds" in diagnosis.findings[0].measured
 
 
 def test_cut_gradients_and_undetached_state_in_the_batch():

@@ -116,7 +116,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The options in config.json."""
     if not (folder / "config.json").exists():
         raise WonderlandError(f"{folder} is not a checkpoint: it has no config.json.")
-    config = read_json(inside(folder, "config.json"))
+    config = read_json(inside(folder, "config.json"), strict=False)
     if not isinstance(config, dict):
         raise WonderlandError(
             f"{folder / 'config.json'} is not an object of options: it is damaged or not of a checkpoint."

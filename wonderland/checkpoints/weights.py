@@ -98,7 +98,7 @@ def _shards(folder: Path) -> dict[Path, list[str] | None]:
                 "writes model.safetensors (use the class that config.json names under architectures)."
             )
         raise WonderlandError(f"{folder} has no weights: neither {SINGLE} nor {INDEX}.")
-    index = read_json(inside(folder, INDEX))
+    index = read_json(inside(folder, INDEX), strict=False)
     weight_map = index.get("weight_map") if isinstance(index, dict) else None
     named = isinstance(weight_map, dict) and all(isinstance(file, str) for file in weight_map.values())
     if not named or not weight_map:

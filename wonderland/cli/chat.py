@@ -4,7 +4,8 @@ import argparse
 import sys
 from contextlib import suppress
 
-from wonderland.cli.generate import add_sampling_flags, load_ability, printable, sampling_options, unknown_tokens
+from wonderland.cli.generate import add_sampling_flags, load_ability, sampling_options, unknown_tokens
+from wonderland.core.errors import printable
 
 HELP = """\
 What you type goes to the model, which continues the whole conversation.
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             continue
         with suppress(KeyboardInterrupt):  # an interrupted answer stays in the conversation
             for text in conversation.write(prompt):
-                sys.stdout.write(printable(text))
+                sys.stdout.write(printable(text, "\n\t"))
                 sys.stdout.flush()
         print()
 

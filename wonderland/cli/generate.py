@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from wonderland.core.errors import printable
+
 
 def options(verb: argparse.ArgumentParser) -> None:
     """Flags of generate."""
@@ -62,16 +64,16 @@ def run(args: argparse.Namespace) -> int:
     prompt, cut = ability.fitted(args.prompt, args.count)
     for sentence in (unknown_tokens(ability, args.prompt), cut):
         if sentence:
-            print(f"wonderland: {sentence}", file=sys.stderr)
+            print(f"wonderland: {printable(sentence)}", file=sys.stderr)
     texts = (
         ability.write(prompt, args.count, **options)
         if args.beams is None
         else [ability.generate(prompt, args.count, **options)]
     )
     if ability.echoes and not args.no_echo:
-        sys.stdout.write(args.prompt)
+        sys.stdout.write(printable(args.prompt, "\n\t"))
     for text in texts:
-        sys.stdout.write(printable(text))
+        sys.stdout.write(printable(text, "\n\t"))
         sys.stdout.flush()
     sys.stdout.write("\n")
     return 0
@@ -93,7 +95,7 @@ def _constraints(args: argparse.Namespace) -> dict[str, Any]:
 
     if args.matches is not None:
         raise WonderlandError("Choose one of --matches and --schema.")
-    return {"schema": read_json(Path(args.schema))}
+    return {"schema": read_json(Path(args.schema), strict=False)}
 
 
 def load_ability(folder: str, ability: str) -> Any:
@@ -104,12 +106,3 @@ def load_ability(folder: str, ability: str) -> Any:
     from wonderland.ship import load
 
     return load(folder).ability(ability)
-
-
-def printable(text: str) -> str:
-    """Text without control characters, which could take over a terminal.
-
-    >>> printable("a\\x1b[2Jb\\n")
-    'a\\ufffd[2Jb\\n'
-    """
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -5,11 +5,25 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from wonderland.cli import chat, check, doctor, evaluate, fit, generate, inspect, models, predict, tokenize, trace
-from wonderland.core.errors import WonderlandError, nearest
+from wonderland.cli import (
+    chat,
+    check,
+    doctor,
+    evaluate,
+    fit,
+    generate,
+    inspect,
+    models,
+    predict,
+    sign,
+    tokenize,
+    trace,
+    verify,
+)
+from wonderland.core.errors import WonderlandError, nearest, printable
 from wonderland.version import __version__
 
-VERBS = (fit, predict, evaluate, generate, chat, inspect, models, tokenize, check, trace, doctor)
+VERBS = (fit, predict, evaluate, generate, chat, inspect, models, tokenize, check, trace, doctor, sign, verify)
 
 
 class Parser(argparse.ArgumentParser):
@@ -98,13 +112,14 @@ def main(words: list[str] | None = None) -> int:
         return 2
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
-            print(f"wonderland: {error.filename or 'the output'} cannot be used ({error.strerror}).", file=sys.stderr)
+            name = printable(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else "the output"
+            print(f"wonderland: {name} cannot be used ({error.strerror}).", file=sys.stderr)
             return 2
         # The reader of our output has closed the pipe, so nothing more can be printed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt as stop:
-        print(f"\nwonderland: {stop}" if str(stop) else "\nwonderland: stopped.", file=sys.stderr)
+        print(f"\nwonderland: {printable(str(stop))}" if str(stop) else "\nwonderland: stopped.", file=sys.stderr)
         return 128 + getattr(stop, "signum", 2)
 
 

@@ -18,6 +18,9 @@ def options(verb: argparse.ArgumentParser) -> None:
         "-o", "--out", metavar="FILE", help="a .csv, .parquet or .jsonl file (default: the first rows are shown)"
     )
     verb.add_argument("--level", type=float, help="level of sets and intervals (default: the run's)")
+    verb.add_argument(
+        "--safe-csv", action="store_true", help="mark texts of the CSV file that a spreadsheet would run as formulas"
+    )
     verb.add_argument("--strict", action="store_true", help="stop at cells that would have to be repaired")
     owners = [owner for name in NAMES if (owner := predict_options_of(name)) is not None]
     verb.set_defaults(names=flags.add(verb.add_argument_group("options of kinds of data"), owners))
@@ -31,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
     from wonderland.cli import show
     from wonderland.ship import load, table_format, write_table
 
+    if args.safe_csv and not (args.out and table_format(args.out) == "csv"):
+        raise WonderlandError("--safe-csv is for CSV files: name one with -o FILE.csv.")
     if args.out:
         table_format(args.out)
         if args.source and os.path.exists(args.source) and os.path.realpath(args.out) == os.path.realpath(args.source):
@@ -39,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
     table = run.predict(args.source, level=args.level, strict=args.strict, **flags.chosen(args, args.names))
     show.print_findings(run.noticed)
     if args.out:
-        write_table(table, args.out)
-        print(f"{show.counted(len(table), 'prediction')} written to {args.out}")
+        write_table(table, args.out, safe=args.safe_csv)
+        show.say(f"{show.counted(len(table), 'prediction')} written to {args.out}")
     else:
         show.predictions(table)
     return 0

@@ -1,6 +1,7 @@
 """Output of the shell: tables, findings, metrics and progress, printed with rich."""
 
 import shlex
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,8 +9,24 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-console = Console(soft_wrap=False, emoji=False)
+from wonderland.core.errors import printable
+
+
+class PlainConsole(Console):
+    """A console that prints no control characters but its own: every text passes through here, cells of tables included."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text, "\n\t"), **options)
+
+
+console = PlainConsole(soft_wrap=False, emoji=False)
+
+
+def say(text: str, error: bool = False) -> None:
+    """Print a line outside of tables, to the standard output or, for messages, to the standard error."""
+    print(printable(text, "\n\t"), file=sys.stderr if error else None)
 
 
 def table(title: str, rows: list[dict[str, Any]], *, limit: int = 60) -> None:
@@ -33,8 +50,7 @@ def printable_cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, str):
-        shown = value.replace("\n", "↵")
-        return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in shown)
+        return printable(value)
     if isinstance(value, float):
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
@@ -139,10 +155,15 @@ def decision_rows(evaluation: dict[str, Any]) -> list[dict[str, Any]]:
 
 def warnings_about(evaluation: dict[str, Any]) -> list[str]:
     """Warnings about an evaluation: low coverage, or a model no better than a constant."""
-    warnings = [evaluation["conformal"]["note"]] if evaluation["conformal"]["note"] else []
     conformal, rows = evaluation["conformal"], evaluation["rows"]
-    level = conformal["level"]
-    if conformal["coverage"] < level - 3 * (level * (1 - level) / rows) ** 0.5 - 0.01:
+    warnings = [conformal["note"]] if conformal.get("note") else []
+    level, coverage = conformal.get("level"), conformal.get("coverage")
+    if (
+        rows
+        and level is not None
+        and coverage is not None
+        and coverage < level - 3 * (level * (1 - level) / rows) ** 0.5 - 0.01
+    ):
         warnings.append(
             f"Coverage is {conformal['coverage']:.1%} where {level:.0%} was asked: these rows may differ from those the model "
             "was calibrated on, or there were too few of those."
@@ -153,7 +174,8 @@ def warnings_about(evaluation: dict[str, Any]) -> list[str]:
             "Allow a larger risk, or add rows."
         )
     common = evaluation.get("most_frequent")
-    if common and evaluation["metrics"]["accuracy"] <= common["share"]:
+    accuracy = evaluation["metrics"].get("accuracy")
+    if common and accuracy is not None and accuracy <= common["share"]:
         warnings.append(
             f"Always predicting {common['class']!r} would be right {common['share']:.1%} of the time: the model is no better. "
             "Look at the balanced accuracy."

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
             f"{len(tokens):,} tokens from {size:,} bytes of text ({size / len(tokens):.2f} bytes a token), "
             f"{show.counted(len(tokens.documents) - 1, 'document')}, vocabulary {tokens.vocab:,}"
         )
-        print(f"Written: {folder / 'tokenizer.json'} and {folder / 'tokens.safetensors'}")
+        show.say(f"Written: {folder / 'tokenizer.json'} and {folder / 'tokens.safetensors'}")
     return 0
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from wonderland.cli.target import first_line, import_target
-from wonderland.core.errors import WonderlandError
+from wonderland.core.errors import WonderlandError, printable
 
 LARGEST = 100_000_000
 
@@ -58,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
     program = program.reverse() if args.reverse else program
     if args.html:
         files.write_text(args.html, program.html())
-        print(f"The trace is in {args.html}")
+        print(printable(f"The trace is in {args.html}"))
     else:
-        print(program.code() if args.code else program.table())
+        print(printable(program.code() if args.code else program.table(), "\n\t"))
     return 0
 
 

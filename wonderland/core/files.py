@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from wonderland.core.errors import WonderlandError
+from wonderland.core.errors import WonderlandError, visible
+from wonderland.core.strict_json import dump_json, parse_json
 
 MIB = 1 << 20
 
@@ -64,13 +65,13 @@ def disk_trouble(error: OSError, path: Path) -> WonderlandError:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text as UTF-8, atomically."""
-    write_bytes(path, text.encode())
+    """Write text as UTF-8, atomically; bytes of file names that are not UTF-8 are written out."""
+    write_bytes(path, visible(text).encode())
 
 
 def write_json(path: str | Path, value: Any) -> None:
     """Write indented JSON atomically: keys keep their order, and NaN is refused."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, dump_json(value) + "\n")
 
 
 def open_plain(path: str | Path) -> io.BufferedReader:
@@ -104,10 +105,13 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
     return content
 
 
-def read_json(path: str | Path, limit: int = 16 * MIB) -> Any:
-    """Parse a JSON file; files over `limit` bytes or nested too deeply are refused."""
+def read_json(path: str | Path, limit: int = 16 * MIB, *, strict: bool = True) -> Any:
+    """Parse a JSON file; files over `limit` bytes or nested too deeply are refused.
+
+    With `strict`, so are repeated keys, NaN, infinities and numbers beyond 64 bits, which files of others may hold.
+    """
     try:
-        return json.loads(read_bytes(path, limit))
+        return (parse_json if strict else json.loads)(read_bytes(path, limit))
     except (ValueError, RecursionError) as error:
         if isinstance(error, WonderlandError):
             raise

@@ -53,7 +53,7 @@ def precheck(folder: str | Path) -> None:
         raise WonderlandError(f"There is no run in {folder}: the folder does not exist.")
     if not (folder / "config.json").exists():
         raise WonderlandError(f"{folder} is not a run: it has no config.json.")
-    config = read_json(inside(folder, "config.json"))
+    config = read_json(inside(folder, "config.json"), strict=False)
     if isinstance(config, dict) and "model_type" in config and "recipe" not in config:
         raise WonderlandError(
             f"{folder} is a checkpoint of transformers, not a run. Fine-tune it with: wonderland fit DATA --from "

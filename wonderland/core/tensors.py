@@ -10,9 +10,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from wonderland.core.errors import WonderlandError
-from wonderland.core.files import write_bytes
+from wonderland.core.errors import WonderlandError, visible
+from wonderland.core.files import open_plain, write_bytes
 from wonderland.core.precheck import read_header
+from wonderland.core.strict_json import parse_json
 
 
 def digest(tensors: dict[str, Tensor], meta: dict[str, Any]) -> str:
@@ -42,8 +43,8 @@ def load_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     path = Path(path)
     read_header(path)
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = json.loads((file.metadata() or {}).get("wonderland", "{}"))
+        with open_plain(path) as handle, safe_open(_utf8_name(path, handle), framework="pt") as file:
+            metadata = parse_json((file.metadata() or {}).get("wonderland", "{}"))
             # Cloned because tensors in a mapped file may be unaligned, and vectorised kernels round differently there.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, ValueError, RecursionError, OSError) as error:
@@ -52,6 +53,11 @@ def load_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not isinstance(metadata, dict) or metadata.get("sha256") != digest(tensors, meta):
         raise WonderlandError(f"{path} does not match the digest stored in it: it is damaged or was changed.")
     return tensors, meta
+
+
+def _utf8_name(path: Path, opened: Any) -> str:
+    """A name of the file that safetensors takes, which must be UTF-8: where it is not, that of the open file."""
+    return str(path) if visible(str(path)) == str(path) else f"/proc/self/fd/{opened.fileno()}"
 
 
 def flatten(value: Any) -> tuple[dict[str, Tensor], Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from wonderland.core import WonderlandError
+from wonderland.core.errors import visible
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.decode import MOST_BYTES, SUFFIXES, decode
 
@@ -69,7 +70,7 @@ def scan(root: Path) -> Listing:
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in links)
         inner = directory.relative_to(root).parts
         if not inner:
-            listing.classes = sorted(folders, key=natural)
+            listing.classes = sorted(map(visible, folders), key=natural)
         for name in sorted(files):
             if not name.startswith("."):
                 _add_file(listing, directory / name, inner[0] if inner else "", resolved_root)
@@ -77,14 +78,15 @@ def scan(root: Path) -> Listing:
 
 
 def _add_file(listing: Listing, path: Path, label: str, home: Path) -> None:
-    if path.is_symlink() and not path.resolve().is_relative_to(home):
+    # realpath, since Path.resolve raises an error for a link that leads to itself
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(home):
         listing.links += 1
     elif path.suffix.casefold() not in SUFFIXES or not path.is_file():
         listing.foreign[path.suffix.casefold()[:12]] += 1
         if is_table(path):
             listing.tables.append(path)
     elif label:
-        listing.files.append((path, label))
+        listing.files.append((path, visible(label)))
     else:
         listing.loose.append(path)
 

@@ -38,6 +38,7 @@ class CompiledStep:
     )  # fmt: skip
 
     def __init__(self, module: nn.Module, program: Program, written: bool, hooks: HookWatch):
+        written = written and native.available("decode_step")
         self.dtype, self.dim, self.written, self._hooks = program.dtype, program.dim, written, hooks
         # A shallow copy of the module shares its attributes, this object among them, but is another owner.
         self._owner = vars(module)

@@ -9,7 +9,7 @@ from wonderland.fast.table import rule_of
 from wonderland.nn.channel.activations import name_of
 from wonderland.nn.contract.nonfinite import mask_nonfinite
 from wonderland.nn.positions import Rotary
-from wonderland.ops import fused_attention_block, fused_block, fused_mlp_block
+from wonderland.ops import fused_attention_block, fused_block, fused_mlp_block, native
 
 # A norm as kernels read it: gain, shift, eps, and whether the mean is subtracted.
 NormForm = tuple[Tensor, Tensor | None, float, bool]
@@ -73,4 +73,5 @@ def _weights(
         return None
     gain, shift, eps, centred = norm_form(norm)
     weights = (gain, shift, inward.weight, inward.bias, outward.weight, outward.bias)
-    return (weights, eps, centred) if guard.plain(x, *weights) and fused_block.pays(x, *weights) else None
+    used = guard.plain(x, *weights) and fused_block.pays(x, *weights) and native.available("fused_block")
+    return (weights, eps, centred) if used else None

@@ -48,8 +48,8 @@ def usable(x: Tensor, *weights: Tensor | None) -> bool:
         and native.no_dispatch_mode(x, *weights)
         and not torch.is_autocast_enabled("cpu")
         and not native.is_shapes_only()
-        and native.usable(x, *weights)
         and pays(x, *weights)
+        and native.usable("fused_block", x, *weights)
     )
 
 

@@ -1,13 +1,8 @@
-"""Kernels in C++: compiled once on the user's machine, kept in a cache, called through ctypes; plain torch where that fails."""
+"""Kernels in C++: called through ctypes where they can be used, and plain torch where not."""
 
 import ctypes
 import functools
-import hashlib
 import os
-import platform
-import stat
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -19,19 +14,19 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from wonderland.core.processor import cpu_flags
+from wonderland.ops import kernel_cache
 
 _recording: ContextVar[str] = ContextVar("recording", default="")
 _no_values: ContextVar[bool] = ContextVar("no_values", default=False)
 WIDE = "avx512f" in cpu_flags()  # vectors of sixteen numbers in single precision, not eight
-HERE = Path(__file__).parent / "kernels"
 _ENTRY = {torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64", torch.complex128: "c128"}
 _KIND = {int: ctypes.c_long, bool: ctypes.c_long, float: ctypes.c_double}
-FLAGS = ("-O3", "-march=native", "-std=c++17", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno", "-fno-trapping-math")
 
 
-def available() -> bool:
-    """Whether kernels are in use; set WONDERLAND_NATIVE=0 before the start to do without them."""
-    return status() == "built"
+def available(kernel: str = "scan") -> bool:
+    """Whether a kernel is in use: one that cannot be built is replaced by plain PyTorch, alone. Set WONDERLAND_NATIVE=0 before
+    the start to do without kernels."""
+    return status(kernel) == "built"
 
 
 # The compiler could not follow how kernels are built. `torch.compiler.assume_constant_result` sets this mark and nothing
@@ -40,18 +35,18 @@ available._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMember
 
 
 @functools.cache
-def status() -> str:
-    """ "built", or why kernels are not in use and plain PyTorch does the work."""
+def status(kernel: str = "scan") -> str:
+    """ "built", or why this kernel is not in use and plain PyTorch does the work."""
     if os.environ.get("WONDERLAND_NATIVE", "1") == "0":
         return "switched off by WONDERLAND_NATIVE=0"
     try:
-        library("scan")
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"not built: {str(error).splitlines()[0][:200]}"
+        library(kernel)
+    except kernel_cache.BuildError as error:
+        return f"not built: {error}"
     return "built"
 
 
-def usable(*tensors: Tensor | None) -> bool:
+def usable(kernel: str, *tensors: Tensor | None) -> bool:
     """Whether a kernel can read these tensors: all on the CPU, of one dtype for which it was built, and no transform is active."""
     kind = None
     for tensor in tensors:
@@ -59,7 +54,7 @@ def usable(*tensors: Tensor | None) -> bool:
             kind = kind or tensor.dtype
             if tensor.dtype != kind or not tensor.is_cpu:
                 return False
-    return kind in _ENTRY and available() and not is_transformed()
+    return kind in _ENTRY and not is_transformed() and available(kernel)
 
 
 @contextmanager
@@ -137,21 +132,8 @@ def common_dtype(*tensors: Tensor | None) -> list[Any]:
 
 @functools.cache
 def library(name: str) -> ctypes.CDLL:
-    """The compiled form of kernels/NAME.cpp, from the cache or built now (about two seconds)."""
-    compiler = os.environ.get("CXX", "g++")
-    source = (HERE / f"{name}.cpp").read_bytes()
-    common = b"".join(path.read_bytes() for path in sorted(HERE.glob("*.h")))
-    key = hashlib.sha256(b"\0".join([source, common, repr(FLAGS).encode(), compiler.encode(), _machine().encode()]))
-    path = _folder() / f"{name}-{key.hexdigest()[:24]}.so"
-    if not path.exists():
-        aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-        command = [compiler, *FLAGS, f"-I{HERE}", "-x", "c++", str(HERE / f"{name}.cpp"), "-o", str(aside)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        if done.returncode:
-            aside.unlink(missing_ok=True)
-            raise OSError(done.stderr.strip() or f"{compiler} failed")
-        os.replace(aside, path)
-    return ctypes.CDLL(str(path))
+    """The compiled form of kernels/NAME.cpp, from the cache or built now (2 to 10 seconds)."""
+    return kernel_cache.load(name)
 
 
 @functools.cache
@@ -307,27 +289,3 @@ def evenly_spaced(x: Tensor) -> Tensor:
     if (d == 1 or x.stride(2) == 1) and t > 1 and (b == 1 or x.stride(0) == t * x.stride(1)):
         return x
     return x.contiguous().view(-1).view(x.shape)
-
-
-def _machine() -> str:
-    """What -march=native depends on: a cache in a shared home directory must not be used by another processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.platform() + platform.processor()
-    return platform.machine() + "".join(sorted({line for line in lines if line.startswith(("flags", "model name"))}))
-
-
-@functools.cache
-def _folder() -> Path:
-    """A folder that only this user can write to, because libraries in it are executed."""
-    home = os.environ.get("WONDERLAND_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(home) if home else Path.home() / ".cache") / "wonderland" / "kernels"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        status = folder.stat()
-        if status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o022:
-            return folder
-    except (OSError, RuntimeError):
-        pass
-    return Path(tempfile.mkdtemp(prefix="wonderland-kernels-"))

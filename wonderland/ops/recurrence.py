@@ -139,7 +139,7 @@ def recurrence(
     )
     state = tuple(held)
     tensors = (x, weight_input, weight_state, bias, extra, *state)
-    if x.shape[1] == 1 or x.is_complex() or not native.usable(*tensors):
+    if x.shape[1] == 1 or x.is_complex() or not native.usable(kind.kernel, *tensors):
         with torch.autocast("cpu", enabled=False):  # half of a recurrence in half precision is no recurrence
             return reference(cell, x, weight_input, weight_state, bias, state, extra=extra, lengths=lengths, leak=leak)
     keep = native.needs_backward(*tensors)

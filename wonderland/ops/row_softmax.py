@@ -22,7 +22,7 @@ def row_softmax(pattern: Pattern, score: Tensor) -> Tensor:
     >>> row_softmax(pattern, torch.zeros(3, 1)).flatten()
     tensor([0.5000, 0.5000, 1.0000])
     """
-    if native.usable(score):
+    if native.usable("sparse", score):
         return _Softmax.apply(pattern, score)  # pyright: ignore[reportReturnType]
     return segment_softmax(score, pattern.row, pattern.rows)
 
@@ -63,7 +63,7 @@ def additive_attention(pattern: Pattern, source: Tensor, target: Tensor, slope: 
     >>> additive_attention(pattern, torch.zeros(2, 1), torch.ones(2, 1)).flatten()
     tensor([0.5000, 0.5000, 1.0000])
     """
-    if source.shape[1] <= MOST_HEADS and native.usable(source, target):
+    if source.shape[1] <= MOST_HEADS and native.usable("sparse", source, target):
         return _Additive.apply(pattern, source, target, slope)  # pyright: ignore[reportReturnType]
     return reference(pattern, source, target, slope)
 

@@ -38,7 +38,7 @@ def linear_scan(
     a, x, state = native.common_dtype(a, x, state)
     if native.is_transformed():
         return reference(a, x, state, lengths=lengths)
-    if native.usable(a, x, state):
+    if native.usable("scan", a, x, state):
         return native.call(_forward, a, x, state, lengths)
     return chunked(a, x, state, lengths=lengths)
 

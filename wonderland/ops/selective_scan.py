@@ -59,7 +59,7 @@ def selective_scan(
     u, delta, a, b, c, skip, gate, state = native.common_dtype(u, delta, a, b, c, skip, gate, state)
     if native.is_transformed():
         return reference(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
-    if a.shape[1] <= MOST_STATES and native.usable(u, delta, a, b, c, skip, gate, state):
+    if a.shape[1] <= MOST_STATES and native.usable("selective_scan", u, delta, a, b, c, skip, gate, state):
         keep = native.needs_backward(u, delta, a, b, c, skip, gate, state)
         y, last, _ = native.call(_forward, u, delta, a.t(), b, c, skip, gate, state, lengths, RULES.index(rule), keep)
         return y, last

@@ -32,7 +32,7 @@ def short_attention(
     shapes.groups("short_attention", heads, kv_heads, sizes["width"], "fused")
     # Recordings and compilers get torch's own operator.
     known = native.is_recording() or torch.compiler.is_compiling() or fused.dtype not in (torch.float32, torch.float64)
-    if not known and fused.shape[1] <= longest(causal) and native.usable(fused):
+    if not known and fused.shape[1] <= longest(causal) and native.usable("short_attention", fused):
         return native.call_first(_forward, fused, heads, kv_heads, float(scale), causal)
     return plain(fused, heads, kv_heads, scale, causal=causal)
 

@@ -73,7 +73,7 @@ class _Product(torch.autograd.Function):
 
 def multiply(pattern: Pattern, place: Tensor | None, value: Tensor | None, x: Tensor) -> Tensor:
     """The product, where entry e has the value at place[e]; no gradients."""
-    if native.usable(x, value):
+    if native.usable("sparse", x, value):
         heads, wide = (1, x.shape[1]) if x.dim() == 2 else x.shape[1:]
         y = x.new_empty(pattern.rows, *x.shape[1:])
         value = None if value is None else value.contiguous()
@@ -90,7 +90,7 @@ def multiply(pattern: Pattern, place: Tensor | None, value: Tensor | None, x: Te
 
 def inner(pattern: Pattern, dy: Tensor, x: Tensor) -> Tensor:
     """The inner product of rows of dy and x at each entry: (m,), or (m, heads)."""
-    if native.usable(x, dy):
+    if native.usable("sparse", x, dy):
         heads, wide = (1, x.shape[1]) if x.dim() == 2 else x.shape[1:]
         made = x.new_empty(len(pattern), *x.shape[1:-1])
         native.function("sparse", "entries", x.dtype)(

@@ -61,7 +61,7 @@ def wkv(
     state = None if state is None else (sums, top)
     if native.is_transformed():
         return reference(k, v, decay, bonus, state=state, lengths=lengths)
-    if native.usable(k, v, decay, bonus, sums, top):
+    if native.usable("wkv", k, v, decay, bonus, sums, top):
         keep = native.needs_backward(k, v, decay, bonus, sums)
         y, sums, top, _ = native.call(
             _forward, k, v, decay, bonus, sums, None if top is None else top.detach(), lengths, keep
@@ -95,6 +95,10 @@ def reference(
             y = torch.where(real, y, torch.zeros_like(y))
         a, b, o = new
         outputs.append(y)
+    if (
+        len(outputs) == 1
+    ):  # one token does not depend on the decay: its gradient is 0 and, as in the other forms, not None
+        outputs = [outputs[0] + decay[:0].sum()]
     return torch.stack(outputs, 1), (torch.stack((a, b), 1), o)
 
 

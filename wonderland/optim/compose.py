@@ -56,7 +56,7 @@ def clip_norm(parameters: list[Tensor], norm: float) -> None:
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     dense = all(grad.layout is torch.strided and grad.is_contiguous() for grad in gradients)
     supported = dense and gradients and gradients[0].dtype in (torch.float32, torch.float64)
-    if not supported or not native.usable(*gradients):
+    if not supported or not native.usable("optimizers", *gradients):
         torch.nn.utils.clip_grad_norm_(parameters, norm)
         return
     count = len(gradients)

@@ -106,7 +106,7 @@ class KernelCall:
 
 def usable(kernel: Kernel | None, parameter: Tensor) -> bool:
     """Whether the kernel can take a parameter."""
-    return kernel is not None and native.usable(real(parameter))
+    return kernel is not None and native.usable("optimizers", real(parameter))
 
 
 def real(tensor: Tensor) -> Tensor:

@@ -5,15 +5,18 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from wonderland.core import write_spec
+from wonderland.core import read_bytes, write_spec
 from wonderland.core.options import described, flags
 from wonderland.core.recipe import Recipe
+from wonderland.core.schema import whole
 from wonderland.kinds import KINDS
 from wonderland.road.plan import Plan, versions
 from wonderland.road.request import Request
 from wonderland.road.training import Training
 from wonderland.ship import Run
 from wonderland.understand import cost
+
+RECORDS_LIMIT = 1 << 28
 
 
 def facts(run: Run, plan: Plan) -> dict[str, Any]:
@@ -66,12 +69,19 @@ def curves(run: Run) -> list[dict[str, Any]]:
 def records(path: Path) -> list[dict[str, Any]]:
     """The rows of a JSON lines file; damaged lines are skipped."""
     rows = []
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
+    for line in read_bytes(path, RECORDS_LIMIT).decode(errors="replace").splitlines() if path.is_file() else []:
         try:
             rows.append(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-    return [row for row in rows if isinstance(row, dict) and "step" in row]
+    return [row for row in rows if _is_record(row)]
+
+
+def _is_record(row: Any) -> bool:
+    """Whether a row has a step, and numbers only; NaN is one, where a measure has no value."""
+    if not isinstance(row, dict) or isinstance(row.get("step"), bool) or not isinstance(row.get("step"), int):
+        return False
+    return 0 <= row["step"] < 1 << 60 and all(isinstance(v, float) or whole()(v) is None for v in row.values())
 
 
 def costs(run: Run, plan: Plan) -> dict[str, Any]:

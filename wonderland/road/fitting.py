@@ -4,7 +4,7 @@ import functools
 import random
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -27,17 +27,23 @@ from wonderland.core import (
     write_json,
     write_text,
 )
+from wonderland.core.damage import refuse_damaged
+from wonderland.core.schema import require
 from wonderland.data.source import Glimpse
 from wonderland.kinds import KINDS
 from wonderland.kinds.choose import choose as choose_kind
 from wonderland.kinds.choose import make_options, open_as
 from wonderland.road.facts import facts
+from wonderland.road.parts import check_memory
 from wonderland.road.plan import Plan, make_config, make_plan, rebuild, resolve_measured, threads_for, try_model
 from wonderland.road.request import Request
 from wonderland.road.typed import FitOptions
 from wonderland.ship import Run, load_model, read_config, save_model
 from wonderland.ship.run import check_run
+from wonderland.ship.schema import TRUST
+from wonderland.ship.store import check_model
 from wonderland.train import run as train
+from wonderland.train.checkpoint import Checkpoints
 from wonderland.train.start import merge_adapters
 from wonderland.train.state import random_state, set_random_state
 from wonderland.understand import render
@@ -75,7 +81,30 @@ def fit(
         on_start: called before training with the dataset, the plan, and whether the model is already trained.
         options: those of training (`wonderland.road.Training`) and of the kind of data (`wonderland fit --help KIND`).
     """
-    asked: dict[str, Any] = dict(options)
+    begun = resume if resume is not None else out
+    if begun is not None and (Path(begun) / "config.json").exists() and not isinstance(model, nn.Module):
+        guard = refuse_damaged(
+            f"The run in {begun}", "it is damaged; start again in another folder, or with --overwrite"
+        )
+    else:
+        guard = nullcontext()
+    with guard:
+        return _fit(source, target, out, resume, test, model, overwrite, progress, tensorboard, on_start, dict(options))
+
+
+def _fit(
+    source: Any,
+    target: Any,
+    out: str | Path | None,
+    resume: str | Path | None,
+    test: Any,
+    model: Spec | str | nn.Module | None,
+    overwrite: bool,
+    progress: bool,
+    tensorboard: bool,
+    on_start: Any,
+    asked: dict[str, Any],
+) -> Run:
     recorded = False
     if target is not None and not isinstance(target, str) and source is not None and not isinstance(source, str | Path):
         source, target = (source, target), None
@@ -164,7 +193,9 @@ def _make_or_rebuild_plan(
                 f"{folder} holds a run with other options. Choose another folder with --out, or begin again with --overwrite."
             )
         torch.set_num_threads(config["threads"])
-        return rebuild(config, dataset, folder, own), config
+        plan = rebuild(config, dataset, folder, own)
+        _check_model(plan, folder)
+        return plan, config
     plan = make_plan(kind, dataset, request, own)
     try_model(plan, request)
     threads = request.training.threads or threads_for(plan)
@@ -174,6 +205,18 @@ def _make_or_rebuild_plan(
     _clear(folder)  # not before the new plan is known to work
     write_json(folder / "config.json", config)
     return plan, config
+
+
+def _check_model(plan: Plan, folder: Path) -> None:
+    """Refuse a recorded model that is not the one of the checkpoint, or too large to train, before memory is taken for it."""
+    spec = plan.recipe.model
+    if not isinstance(spec, Spec) or plan.dataset.start is not None:
+        return
+    stored = Checkpoints(folder / "checkpoint").shapes("model")
+    if stored is not None:
+        check_model(spec, stored[1], stored[0])
+    elif not (folder / "model.safetensors").exists():
+        check_memory(spec)
 
 
 def _without_threads(request: Request) -> Request:
@@ -214,8 +257,8 @@ class Stages:
     @functools.cached_property
     def run(self) -> Run:
         """The finished run."""
-        record = read_json(self.folder / "trust.json")
-        plan = self.plan
+        record, plan = read_json(self.folder / "trust.json"), self.plan
+        require(record, TRUST, self.folder / "trust.json")
         return check_run(Run(self.folder, self.config, plan.task, plan.encoder, self.model, record))
 
     def train(self, progress: bool, tensorboard: bool) -> None:

@@ -1,6 +1,8 @@
 """Run: a fitted model with its preprocessing, calibration, measured coverage and record, in one folder."""
 
+import functools
 import shlex
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -21,11 +23,14 @@ from wonderland.core import (
     read_json,
     sha256,
 )
+from wonderland.core.damage import refuse_damaged
 from wonderland.core.options import make
 from wonderland.core.recipe import Recipe
+from wonderland.core.schema import require
 from wonderland.data.dataset import Dataset, Finding, stop_if_strict
 from wonderland.data.encoder import Encoder
 from wonderland.kinds import KINDS, NAMES, predict_options_of
+from wonderland.ship.schema import TRUST
 from wonderland.ship.store import load_model, read_config
 from wonderland.tasks import Task, View
 from wonderland.trust import check_level
@@ -53,9 +58,10 @@ class Run:
         self.model = model
         self.record = record
         self.trust = task.trust(record)
+        self.untrusted = False  # read from a folder, whose files may still be wrong in ways that no check sees
         self._noticed: list[Finding] = []
 
-    @property
+    @functools.cached_property
     def recipe(self) -> Recipe:
         """The recipe that the model was built and trained with."""
         return Recipe.from_json(self.config["recipe"])
@@ -104,6 +110,10 @@ class Run:
         and file names come first. Without a source, the data that the run keeps are predicted, such as the nodes of its graph.
         `options` are those that the kind of data brings, such as `top`.
         """
+        with self._guarded():
+            return self._predict(source, level, strict, options)
+
+    def _predict(self, source: Any, level: float | None, strict: bool, options: dict[str, Any]) -> pd.DataFrame:
         level = self.trust.level if level is None else check_level(level)
         asked = self._asked(options)
         dataset = self.encoder.open_stored() if source is None else self.encoder.open(source, need_target=False)
@@ -115,8 +125,14 @@ class Run:
 
     def evaluate(self, source: Any, *, level: float | None = None) -> dict[str, Any]:
         """Metrics, calibration and coverage on data whose targets are known."""
-        dataset = self.encoder.open(source, need_target=True)
-        return self.task.evaluate(self._view(dataset), self.trust, level)
+        with self._guarded():
+            dataset = self.encoder.open(source, need_target=True)
+            return self.task.evaluate(self._view(dataset), self.trust, level)
+
+    def _guarded(self) -> AbstractContextManager[None]:
+        """For a run of unknown origin: what fails inside is a sentence that says where to look."""
+        remedy = "if the data are right, the run is damaged"
+        return refuse_damaged(f"The run in {self.folder}", remedy) if self.untrusted else nullcontext()
 
     def _asked(self, options: dict[str, Any]) -> Any:
         """Options of predict that the kind of data brings, checked; None where it brings none."""
@@ -155,24 +171,31 @@ def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
         model: your own module, for a run that was fitted with one; its weights are filled in.
     """
     folder = Path(path)
-    config = read_config(folder)
-    if not (folder / "trust.json").exists():
-        raise WonderlandError(
-            f"The run in {folder} is not finished. Continue it with: wonderland fit --resume {shlex.quote(str(folder))}"
-        )
-    task = read_task(config)
-    spec = read_model_spec(config, own=model is not None, folder=folder)
-    encoder = load_encoder(folder)
-    record = read_json(inside(folder, "trust.json"))
-    inputs = check_inputs(folder, record)
-    _check_measured(folder, record)
-    built = load_model(folder, spec, model)
+    with refuse_damaged(folder / "config.json"):
+        config = read_config(folder)
+        if not (folder / "trust.json").exists():
+            raise WonderlandError(
+                f"The run in {folder} is not finished. Continue it with: wonderland fit --resume {shlex.quote(str(folder))}"
+            )
+        task = read_task(config)
+        spec = read_model_spec(config, own=model is not None, folder=folder)
+    with refuse_damaged(folder / "preprocess.json"):
+        encoder = load_encoder(folder)
+    with refuse_damaged(folder / "trust.json"):
+        record = read_json(inside(folder, "trust.json"))
+        inputs = check_inputs(folder, record)
+        require(record, TRUST, folder / "trust.json")
+    with refuse_damaged(folder / "model.safetensors") if model is None else nullcontext():
+        built = load_model(folder, spec, model)
     for name, digest in inputs.items():
         if sha256(inside(folder, name)) != digest:
             raise WonderlandError(
                 f"{folder / name} is not the file that trust.json was measured with: one of them was changed."
             )
-    return check_run(Run(folder, config, task, encoder, built, record))
+    with refuse_damaged(folder):
+        run = check_run(Run(folder, config, task, encoder, built, record))
+    run.untrusted = model is None
+    return run
 
 
 def check_run(run: Run) -> Run:
@@ -181,6 +204,8 @@ def check_run(run: Run) -> Run:
         problem: str | None = (
             "preprocess.json is of another kind of data than config.json: the two do not belong together."
         )
+    elif run.config.get("preprocessing", digest := run.encoder.digest()) != digest:
+        problem = "preprocess.json is not the preprocessing that config.json records: one of them was changed."
     else:
         try:
             problem = run.task.check_run(run.model, run.encoder, run.trust, run.recipe.folds or 1)
@@ -189,18 +214,6 @@ def check_run(run: Run) -> Run:
     if problem:
         raise WonderlandError(f"{run.folder}: {problem}")
     return run
-
-
-def _check_measured(folder: Path, record: dict[str, Any]) -> None:
-    try:
-        metrics, conformal = record["measured"]["test"]["metrics"], record["measured"]["test"]["conformal"]
-        valid = all(value is None or isinstance(value, int | float) for value in metrics.values()) and isinstance(
-            conformal, dict
-        )
-    except (KeyError, TypeError, AttributeError):
-        valid = False
-    if not valid:
-        raise WonderlandError(f"{folder / 'trust.json'} is not a run's record of trust: it is damaged or not ours.")
 
 
 def read_task(config: dict[str, Any]) -> Task:

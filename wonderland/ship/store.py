@@ -1,19 +1,23 @@
 """Files of a run folder: weights and config.json. Everything is checked on reading; models are built from registered parts only."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch.nn.modules.module import (
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 
 import wonderland.models
 import wonderland.nn
 import wonderland.optim
 import wonderland.train.learner  # noqa: F401 - these fill the closed set that a saved model may name
 from wonderland.core import Spec, WonderlandError, inside, load_tensors, read_header, read_json, save_tensors
+from wonderland.core.schema import require
 from wonderland.ship.format1 import upgrade
+from wonderland.ship.schema import CONFIG
 
 FORMAT = 2
 DTYPES = {
@@ -34,7 +38,7 @@ def load_model(folder: str | Path, spec: Spec | None, own: nn.Module | None = No
     header = {name: entry for name, entry in read_header(path).items() if name != "__metadata__"}
     if own is None:
         assert spec is not None
-        _compare_with_header(_build_on_meta(spec, len(header)).state_dict(), header, path)
+        _compare_with_header(build_on_meta(spec, len(header)).state_dict(), header, path)
         model = spec.build()
     else:
         model = own
@@ -48,19 +52,21 @@ def load_model(folder: str | Path, spec: Spec | None, own: nn.Module | None = No
     return model.eval()
 
 
-def _build_on_meta(spec: Spec, tensors: int) -> nn.Module:
-    """The model on the meta device; refused when it has far more parameters than the file has tensors."""
-    count_so_far = 0
+def build_on_meta(spec: Spec, tensors: int) -> nn.Module:
+    """The model on the meta device; refused when it has far more parameters or modules than its file has tensors."""
+    left = {"parameters": 2 * tensors + 16, "modules": 16 * tensors + 256}
 
-    def count(module: nn.Module, name: str, parameter: Any) -> None:
-        nonlocal count_so_far
-        count_so_far += 1
-        if count_so_far > 2 * tensors + 16:
+    def count(what: str) -> None:
+        left[what] -= 1
+        if left[what] < 0:
             raise WonderlandError(
                 "The model's description asks for more layers than its weights file holds: it is damaged."
             )
 
-    handle = register_module_parameter_registration_hook(count)
+    handles = [
+        register_module_parameter_registration_hook(lambda module, name, parameter: count("parameters")),
+        register_module_module_registration_hook(lambda module, name, inner: count("modules")),
+    ]
     try:
         with torch.device("meta"):
             return spec.build()
@@ -69,7 +75,20 @@ def _build_on_meta(spec: Spec, tensors: int) -> nn.Module:
     except (TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, LookupError, MemoryError) as error:
         raise WonderlandError(f"The model's description cannot be built: {_first_line(error)}") from error
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
+
+
+def check_model(spec: Spec, shapes: dict[str, list[int]], path: Path) -> None:
+    """Refuse a description of a model that does not fit the tensors of its training checkpoint, before it is built."""
+    expected = build_on_meta(spec, len(shapes)).state_dict()
+    for name in expected.keys() ^ shapes.keys():
+        raise WonderlandError(f"{path} and config.json differ in {name[:80]!r}: the two do not belong together.")
+    for name, tensor in expected.items():
+        if list(tensor.shape) != shapes[name]:
+            raise WonderlandError(
+                f"{path}: {name!r} has shape {shapes[name]}, but config.json says {list(tensor.shape)}."
+            )
 
 
 def _compare_with_header(expected: dict[str, Tensor], header: dict[str, Any], path: Path) -> None:
@@ -117,20 +136,5 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         config = upgrade(config)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise WonderlandError(f"{folder / 'config.json'} is not in a format that this version reads.")
-    for name, (kind, fine) in _CONFIG_CHECKS.items():
-        if not isinstance(config.get(name), kind) or isinstance(config[name], bool) or not fine(config[name]):
-            raise WonderlandError(f"{folder / 'config.json'} has no proper {name!r}: it is damaged or not ours.")
+    require(config, CONFIG, folder / "config.json")
     return config
-
-
-_CONFIG_CHECKS: dict[str, tuple[type | tuple[type, ...], Callable[[Any], bool]]] = {
-    "source": (dict, lambda value: isinstance(value.get("origin"), dict) and isinstance(value.get("fingerprint"), str)
-               and isinstance(value.get("findings"), list) and isinstance(value.get("kind"), str)),
-    "request": (dict, lambda value: True),
-    "recipe": (dict, lambda value: True),
-    "split": (dict, lambda value: isinstance(value.get("digest"), str)),
-    "seed": (int, lambda value: 0 <= value < 2**63),
-    "device": (str, lambda value: value in ("cpu", "cuda", "mps")),
-    "threads": (int, lambda value: 1 <= value <= 1024),
-    "level": (float, lambda value: 0 < value < 1),
-}  # fmt: skip

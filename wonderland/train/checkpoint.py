@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from wonderland.core import WonderlandError, flatten, load_tensors, save_tensors, unflatten
+from wonderland.core import WonderlandError, flatten, load_tensors, read_header, save_tensors, unflatten
 
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
 
@@ -46,6 +46,21 @@ class Checkpoints:
             (int(match[1]), path) for path in self.folder.glob("step-*") if (match := _NAME.fullmatch(path.name))
         ]
         return sorted(checkpoints, reverse=True)
+
+    def shapes(self, part: str) -> tuple[Path, dict[str, list[int]]] | None:
+        """The newest checkpoint with a header that can be read, and the shapes in it of the tensors of one part of the state."""
+        prefix = f"state.state.parts.{part}."
+        for _, path in self.files():
+            try:
+                header = read_header(path)
+                return path, {
+                    name.removeprefix(prefix): list(entry["shape"])
+                    for name, entry in header.items()
+                    if name.startswith(prefix)
+                }
+            except (WonderlandError, LookupError, TypeError):
+                continue
+        return None
 
     def newest(self) -> Any | None:
         """The content of the newest checkpoint that can be read; damaged ones are skipped. None if there is no checkpoint."""

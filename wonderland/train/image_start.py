@@ -45,7 +45,7 @@ class ImageStart(Start):
         """What preprocessor_config.json says of pixels; empty where it is missing."""
         if not (self.folder / "preprocessor_config.json").is_file():
             return {}
-        read = read_json(inside(self.folder, "preprocessor_config.json"))
+        read = read_json(inside(self.folder, "preprocessor_config.json"), strict=False)
         return read if isinstance(read, dict) else {}
 
     @property

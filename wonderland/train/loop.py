@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from wonderland.core import WonderlandError, lock
+from wonderland.core.schema import entries, number, optional, true_or_false, values, whole
 from wonderland.train import guard
 from wonderland.train.checkpoint import Checkpoints
 from wonderland.train.progress import Progress, default_progress, show_progress
@@ -188,14 +189,25 @@ def _resume(
             f"The options or the data of the training in {where} were changed since it began. Start again with --overwrite."
         )
     try:
+        if wrong := _MEMORY(saved["memory"]):
+            raise ValueError(wrong)
         state.load_state_dict(saved["state"])
+        state.check_snapshot(saved["best"])
         records.cut(saved["records"])
         set_random_state(saved["random"])
         return LoopState(**saved["memory"]), saved["best"]
-    except (LookupError, TypeError, AttributeError, RuntimeError) as error:
+    except (LookupError, TypeError, AttributeError, RuntimeError, ValueError, ArithmeticError) as error:
+        if isinstance(error, WonderlandError):
+            raise
         raise WonderlandError(
             f"The checkpoint in {where} is not from this training. Start again with --overwrite."
         ) from error
+
+
+_MEMORY = entries({
+    "sums": values(number()), "counted": whole(), "best_value": optional(number()), "best_step": whole(), "worse": whole(),
+    "finished": true_or_false,
+})  # fmt: skip
 
 
 def _numbers(returned: Any) -> dict[str, float]:

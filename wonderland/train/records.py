@@ -6,7 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from wonderland.core import WonderlandError, disk_trouble, need
+from wonderland.core import MIB, WonderlandError, disk_trouble, need, read_bytes
+
+MOST = 1024 * MIB
 
 
 class Records:
@@ -62,8 +64,8 @@ class Records:
         path = Path(self.folder or "") / "metrics.jsonl"
         if not self.folder or (size == 0 and not path.exists()):
             return
-        content = path.read_bytes() if path.exists() else b""
-        if len(content) < size:
+        content = read_bytes(path, MOST) if path.exists() else b""
+        if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= len(content):
             raise WonderlandError(
                 f"{path} is shorter than the checkpoint says: it was changed. Start again with --overwrite."
             )
@@ -72,8 +74,8 @@ class Records:
                 file.truncate(size)
                 os.fsync(file.fileno())
         try:
-            self.rows = [json.loads(line) for line in content[:size].splitlines()]
-        except ValueError as error:
+            self.rows = [dict(json.loads(line)) for line in content[:size].splitlines()]
+        except (ValueError, TypeError, RecursionError) as error:
             raise WonderlandError(f"{path} was changed since it was written. Start again with --overwrite.") from error
 
     def close(self) -> None:

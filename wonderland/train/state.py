@@ -59,9 +59,13 @@ class State:
             raise WonderlandError(
                 f"The checkpoint and the state differ in {', '.join(missing)}: give the state the parts it had when it was saved."
             )
+        if isinstance(saved["step"], bool) or not isinstance(saved["step"], int) or saved["step"] < 0:
+            raise TypeError("the step of a checkpoint is a whole number")
         self.step = saved["step"]
         for name, value in saved["parts"].items():
             part = self.__dict__[name]
+            if isinstance(part, torch.optim.Optimizer):
+                check_moments(part, value)
             if isinstance(part, Stateful):
                 part.load_state_dict(value)
             else:
@@ -74,10 +78,37 @@ class State:
             for name, module in self.modules().items()
         }
 
+    def check_snapshot(self, snapshot: dict[str, dict[str, Tensor]]) -> None:
+        """Refuse a snapshot whose names or shapes are not those of the modules."""
+        modules = self.modules()
+        for name, values in snapshot.items():
+            expected = {key: value.shape for key, value in modules[name].state_dict().items()}
+            if {key: value.shape for key, value in values.items()} != expected:
+                raise ValueError(f"the best weights of {name} have other names or shapes")
+
     def restore(self, snapshot: dict[str, dict[str, Tensor]]) -> None:
         """Restore the weights of a snapshot."""
         for name, values in snapshot.items():
             self.__dict__[name].load_state_dict(values)
+
+
+def check_moments(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
+    """Refuse moments of other shapes than their parameters: torch does not compare them, and a fused kernel reads past the end."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    index = [place for group in saved["param_groups"] for place in group["params"]]
+    if index != list(range(len(parameters))) or len(saved["param_groups"]) != len(optimizer.param_groups):
+        raise ValueError("the optimizer has other groups of parameters")
+    elementwise = isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD)
+    for place, moments in saved["state"].items():
+        parameter = parameters[place]
+        for name, moment in moments.items():
+            if not isinstance(moment, Tensor):
+                continue
+            alike = moment.shape == parameter.shape and moment.dtype == parameter.dtype
+            if not alike if elementwise and name != "step" else moment.numel() > max(1, 64 * parameter.numel()):
+                raise ValueError(f"{name} of parameter {place} has the shape {list(moment.shape)}")
+            if elementwise and name == "step" and (moment.numel() != 1 or not moment.is_floating_point()):
+                raise ValueError(f"the step of parameter {place} is not a number")
 
 
 def random_state() -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from wonderland.core import WonderlandError
+from wonderland.core.errors import visible
 from wonderland.data.arrays import LARGEST_SIDE, class_task, fingerprint_of_arrays, from_numbers, is_side, labels
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.decode import MOST_BYTES
@@ -191,7 +192,7 @@ class Images(Dataset):
 
     def labels(self) -> dict[str, list[Any]]:
         """The path of each image that came from a file."""
-        return {} if self.paths is None else {"path": [str(path) for path in self.paths]}
+        return {} if self.paths is None else {"path": [visible(str(path)) for path in self.paths]}
 
     def shown(self, i: int) -> dict[str, Any]:
         """A small picture, and where it came from."""

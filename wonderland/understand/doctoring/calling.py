@@ -67,6 +67,14 @@ def _signature(function: Callable[..., Any]) -> _Signature:
     )
 
 
+def argument_names(function: Callable[..., Any]) -> list[str]:
+    """The names of the arguments of a function that have no default."""
+    parameters = inspect.signature(function).parameters.values()
+    return [
+        p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+
+
 def _from_dict(model: nn.Module, batch: dict[str, Any], signature: _Signature) -> CallArguments:
     key = next((name for name in TARGETS if name in batch), None)
     accepts = lambda names: signature.var_keyword or set(names) <= set(signature.names)  # noqa: E731

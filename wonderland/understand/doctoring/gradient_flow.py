@@ -8,17 +8,24 @@ import torch
 from wonderland.autodiff.cost import packet
 from wonderland.autodiff.node import Step
 from wonderland.understand.doctoring.finding import Finding
-from wonderland.understand.doctoring.trace import StepTrace, TracedOp
+from wonderland.understand.doctoring.trace import MATRIX_PRODUCTS, StepTrace, TracedOp
 
 _TARGET_NETWORK = re.compile(
     r"(^|[._])(target|teacher|ema|momentum|slow)(_|\d|net|model|encoder|critic|network|$)", re.IGNORECASE
 )
 
+_OPPONENT = re.compile(r"critic|disc|judge|reward|percept|adversar|(^|[._])(d|netd)($|[._])", re.IGNORECASE)
 
-def without_gradient(trace: StepTrace) -> Iterator[Finding]:
-    """Trainable parameters that no gradient reaches: not used, or cut off by an operator without a gradient."""
+
+def without_gradient(trace: StepTrace, optimized: set[str] | None = None) -> Iterator[Finding]:
+    """Trainable parameters that no gradient reaches: not used, or cut off by an operator without a gradient.
+
+    Parameters that the optimizer leaves out need no gradient: another step trains them.
+    """
     missing = [
-        name for name in sorted(trace.trainable, key=list(trace.parameters).index) if trace.gradients[name] is None
+        name
+        for name in sorted(trace.trainable, key=list(trace.parameters).index)
+        if trace.gradients[name] is None and (optimized is None or name in optimized)
     ]
     if len(missing) == len(trace.trainable):
         missing = [name for name in missing if _is_used(trace, name)] or missing
@@ -131,8 +138,7 @@ def trained_targets(trace: StepTrace, optimized: set[str] | None) -> Iterator[Fi
     if optimized is not None and optimized & trace.trainable:
         missing = sorted(name for name in reached & trace.trainable - optimized)
         if missing:
-            path = _highest(trace, missing[0], set(missing))
-            yield _missing_detach(trace, path, missing, "are not in the optimizer")
+            yield from _outside_optimizer(trace, missing, optimized)
             return
     outside = sorted(reached & trace.loss_parameters)
     if outside:
@@ -160,6 +166,71 @@ def trained_targets(trace: StepTrace, optimized: set[str] | None) -> Iterator[Fi
                 why = "belong to a copy of" if equal else "belong to a module with the shapes of"
                 yield _missing_detach(trace, target, target_names, f"{why} {learner}, and both run in parallel")
                 return
+
+
+def _outside_optimizer(trace: StepTrace, missing: list[str], optimized: set[str]) -> Iterator[Finding]:
+    """Parameters with a gradient that the optimizer lacks: forgotten, or of a network that this step should not train."""
+    path = _highest(trace, missing[0], set(missing))
+    apart = all(name.startswith(path + ".") for name in missing) and bool(path)
+    if apart and _OPPONENT.search(path) and not _feeds(trace, set(missing), optimized):
+        return  # the step of a generator, whose gradient comes through the critic
+    if apart and (
+        _TARGET_NETWORK.search(path) or _has_twin(trace, path) or _feeds_a_part(trace, set(missing), optimized)
+    ):
+        yield _missing_detach(trace, path, missing, "are not in the optimizer")
+        return
+    value = trace.parameters[missing[0]]
+    step = next((step for step in trace.steps if any(used is value for used in step.inputs)), None)
+    count = sum(trace.parameter_values[name].numel() for name in missing)
+    trained = sum(trace.parameter_values[name].numel() for name in optimized & trace.trainable)
+    groups = list(dict.fromkeys(_highest(trace, name, set(missing)) for name in missing))
+    yield Finding(
+        "optimizer lacks parameters", path, trace.line(step), count,
+        f"{missing[0]}{f' and {len(missing) - 1} more' if len(missing) > 1 else ''} ({count:,} parameters, in {', '.join(filter(None, groups[:4])) or 'the model'}) "
+        f"get gradients, but the optimizer holds {trained:,} other parameters only, so they never change.",
+        "Make the optimizer from model.parameters() after all layers exist; if they should stay fixed, call requires_grad_(False).",
+    )  # fmt: skip
+
+
+def _sources(trace: StepTrace, names: set[str]) -> set[int]:
+    """Ids of the values that depend on some parameters."""
+    reached = {id(trace.parameters[name]) for name in names}
+    for step in trace.steps:
+        if any(id(value) in reached for value in step.inputs):
+            reached.update(id(value) for value in step.outputs)
+    return reached
+
+
+def _feeds(trace: StepTrace, missing: set[str], optimized: set[str]) -> bool:
+    """Whether an optimized layer reads what the missing parameters computed."""
+    reached = _sources(trace, missing)
+    return any(op.weights & optimized and op.source is not None and id(op.source) in reached for op in trace.layers)
+
+
+def _feeds_a_part(trace: StepTrace, missing: set[str], optimized: set[str]) -> bool:
+    """Whether an optimized layer reads the output of the missing parameters in one call and not in another, as a critic does."""
+    reached = _sources(trace, missing)
+    calls: dict[frozenset[str], set[bool]] = {}
+    for step in trace.steps:
+        if packet(step.target) not in MATRIX_PRODUCTS:
+            continue
+        weights = frozenset().union(*(trace.dependencies.get(id(value), (frozenset(),))[0] for value in step.inputs))
+        if weights & optimized:
+            calls.setdefault(weights & optimized, set()).add(any(id(value) in reached for value in step.inputs))
+    return any(len(reads) > 1 for reads in calls.values())
+
+
+def _has_twin(trace: StepTrace, path: str) -> bool:
+    """Whether another module has the same shapes and runs in parallel, as a target network does."""
+    shapes = lambda module: [tuple(p.shape) for p in module.parameters()]  # noqa: E731
+    own = trace.model.get_submodule(path)
+    if len([p for p in own.parameters() if p.dim() > 1]) < 2:
+        return False
+    return any(
+        other and other != path and not other.startswith(path + ".") and not path.startswith(other + ".")
+        and shapes(module) == shapes(own) and not _in_series(trace, other, path)
+        for other, module in trace.model.named_modules()
+    )  # fmt: skip
 
 
 def _in_series(trace: StepTrace, first: str, second: str) -> bool:

@@ -14,6 +14,9 @@ _ELEMENTWISE = frozenset(
     {"sub", "rsub", "mul", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "xlogy", "eq", "div"}
 )  # fmt: skip
 
+_RANGES = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "relu": (0.0, float("inf")), "_softmax": (0.0, 1.0)}
+MAX_OUTSIDE = 0.1  # share of targets that the output cannot reach
+
 
 def loss_inputs(trace: StepTrace) -> Iterator[Finding]:
     """The first operator of the loss whose input is not what it expects."""
@@ -22,6 +25,8 @@ def loss_inputs(trace: StepTrace) -> Iterator[Finding]:
             continue
         finding = (
             _double_softmax(trace, op)
+            or _bounded_logits(trace, op)
+            or _one_class(trace, op)
             or _double_sigmoid(trace, op)
             or _nll_of_logits(trace, op)
             or _broadcast(trace, op)
@@ -48,6 +53,65 @@ def _double_softmax(trace: StepTrace, op: TracedOp) -> Finding | None:
         f"loss cannot fall below {minimum:.2f}.",
         "Give the loss the logits: remove the softmax from the model, and apply it when predicting.",
     )  # fmt: skip
+
+
+def _bounded_logits(trace: StepTrace, op: TracedOp) -> Finding | None:
+    """Cross-entropy of the output of an activation function, which cannot take all values."""
+    producer = None if op.name != "_log_softmax" or op.source is None else _producer(op.source)
+    name = "" if producer is None else packet(producer.target)
+    if name not in ("sigmoid", "relu", "tanh") or op.source is None or op.source.shape[int(op.step.args[1])] < 2:
+        return None
+    return trace.finding(
+        f"{name} before cross-entropy", op.step, 0.0,
+        f"cross_entropy takes logits of any size, and its input is the output of {name}, which "
+        + {"sigmoid": "lies between 0 and 1.", "relu": "is never negative.", "tanh": "lies between -1 and 1."}[name],
+        f"Give the loss the logits: remove the {name} after the last layer.",
+    )  # fmt: skip
+
+
+def _one_class(trace: StepTrace, op: TracedOp) -> Finding | None:
+    """A softmax over one class, which is always 1."""
+    if op.name not in ("_log_softmax", "_softmax") or op.source is None or not op.source.shape:
+        return None
+    if op.source.shape[int(op.step.args[1])] != 1:
+        return None
+    return trace.finding(
+        "softmax over one class", op.step, 1.0,
+        f"{op.name.strip('_')} runs over an axis of size 1 of {tuple(op.source.shape)}: the probability is always 1, and the gradient 0.",
+        "Use binary_cross_entropy_with_logits for one output, or give the model one output per class.",
+    )  # fmt: skip
+
+
+def target_range(trace: StepTrace) -> Iterator[Finding]:
+    """Float targets that the last activation function, or the loss, does not admit."""
+    targets, output = trace.targets, trace.output_value
+    if targets is None and trace.training.arguments is not None and trace.output is not None:
+        args = trace.training.arguments.args
+        targets = args[0] if args and isinstance(args[0], Tensor) and args[0].shape == trace.output.shape else None
+    if not isinstance(targets, Tensor) or not targets.is_floating_point() or output is None or not targets.numel():
+        return
+    if targets.numel() != output.numel:
+        return
+    low, high = float(targets.min()), float(targets.max())
+    if any(op.name.startswith("log_sigmoid") for op in trace.ops) and (low < 0 or high > 1):
+        yield Finding(
+            "targets outside 0 to 1", "", trace.default_line, low if low < 0 else high,
+            f"Binary cross-entropy takes targets from 0 to 1, and these run from {low:.3g} to {high:.3g}.",
+            "Map the targets to 0 and 1 (from -1 and 1: (y + 1) / 2; from 0 to 255: y / 255).",
+        )  # fmt: skip
+        return
+    step = _producer(output)
+    name = "" if step is None else packet(step.target)
+    if step is None or name not in _RANGES:
+        return
+    bottom, top = _RANGES[name]
+    outside = float(((targets < bottom - 0.01) | (targets > top + 0.01)).double().mean())
+    if outside > MAX_OUTSIDE:
+        yield trace.finding(
+            "targets out of the output's range", step, outside,
+            f"The output is that of {name.strip('_')}, from {bottom:g} to {top:g}, and {outside:.0%} of the targets ({low:.3g} to {high:.3g}) lie outside.",
+            f"Remove the {name.strip('_')} after the last layer, or scale the targets into its range.",
+        )  # fmt: skip
 
 
 def _double_sigmoid(trace: StepTrace, op: TracedOp) -> Finding | None:

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 from torch.utils._pytree import tree_leaves, tree_map
 
 from wonderland.core import WonderlandError
 from wonderland.understand.doctoring.calling import CallArguments, loss_of, model_loss, output_tensor, read_batch
 
 SEED = 0
+_STATE = nn.Module | Tensor | dict | list | Optimizer | LRScheduler
 
 
 class TrainingCopy:
@@ -27,7 +30,9 @@ class TrainingCopy:
     that the loss uses and that are not part of the model.
     """
 
-    def __init__(self, model: nn.Module, batch: Any, loss: Any, optimizer: Any = None, lr: float | None = None):
+    def __init__(
+        self, model: nn.Module, batch: Any, loss: Any, optimizer: Any = None, lr: float | None = None, step: Any = None
+    ):
         memo: dict[int, Any] = {}
         self.loss_modules: list[nn.Module] = []
         for module in _modules(model, loss):
@@ -40,6 +45,11 @@ class TrainingCopy:
         self.loss = _copy_function(loss, memo, self.loss_modules) if loss is not None else None
         self.batch = tree_map(lambda entry: entry.detach().clone() if isinstance(entry, Tensor) else entry, batch)
         self.optimizer = None if optimizer is None and lr is None else _optimizer(self.model, optimizer, lr, memo)
+        if step is not None and self.optimizer is not None:
+            memo[id(optimizer)] = self.optimizer
+            memo[id(batch)] = self.batch
+            self.model.train(model.training)
+        self.step = None if step is None else _copy_function(step, memo, self.loss_modules)
         known = {id(module) for module in self.model.modules()}
         self.loss_modules = [module for module in self.loss_modules if id(module) not in known]
         self.arguments: CallArguments | None = None
@@ -137,7 +147,7 @@ def _copy_function(thing: Any, memo: dict[int, Any], loss_modules: list[nn.Modul
             return _copy_function(value, memo, loss_modules)
         if isinstance(value, Tensor) and not value.is_leaf:
             return value.detach().clone()
-        return _copy(value, memo) if isinstance(value, nn.Module | Tensor | dict | list) else value
+        return _copy(value, memo) if isinstance(value, _STATE) else value
 
     names = set(_names(thing.__code__))
     function = types.FunctionType(
@@ -150,7 +160,7 @@ def _copy_function(thing: Any, memo: dict[int, Any], loss_modules: list[nn.Modul
     own = {
         k: copied_value(v)
         for k, v in thing.__globals__.items()
-        if k in names and isinstance(v, nn.Module | Tensor | types.FunctionType)
+        if k in names and isinstance(v, nn.Module | Tensor | types.FunctionType | Optimizer | LRScheduler)
     }
     namespace = {**thing.__globals__, **own} if own else thing.__globals__
     function = types.FunctionType(thing.__code__, namespace, thing.__name__, thing.__defaults__, cells or None)

@@ -19,6 +19,15 @@ PEAK = 0.3  # of the highest loss
 WORSE = 0.02  # of the later half, against that with the smaller learning rate
 MAX_UPDATE = 0.3  # of the first step, relative to the norm of a weight matrix
 
+MIN_UPDATE = 1e-5  # of the first step, relative to the norm of a weight matrix
+MIN_SGD_UPDATE = 1e-6  # the same for SGD, whose steps are also small where the gradient is
+MIN_FALL = 1e-4  # of the loss over the steps
+MIN_GAIN = 1e-3  # of the loss over the steps, at the larger learning rate
+MIN_TAKEN = 10  # steps after which a small rate is no warmup
+MAX_SHRINK = 3e-3  # of the weights in one step
+MIN_DECAY = 0.1
+MAX_DECAY_RATIO = 10.0
+
 
 def autograd_gradients(training: TrainingCopy) -> tuple[float, list[Tensor]]:
     """The loss and the gradients of all trainable parameters, computed by torch.autograd."""
@@ -86,11 +95,15 @@ def learning_rate(
     if isinstance(training.optimizer, torch.optim.LBFGS):
         notes.append("the learning rate, since LBFGS has a line search.")
         return
+    start = _warmed_up(training.optimizer)
     try:
-        losses, update = _losses(training, steps, 1.0)
+        losses, update = _losses(training, steps, start)
+        if (small_rate := list(_too_small(trace, new_copy, losses, update, steps, start))) or update < MIN_SGD_UPDATE:
+            yield from small_rate
+            return
         rises = _rises(losses)
         for smaller in (SMALLER, SMALLER**2, SMALLER**3):
-            small, _ = _losses(new_copy(), steps, 1 / smaller)
+            small, _ = _losses(new_copy(), steps, start / smaller)
             # A learning rate that is not too large lowers the loss more than one a hundred times smaller.
             worse = _late(losses) > _late(small) + WORSE * max(abs(losses[0]), 0.05)
             if not rises and update <= MAX_UPDATE and not worse:
@@ -109,6 +122,71 @@ def learning_rate(
         f"at {lr / smaller:.3g} the loss of the batch falls from {small[0]:.4g} to {small[-1]:.4g} in {steps} steps.",
         f"Try {lr / smaller:.2g}, or a warmup.",
     )  # fmt: skip
+
+
+def _warmed_up(optimizer: torch.optim.Optimizer) -> float:
+    """The factor to the rate after warmup, for a scheduler that has lowered the rate before the first step; else 1."""
+    group = optimizer.param_groups[0]
+    rate, full = float(group["lr"]), float(group.get("initial_lr", group["lr"]))
+    taken = max((float(state["step"]) for state in optimizer.state.values() if "step" in state), default=0.0)
+    return full / rate if 0 < rate < full and taken < MIN_TAKEN else 1.0
+
+
+def _too_small(
+    trace: StepTrace, new_copy: Callable[[], TrainingCopy], losses: list[float], update: float, steps: int, start: float
+) -> Iterator[Finding]:
+    """A learning rate at which neither weights nor loss change, while one a thousand to 1e9 times larger lowers the loss."""
+    fall = (losses[0] - losses[-1]) / max(abs(losses[0]), 1e-8)
+    optimizer = new_copy().optimizer
+    assert optimizer is not None
+    least = MIN_SGD_UPDATE if isinstance(optimizer, torch.optim.SGD) else MIN_UPDATE
+    if update >= least or fall > MIN_FALL or not all(map(isfinite, losses)):
+        return
+    group = optimizer.param_groups[0]
+    rate = max(float(group["lr"]) for group in optimizer.param_groups)
+    full = float(group.get("initial_lr", rate))
+    if rate == 0 and full > 0 and not optimizer.state:
+        return  # a warmup that starts from 0
+    for larger in [10.0**power for power in range(3, 10)] if rate else [0.0]:
+        fast, _ = _losses(new_copy(), steps, start * larger) if rate else ([losses[0], -1.0], 0.0)
+        gain = (fast[0] - fast[-1]) / max(abs(fast[0]), 1e-8)
+        if not rate or (gain > MIN_GAIN and gain > 100 * fall and not _rises(fast)):
+            text = f"at {rate * larger:.3g} it falls to {fast[-1]:.4g}" if rate else "a rate of 0 changes nothing"
+            yield Finding(
+                "learning rate too small", "", trace.default_line, rate,
+                f"At {rate:.3g} a step changes the weights by {update:.1g} of their norm, and the loss of the batch stays at {losses[-1]:.4g} "
+                f"over {steps} steps; {text}.",
+                f"Try {rate * larger:.2g}, or the optimizer's default." if rate else "Give the optimizer a positive learning rate, and check the scheduler.",
+            )  # fmt: skip
+            return
+
+
+def weight_decay(trace: StepTrace, training: TrainingCopy) -> Iterator[Finding]:
+    """Weight decay that shrinks the weights faster than gradients can shape them."""
+    optimizer = training.optimizer
+    for group in optimizer.param_groups if optimizer is not None else ():
+        decay, rate = float(group.get("weight_decay") or 0.0), float(group["lr"])
+        members = {id(parameter) for parameter in group["params"]}
+        ratios = sorted(
+            decay * norm(parameter) / norm(gradient)
+            for name, parameter in training.model.named_parameters()
+            if id(parameter) in members and parameter.dim() > 1
+            and (gradient := trace.gradients.get(name)) is not None and norm(gradient) > 0
+        )  # fmt: skip
+        if not decay or not ratios:
+            continue
+        # Adam divides decay and gradient by their common size, so there the ratio of the two counts, not the rate.
+        coupled = type(optimizer).__name__ in ("Adam", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax") and not group.get("decoupled_weight_decay")  # fmt: skip
+        ratio = ratios[len(ratios) // 2]
+        if (coupled and decay >= MIN_DECAY and ratio > MAX_DECAY_RATIO) or (not coupled and rate * decay > MAX_SHRINK):
+            yield Finding(
+                "weight decay too large", "", trace.default_line, decay,
+                f"Weight decay {decay:.3g} at learning rate {rate:.3g} "
+                + (f"pulls the weights to 0 {ratio:.3g} times as strongly as the gradient acts."
+                   if coupled else f"multiplies the weights by {max(0.0, 1 - rate * decay):.4g} in each step, {max(0.0, 1 - rate * decay) ** 100:.2g} in 100 steps."),
+                "Use a weight decay of 0.01 to 0.1 with AdamW, 1e-4 to 5e-4 with SGD.",
+            )  # fmt: skip
+            return
 
 
 def _course(losses: list[float]) -> str:
