@@ -10,6 +10,7 @@ from wonderland.version import __version__
 if TYPE_CHECKING:
     from wonderland.autodiff.trace import trace
     from wonderland.laws.check import check
+    from wonderland.road.estimators import Classifier, Regressor
     from wonderland.road.fitting import fit
     from wonderland.ship.run import Run, load
 
@@ -21,13 +22,15 @@ _FOLDERS = ("autodiff", "checkpoints", "data", "generation", "kinds", "laws", "m
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
+        "Classifier": "wonderland.road.estimators",
         "check": "wonderland.laws.check",
         "fit": "wonderland.road.fitting",
         "load": "wonderland.ship.run",
+        "Regressor": "wonderland.road.estimators",
         "Run": "wonderland.ship.run",
         "trace": "wonderland.autodiff.trace",
     }
     | {folder: f"wonderland.{folder}" for folder in _FOLDERS},
 )
 
-__all__ = ["Run", "WonderlandError", "__version__", "check", "fit", "load", "trace"]
+__all__ = ["Classifier", "Regressor", "Run", "WonderlandError", "__version__", "check", "fit", "load", "trace"]

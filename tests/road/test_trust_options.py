@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from torch import nn
 
 import wonderland
 from wonderland.core import WonderlandError
@@ -95,13 +96,15 @@ def test_thresholds_gain_on_the_rows_they_are_tuned_on():
         ({"conformal": "cqr"}, "The task classification has no conformal prediction 'cqr': it has split, cross, class, group, aps, raps."),
         ({"conformal": "clas"}, "There is no conformal 'clas'. Did you mean 'class'? Known are split, cross, class, group:COLUMN, aps, raps, cqr."),
         ({"conformal": "group:twn"}, "There is no column 'twn' (given as column). Did you mean 'town'?"),
-        ({"metric": "f2"}, "There is no metric 'f2' to decide by. Did you mean 'f1'? Known are accuracy, balanced_accuracy, f1."),
+        ({"metric": "f2"}, "There is no metric 'f2' to decide by. Known are accuracy, balanced_accuracy, f1."),
         ({"abstain": 1.5}, "abstain is a share of wrong answers between 0 and 1, such as 0.05, not 1.5."),
-        ({"conformal": "cross", "model": "MLP()"}, "conformal cross needs models of several folds, which this run has not: choose split."),
-        ({"uncertainty": "ensemble", "model": "MLP()"}, "uncertainty ensemble needs several members, and models.MLP is one network: choose dropout."),
+        ({"conformal": "cross", "model": "own"}, "conformal cross needs models of several folds, which this run has not: choose split."),
+        ({"uncertainty": "ensemble", "model": "own"}, "uncertainty ensemble needs several members, and Sequential is one network: choose dropout."),
     ],
 )  # fmt: skip
 def test_options_that_do_not_fit(rows, tmp_path, options, message):
+    if options.get("model") == "own":
+        options = options | {"model": nn.Sequential(nn.Linear(3, 2))}
     with pytest.raises(WonderlandError) as error:
         classes(rows, tmp_path / "run", **options)
     assert str(error.value) == message

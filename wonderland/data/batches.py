@@ -15,7 +15,7 @@ from wonderland.core.batch import Batch
 
 
 class Batches:
-    """Shuffled batches with the fields x and y, from rows in memory or from a function that reads them on demand.
+    """Shuffled batches with the fields x and y (and weight, where rows have weights), from rows in memory or from a function that reads them on demand.
 
     The order of epoch e is a permutation seeded by (seed, e); the randomness of an example is seeded by (seed, e, its
     index), independent of the rest of its batch and of the worker that loads it. The last incomplete batch of an epoch is left out; which rows
@@ -29,6 +29,7 @@ class Batches:
             x (m, b, ...) and y (m, b), with the examples on axis 1.
         augment: called with a batch and its random numbers, `augment.draws` for each example.
         workers: processes that prepare batches in advance.
+        weights: weight of every row; None for equal ones.
 
     >>> batches = Batches(torch.arange(6.0)[:, None], torch.arange(6), size=2, seed=0)
     >>> batches.per_epoch, batches.batch(0, 0)["x"].shape
@@ -45,7 +46,9 @@ class Batches:
         rows: np.ndarray | Sequence[np.ndarray] | None = None,
         augment: Any = None,
         workers: int = 0,
+        weights: Tensor | None = None,
     ):
+        self.weights = weights
         self.x, self.y, self.seed, self.augment, self.workers = x, y, seed, augment, workers
         if rows is None or isinstance(rows, np.ndarray):
             self.members, self.rows = 0, [np.arange(len(y)) if rows is None else rows]
@@ -75,6 +78,8 @@ class Batches:
         if self.augment is not None:
             x = self.augment(x, uniform(self.seed, epoch, index.reshape(-1), self.augment.draws))
         fields = {"x": x.unflatten(0, index.shape), "y": self.y.index_select(0, flat).unflatten(0, index.shape)}
+        if self.weights is not None:
+            fields["weight"] = self.weights.index_select(0, flat).unflatten(0, index.shape)
         return Batch(fields, axis=1 if self.members else 0)
 
     def stream(self, first: int, stop: int) -> Generator[Batch, None, None]:

@@ -84,6 +84,7 @@ class Dataset(ABC):
     are the names behind the codes. `test_rows` marks the rows that came as a test set of their own; `assigned` (n,) holds the
     part that a column of the data gives each row to (an index of `wonderland.data.PARTS`, -1 for none). `fingerprint` is a
     SHA-256 over the content, so it does not change with file names, paths or times. `options` are those it was opened with.
+    `weights` (n,) are weights of the rows, with a mean of 1; None for equal ones.
     """
 
     kind: str
@@ -102,6 +103,7 @@ class Dataset(ABC):
     times: np.ndarray | None = None
     test_rows: np.ndarray | None = None
     assigned: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     @abstractmethod
     def __len__(self) -> int: ...

@@ -98,4 +98,4 @@ class RowEncoder(Encoder):
 
     def examples(self, dataset: Any) -> Examples:
         x = self.encode(dataset) if self.in_memory(dataset) else lambda rows: self.encode(dataset, rows)
-        return RowExamples(x, dataset.y, len(dataset))
+        return RowExamples(x, dataset.y, len(dataset), dataset.weights)

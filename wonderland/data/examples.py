@@ -53,10 +53,16 @@ class Examples(ABC):
 
 
 class RowExamples(Examples):
-    """Rows in memory, or read on demand; `y` holds the target of every row, None for none."""
+    """Rows in memory, or read on demand; `y` holds the target of every row and `weights` its weight, None for none."""
 
-    def __init__(self, x: Tensor | Callable[[np.ndarray], Tensor], y: np.ndarray | None, rows: int):
-        self.x, self.y, self.rows = x, y, rows
+    def __init__(
+        self,
+        x: Tensor | Callable[[np.ndarray], Tensor],
+        y: np.ndarray | None,
+        rows: int,
+        weights: np.ndarray | None = None,
+    ):
+        self.x, self.y, self.rows, self.weights = x, y, rows, weights
         self.targets = None if y is None else torch.as_tensor(y)
 
     def inputs(self, rows: np.ndarray) -> Tensor:
@@ -80,7 +86,9 @@ class RowExamples(Examples):
     ) -> Batches:
         assert self.targets is not None, "rows without a target cannot be learned from"
         chosen = part if rows is None else rows
-        return Batches(self.x, self.targets, size=size, seed=seed, rows=chosen, augment=augment, workers=workers)
+        weights = None if self.weights is None else torch.as_tensor(self.weights)
+        options = {"augment": augment, "workers": workers, "weights": weights}
+        return Batches(self.x, self.targets, size=size, seed=seed, rows=chosen, **options)
 
     def in_order(self, part: Any, *, size: int = CHUNK, most: int | None = None) -> Iterator[Batch]:
         part = np.asarray(part)[:most]

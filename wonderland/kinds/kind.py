@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
@@ -126,11 +127,12 @@ def row_task(dataset: Dataset, parts: Split) -> Classification | Regression:
         )
     if dataset.classes is not None:
         return Classification(dataset.classes)
-    y = dataset.y[parts.train]
-    scale = float(y.std())
+    y, weights = dataset.y[parts.train], None if dataset.weights is None else dataset.weights[parts.train]
+    mean = float(np.average(y, weights=weights))
+    scale = float(np.sqrt(np.average(np.square(y - mean), weights=weights)))
     if not scale > 0:
         raise WonderlandError("The target is the same in every training row, so there is nothing to learn.")
-    return Regression(mean=float(y.mean()), scale=scale, low=float(y.min()), high=float(y.max()))
+    return Regression(mean=mean, scale=scale, low=float(y.min()), high=float(y.max()))
 
 
 def task_spec(task: Task, **changes: Any) -> Spec:

@@ -110,11 +110,15 @@ class Plan:
 
     def measure_trust(self, model: nn.Module, level: float) -> dict[str, Any]:
         """Calibration, and its evaluation on the test part, as trust.json stores them."""
+        trust = self.calibrated(model, level)
+        return trust.to_json() | {"measured": {"test": self.task.evaluate(self.view(model, "test"), trust)}}
+
+    def calibrated(self, model: nn.Module, level: float) -> Any:
+        """Calibration on held-out rows, with the options of trust that were asked for."""
         validation = self.view(model, "validation")
         calibration = validation if self.recipe.folds else self.view(model, "calibration")
         trust = self.task.calibrate(validation, calibration, level)
-        trust = self.task.with_options(trust, validation, calibration, self.wanted)
-        return trust.to_json() | {"measured": {"test": self.task.evaluate(self.view(model, "test"), trust)}}
+        return self.task.with_options(trust, validation, calibration, self.wanted)
 
     def about(self) -> dict[str, Any]:
         """Further entries of the record of the source."""

@@ -1,12 +1,13 @@
 """Options of trust for classes: calibrators, other conformal sets, decisions by thresholds or costs, abstention."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from wonderland.core import WonderlandError
+from wonderland.core import WonderlandError, permutation
 from wonderland.tasks import metrics
 from wonderland.tasks.wanted import Wanted, read_cost
 from wonderland.trust.choose_calibrator import choose_calibrator, log_loss
@@ -17,6 +18,7 @@ from wonderland.trust.temperature import log_softmax
 
 ROWS_TO_CHOOSE = 1000  # with fewer rows the choice among calibrators is itself too noisy: temperature scaling is taken
 GAIN = 0.005  # of the log loss, relative: what another calibrator has to gain over the temperature
+BY_CELLS = ("class", "group", "aps", "raps")  # forms of conformal prediction that have calibrated sets of their own
 METRICS = {
     "accuracy": metrics.accuracy,
     "balanced_accuracy": metrics.balanced_accuracy,
@@ -30,11 +32,12 @@ class ClassOptions:
     """What was fitted for the options of trust; each part is None where it was not asked for.
 
     `weights` (c,) multiply the probabilities before the largest is taken: they stand for thresholds, of any number of classes.
+    `sets` has calibrated sets for each group of members.
     """
 
     calibrator: Calibrator | None = None
     cross: bool = False
-    sets: ConformalSets | None = None
+    sets: tuple[ConformalSets, ...] = ()
     group: str | None = None
     metric: str | None = None
     weights: ndarray | None = None
@@ -47,6 +50,30 @@ class ClassOptions:
     def decide(self, probabilities: ndarray) -> ndarray:
         """The predicted class of each row. Shapes: (n, c) -> (n,)."""
         return (probabilities if self.weights is None else probabilities * self.weights).argmax(1)
+
+    def note(self, level: float, classes: list[str]) -> str:
+        """The classes or groups that have too few calibration rows for this level, or ""."""
+        if not self.sets:
+            return ""
+        first = self.sets[0]
+        names = sorted({name for sets in self.sets for name in sets.cells}, key=lambda name: (len(name), name))
+        if first.by == "class":
+            names = [str(code) for code in range(len(classes))]
+        needed = math.ceil(1 / (1 - level) - 1e-9) - 1
+        few = [name for name in names if sum(len(sets.cells.get(name, ())) for sets in self.sets) < needed]
+        if not few or not first.by:
+            return first.note(level) if few and len(self.sets) == 1 else ""
+        words = [classes[int(name)] if first.by == "class" else name for name in few]
+        shown = ", ".join(words[:5]) + (", ..." if len(words) > 5 else "")
+        if first.by == "class":
+            kept = f"a set always holds {'it' if len(few) == 1 else 'them'}"
+            return (
+                f"Fewer than the {needed} calibration rows that a level of {level:g} needs have class {shown}: {kept}."
+            )
+        return (
+            f"Fewer than the {needed} calibration rows that a level of {level:g} needs have {self.group} {shown}: sets hold "
+            "every class there."
+        )
 
     def columns(self, probabilities: ndarray, prediction: list[str]) -> dict[str, Any]:
         """Columns of predictions: the cheapest action, and the answer or a person."""
@@ -64,7 +91,7 @@ class ClassOptions:
         values = {
             "calibrator": None if self.calibrator is None else self.calibrator.to_json(),
             "cross": self.cross or None,
-            "sets": None if self.sets is None else self.sets.to_json(),
+            "sets": [sets.to_json() for sets in self.sets] or None,
             "group": self.group,
             "metric": self.metric,
             "weights": None if self.weights is None else self.weights.tolist(),
@@ -96,8 +123,8 @@ class ClassOptions:
             if rule is not None:
                 threshold = np.inf if rule["threshold"] is None else float(rule["threshold"])
                 rule = Abstention(threshold, *(float(rule[name]) for name in ("coverage", "risk", "bound")))
-            sets = None if saved.get("sets") is None else ConformalSets.from_json(saved["sets"])
-            if sets is not None and sets.classes != classes:
+            sets = tuple(ConformalSets.from_json(value) for value in saved.get("sets") or ())
+            if any(own.classes != classes or own.by != sets[0].by for own in sets):
                 raise ValueError
             text = {name: saved.get(name) for name in ("group", "metric", "uncertainty")}
             if not all(value is None or isinstance(value, str) for value in text.values()):
@@ -156,28 +183,43 @@ def tuned_weights(probabilities: ndarray, y: ndarray, metric: str) -> ndarray:
     return weights / weights.max()
 
 
+def fit_sets(
+    method: str, probabilities: ndarray, y: ndarray, fold: ndarray, groups: ndarray | None, level: float
+) -> tuple[ConformalSets, ...]:
+    """Calibrated sets for each fold, whose rows its own group of members did not learn from.
+
+    The price of RAPS is tuned on a fifth of all rows, which are then left out. Shapes: (n, c), (n,), (n,), (n,).
+    """
+    used, settings = np.ones(len(y), bool), {}
+    if method == "raps":
+        used[permutation(0, 0, len(y))[: len(y) // 5]] = False
+        tuned = conformal_sets(probabilities, y, score="raps", level=level)
+        settings = {"penalty": tuned.penalty, "rank": tuned.rank}
+    score, by = (method, "") if method in ("aps", "raps") else ("lac", method)
+    return tuple(
+        conformal_sets(
+            probabilities[rows], y[rows], score=score, by=by, groups=None if groups is None else groups[rows], level=level,
+            **settings,
+        )
+        for rows in (np.flatnonzero(used & (fold == index)) for index in range(int(fold.max()) + 1))
+    )  # fmt: skip
+
+
 def fit_options(
     wanted: Wanted,
     classes: list[str],
     calibrator: Calibrator | None,
     validation: tuple[ndarray, ndarray],
     calibration: tuple[ndarray, ndarray],
+    fold: ndarray,
     groups: ndarray | None,
     level: float,
 ) -> ClassOptions:
     """Fit what was asked for: thresholds on validation rows, sets and the abstention rule on calibration rows.
 
-    `validation` and `calibration` are probabilities (n, c) and targets (n,).
+    `validation` and `calibration` are probabilities (n, c) and targets (n,); `fold` and `groups` are (n,), of calibration rows.
     """
-    sets = None
-    if wanted.method in ("class", "group", "aps", "raps"):
-        sets = conformal_sets(
-            *calibration,
-            score=wanted.method if wanted.method in ("aps", "raps") else "lac",
-            by=wanted.method if wanted.method in ("class", "group") else "",
-            groups=groups,
-            level=level,
-        )
+    sets = fit_sets(wanted.method, *calibration, fold, groups, level) if wanted.method in BY_CELLS else ()
     weights = None if wanted.metric is None else tuned_weights(*validation, wanted.metric)
     cost, actions = (None, []) if wanted.cost is None else read_cost(wanted.cost, classes)
     fitted = ClassOptions(

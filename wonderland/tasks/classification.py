@@ -15,12 +15,13 @@ from wonderland.core import WonderlandError, nearest, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
 from wonderland.tasks.class_trust import METRICS, ROWS_TO_CHOOSE, ClassOptions, better_calibrator, fit_options
-from wonderland.tasks.rows import LEVELS, RowTask
+from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
 from wonderland.tasks.trust import RowTrust, group_predictions, holdout_prediction
 from wonderland.tasks.view import Holdout, View
 from wonderland.tasks.wanted import Wanted, read_cost
 from wonderland.trust.calibration import ece, fit_temperature, log_softmax, reliability
 from wonderland.trust.conformal import check_level, misfit
+from wonderland.trust.conformal_sets import joined_sets
 from wonderland.trust.decisions import cheapest, coverage_risk, mean_cost
 from wonderland.trust.uncertainty import class_uncertainty
 
@@ -61,8 +62,11 @@ class Classification(RowTask):
         logits, y = model(batch["x"]), batch["y"]
         if logits.dim() == y.dim() + 2:
             y = y.expand(logits.shape[:-1])
-        mean = F.cross_entropy(logits.flatten(0, -2), y.flatten(), label_smoothing=self.label_smoothing)
-        return mean, float(len(batch))
+        logits, y, smoothing = logits.flatten(0, -2), y.flatten(), self.label_smoothing
+        if "weight" not in batch.fields:
+            return F.cross_entropy(logits, y, label_smoothing=smoothing), float(len(batch))
+        losses = F.cross_entropy(logits, y, label_smoothing=smoothing, reduction="none")
+        return weighted_mean(losses, batch["weight"]), float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
         """Combine members (m, b, c) into one prediction (b, c): the log of their mean probability, weighted by shares (m,)."""
@@ -78,7 +82,8 @@ class Classification(RowTask):
         return misfit(prediction / temperature)[np.arange(len(prediction)), y]
 
     def temperature(self, holdout: Holdout, groups: int, shares: ndarray) -> float:
-        temperature = fit_temperature(holdout_prediction(self, holdout, groups, shares), holdout.y)
+        prediction = holdout_prediction(self, holdout, groups, shares)
+        temperature = fit_temperature(prediction, holdout.y, weights=holdout.weights)
         # The temperature is fitted on one group, but predictions are the mean of all groups, which is less confident already.
         # On six data sets the square root of the temperature gave the best log loss.
         return temperature**0.5 if groups > 1 else temperature
@@ -105,11 +110,32 @@ class Classification(RowTask):
             return np.log(np.maximum(calibrator(combined), 1e-12))
         return log_softmax(combined / trust.temperature if calibrated else combined)
 
-    def sets(self, outputs: Tensor, trust: RowTrust, level: float | None = None) -> ndarray:
-        """Conformal sets of classes as booleans (n, c)."""
-        groups = group_predictions(self, outputs, trust.groups, trust.shares)
-        candidates = np.stack([misfit(prediction / trust.temperature) for prediction in groups])
-        return trust.scores.sets(candidates, trust.level if level is None else level)
+    def sets(
+        self, outputs: Tensor, trust: RowTrust, level: float | None = None, groups: ndarray | None = None
+    ) -> ndarray:
+        """Conformal sets of classes as booleans (n, c), in the form that was asked for; `groups` (n,) for sets by group.
+
+        A set that is not empty holds the predicted class.
+        """
+        level, options = trust.level if level is None else check_level(level), trust.options
+        scaled = [raw / trust.temperature for raw in group_predictions(self, outputs, trust.groups, trust.shares)]
+        if options is not None and options.sets:
+            own = [np.exp(log_softmax(raw)) for raw in scaled]
+            own = own if options.calibrator is None else [options.calibrator(scaled[0] * trust.temperature)]
+            sets = joined_sets(options.sets, np.stack(own), level, groups=groups)
+        else:
+            candidates = np.stack([misfit(raw) for raw in scaled])
+            cross = options is not None and options.cross
+            p_values = trust.scores.cross_p_values(candidates) if cross else trust.scores.p_values(candidates)
+            sets = p_values > 1 - level + 1e-12
+        predicted = np.arange(self.outputs) == self.decide(self.log_probabilities(outputs, trust), trust)[:, None]
+        return sets | (predicted & sets.any(1, keepdims=True))
+
+    def decide(self, log_probabilities: ndarray, trust: RowTrust) -> ndarray:
+        """The predicted class of each row. Shapes: (n, c) -> (n,)."""
+        if trust.options is None:
+            return log_probabilities.argmax(1)
+        return trust.options.decide(np.exp(log_probabilities))
 
     def read_options(self, saved: Any) -> ClassOptions:
         return ClassOptions.from_json(saved, self.outputs)
@@ -142,37 +168,19 @@ class Classification(RowTask):
         raw = holdout_prediction(self, second, trust.groups, trust.shares)
         groups = None if wanted.group is None else calibration.column(wanted.group)
         options = fit_options(
-            wanted, self.classes, calibrator, (probabilities(logits), first.y), (probabilities(raw), second.y), groups,
-            trust.level,
+            wanted, self.classes, calibrator, (probabilities(logits), first.y), (probabilities(raw), second.y),
+            second.fold, groups, trust.level,
         )  # fmt: skip
         return replace(trust, options=options)
 
-    def all_sets(self, view: View, outputs: Tensor, trust: RowTrust, level: float | None = None) -> ndarray:
-        """Conformal sets as the options of trust ask for them; a set that is not empty holds the predicted class."""
-        level, options = trust.level if level is None else level, trust.options
-        if options is None:
-            return self.sets(outputs, trust, level)
-        probabilities = np.exp(self.log_probabilities(outputs, trust))
-        if options.sets is not None:
-            groups = None if options.group is None else view.column(options.group)
-            sets = options.sets.sets(probabilities / probabilities.sum(1, keepdims=True), level, groups=groups)
-        elif options.cross:
-            predicted = group_predictions(self, outputs, trust.groups, trust.shares)
-            candidates = np.stack([misfit(prediction / trust.temperature) for prediction in predicted])
-            sets = trust.scores.cross_p_values(candidates) > 1 - level + 1e-12
-        else:
-            sets = self.sets(outputs, trust, level)
-        predicted = np.arange(self.outputs) == options.decide(probabilities)[:, None]
-        return sets | (predicted & sets.any(1, keepdims=True))
-
     def evaluate(self, view: View, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
         outputs, y = view.outputs().cpu(), view.targets()
-        sets = self.all_sets(view, outputs, trust, None if level is None else check_level(level))
+        sets = self.sets(outputs, trust, level, self.group_of(view, trust))
         evaluation = self.evaluate_outputs(outputs, y, trust, level, sets)
         if trust.options is not None:
             evaluation |= self.evaluate_options(outputs, y, trust)
-            if trust.options.sets is not None:
-                evaluation["conformal"]["note"] = trust.options.sets.note(evaluation["conformal"]["level"])
+            if trust.options.sets:
+                evaluation["conformal"]["note"] = trust.options.note(evaluation["conformal"]["level"], self.classes)
         return evaluation
 
     def evaluate_options(self, outputs: Tensor, y: ndarray, trust: RowTrust) -> dict[str, Any]:
@@ -236,9 +244,9 @@ class Classification(RowTask):
         """The predicted class, its probability, the conformal set, and the probability of each class."""
         outputs = view.outputs().cpu()
         level = trust.level if level is None else check_level(level)
-        probabilities = np.exp(self.log_probabilities(outputs, trust))
-        sets = self.all_sets(view, outputs, trust, level)
-        best = probabilities.argmax(1) if trust.options is None else trust.options.decide(probabilities)
+        log_probabilities = self.log_probabilities(outputs, trust)
+        probabilities, best = np.exp(log_probabilities), self.decide(log_probabilities, trust)
+        sets = self.sets(outputs, trust, level, self.group_of(view, trust))
         plausible = [[self.classes[code] for code in np.flatnonzero(row)] for row in sets]
         columns: dict[str, Any] = {
             "prediction": self.names(best),
@@ -270,10 +278,11 @@ class Classification(RowTask):
     def facts(self, view: View, trust: RowTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
         """Confusion, reliability, sets and the most confident mistakes."""
         outputs, y, classes = view.outputs().cpu(), view.targets(), self.classes
-        probabilities = np.exp(self.log_probabilities(outputs, trust))
-        predicted = probabilities.argmax(1) if trust.options is None else trust.options.decide(probabilities)
+        log_probabilities = self.log_probabilities(outputs, trust)
+        probabilities, predicted = np.exp(log_probabilities), self.decide(log_probabilities, trust)
         confidence = probabilities[np.arange(len(y)), predicted]
-        sets = self.all_sets(view, outputs, trust)
+        groups = self.group_of(view, trust)
+        sets = self.sets(outputs, trust, groups=groups)
         wrong = np.flatnonzero(predicted != y)
         worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:12]
         rows = np.arange(len(y))
@@ -281,7 +290,7 @@ class Classification(RowTask):
         conformal = record["conformal"] | {
             "empty": int((sets.sum(1) == 0).sum()),
             "levels": [
-                {"level": level, "coverage": float(self.all_sets(view, outputs, trust, level)[rows, y].mean())}
+                {"level": level, "coverage": float(self.sets(outputs, trust, level, groups)[rows, y].mean())}
                 for level in LEVELS
             ],
             "per_class": {

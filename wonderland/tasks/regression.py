@@ -15,7 +15,7 @@ from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
 from wonderland.tasks.number_trust import NumberOptions, cells_of
-from wonderland.tasks.rows import LEVELS, RowTask
+from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
 from wonderland.tasks.trust import RowTrust, group_predictions, holdout_prediction
 from wonderland.tasks.view import View
 from wonderland.tasks.wanted import Wanted
@@ -67,7 +67,9 @@ class Regression(RowTask):
 
     def for_wanted(self, wanted: Wanted) -> "Regression":
         """The task with two quantiles as further outputs, where conformalised quantile regression was asked for."""
-        return Regression(**(self.arguments() | {"quantiles": [0.05, 0.95]})) if wanted.method == "cqr" else self
+        if wanted.method != "cqr":
+            return self
+        return Regression(**(self.arguments() | {"quantiles": [(1 - wanted.level) / 2, (1 + wanted.level) / 2]}))
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
         """Squared error of the standardised target, averaged over examples and members."""
@@ -75,11 +77,12 @@ class Regression(RowTask):
         predicted = outputs[..., 0]
         target = ((batch["y"] - self.mean) / self.scale).to(torch.float32)
         target = target.to(predicted.dtype).expand(predicted.shape)
-        loss = F.mse_loss(predicted, target)
+        loss = F.mse_loss(predicted, target, reduction="none")
         for place, share in enumerate(self.quantiles or (), 1):
             gap = target - outputs[..., place]
-            loss = loss + torch.maximum(share * gap, (share - 1) * gap).mean()
-        return loss, float(len(batch))
+            loss = loss + torch.maximum(share * gap, (share - 1) * gap)
+        mean = weighted_mean(loss, batch["weight"]) if "weight" in batch.fields else loss.mean()
+        return mean, float(len(batch))
 
     def combine(self, outputs: Tensor, shares: ndarray | None = None) -> Tensor:
         """Combine members (m, b, 1) into one prediction (b, 1): their mean, weighted by shares (m,)."""
@@ -113,11 +116,34 @@ class Regression(RowTask):
         """Predictions in the scale of the target (n,), from members' outputs (m, n, 1)."""
         return self.original(self.combined(outputs, trust)[:, 0])
 
-    def intervals(self, outputs: Tensor, trust: RowTrust, level: float | None = None) -> tuple[ndarray, ndarray]:
-        """Conformal intervals: low and high ends (n,)."""
-        groups = group_predictions(self, outputs, trust.groups, trust.shares)
-        centres = np.stack([self.original(prediction[:, 0]) for prediction in groups])
-        return trust.scores.intervals(centres, trust.level if level is None else level)
+    def intervals(
+        self,
+        outputs: Tensor,
+        trust: RowTrust,
+        level: float | None = None,
+        groups: ndarray | None = None,
+        spreads: ndarray | None = None,
+    ) -> tuple[ndarray, ndarray]:
+        """Conformal intervals (low and high ends, (n,)) in the form that was asked for; each holds its prediction.
+
+        `groups` (n,) for intervals by group; `spreads` (n,) for a model that knows the deviation of its predictions.
+        """
+        level, options = trust.level if level is None else check_level(level), trust.options
+        predictions = group_predictions(self, outputs, trust.groups, trust.shares)
+        centres = np.stack([self.original(prediction[:, 0]) for prediction in predictions])
+        if options is None or not options.method:
+            low, high = trust.scores.intervals(centres, level)
+        elif options.method == "cqr":
+            lower, upper = zip(*(self.quantile_ends(prediction) for prediction in predictions), strict=True)
+            low, high = options.ends(np.stack(lower), np.stack(upper), level, groups)
+        elif options.method == "normalised":
+            assert spreads is not None
+            zero = np.zeros_like(centres)
+            low, high = (centres[0] + end * spreads * self.scale for end in options.ends(zero, zero, level, groups))
+        else:
+            low, high = options.ends(centres, centres, level, groups)
+        centre = self.values(outputs, trust)
+        return np.minimum(low, centre), np.maximum(high, centre)
 
     def read_options(self, saved: Any) -> NumberOptions:
         return NumberOptions.from_json(saved)
@@ -140,35 +166,18 @@ class Regression(RowTask):
         elif method == "normalised":
             assert spread is not None
             gap = gap / (spread * self.scale)
-        return replace(trust, options=NumberOptions(method, wanted.group, cells_of(gap, groups), wanted.uncertainty))
+        cells = cells_of(gap, holdout.fold, trust.groups, groups)
+        return replace(trust, options=NumberOptions(method, wanted.group, cells, wanted.uncertainty))
 
     def quantile_ends(self, prediction: ndarray) -> tuple[ndarray, ndarray]:
         """The two predicted quantiles in the scale of the target, in order. Shapes: (n, 3) -> (n,), (n,)."""
         ends = np.stack([self.original(prediction[:, place]) for place in (1, 2)])
         return ends.min(0), ends.max(0)
 
-    def all_intervals(self, view: View, outputs: Tensor, trust: RowTrust, level: float) -> tuple[ndarray, ndarray]:
-        """Conformal intervals as the options of trust ask for them; each holds its prediction."""
-        options = trust.options
-        if options is None or not options.method:
-            return self.intervals(outputs, trust, level)
-        prediction = self.combined(outputs, trust)
-        centre = self.original(prediction[:, 0])
-        groups = None if options.group is None else view.column(options.group)
-        reach = options.reach(level, len(centre), groups)
-        if options.method == "cqr":
-            low, high = self.quantile_ends(prediction)
-            return np.minimum(low - reach, centre), np.maximum(high + reach, centre)
-        if options.method == "normalised":
-            spread = view.spreads()
-            assert spread is not None
-            reach = reach * spread * self.scale
-        return centre - reach, centre + reach
-
     def evaluate(self, view: View, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
         level = trust.level if level is None else check_level(level)
         outputs = view.outputs().cpu()
-        ends = self.all_intervals(view, outputs, trust, level)
+        ends = self.intervals(outputs, trust, level, self.group_of(view, trust), view.spreads())
         return self.evaluate_outputs(outputs, view.targets(), trust, level, ends)
 
     def evaluate_outputs(
@@ -198,7 +207,7 @@ class Regression(RowTask):
     def predictions(self, view: View, trust: RowTrust, level: float | None = None) -> pd.DataFrame:
         """The predicted number and its interval."""
         outputs = view.outputs().cpu()
-        low, high = self.all_intervals(view, outputs, trust, trust.level if level is None else check_level(level))
+        low, high = self.intervals(outputs, trust, level, self.group_of(view, trust), view.spreads())
         columns = {"prediction": self.values(outputs, trust), "low": low, "high": high}
         drawn = self.drawn_outputs(view, outputs, trust)
         if drawn is not None:
@@ -222,7 +231,8 @@ class Regression(RowTask):
         """Intervals, predicted against true, and the largest errors."""
         outputs, y = view.outputs().cpu(), view.targets()
         values = self.values(outputs, trust)
-        low, high = self.all_intervals(view, outputs, trust, trust.level)
+        groups, spreads = self.group_of(view, trust), view.spreads()
+        low, high = self.intervals(outputs, trust, trust.level, groups, spreads)
         drawn = np.linspace(0, len(y) - 1, min(len(y), 400)).astype(int)
         worst = np.argsort(-np.abs(values - y), kind="stable")[:12]
 
@@ -231,7 +241,7 @@ class Regression(RowTask):
             return {"true": float(y[i]), "predicted": float(values[i])} | ends
 
         def coverage(level: float) -> float:
-            below, above = self.all_intervals(view, outputs, trust, level)
+            below, above = self.intervals(outputs, trust, level, groups, spreads)
             return float(((below <= y) & (y <= above)).mean())
 
         return {

@@ -47,7 +47,8 @@ class RowTask(Task):
         shares = variant_weights(self, holdout, 1, view.variants)
         prediction = holdout_prediction(self, holdout, 1, shares)
         errors = self.errors(torch.as_tensor(prediction)[None], holdout.y)
-        return self.prediction_metrics(prediction, holdout.y, float(np.mean(np.square(errors).sum(-1))))
+        squared = np.square(errors).sum(-1)[0]
+        return self.prediction_metrics(prediction, holdout.y, float(np.average(squared, weights=holdout.weights)))
 
     def calibrate(self, validation: View, calibration: View, level: float) -> RowTrust:
         check_level(level)
@@ -64,6 +65,11 @@ class RowTask(Task):
     @abstractmethod
     def read_options(self, saved: Any) -> Any:
         """The fitted options of trust from their JSON; damaged content is refused."""
+
+    def group_of(self, view: View, trust: RowTrust) -> ndarray | None:
+        """The group of each row (n,), where sets or intervals are calibrated by group."""
+        name = None if trust.options is None else trust.options.group
+        return None if name is None else view.column(name)
 
     def drawn_outputs(self, view: View, outputs: Tensor, trust: RowTrust) -> Tensor | None:
         """Outputs of members or draws (m, n, c), for the parts of the uncertainty; None where they were not asked for."""
@@ -90,3 +96,12 @@ class RowTask(Task):
         if self.classes != vars(encoder).get("classes"):
             return "preprocess.json has other classes than config.json: the two do not belong together."
         return None
+
+
+def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
+    """The mean of losses times weights. Weights of a training part have a mean of 1, so the loss keeps its size.
+
+    Shapes: losses (..., b), with the members of an ensemble first; weights (b,) or one row for each member.
+    """
+    losses = losses.reshape(-1, *weights.shape)
+    return (losses * weights.to(losses.dtype)).mean()

@@ -70,7 +70,8 @@ def variant_weights(task: Any, holdout: Holdout, groups: int, variants: int) -> 
     if variants == 1:
         return np.ones(1)
     errors = task.errors(_held_out_group(holdout, groups), holdout.y)
-    return simplex(errors.reshape(-1, variants, *errors.shape[1:]).mean(0).swapaxes(0, 1))
+    errors = errors.reshape(-1, variants, *errors.shape[1:]).mean(0).swapaxes(0, 1)
+    return simplex(errors if holdout.weights is None else errors * np.sqrt(holdout.weights)[:, None, None])
 
 
 def holdout_prediction(task: Any, holdout: Holdout, groups: int, shares: ndarray) -> ndarray:

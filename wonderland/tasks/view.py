@@ -19,11 +19,13 @@ DROPOUT_DRAWS = 30
 
 @dataclass(frozen=True)
 class Holdout:
-    """Outputs for held-out rows: of each member (m, n, c), the fold of each row (n,), and the targets (n,)."""
+    """Outputs for held-out rows: of each member (m, n, c), the fold of each row (n,), the targets (n,), and the weights of
+    rows (n,), None for equal ones."""
 
     outputs: Tensor
     fold: np.ndarray
     y: np.ndarray
+    weights: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class View:
         fold = np.zeros(self.count, np.int64)
         if self.folds is not None:
             fold = np.maximum(self.folds[self.part], 0).astype(np.int64)
-        return Holdout(self.outputs().cpu(), fold, self.targets())
+        return Holdout(self.outputs().cpu(), fold, self.targets(), self.weights(self.part))
 
     def out_of_fold(self) -> Holdout:
         """Outputs for each row of the members that were not trained on it only: (members of a group, n, c).
@@ -118,7 +120,12 @@ class View:
         joined = torch.cat([grouped[fold, :, : len(fold_rows)] for fold, fold_rows in enumerate(rows)], 1).clone()
         order = np.concatenate(rows)
         assert self.examples.y is not None
-        return Holdout(joined.cpu(), np.zeros(len(order), np.int64), self.examples.y[order])
+        return Holdout(joined.cpu(), np.zeros(len(order), np.int64), self.examples.y[order], self.weights(order))
+
+    def weights(self, rows: np.ndarray) -> np.ndarray | None:
+        """The weights of rows; None for equal ones."""
+        weights = self.examples.weights if isinstance(self.examples, RowExamples) else None
+        return None if weights is None else weights[rows]
 
     def targets(self) -> np.ndarray:
         """The targets (n,)."""

@@ -23,16 +23,17 @@ class Wanted:
     cost: str | None = None
     abstain: float | None = None
     uncertainty: str | None = None
+    level: float = 0.9
 
     @staticmethod
     def of(options: Any) -> "Wanted":
         """From the options of a fit."""
-        return Wanted(options.conformal, options.metric, options.cost, options.abstain, options.uncertainty)
+        return Wanted(**{name: getattr(options, name) for name in Wanted.__dataclass_fields__})
 
     @property
     def given(self) -> dict[str, Any]:
         """The options that were given, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None and name != "level"}
 
     @property
     def group(self) -> str | None:

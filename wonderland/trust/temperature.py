@@ -11,14 +11,16 @@ def log_softmax(logits: ndarray) -> ndarray:
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
-def fit_temperature(logits: ndarray, y: ndarray, *, low: float = 0.05, high: float = 20.0) -> float:
+def fit_temperature(
+    logits: ndarray, y: ndarray, *, low: float = 0.05, high: float = 20.0, weights: ndarray | None = None
+) -> float:
     r"""The T that minimises the log loss of softmax(logits / T), with one imagined mistake among the n rows.
 
     .. math:: T^* = \arg\min_T -\frac{1}{n} \sum_i \sum_k t_{ik} \log \mathrm{softmax}(z_i / T)_k
 
     The targets t give the true class n / (n + 1) and share the rest among the others: without that, rows that are all
     right would call for T = 0, and a certainty that so few rows cannot warrant. The loss is convex in 1 / T, so bisection
-    on its derivative finds the minimum. The order of classes never changes.
+    on its derivative finds the minimum. The order of classes never changes. `weights` (n,) weight the rows of the mean.
     Book: Alice 4 (calibration). Papers: Platt, 1999; Guo et al., 2017.
 
     >>> logits = np.log(np.array([[0.8, 0.2]] * 10_000))
@@ -34,7 +36,7 @@ def fit_temperature(logits: ndarray, y: ndarray, *, low: float = 0.05, high: flo
 
     def slope(inverse: float) -> float:
         probabilities = np.exp(log_softmax(inverse * logits))
-        return float(np.mean((probabilities * logits).sum(1) - wanted))
+        return float(np.average((probabilities * logits).sum(1) - wanted, weights=weights))
 
     left, right = 1 / high, 1 / low
     for _ in range(60):

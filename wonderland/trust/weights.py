@@ -26,8 +26,10 @@ def simplex(errors: ndarray, *, iterations: int = 2000) -> ndarray:
     step_size = 1 / max(float(np.abs(gram).max()), 1e-12)
     for _ in range(iterations):
         gradient = gram @ shares
-        shares = shares * np.exp(-step_size * (gradient - shares @ gradient))
+        previous, shares = shares, shares * np.exp(-step_size * (gradient - shares @ gradient))
         shares /= shares.sum()
+        if np.abs(shares - previous).max() < 1e-7:
+            break
     return (len(errors) * shares + PRIOR_ROWS / len(gram)) / (len(errors) + PRIOR_ROWS)
 
 
