@@ -69,7 +69,8 @@ class Regression(RowTask):
         """The task with two quantiles as further outputs, where conformalised quantile regression was asked for."""
         if wanted.method != "cqr":
             return self
-        return Regression(**(self.arguments() | {"quantiles": [(1 - wanted.level) / 2, (1 + wanted.level) / 2]}))
+        quantiles = [(1 - wanted.level) / 2, (1 + wanted.level) / 2]
+        return Regression(self.mean, self.scale, self.low, self.high, quantiles)
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
         """Squared error of the standardised target, averaged over examples and members."""
@@ -192,7 +193,9 @@ class Regression(RowTask):
         level = trust.level if level is None else check_level(level)
         values = self.values(outputs, trust)
         low, high = self.intervals(outputs, trust, level) if ends is None else ends
-        fitted = trust.options is not None and trust.options.method
+        note = trust.scores.note(level)
+        if trust.options is not None and trust.options.method:
+            note = trust.options.note(level)
         return {
             "rows": len(y),
             "metrics": self.metrics(values, y),
@@ -200,7 +203,7 @@ class Regression(RowTask):
                 "level": level,
                 "coverage": float(((low <= y) & (y <= high)).mean()),
                 "mean_width": float(np.mean(high - low)) if np.isfinite(high - low).all() else None,
-                "note": trust.options.note(level) if fitted else trust.scores.note(level),
+                "note": note,
             },
         }
 

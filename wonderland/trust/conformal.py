@@ -105,8 +105,8 @@ class Scores:
 
         Cross-conformal prediction: about the level in practice, at least 2 x level - 1 for sure.
         """
-        worse = sum(len(own) - np.searchsorted(own, new, side="left")
-                    for own, new in zip(self.groups, candidates, strict=True))  # fmt: skip
+        pairs = zip(self.groups, candidates, strict=True)
+        worse = np.sum([len(own) - np.searchsorted(own, new, side="left") for own, new in pairs], 0)
         return (1 + worse) / (self.count + 1)
 
     def sets(self, candidates: ndarray, level: float) -> ndarray:
