@@ -50,7 +50,9 @@ def test_numbers_come_with_their_intervals(tmp_path):
 
 
 def test_a_column_may_be_called_like_an_output(tmp_path):
-    frame = pd.DataFrame({"probability": np.sin(np.arange(60.0)), "add": np.arange(60.0) % 7, "y": ["a", "b", "c"] * 20})
+    frame = pd.DataFrame(
+        {"probability": np.sin(np.arange(60.0)), "add": np.arange(60.0) % 7, "y": ["a", "b", "c"] * 20}
+    )
     run = wonderland.fit(frame, "y", out=tmp_path / "run", steps=5)
     session = onnxruntime.InferenceSession(export(run).files[0])
     assert [one.name for one in session.get_outputs()][:2] == ["prediction", "probability_"]
@@ -64,7 +66,9 @@ def test_a_file_that_differs_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setattr("wonderland.ship.exporting.onnx_runner", lambda *args: None)
     with pytest.raises(WonderlandError) as error:
         export(run, "onnx", tmp_path / "model.onnx")
-    assert str(error.value) == "The exported model differs from predict by 2.5e-01, more than 1e-05: it was not written."
+    assert (
+        str(error.value) == "The exported model differs from predict by 2.5e-01, more than 1e-05: it was not written."
+    )
     assert not (tmp_path / "model.onnx").exists()
 
 

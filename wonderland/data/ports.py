@@ -7,7 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-TYPES = {"float": torch.float32, "double": torch.float64, "int64": torch.int64, "uint8": torch.uint8, "string": torch.int64}
+TYPES = {
+    "float": torch.float32,
+    "double": torch.float64,
+    "int64": torch.int64,
+    "uint8": torch.uint8,
+    "string": torch.int64,
+}
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,12 @@ class Export:
 
 
 def export(
-    run: Any, to: str = "onnx", out: str | Path | None = None, *, level: float | None = None, quantize: str | None = None
+    run: Any,
+    to: str = "onnx",
+    out: str | Path | None = None,
+    *,
+    level: float | None = None,
+    quantize: str | None = None,
 ) -> Export:
     """Write a run for other programs: `to` is "onnx", "torch" or "huggingface".
 

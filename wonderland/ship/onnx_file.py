@@ -151,11 +151,11 @@ def _separate_names(model: Any) -> None:
 
 def check(content: bytes) -> None:
     """ONNX's own full check, with shapes."""
-    onnx: Any = need("onnx", extra="export", why="to check ONNX files")
-    import onnx.checker
+    need("onnx", extra="export", why="to check ONNX files")
+    from onnx import checker, shape_inference
 
     try:
-        onnx.checker.check_model(content, full_check=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        checker.check_model(content, full_check=True)
+    except (checker.ValidationError, shape_inference.InferenceError) as error:
         reason = str(error).strip().splitlines()[0][:200]
         raise WonderlandError(f"The exported file does not pass ONNX's own check: {reason}") from error

@@ -43,6 +43,7 @@ class NumberAnswers(nn.Module):
 
     names = ("prediction", "low", "high")
     classes = None
+    scores: Tensor
 
     def __init__(self, task: Any, trust: Any, level: float):
         super().__init__()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from wonderland.core import Part
 from wonderland.core.batch import Batch
 from wonderland.tasks.view import View
+from wonderland.tasks.wanted import Wanted, check_wanted
 from wonderland.understand.sections import SECTIONS, Section
 
 
@@ -36,6 +37,8 @@ class Task(Part, ABC):
     abilities: ClassVar[Mapping[str, type]] = {}
     classes: list[str] | None = None
     outputs: int
+    trust_options: ClassVar[tuple[str, ...]] = ()  # options of trust that the task has, by name
+    conformal_methods: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def arguments(self) -> dict[str, Any]:
@@ -56,6 +59,18 @@ class Task(Part, ABC):
     @abstractmethod
     def measure(self, view: View) -> dict[str, float]:
         """Metrics of a held-out part during training, by name; `watch` is one of them."""
+
+    def check_wanted(self, wanted: Wanted) -> None:
+        """Refuse options of trust that the task lacks."""
+        check_wanted(wanted, self.trust_options, self.conformal_methods, self.name)
+
+    def for_wanted(self, wanted: Wanted) -> "Task":
+        """The task with the outputs that options of trust need."""
+        return self
+
+    def with_options(self, trust: Any, validation: View, calibration: View, wanted: Wanted) -> Trust:
+        """Trust with what was asked for beyond the default, fitted on the same held-out parts."""
+        return trust
 
     @abstractmethod
     def calibrate(self, validation: View, calibration: View, level: float) -> Trust:

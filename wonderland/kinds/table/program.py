@@ -25,6 +25,15 @@ class TableProgram(Preprocessing):
     A missing number is NaN, a missing category "", a missing date the smallest int64. Booleans are 0 and 1.
     """
 
+    boolean: Tensor
+    fill: Tensor
+    date_fill: Tensor
+    center: Tensor
+    scale: Tensor
+    scaled: Tensor
+    largest: Tensor
+    order: Tensor
+
     def __init__(self, encodings: list[ColumnEncoding], center: np.ndarray, scale: np.ndarray, double: bool = False):
         super().__init__(tuple(_port(encoding, double) for encoding in encodings))
         kinds = [encoding.kind for encoding in encodings]
