@@ -51,8 +51,7 @@ def export(
         raise WonderlandError(f"There is no export to {to!r}.{nearest(to, TARGETS)} Known are {', '.join(TARGETS)}.")
     if quantize is not None and (quantize != "int8" or to != "onnx"):
         raise WonderlandError("Quantization is int8, of ONNX files: export --to onnx --quantize int8.")
-    level = run.trust.level if level is None else check_level(level)
-    return TARGETS[to](run, out, level, quantize)
+    return TARGETS[to](run, out, float(run.trust.level) if level is None else check_level(level), quantize)
 
 
 def _onnx(run: Any, out: str | Path | None, level: float, quantize: str | None) -> Export:
@@ -91,7 +90,7 @@ def describe(run: Any, level: float) -> dict[str, Any]:
     return about | ({} if run.classes is None else {"classes": run.classes})
 
 
-def onnx_runner(content: bytes, made: Program) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
+def onnx_runner(content: bytes, made: Program) -> Callable[..., dict[str, Any]]:
     """A function from feeds to named outputs, by ONNX Runtime."""
     import onnxruntime
 
@@ -135,7 +134,7 @@ def _torch(run: Any, out: str | Path | None, level: float, quantize: str | None)
     return Export((path,), difference, compared(made), (note,))
 
 
-def torch_runner(graph: torch.export.ExportedProgram, made: Program) -> Callable[..., dict[str, np.ndarray]]:
+def torch_runner(graph: torch.export.ExportedProgram, made: Program) -> Callable[..., dict[str, Any]]:
     """A function from feeds to named outputs, by torch."""
     module = graph.module()
 

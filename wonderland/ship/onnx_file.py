@@ -107,9 +107,8 @@ def _name_outputs(model: Any, program: Program, results: list[str]) -> None:
         if output.type.tensor_type.shape.dim[0].dim_param:
             output.type.tensor_type.shape.dim[0].dim_param = "rows"
         if place == 0 and program.classes is not None:
-            labels = helper.make_tensor(
-                "class names", TensorProto.STRING, [len(program.classes)], [c.encode() for c in program.classes]
-            )
+            names: Any = [name.encode() for name in program.classes]
+            labels = helper.make_tensor("class names", TensorProto.STRING, [len(names)], names)
             graph.initializer.append(labels)
             graph.node.append(helper.make_node("Gather", ["class names", result], [public]))
             sizes = [d.dim_param or d.dim_value for d in output.type.tensor_type.shape.dim]
