@@ -172,7 +172,7 @@ def test_weights_of_another_type_or_not_finite(run):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("temperature", 1e-320), ("temperature", 10**400), ("level", 10**400), ("shares", [0.5, 0.5]), ("shares", [10**400]),
+    [("temperature", 1e-320), ("temperature", 10**400), ("level", 10**400), ("shares", [0.2] * 5), ("shares", [10**400]),
      ("scores", [[]] * 5), ("measured", None), ("measured", {"test": 3}), ("inputs", {}), ("inputs", 5)],
 )  # fmt: skip
 def test_invalid_trust_json(run, name, value):

@@ -10,6 +10,7 @@ from wonderland.cli import (
     check,
     doctor,
     evaluate,
+    export,
     fit,
     generate,
     inspect,
@@ -23,7 +24,7 @@ from wonderland.cli import (
 from wonderland.core.errors import WonderlandError, nearest, printable
 from wonderland.version import __version__
 
-VERBS = (fit, predict, evaluate, generate, chat, inspect, models, tokenize, check, trace, doctor, sign, verify)
+VERBS = (fit, predict, evaluate, export, generate, chat, inspect, models, tokenize, check, trace, doctor, sign, verify)
 
 
 class Parser(argparse.ArgumentParser):

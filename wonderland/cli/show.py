@@ -125,9 +125,32 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
         rows.append({"measure": "mean width of an interval", "value": conformal["mean_width"]})
     if conformal.get("empty"):
         rows.append({"measure": "empty sets (no class plausible)", "value": conformal["empty"]})
+    rows += decision_rows(evaluation)
     table(title, rows)
     for text in warnings_about(evaluation):
         note(text)
+
+
+def decision_rows(evaluation: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of the table about thresholds, costs and abstention, where they were asked for."""
+    rows = []
+    if decided := evaluation.get("decided_by"):
+        rows.append(
+            {"measure": f"{decided['metric'].replace('_', ' ')}, by tuned thresholds", "value": decided["value"]}
+        )
+        rows.append({"measure": f"{decided['metric'].replace('_', ' ')}, by the most probable class",
+                     "value": decided["most_probable"]})  # fmt: skip
+    if cost := evaluation.get("cost"):
+        rows.append({"measure": "mean cost of the cheapest decisions", "value": cost["chosen"]})
+        if "most_probable" in cost:
+            rows.append({"measure": "mean cost of the most probable class", "value": cost["most_probable"]})
+    if abstention := evaluation.get("abstention"):
+        rows.append({"measure": "share answered, the rest is left to a person", "value": abstention["answered"]})
+        rows.append({"measure": "wrong among the answers", "value": abstention["risk"]})
+        rows.append(
+            {"measure": f"bound of that share (asked {abstention['asked']:g}), 95 % sure", "value": abstention["bound"]}
+        )
+    return rows
 
 
 def warnings_about(evaluation: dict[str, Any]) -> list[str]:
@@ -144,6 +167,11 @@ def warnings_about(evaluation: dict[str, Any]) -> list[str]:
         warnings.append(
             f"Coverage is {conformal['coverage']:.1%} where {level:.0%} was asked: these rows may differ from those the model "
             "was calibrated on, or there were too few of those."
+        )
+    if "abstention" in evaluation and not evaluation["abstention"]["answered"]:
+        warnings.append(
+            f"No answer is sure enough for a risk of {evaluation['abstention']['asked']:g}: every row is left to a person. "
+            "Allow a larger risk, or add rows."
         )
     common = evaluation.get("most_frequent")
     accuracy = evaluation["metrics"].get("accuracy")

@@ -122,6 +122,14 @@ class Dataset(ABC):
                  for name, value in self.example(i).items()}  # fmt: skip
         return {"row": plain}
 
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns of the data by name, numbers as floats and all else as text; empty where there are no columns."""
+        return {}
+
+    def texts_of(self, name: str) -> np.ndarray:
+        """The values of one column as text (n,)."""
+        raise WonderlandError(f"{self.name} has no columns, so none called {name!r}: a group is a column of a table.")
+
     def labels(self) -> dict[str, list[Any]]:
         """Columns that identify the rows, such as paths; they come first in a table of predictions."""
         return {}

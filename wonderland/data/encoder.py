@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.core.tensors import digest
 from wonderland.data.dataset import Dataset, Finding
 from wonderland.data.examples import Examples, RowExamples
+from wonderland.data.ports import Preprocessing
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,20 @@ class Encoder(ABC):
     def schema(self) -> list[Field]:
         """The fields of one input."""
 
-    def module(self) -> nn.Module | str:
-        """The preprocessing as a torch module, or a sentence that says why there is none."""
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        """The preprocessing as a torch module with named inputs, or a sentence that says why there is none.
+
+        With `double`, numbers come in as float64, where float32 is not precise enough.
+        """
         return "The preprocessing of this kind of data is not written as a torch module."
+
+    def feed(self, dataset: Any, *, double: bool = False) -> dict[str, np.ndarray]:
+        """The arrays of the inputs of `module` for a dataset, by name."""
+        raise NotImplementedError
+
+    def samples(self, count: int, seed: int = 0) -> Any:
+        """Inputs made from the schema, odd ones among them: a source for `open`."""
+        raise NotImplementedError
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of models that follow from the data, by name, such as vocab, channels or features."""

@@ -131,7 +131,7 @@ def fit_frame(
         model = learner.model(outcome.state).cpu().eval()
         validation = plan.view(model, "validation")
         calibration = validation if recipe.folds else plan.view(model, "calibration")
-        trust = plan.task.calibrate(validation, calibration, request.training.level)
+        trust = plan.calibrated(model, request.training.level)
         holdout = calibration.holdout()
         prediction = holdout_prediction(plan.task, holdout, calibration.groups, trust.shares) / trust.temperature
         return Fitted(recipe, plan.task, plan.encoder, model, trust), (prediction, holdout.y, holdout.weights)

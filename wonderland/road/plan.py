@@ -4,7 +4,7 @@ import copy
 import functools
 import os
 import platform
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,13 @@ from wonderland.data.encoder import Encoder
 from wonderland.data.examples import Examples
 from wonderland.data.split import Parts
 from wonderland.kinds import KINDS, Kind
+from wonderland.nn.channel.monte_carlo import drops
 from wonderland.optim import FusedAdamW
 from wonderland.road.parts import check_memory, fill_arguments, parse_model, with_optimizer, with_schedule
 from wonderland.road.request import Request
 from wonderland.ship.store import FORMAT
 from wonderland.tasks import Task, View
+from wonderland.tasks.wanted import Wanted
 from wonderland.train import State, find_lr, steps_within
 from wonderland.train.learner import Learner
 from wonderland.understand import cost
@@ -45,6 +47,7 @@ class Plan:
     seed: int
     own: nn.Module | None = None
     device: str = "cpu"
+    wanted: Wanted = field(default_factory=Wanted)
 
     @functools.cached_property
     def examples(self) -> Examples:
@@ -92,7 +95,8 @@ class Plan:
         """A part by name, encoded, with the model. With folds, the training rows serve for validation and calibration."""
         folded = bool(self.recipe.folds) and part in ("validation", "calibration")
         rows = self.parts.train if folded else self.parts.parts[part]
-        return View(model, self.examples, rows, self.recipe.ensemble, self.parts.folds if folded else None)
+        folds = self.parts.folds if folded else None
+        return View(model, self.examples, rows, self.recipe.ensemble, folds, dataset=self.dataset)
 
     def evaluate(self, state: State) -> dict[str, float]:
         """Measures of the validation part."""
@@ -106,10 +110,15 @@ class Plan:
 
     def measure_trust(self, model: nn.Module, level: float) -> dict[str, Any]:
         """Calibration, and its evaluation on the test part, as trust.json stores them."""
+        trust = self.calibrated(model, level)
+        return trust.to_json() | {"measured": {"test": self.task.evaluate(self.view(model, "test"), trust)}}
+
+    def calibrated(self, model: nn.Module, level: float) -> Any:
+        """Calibration on held-out rows, with the options of trust that were asked for."""
         validation = self.view(model, "validation")
         calibration = validation if self.recipe.folds else self.view(model, "calibration")
         trust = self.task.calibrate(validation, calibration, level)
-        return trust.to_json() | {"measured": {"test": self.task.evaluate(self.view(model, "test"), trust)}}
+        return self.task.with_options(trust, validation, calibration, self.wanted)
 
     def about(self) -> dict[str, Any]:
         """Further entries of the record of the source."""
@@ -137,9 +146,15 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     if asked is not None and dataset.start is not None:
         raise WonderlandError("A checkpoint brings its own model: start does not go with model.")
     plain = own is not None or (asked is not None and asked.name not in kind.models[:1])
-    parts = kind.split(dataset, test=training.test_share, seed=training.seed, plain=plain)
+    wanted = Wanted.of(training)
+    alone = plain or wanted.method == "split"
+    parts = kind.split(dataset, test=training.test_share, seed=training.seed, plain=alone)
     encoder = kind.encoder(dataset, parts)
     task = kind.task(dataset, parts, encoder)
+    task.check_wanted(wanted)
+    if wanted.group is not None:
+        dataset.texts_of(wanted.group)
+    task = task.for_wanted(wanted)
     recipe = kind.recipe(dataset, parts, encoder, task)
     if plain:
         recipe = plain_recipe(recipe, type(own).__name__ if own is not None else recipe.model)
@@ -152,9 +167,25 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     recipe = with_schedule(recipe, training).changed(**training.numbers())
     numbers = {name: value for name, value in training.numbers().items() if value is not None}
     kind.check_recipe(dataset, parts, encoder, recipe, numbers)
-    return Plan(
-        kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, choose_device(training.device)
-    )
+    check_recipe_for(wanted, recipe)
+    device = choose_device(training.device)
+    return Plan(kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device, wanted)
+
+
+def check_recipe_for(wanted: Wanted, recipe: Recipe) -> None:
+    """Refuse options of trust that the model of a recipe cannot serve."""
+    name = recipe.model if isinstance(recipe.model, str) else recipe.model.name
+    if wanted.method == "cross" and not recipe.folds:
+        raise WonderlandError("conformal cross needs models of several folds, which this run has not: choose split.")
+    if wanted.uncertainty == "ensemble" and recipe.ensemble is None:
+        raise WonderlandError(f"uncertainty ensemble needs several members, and {name} is one network: choose dropout.")
+    if wanted.uncertainty == "dropout" and isinstance(recipe.model, Spec):
+        with torch.device("meta"):
+            model = recipe.model.build()
+        if not any(drops(module) for module in model.modules()):
+            raise WonderlandError(
+                f"uncertainty dropout needs a model with dropout, and {name} has none here: choose ensemble."
+            )
 
 
 def plain_recipe(recipe: Recipe, model: Spec | str) -> Recipe:
@@ -298,4 +329,5 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
         raise WonderlandError(
             f"The data of {folder} can no longer be split and encoded as it was: start a new run in another folder."
         )
-    return Plan(kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, config["device"])
+    device, wanted = config["device"], Wanted.of(training)
+    return Plan(kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device, wanted)

@@ -11,7 +11,7 @@ from wonderland.kinds import KINDS
 from wonderland.road.training import Training
 from wonderland.train import seconds
 
-_PATHS = ("start", "tokenizer")
+_PATHS = ("start", "tokenizer", "cost")
 
 
 @dataclass(frozen=True)

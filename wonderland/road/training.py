@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from wonderland.core import WonderlandError
+from wonderland.core import WonderlandError, nearest
 from wonderland.core.options import check, option
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -40,6 +40,21 @@ class Training:
         words="a share of the rows, or a test set",
     )  # fmt: skip
     level: float = option(0.9, help="coverage level of sets and intervals (default 0.9)")
+    conformal: str | None = option(
+        help="form of sets and intervals: split, cross, class, group:COLUMN, aps, raps (classes), cqr (numbers)",
+        metavar="FORM",
+    )
+    metric: str | None = option(
+        help="decide classes so that this metric is best on validation rows: f1, balanced_accuracy, accuracy",
+        metavar="METRIC",
+    )
+    cost: str | None = option(help="decide by expected cost: a CSV table, a row for each true class", metavar="FILE")
+    abstain: float | None = option(
+        help="leave rows to a person so that answers are wrong at most this often, such as 0.05", above=0
+    )
+    uncertainty: str | None = option(
+        help="columns of aleatoric and epistemic uncertainty in predictions", choices=("ensemble", "dropout")
+    )
     seed: int = option(0, help="the same seed gives the same run (default 0)", least=0, most=2**63 - 1)
 
     def __post_init__(self):
@@ -47,6 +62,16 @@ class Training:
         if not 0 < self.level < 1:
             raise WonderlandError(
                 f"The level of sets and intervals is a share between 0 and 1, such as 0.9, not {self.level}."
+            )
+        if self.conformal is not None and not self.conformal.startswith("group:"):
+            forms = ("split", "cross", "class", "group:COLUMN", "aps", "raps", "cqr")
+            if self.conformal not in forms or self.conformal == "group:COLUMN":
+                raise WonderlandError(
+                    f"There is no conformal {self.conformal!r}.{nearest(self.conformal, forms)} Known are {', '.join(forms)}."
+                )
+        if self.abstain is not None and not 0 < self.abstain < 1:
+            raise WonderlandError(
+                f"abstain is a share of wrong answers between 0 and 1, such as 0.05, not {self.abstain}."
             )
         if isinstance(self.lr, str) and self.lr != "auto":
             raise WonderlandError(f"lr must be a number or auto, not {self.lr!r}.")

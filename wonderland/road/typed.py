@@ -23,6 +23,11 @@ class FitOptions(TypedDict, total=False):
     threads: int | None
     device: str | None
     level: float | None
+    conformal: str | None
+    metric: str | None
+    cost: str | None
+    abstain: float | None
+    uncertainty: str | None
     seed: int | None
     strict: bool | None
     split: str | None

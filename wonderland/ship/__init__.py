@@ -1,5 +1,6 @@
-"""Run: save, load, predict."""
+"""Run: save, load, predict, export, serve."""
 
+from wonderland.ship.exporting import Export, export
 from wonderland.ship.run import Run, load
 from wonderland.ship.signing import new_key, sign, verify
 from wonderland.ship.store import FORMAT, load_model, read_config, save_model
@@ -7,7 +8,9 @@ from wonderland.ship.tables import table_format, write_table
 
 __all__ = [
     "FORMAT",
+    "Export",
     "Run",
+    "export",
     "load",
     "load_model",
     "new_key",

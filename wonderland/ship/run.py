@@ -146,7 +146,7 @@ class Run:
         examples = self.encoder.examples(dataset)
         self._noticed = [*dataset.findings, *self.encoder.noticed]
         stop_if_strict(self._noticed, strict)
-        return View(self.model, examples, examples.everything(), self.recipe.ensemble)
+        return View(self.model, examples, examples.everything(), self.recipe.ensemble, dataset=dataset)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items() if value is not None)

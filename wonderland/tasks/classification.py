@@ -1,6 +1,7 @@
 """Classification."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,20 @@ import torch.nn.functional as F
 from numpy import ndarray
 from torch import Tensor, nn
 
-from wonderland.core import WonderlandError, part
+from wonderland.core import WonderlandError, nearest, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
+from wonderland.tasks.answers import ClassAnswers
+from wonderland.tasks.class_trust import METRICS, ROWS_TO_CHOOSE, ClassOptions, better_calibrator, fit_options
 from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
 from wonderland.tasks.trust import RowTrust, group_predictions, holdout_prediction
 from wonderland.tasks.view import Holdout, View
+from wonderland.tasks.wanted import Wanted, read_cost
 from wonderland.trust.calibration import ece, fit_temperature, log_softmax, reliability
 from wonderland.trust.conformal import check_level, misfit
+from wonderland.trust.conformal_sets import joined_sets
+from wonderland.trust.decisions import cheapest, coverage_risk, mean_cost
+from wonderland.trust.uncertainty import class_uncertainty
 
 
 @part
@@ -33,6 +40,8 @@ class Classification(RowTask):
 
     name = "classification"
     classes: list[str]
+    trust_options = ("conformal", "metric", "cost", "abstain", "uncertainty")
+    conformal_methods = ("split", "cross", "class", "group", "aps", "raps")
     watch = "brier"  # not the log loss: confidence overfits long before accuracy does
 
     def __init__(self, classes: Sequence[str], label_smoothing: float = 0.0):
@@ -84,9 +93,9 @@ class Classification(RowTask):
         values = self.metrics(prediction, y)
         return {"brier": squared_error, "loss": values["log_loss"], "accuracy": values["accuracy"]}
 
-    def metrics(self, log_probabilities: ndarray, y: ndarray) -> dict[str, Any]:
+    def metrics(self, log_probabilities: ndarray, y: ndarray, options: ClassOptions | None = None) -> dict[str, Any]:
         """Accuracy, balanced accuracy, log loss and AUROC from log-probabilities (n, c)."""
-        predicted = log_probabilities.argmax(1)
+        predicted = log_probabilities.argmax(1) if options is None else options.decide(np.exp(log_probabilities))
         return {
             "accuracy": metrics.accuracy(y, predicted),
             "balanced_accuracy": metrics.balanced_accuracy(y, predicted),
@@ -97,38 +106,126 @@ class Classification(RowTask):
     def log_probabilities(self, outputs: Tensor, trust: RowTrust, *, calibrated: bool = True) -> ndarray:
         """Members' logits (m, n, c) as one calibrated log-probability for each class (n, c)."""
         combined = self.combined(outputs, trust)
+        calibrator = None if trust.options is None else trust.options.calibrator
+        if calibrated and calibrator is not None:
+            return np.log(np.maximum(calibrator(combined), 1e-12))
         return log_softmax(combined / trust.temperature if calibrated else combined)
 
-    def sets(self, outputs: Tensor, trust: RowTrust, level: float | None = None) -> ndarray:
-        """Conformal sets of classes as booleans (n, c). A set holds the predicted class unless it is empty.
+    def sets(
+        self, outputs: Tensor, trust: RowTrust, level: float | None = None, groups: ndarray | None = None
+    ) -> ndarray:
+        """Conformal sets of classes as booleans (n, c), in the form that was asked for; `groups` (n,) for sets by group.
 
-        With folds, the members of one group decide the set and all members the prediction, so the two can disagree: the
-        predicted class is then added, which only raises the coverage.
+        A set that is not empty holds the predicted class.
         """
-        groups = group_predictions(self, outputs, trust.groups, trust.shares)
-        candidates = np.stack([misfit(prediction / trust.temperature) for prediction in groups])
-        sets = trust.scores.sets(candidates, trust.level if level is None else level)
-        predicted = self.combined(outputs, trust).argmax(1)
-        sets[np.arange(len(sets)), predicted] |= sets.any(1)
-        return sets
+        level, options = trust.level if level is None else check_level(level), trust.options
+        scaled = [raw / trust.temperature for raw in group_predictions(self, outputs, trust.groups, trust.shares)]
+        if options is not None and options.sets:
+            own = [np.exp(log_softmax(raw)) for raw in scaled]
+            own = own if options.calibrator is None else [options.calibrator(scaled[0] * trust.temperature)]
+            sets = joined_sets(options.sets, np.stack(own), level, groups=groups)
+        else:
+            candidates = np.stack([misfit(raw) for raw in scaled])
+            cross = options is not None and options.cross
+            p_values = trust.scores.cross_p_values(candidates) if cross else trust.scores.p_values(candidates)
+            sets = p_values > 1 - level + 1e-12
+        predicted = np.arange(self.outputs) == self.decide(self.log_probabilities(outputs, trust), trust)[:, None]
+        return sets | (predicted & sets.any(1, keepdims=True))
+
+    def decide(self, log_probabilities: ndarray, trust: RowTrust) -> ndarray:
+        """The predicted class of each row. Shapes: (n, c) -> (n,)."""
+        if trust.options is None:
+            return log_probabilities.argmax(1)
+        return trust.options.decide(np.exp(log_probabilities))
+
+    def read_options(self, saved: Any) -> ClassOptions:
+        return ClassOptions.from_json(saved, self.outputs)
+
+    def check_wanted(self, wanted: Wanted) -> None:
+        super().check_wanted(wanted)
+        if wanted.metric is not None and wanted.metric not in METRICS:
+            known = ", ".join(METRICS)
+            raise WonderlandError(
+                f"There is no metric {wanted.metric!r} to decide by.{nearest(wanted.metric, METRICS)} Known are {known}."
+            )
+        if wanted.cost is not None:
+            read_cost(wanted.cost, self.classes)
+
+    def with_options(self, trust: RowTrust, validation: View, calibration: View, wanted: Wanted) -> RowTrust:
+        """The calibrator, sets, thresholds, costs and abstention that were asked for, fitted on held-out rows."""
+        single = trust.groups == 1 and calibration is not validation
+        if not wanted.given and not (single and validation.count >= ROWS_TO_CHOOSE):
+            return trust
+        first = validation.holdout()
+        logits = holdout_prediction(self, first, trust.groups, trust.shares)
+        calibrator = better_calibrator(logits, first.y, trust.temperature) if single else None
+        if not wanted.given and calibrator is None:
+            return trust
+
+        def probabilities(raw: ndarray) -> ndarray:
+            return np.exp(log_softmax(raw / trust.temperature)) if calibrator is None else calibrator(raw)
+
+        second = calibration.holdout() if single else first
+        raw = holdout_prediction(self, second, trust.groups, trust.shares)
+        groups = None if wanted.group is None else calibration.column(wanted.group)
+        options = fit_options(
+            wanted, self.classes, calibrator, (probabilities(logits), first.y), (probabilities(raw), second.y),
+            second.fold, groups, trust.level,
+        )  # fmt: skip
+        return replace(trust, options=options)
 
     def evaluate(self, view: View, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
-        return self.evaluate_outputs(view.outputs().cpu(), view.targets(), trust, level)
+        outputs, y = view.outputs().cpu(), view.targets()
+        sets = self.sets(outputs, trust, level, self.group_of(view, trust))
+        evaluation = self.evaluate_outputs(outputs, y, trust, level, sets)
+        if trust.options is not None:
+            evaluation |= self.evaluate_options(outputs, y, trust)
+            if trust.options.sets:
+                evaluation["conformal"]["note"] = trust.options.note(evaluation["conformal"]["level"], self.classes)
+        return evaluation
+
+    def evaluate_options(self, outputs: Tensor, y: ndarray, trust: RowTrust) -> dict[str, Any]:
+        """What thresholds, costs and abstention come to on rows with known targets."""
+        options, measured = trust.options, {}
+        p = np.exp(self.log_probabilities(outputs, trust))
+        predicted = options.decide(p)
+        if options.metric is not None:
+            measure = METRICS[options.metric]
+            measured["decided_by"] = {"metric": options.metric, "value": measure(y, predicted),
+                                      "most_probable": measure(y, p.argmax(1))}  # fmt: skip
+        if options.cost is not None:
+            likely = [options.actions.index(name) if name in options.actions else -1 for name in self.classes]
+            costs = {"chosen": mean_cost(cheapest(p, options.cost), y, options.cost)}
+            if min(likely) >= 0:
+                costs["most_probable"] = mean_cost(np.array(likely)[p.argmax(1)], y, options.cost)
+            measured["cost"] = costs
+        if options.abstention is not None:
+            answered = options.abstention.answers(p.max(1))
+            curve = coverage_risk(p.max(1), (predicted != y).astype(float))
+            drawn = np.linspace(0, len(y) - 1, min(len(y), 50)).astype(int)
+            measured["abstention"] = {
+                "asked": options.risk,
+                "answered": float(answered.mean()),
+                "risk": float((predicted != y)[answered].mean()) if answered.any() else None,
+                "bound": options.abstention.bound,
+                "curve": [{"coverage": float(curve.coverage[i]), "risk": float(curve.risk[i])} for i in drawn],
+            }
+        return measured
 
     def evaluate_outputs(
-        self, outputs: Tensor, y: ndarray, trust: RowTrust, level: float | None = None
+        self, outputs: Tensor, y: ndarray, trust: RowTrust, level: float | None = None, sets: ndarray | None = None
     ) -> dict[str, Any]:
         """`evaluate` for given outputs (m, n, c)."""
         level = trust.level if level is None else check_level(level)
         calibrated = self.log_probabilities(outputs, trust)
         raw = self.log_probabilities(outputs, trust, calibrated=False)
-        sets = self.sets(outputs, trust, level)
+        sets = self.sets(outputs, trust, level) if sets is None else sets
         sizes = sets.sum(1)
         counts = np.bincount(y, minlength=self.outputs)
         return {
             "rows": len(y),
             "most_frequent": {"class": self.classes[counts.argmax()], "share": float(counts.max() / len(y))},
-            "metrics": self.metrics(calibrated, y),
+            "metrics": self.metrics(calibrated, y, trust.options),
             "ece": {"before": ece(np.exp(raw), y), "after": ece(np.exp(calibrated), y)},
             "reliability": {
                 "before": [vars(b) for b in reliability(np.exp(raw), y)],
@@ -148,17 +245,41 @@ class Classification(RowTask):
         """The predicted class, its probability, the conformal set, and the probability of each class."""
         outputs = view.outputs().cpu()
         level = trust.level if level is None else check_level(level)
-        probabilities = np.exp(self.log_probabilities(outputs, trust))
-        sets = self.sets(outputs, trust, level)
-        best = probabilities.argmax(1)
+        log_probabilities = self.log_probabilities(outputs, trust)
+        probabilities, best = np.exp(log_probabilities), self.decide(log_probabilities, trust)
+        sets = self.sets(outputs, trust, level, self.group_of(view, trust))
         plausible = [[self.classes[code] for code in np.flatnonzero(row)] for row in sets]
         columns: dict[str, Any] = {
             "prediction": self.names(best),
             "probability": probabilities[np.arange(len(best)), best],
             "set": pd.Series(plausible, dtype=object),
         }
+        if trust.options is not None:
+            columns |= trust.options.columns(probabilities, columns["prediction"])
+        drawn = self.drawn_outputs(view, outputs, trust)
+        if drawn is not None:
+            parts = class_uncertainty(drawn.double().softmax(-1).numpy())
+            columns |= {"aleatoric": parts.aleatoric, "epistemic": parts.epistemic}
         columns |= {f"p({label})": probabilities[:, code] for code, label in enumerate(self.classes)}
         return pd.DataFrame(columns)
+
+    def answers(self, trust: RowTrust, level: float) -> nn.Module | str:
+        if getattr(trust, "options", None) is not None:
+            return (
+                "Sets, thresholds, costs or calibrators that were asked for in fit are not written as a torch program."
+            )
+        return ClassAnswers(self, trust, level)
+
+    def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
+        """Of probabilities. Sets must be equal; a predicted class may differ only between two that are equally probable."""
+        sets = [[self.classes[code] for code in np.flatnonzero(row)] for row in exported["set"]]
+        if sets != table["set"].tolist():
+            return float("inf")
+        expected = table[[f"p({label})" for label in self.classes]].to_numpy()
+        largest = float(np.abs(expected - exported["probabilities"]).max(initial=0.0))
+        codes = np.array([self.classes.index(str(name)) for name in exported["prediction"]], np.int64)
+        chosen = expected[np.arange(len(codes)), codes]
+        return max(largest, float((expected.max(1) - chosen).max(initial=0.0)))
 
     def names(self, codes: ndarray) -> list[str]:
         """Class names for codes."""
@@ -176,16 +297,19 @@ class Classification(RowTask):
     def facts(self, view: View, trust: RowTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
         """Confusion, reliability, sets and the most confident mistakes."""
         outputs, y, classes = view.outputs().cpu(), view.targets(), self.classes
-        probabilities = np.exp(self.log_probabilities(outputs, trust))
-        predicted, confidence = probabilities.argmax(1), probabilities.max(1)
-        sets = self.sets(outputs, trust)
+        log_probabilities = self.log_probabilities(outputs, trust)
+        probabilities, predicted = np.exp(log_probabilities), self.decide(log_probabilities, trust)
+        confidence = probabilities[np.arange(len(y)), predicted]
+        groups = self.group_of(view, trust)
+        sets = self.sets(outputs, trust, groups=groups)
         wrong = np.flatnonzero(predicted != y)
         worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:12]
         rows = np.arange(len(y))
+        calibrator = None if trust.options is None else trust.options.calibrator
         conformal = record["conformal"] | {
             "empty": int((sets.sum(1) == 0).sum()),
             "levels": [
-                {"level": level, "coverage": float(self.sets(outputs, trust, level)[rows, y].mean())}
+                {"level": level, "coverage": float(self.sets(outputs, trust, level, groups)[rows, y].mean())}
                 for level in LEVELS
             ],
             "per_class": {
@@ -198,9 +322,11 @@ class Classification(RowTask):
             "reliability": record["reliability"] | {
                 "ece_before": record["ece"]["before"],
                 "ece_after": record["ece"]["after"],
-                "temperature": trust.temperature,
+                "temperature": trust.temperature if calibrator is None else None,
+                "calibrator": None if calibrator is None else calibrator.method,
             },
             "conformal": conformal,
+            "decisions": {name: record[name] for name in ("decided_by", "cost", "abstention") if name in record},
             "balance": {label: int((dataset.y == code).sum()) for code, label in enumerate(classes)},
             "mistakes": [
                 {"true": classes[y[i]], "predicted": classes[predicted[i]], "probability": float(confidence[i])}

@@ -60,7 +60,23 @@ class RowTask(Task):
         return RowTrust(temperature, Scores.of(scores, second.fold, groups), level, shares)
 
     def trust(self, saved: Any) -> RowTrust:
-        return RowTrust.from_json(saved)
+        return RowTrust.from_json(saved, self.read_options)
+
+    @abstractmethod
+    def read_options(self, saved: Any) -> Any:
+        """The fitted options of trust from their JSON; damaged content is refused."""
+
+    def group_of(self, view: View, trust: RowTrust) -> ndarray | None:
+        """The group of each row (n,), where sets or intervals are calibrated by group."""
+        name = None if trust.options is None else trust.options.group
+        return None if name is None else view.column(name)
+
+    def drawn_outputs(self, view: View, outputs: Tensor, trust: RowTrust) -> Tensor | None:
+        """Outputs of members or draws (m, n, c), for the parts of the uncertainty; None where they were not asked for."""
+        asked = None if trust.options is None else trust.options.uncertainty
+        if asked is None:
+            return None
+        return outputs if asked == "ensemble" else view.dropout_draws()
 
     def combined(self, outputs: Tensor, trust: RowTrust) -> ndarray:
         """Outputs of members as one prediction (n, c), weighted as trust says."""

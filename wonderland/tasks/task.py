@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from wonderland.core import Part
 from wonderland.core.batch import Batch
 from wonderland.tasks.view import View
+from wonderland.tasks.wanted import Wanted, check_wanted
 from wonderland.understand.sections import SECTIONS, Section
 
 
@@ -36,6 +37,8 @@ class Task(Part, ABC):
     abilities: ClassVar[Mapping[str, type]] = {}
     classes: list[str] | None = None
     outputs: int
+    trust_options: ClassVar[tuple[str, ...]] = ()  # options of trust that the task has, by name
+    conformal_methods: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def arguments(self) -> dict[str, Any]:
@@ -57,6 +60,18 @@ class Task(Part, ABC):
     def measure(self, view: View) -> dict[str, float]:
         """Metrics of a held-out part during training, by name; `watch` is one of them."""
 
+    def check_wanted(self, wanted: Wanted) -> None:
+        """Refuse options of trust that the task lacks."""
+        check_wanted(wanted, self.trust_options, self.conformal_methods, self.name)
+
+    def for_wanted(self, wanted: Wanted) -> "Task":
+        """The task with the outputs that options of trust need."""
+        return self
+
+    def with_options(self, trust: Any, validation: View, calibration: View, wanted: Wanted) -> Trust:
+        """Trust with what was asked for beyond the default, fitted on the same held-out parts."""
+        return trust
+
     @abstractmethod
     def calibrate(self, validation: View, calibration: View, level: float) -> Trust:
         """Calibration from two held-out parts: temperature and weights from the first, conformal scores from the second."""
@@ -72,6 +87,14 @@ class Task(Part, ABC):
     @abstractmethod
     def predictions(self, view: View, trust: Any, level: float | None = None) -> pd.DataFrame:
         """One row for each example: the prediction with its probability, set or interval."""
+
+    def answers(self, trust: Any, level: float) -> nn.Module | str:
+        """From the outputs of the model to predictions, as a torch module with `names` and `classes`, for export; or why there is none."""
+        return f"The predictions of {self.name} are not written as one torch program."
+
+    def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
+        """The largest difference between predictions and the outputs of an exported model; infinite where a class or set differs."""
+        raise NotImplementedError
 
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
         """A message if the model's output for a batch does not fit the task, else None."""

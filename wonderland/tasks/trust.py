@@ -1,5 +1,6 @@
 """Calibration of row predictions: ensemble weights, a temperature, and conformal scores."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ from wonderland.trust.weights import simplex, spread
 class RowTrust(Trust):
     """Ensemble weights (`shares`, one for each variant of members), a temperature, conformal scores, and the default level.
 
+    `options` is what was fitted for options of trust (`ClassOptions`, `NumberOptions`), None for the default.
+
     Members form `groups` of equal size: the members of a group were trained on the same rows, and variants alternate in it.
     """
 
@@ -26,6 +29,7 @@ class RowTrust(Trust):
     scores: Scores
     level: float
     shares: ndarray
+    options: Any = None
 
     @property
     def groups(self) -> int:
@@ -38,10 +42,10 @@ class RowTrust(Trust):
             "level": self.level,
             "shares": self.shares.tolist(),
             "scores": self.scores.to_json(),
-        }
+        } | ({} if self.options is None else {"options": self.options.to_json()})
 
     @staticmethod
-    def from_json(value: Any) -> "RowTrust":
+    def from_json(value: Any, read_options: Callable[[Any], Any]) -> "RowTrust":
         """Read back from `to_json`; damaged content is refused."""
         try:
             temperature, level = float(value["temperature"]), check_level(float(value["level"]))
@@ -57,7 +61,8 @@ class RowTrust(Trust):
             raise WonderlandError(
                 "trust.json lacks its temperature, level, shares or scores: it is damaged."
             ) from error
-        return RowTrust(temperature, Scores.from_json(scores), level, shares)
+        options = None if value.get("options") is None else read_options(value["options"])
+        return RowTrust(temperature, Scores.from_json(scores), level, shares, options)
 
 
 def variant_weights(task: Any, holdout: Holdout, groups: int, variants: int) -> ndarray:

@@ -12,6 +12,9 @@ from wonderland.core import WonderlandError
 from wonderland.core.batch import Batch
 from wonderland.core.recipe import Ensemble
 from wonderland.data.examples import Examples, RowExamples
+from wonderland.nn.channel.monte_carlo import dropout_outputs
+
+DROPOUT_DRAWS = 30
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class View:
     """A model and a part of the examples.
 
     With `folds` (n,) for all rows, the members of an ensemble form one group for each fold; group k was not trained on fold k.
-    `asked` holds options of predict that the kind of data brings.
+    `asked` holds options of predict that the kind of data brings; `dataset` is where the examples came from.
     """
 
     model: nn.Module
@@ -39,6 +42,7 @@ class View:
     ensemble: Ensemble | None = None
     folds: np.ndarray | None = None
     asked: Any = None
+    dataset: Any = None
 
     @property
     def variants(self) -> int:
@@ -66,6 +70,26 @@ class View:
     def outputs(self) -> Tensor:
         """The outputs for every row: (m, n, c), with m = 1 for a single model."""
         return torch.cat([outputs(self.model, batch["x"]) for batch in self.batches()], 1)
+
+    def column(self, name: str) -> np.ndarray:
+        """The values of a column of the data as text, for each row of the part: (n,)."""
+        return self.dataset.texts_of(name)[np.asarray(self.part)]
+
+    def spreads(self) -> np.ndarray | None:
+        """The standard deviation of each row's prediction by a model that knows it (`spread`), else None: (n,)."""
+        spread = getattr(self.model, "spread", None)
+        if spread is None:
+            return None
+        with torch.no_grad():
+            return torch.cat([spread(batch["x"]) for batch in self.batches()]).cpu().numpy()
+
+    def dropout_draws(self, draws: int = DROPOUT_DRAWS) -> Tensor:
+        """Outputs with dropout on and all else as in evaluation, drawn several times: (m, n, c)."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # the same rows get the same answer
+            drawn = [torch.stack(dropout_outputs(self.model, batch["x"], draws=draws)) for batch in self.batches()]
+        joined = torch.cat([piece.flatten(0, 1) if piece.dim() == 4 else piece for piece in drawn], 1)
+        return joined.detach().cpu()
 
     def holdout(self) -> Holdout:
         """The outputs of every member for every row, with the targets."""

@@ -100,6 +100,15 @@ class Scores:
         worse = len(pooled) - np.searchsorted(pooled, candidates[0], side="left")
         return (1 + worse) / (self.count + 1)
 
+    def cross_p_values(self, candidates: ndarray) -> ndarray:
+        """P-values from all groups: each group's scores against its own score of the candidate. Shapes: (g, n, c) -> (n, c).
+
+        Cross-conformal prediction: about the level in practice, at least 2 x level - 1 for sure.
+        """
+        pairs = zip(self.groups, candidates, strict=True)
+        worse = np.sum([len(own) - np.searchsorted(own, new, side="left") for own, new in pairs], 0)
+        return (1 + worse) / (self.count + 1)
+
     def sets(self, candidates: ndarray, level: float) -> ndarray:
         """Which candidates belong to the set at this level. Shapes: (g, n, c) -> (n, c), boolean.
 
@@ -109,23 +118,26 @@ class Scores:
 
     def intervals(self, predictions: ndarray, level: float) -> tuple[ndarray, ndarray]:
         """Low and high ends around predictions. Shapes: (g, n) -> (n,), (n,)."""
+        return self.bands(predictions, predictions, level)
+
+    def bands(self, lower: ndarray, upper: ndarray, level: float) -> tuple[ndarray, ndarray]:
+        """Low and high ends around bands, such as predicted quantiles. Shapes: (g, n), (g, n) -> (n,), (n,)."""
         check_level(level)
         count = self.count
         rank = math.ceil(level * (count + 1) - 1e-9)
         if rank > count:
-            infinite = np.full(predictions.shape[1], np.inf)
+            infinite = np.full(lower.shape[1], np.inf)
             return -infinite, infinite
         if len(self.groups) == 1:
             radius = self.groups[0][rank - 1]
-            return predictions[0] - radius, predictions[0] + radius
-        low, high = np.empty(predictions.shape[1]), np.empty(predictions.shape[1])
+            return lower[0] - radius, upper[0] + radius
+        low, high = np.empty(lower.shape[1]), np.empty(lower.shape[1])
         chunk = max(1, 4_000_000 // count)
-        for start in range(0, predictions.shape[1], chunk):
+        for start in range(0, lower.shape[1], chunk):
             part = slice(start, start + chunk)
-            pairs = list(zip(predictions[:, part], self.groups, strict=True))
-            ends = np.concatenate([p[:, None] + s[None, :] for p, s in pairs], 1)
+            ends = np.concatenate([p[:, None] + s for p, s in zip(upper[:, part], self.groups, strict=True)], 1)
             high[part] = np.partition(ends, rank - 1, 1)[:, rank - 1]
-            ends = np.concatenate([p[:, None] - s[None, :] for p, s in pairs], 1)
+            ends = np.concatenate([p[:, None] - s for p, s in zip(lower[:, part], self.groups, strict=True)], 1)
             low[part] = np.partition(ends, count - rank, 1)[:, count - rank]
         return low, high
 

@@ -1,6 +1,7 @@
 """Sets of classes that hold the truth as often as they say: calibrated once, stored, and used on new rows."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +78,24 @@ class ConformalSets:
             chosen = scores <= conformal_quantile(self.cells[""], level) + 1e-12
         top = np.arange(self.classes) == array.argmax(1)[:, None]
         return chosen | (top & chosen.any(1, keepdims=True))
+
+    def reached(self, probabilities: Any, groups: Any = None) -> tuple[ndarray, ndarray]:
+        """How many calibration rows of a candidate's cell fit as badly or worse, and how many there are. Shapes: (n, c), (n, c)."""
+        scores = self.scores(probabilities)
+        worse, total = np.zeros(scores.shape), np.zeros(scores.shape)
+        named = None if groups is None else np.asarray(groups).astype(str)
+        for name, cell in self.cells.items():
+            if self.by == "class":
+                inside = np.s_[:, int(name)]
+            elif self.by == "group":
+                if named is None:
+                    raise WonderlandError("The sets were calibrated by group: pass `groups`, the group of each row.")
+                inside = np.s_[named == name]
+            else:
+                inside = np.s_[:]
+            worse[inside] = len(cell) - np.searchsorted(cell, scores[inside] - 1e-12, side="left")
+            total[inside] = len(cell)
+        return worse, total
 
     def note(self, level: float) -> str:
         """What a user should know about this level: classes or groups with too few rows, if there are any."""
@@ -215,6 +234,21 @@ def _tune(array: ndarray, labels: ndarray, level: float, randomised: bool, seed:
         limit = conformal_quantile(scores[np.arange(len(labels)), labels], level)
         sizes[penalty] = float((scores <= limit).sum(1).mean())
     return min(sizes, key=lambda penalty: (sizes[penalty], penalty)), rank
+
+
+def joined_sets(fitted: Sequence[ConformalSets], probabilities: Any, level: float, *, groups: Any = None) -> ndarray:
+    r"""Sets from the calibration of several folds, each with the probabilities of its own model (`cross_sets`, by cells).
+
+    .. math:: p_k(x) = \frac{1 + \sum_f \#\{i \in f : s^{(f)}_{y_i}(x_i) \ge s^{(f)}_k(x)\}}{1 + \sum_f n_f}
+
+    over the calibration rows of the cell of (x, k): all rows, those of class k, or those of the group of x.
+    Shapes: probabilities (f, m, c), groups (m,) -> (m, c), boolean. With one fold these are the sets of `ConformalSets.sets`,
+    but for the most probable class, which the caller adds.
+    """
+    check_level(level)
+    counts = [own.reached(p, groups) for own, p in zip(fitted, probabilities, strict=True)]
+    worse, total = (np.sum(parts, 0) for parts in zip(*counts, strict=True))
+    return (1 + worse) / (1 + total) > 1 - level + 1e-12
 
 
 def cross_sets(

@@ -21,6 +21,8 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
                   "sizes": {size: count}, "per_class": {class: coverage}, "empty": count}, for regression {"mean_width",
                   "examples": [{"true", "predicted", "low", "high"}]}
     predictions   [{"true", "predicted"}], regression without intervals; examples above take precedence
+    decisions     {"decided_by": {"metric", "value", "most_probable"}, "cost": {"chosen", "most_probable"}, "abstention": {"asked",
+                  "answered", "risk", "bound", "curve": [{"coverage", "risk"}]}}
     mistakes      [{"true", "predicted", "probability", "image": data URI, "path", "row": {column: value}}], the worst
                   first; for regression also "low", "high"
     importance    [{"name", "value", "spread"}] of columns, or a pixel map {"height", "width", "values": flat or rows}

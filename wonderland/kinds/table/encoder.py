@@ -12,10 +12,12 @@ from wonderland.data.cells import to_levels, to_supported_type
 from wonderland.data.columns import Column, read_as, read_column
 from wonderland.data.dataset import TASKS, Finding
 from wonderland.data.encoder import Field, RowEncoder
+from wonderland.data.ports import Preprocessing
 from wonderland.data.read import MAX_COLUMNS
 from wonderland.data.source import read_source
 from wonderland.data.target import MAX_CLASSES, class_codes, missing_target
 from wonderland.kinds.table.column_encoding import LARGEST, ColumnEncoding, are_texts, is_text, read_encoding, require
+from wonderland.kinds.table.program import TableProgram, feed, odd_rows
 from wonderland.kinds.table.table import Table, check_finite, unread_finding
 
 
@@ -250,6 +252,28 @@ class TableEncoder(RowEncoder):
     def schema(self) -> list[Field]:
         """One field for each column of the table."""
         return [encoding.field() for encoding in self.encodings]
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        for encoding in self.encodings:
+            if encoding.kind == "text":
+                return (
+                    f"Column {encoding.name!r} holds free text, whose words are hashed, and ONNX has no operator for that: "
+                    f"fit again without it (--drop {encoding.name!r})."
+                )
+        return TableProgram(self.encodings, self.center, self.scale, double)
+
+    def feed(self, dataset: Table, *, double: bool = False) -> dict[str, np.ndarray]:
+        return feed(self.encodings, [dataset.column(encoding.name) for encoding in self.encodings], double)
+
+    def samples(self, count: int, seed: int = 0) -> pd.DataFrame:
+        """Rows with missing cells, new categories, extreme numbers and far dates among them."""
+        features = [(encoding, name) for encoding in self.encodings for name, _ in encoding.features()]
+        sizes = {
+            encoding.name: (float(self.center[i]), float(self.scale[i]))
+            for i, (encoding, name) in enumerate(features)
+            if name in (encoding.name, f"{encoding.name} days")
+        }
+        return odd_rows(self.encodings, sizes, count, seed)
 
     def arguments(self) -> dict[str, Any]:
         """For models of tables: how many numbers, the levels of each category, and the width of an encoded row."""

@@ -138,6 +138,17 @@ class Table(Dataset):
                 return column
         raise unknown_column("column", name, [column.name for column in self.features])
 
+    def columns(self) -> dict[str, np.ndarray]:
+        return {column.name: column.values if column.levels is None else self.texts_of(column.name)
+                for column in self.features}  # fmt: skip
+
+    def texts_of(self, name: str) -> np.ndarray:
+        column = self.column(name)
+        if column.levels is None:
+            return np.array([f"{value:g}" for value in column.values])
+        levels = np.append(np.asarray(column.levels).astype(str).astype(object), "missing")
+        return levels[column.values].astype(str)
+
     def summary(self) -> list[dict[str, Any]]:
         """Each feature column: its kind, how many different and missing values, and a few examples."""
         return [

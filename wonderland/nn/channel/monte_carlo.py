@@ -36,14 +36,19 @@ def monte_carlo(model: nn.Module, *inputs: Any, draws: int = 10) -> Drawn:
     """
     if draws < 2:
         raise WonderlandError(f"monte_carlo takes at least 2 draws, which have a spread, not {draws}.")
-    with _dropping(model), torch.no_grad():
-        answers = [model(*inputs) for _ in range(draws)]
+    answers = dropout_outputs(model, *inputs, draws=draws)
     if not isinstance(answers[0], Tensor):
         raise WonderlandError(
             f"monte_carlo takes a model that answers with a tensor, not a {type(answers[0]).__name__}."
         )
     outputs = torch.stack(answers)
     return Drawn(outputs.mean(0), outputs.std(0))
+
+
+def dropout_outputs(model: nn.Module, *inputs: Any, draws: int) -> list[Any]:
+    """The model's answers with dropout on, one for each draw."""
+    with _dropping(model), torch.no_grad():
+        return [model(*inputs) for _ in range(draws)]
 
 
 def drops(module: nn.Module) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from wonderland.understand.facts import Facts, predicts_values
 from wonderland.understand.sections.data import data
+from wonderland.understand.sections.decisions import decisions
 from wonderland.understand.sections.errors import errors
 from wonderland.understand.sections.importance import importance
 from wonderland.understand.sections.learning import learning
@@ -43,6 +44,7 @@ SECTIONS = (
     Section("errors", "Errors", "Confusion matrix", errors, "Predictions and residuals"),
     Section("calibration", "Calibration", "Calibration", calibration),
     Section("conformal", "Coverage", "Conformal prediction sets", conformal, "Conformal prediction intervals"),
+    Section("decisions", "Decisions", "Decisions", decisions),
     Section("mistakes", "Mistakes", "Most confident mistakes", mistakes, "Largest errors"),
     Section("importance", "Importance", "Importance", importance),
     Section("neighbours", "Neighbours", "Nearest neighbours", neighbours),
