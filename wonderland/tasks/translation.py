@@ -110,7 +110,7 @@ class Translation(TokenTask):
             f"pairs, {percent(metrics['exact_match'])} of them identical; sets of next tokens cover "
             f"{percent(record['conformal']['coverage'])}."
         )
-        mistakes = self.worst(view, dataset.columns[0])
+        mistakes = self.worst(view, dataset.column_names[0])
         return self.token_facts(trust, record) | {
             "answers": "translation", "noun": "pairs", "verdict": sentence, "mistakes": mistakes, "long_rows": True,
         }  # fmt: skip

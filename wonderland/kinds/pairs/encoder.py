@@ -85,7 +85,7 @@ class PairsEncoder(Encoder):
         read = max(map(len, tokenizer.encode_batch([dataset.sources[row] for row in rows])))
         write = max(map(len, tokenizer.encode_batch([dataset.targets[row] for row in rows])))
         longest = context or LONGEST
-        return cls(tokenizer, min(longest, read + 1), min(longest, write + 1), dataset.columns, begin)
+        return cls(tokenizer, min(longest, read + 1), min(longest, write + 1), dataset.column_names, begin)
 
     def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
         """Tokens of both sides of these rows, (n, read + write); the right side begins with the begin token."""
@@ -162,7 +162,7 @@ class PairsEncoder(Encoder):
             raise WonderlandError(f"{name} holds no texts.")
         if need_target and targets is None:
             raise WonderlandError(f"{name} has no column {self.columns[1]!r} to compare with.")
-        return Pairs(name, sources, targets, columns=self.columns, findings=findings)
+        return Pairs(name, sources, targets, column_names=self.columns, findings=findings)
 
     def to_json(self) -> dict[str, Any]:
         return {

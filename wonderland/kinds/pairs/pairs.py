@@ -15,7 +15,7 @@ COLUMN_NAMES = (("source", "target"), ("input", "output"), ("question", "answer"
 
 
 class Pairs(Dataset):
-    """Sources and targets; `columns` are the names of their columns."""
+    """Sources and targets; `column_names` are the names of their columns."""
 
     kind = "pairs"
     noun = "pairs"
@@ -26,11 +26,11 @@ class Pairs(Dataset):
         sources: list[str],
         targets: list[str] | None,
         *,
-        columns: tuple[str, str] = ("source", "target"),
+        column_names: tuple[str, str] = ("source", "target"),
         findings: list[Finding] | None = None,
         origin: dict[str, Any] | None = None,
     ):
-        self.name, self.sources, self.targets, self.columns = name, sources, targets, columns
+        self.name, self.sources, self.targets, self.column_names = name, sources, targets, column_names
         self.task, self.classes, self.y = "translation", None, None
         self.findings, self.origin = findings or [], origin or {}
         total = hashlib.sha256()
@@ -75,7 +75,7 @@ class Pairs(Dataset):
         if len(rows) < 8:
             raise WonderlandError(f"{name} has {counted(len(rows), 'pair', 'pairs')} of texts: give at least 8.")
         pairs = cls(
-            name, rows[read].tolist(), rows[write].tolist(), columns=(read, write), findings=findings, origin=origin
+            name, rows[read].tolist(), rows[write].tolist(), column_names=(read, write), findings=findings, origin=origin
         )
         if split is not None:
             pairs.assigned = read_assigned(pd.Series(frame[split])[complete], split)
@@ -86,11 +86,11 @@ class Pairs(Dataset):
 
     def headline(self) -> str:
         """The pairs in one line."""
-        return f"{self.name}: {counted(len(self), 'pair', 'pairs')} of texts, {self.columns[0]} to {self.columns[1]}"
+        return f"{self.name}: {counted(len(self), 'pair', 'pairs')} of texts, {self.column_names[0]} to {self.column_names[1]}"
 
     def summary(self) -> list[dict[str, Any]]:
         """How long the texts of each side are."""
-        sides = zip(self.columns, (self.sources, self.targets or []), strict=True)
+        sides = zip(self.column_names, (self.sources, self.targets or []), strict=True)
         return [
             {
                 "column": column,
@@ -103,12 +103,12 @@ class Pairs(Dataset):
 
     def example(self, i: int) -> dict[str, Any]:
         """One pair."""
-        shown = {self.columns[0]: self.sources[i]}
-        return shown | ({self.columns[1]: self.targets[i]} if self.targets else {})
+        shown = {self.column_names[0]: self.sources[i]}
+        return shown | ({self.column_names[1]: self.targets[i]} if self.targets else {})
 
     def labels(self) -> dict[str, list[Any]]:
         """The texts that are read."""
-        return {self.columns[0]: self.sources}
+        return {self.column_names[0]: self.sources}
 
 
 def pair_of(frame: pd.DataFrame, column: str | None, target: str | None) -> tuple[str, str]:

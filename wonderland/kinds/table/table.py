@@ -253,7 +253,8 @@ def leave_out(
             text = f"Column {name!r} looks like an identifier ({column.distinct:,} different values) and is left out."
             findings.append(Finding("identifier", name, column.distinct, text))
     for name in keep:
-        if columns[name].kind == "identifier" or rows_of_rare_categories(columns[name]) > MOSTLY_RARE * len(columns[name]):
+        rare = rows_of_rare_categories(columns[name])
+        if columns[name].kind == "identifier" or rare > MOSTLY_RARE * len(columns[name]):
             kind = "text" if columns[name].levels is not None else "number"
             columns[name] = replace(columns[name], kind=kind)
     return reasons
