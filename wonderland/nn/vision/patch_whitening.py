@@ -68,7 +68,9 @@ def whitening_directions(images: ndarray, size: int = 2, eps: float = 5e-4) -> n
     windows = np.lib.stride_tricks.sliding_window_view(np.asarray(images, np.float64), (size, size), axis=(2, 3))
     patches = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, images.shape[1] * size * size)
     values, vectors = np.linalg.eigh(patches.T @ patches / len(patches))
-    signs = np.sign(vectors[np.abs(vectors).argmax(0), np.arange(len(values))])  # eigenvectors have no sign of their own
+    signs = np.sign(
+        vectors[np.abs(vectors).argmax(0), np.arange(len(values))]
+    )  # eigenvectors have no sign of their own
     order = np.argsort(-values)
     scales = 1 / np.sqrt(np.maximum(values, 0) + max(eps, math.ulp(1.0)))
     return (vectors * signs * scales).T[order]
