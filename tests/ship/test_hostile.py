@@ -102,7 +102,9 @@ def test_a_part_that_is_not_a_task(run):
 
 def test_an_ensemble_of_another_size_than_the_model(run):
     members = json.loads((run / "config.json").read_text())["recipe"]["ensemble"]["members"]
-    change(run, "config.json", lambda config: config["recipe"]["ensemble"].update(members=10**6, folds=None, variants=1))
+    change(
+        run, "config.json", lambda config: config["recipe"]["ensemble"].update(members=10**6, folds=None, variants=1)
+    )
     mutate.sign_again(run)
     assert refused(run) == f"{run}: config.json names 1,000,000 ensemble members, and the model has {members}."
 
