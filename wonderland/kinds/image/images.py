@@ -15,7 +15,6 @@ from wonderland.core import WonderlandError
 from wonderland.core.errors import visible
 from wonderland.data.arrays import LARGEST_SIDE, class_task, fingerprint_of_arrays, from_numbers, is_side, labels
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
-from wonderland.data.decode import MOST_BYTES
 from wonderland.data.folders import Listing, natural, refuse_flat, scan, without_broken
 from wonderland.data.pixels import Files, Memory, read_files
 
@@ -64,7 +63,7 @@ class Images(Dataset):
         task: str | None = None,
         strict: bool = False,
         size: int | tuple[int, int] | None = None,
-        limit_bytes: int = MOST_BYTES,
+        limit_bytes: int | None = None,
         workers: int | None = None,
         skip_broken: bool = False,
     ) -> "Images":
@@ -112,7 +111,7 @@ class Images(Dataset):
         task: str | None,
         *,
         size: tuple[int, int] | None,
-        limit_bytes: int = MOST_BYTES,
+        limit_bytes: int | None = None,
         workers: int | None = None,
         channels: int | None = None,
     ) -> "Images":
