@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wonderland.core import WonderlandError
-from wonderland.data.idx import image_files, labels_beside, read_idx, read_pair, file_of_test_images
+from wonderland.data.idx import file_of_test_images, image_files, labels_beside, read_idx, read_pair
 
 
 def written(path, array):

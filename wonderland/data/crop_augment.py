@@ -55,8 +55,8 @@ class CropAugment:
             numbers[:, 2] = (uniform(seed, 0, index, self.draws)[:, 2] + 0.5 * (epoch % 2)) % 1.0
         return numbers
 
-    def __call__(self, x: Tensor, numbers: np.ndarray | Tensor) -> Tensor:
-        numbers: Any = np.asarray(numbers, np.float64)
+    def __call__(self, x: Tensor, numbers: Any) -> Tensor:
+        numbers = np.asarray(numbers, np.float64)
         assert numbers.shape == (len(x), self.draws), f"{numbers.shape} numbers for {len(x)} images"
         count, _, height, width = x.shape
         reach = min(self.pixels, height - 1, width - 1)

@@ -11,12 +11,15 @@ from tests.data.pictures import folder
 from tests.data.test_idx import written
 from wonderland import kinds
 from wonderland.core import Spec, WonderlandError
+from wonderland.kinds.image import recipes
 from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.images import Images
 from wonderland.kinds.image.kind import KIND
 from wonderland.kinds.image.mirror import keeps_class, mirror_test
 from wonderland.kinds.image.recipes import for_epochs
 from wonderland.kinds.image.sets import Joined
+from wonderland.train.checkpoint import Checkpoints
+from wonderland.train.learner import GradientDescent
 
 
 def shapes(rows, side=16, colour=False, sided=True):
@@ -120,3 +123,39 @@ def test_images_that_stay_on_disk_are_joined():
     assert np.array_equal(joined.pixels(rows), x[rows][:, None])
     assert np.array_equal(joined.moments(rows), Images.from_arrays(x).store.moments(rows))
     assert len(joined) == 9
+
+
+class Cut(BaseException):
+    """Ends a training in the middle, as a kill would."""
+
+
+def test_a_cut_run_of_small_images_goes_on_to_the_same_bytes_with_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr(recipes, "FEWEST", 100)
+    monkeypatch.setattr(Checkpoints, "due", lambda self: True)
+    for name, rows in (("train", slice(0, 400)), ("t10k", slice(400, 450))):
+        x, y = shapes(450, sided=False)
+        written(tmp_path / f"{name}-images-idx3-ubyte", x[rows])
+        written(tmp_path / f"{name}-labels-idx1-ubyte", y[rows].astype(np.uint8))
+    options = {"steps": 6, "batch_size": 40, "threads": 1, "model": "WhitenedConvNet(widths=[4, 8])"}
+    options["augment"] = "CropAugment(pixels=2, flip='alternating')"
+    whole = wonderland.fit(tmp_path, out=tmp_path / "whole", workers=1, **options)
+    plain, left = GradientDescent.step, {"steps": 4}
+
+    def cut(self, state, batch):
+        left["steps"] -= 1
+        if not left["steps"]:
+            raise Cut
+        return plain(self, state, batch)
+
+    monkeypatch.setattr(GradientDescent, "step", cut)
+    with pytest.raises(Cut):
+        wonderland.fit(tmp_path, out=tmp_path / "cut", workers=1, **options)
+    monkeypatch.setattr(GradientDescent, "step", plain)
+    wonderland.fit(resume=tmp_path / "cut")
+    assert whole.recipe.augment.arguments["flip"] == "alternating"
+    for name in ("config.json", "metrics.jsonl", "model.safetensors", "trust.json", "report.html"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes(), name
+    alone = wonderland.fit(tmp_path, out=tmp_path / "alone", **options)
+    same = (tmp_path / run / "metrics.jsonl" for run in ("whole", "alone"))
+    assert len({file.read_bytes() for file in same}) == 1
+    assert alone.recipe.workers == 0

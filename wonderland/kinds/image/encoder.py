@@ -17,7 +17,7 @@ from wonderland.data.dataset import MULTILABEL, TASKS, Dataset, Finding, counted
 from wonderland.data.decode import conform
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.folders import Listing, is_table, listed, natural, refuse_flat, scan
-from wonderland.data.idx import image_files, read_pair, file_of_test_images
+from wonderland.data.idx import file_of_test_images, image_files, read_pair
 from wonderland.data.labels import coded, pieces, read_labels
 from wonderland.data.pixels import Memory, mean_and_std, picture
 from wonderland.data.source import Glimpse

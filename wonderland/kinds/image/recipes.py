@@ -98,5 +98,7 @@ def for_epochs(recipe: Recipe, epochs: float) -> Recipe | None:
 
 
 def evaluated_often_enough(recipe: Recipe) -> Recipe:
-    """The recipe with at least four evaluations in its steps."""
+    """The recipe with at least four evaluations in its steps, where steps are those of whole passes."""
+    if not isinstance(recipe.model, Spec) or recipe.model.name != "models.WhitenedConvNet":
+        return recipe
     return replace(recipe, evaluate_every=max(1, min(recipe.evaluate_every, recipe.steps // 4)))

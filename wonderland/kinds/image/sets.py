@@ -62,9 +62,9 @@ def join(images: Images, source: Any) -> Images:
     encoder = ImageEncoder.fit(images, np.arange(min(len(images), 100)))
     test = encoder.open(source, need_target=True)
     if isinstance(test.store, Memory):
-        pixels = encoder.encode(test).numpy()
-        whole = isinstance(images.store, Memory)
-        store = Memory(np.concatenate([images.store.array, pixels])) if whole else Joined(images.store, Memory(pixels))
+        pixels, first = encoder.encode(test).numpy(), images.store
+        whole = isinstance(first, Memory)
+        store = Memory(np.concatenate([first.array, pixels])) if whole else Joined(first, Memory(pixels))
         images.findings += encoder.noticed
     elif test.store.shape == images.store.shape:
         store = Joined(images.store, test.store)
