@@ -301,7 +301,8 @@ class Tokenizer:
     @cached_property
     def _with_specials(self) -> Any:
         """A copy that reads special tokens that are spelt out in a text."""
-        copy = vocabulary.tokenizers_package().Tokenizer.from_str(self.to_json())
+        with native("This tokenizer cannot be copied"):
+            copy = vocabulary.tokenizers_package().Tokenizer.from_str(self.to_json())
         copy.encode_special_tokens = False
         return copy
 

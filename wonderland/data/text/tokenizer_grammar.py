@@ -108,7 +108,7 @@ PARTS: dict[str, dict[str, Arguments]] = {
         "CTC": ({}, {"pad_token": short(), "word_delimiter_token": short(), "cleanup": _FLAG}),
         "Metaspace": ({"replacement": _CHARACTER}, _SPACES),
         "Replace": ({"pattern": pattern, "content": short(100)}, {}),
-        "Strip": ({"content": _CHARACTER}, {"start": whole(0, 1000), "stop": whole(0, 1000)}),
+        "Strip": ({"content": _CHARACTER}, {"start": whole(0, 1000), "stop": whole(0, 0)}),
         "WordPiece": ({}, {"prefix": short(16), "cleanup": _FLAG}),
     },
     "model": {
@@ -210,6 +210,8 @@ def _check_model(model: Any, added: set[str]) -> None:
     )  # fmt: skip
     if kind == "Unigram" and not all(map(scored, vocab)):
         raise _refused("model (Unigram) has a token without a finite score")
+    if isinstance(vocab, dict) and len(set(vocab.values())) < len(vocab):
+        raise _refused("two tokens have one id")
     named = short(LONGEST_TOKEN)
     names = vocab if isinstance(vocab, dict) else [entry[0] for entry in vocab]
     if odd := next((name for name in names if named(name)), None):
@@ -218,8 +220,10 @@ def _check_model(model: Any, added: set[str]) -> None:
         if model.get("dropout"):
             raise _refused(f"model (BPE) has dropout={model['dropout']}, which cuts a text differently each time")
         merges = model.get("merges", [])
+        if not isinstance(merges, list):
+            raise _refused("model (BPE) has merges that are no list")
         whole_merge = named if all(isinstance(merge, str) for merge in merges) else items(named, 2, 2)
-        if not isinstance(merges, list) or any(map(whole_merge, merges)):
+        if any(map(whole_merge, merges)):
             raise _refused("model (BPE) has a merge that is no pair of tokens")
         check_limit("tokenizer_tokens", len(merges) // 4, "This tokenizer (a quarter of its merges)")
     unknown = model.get("unk_token")
