@@ -16,6 +16,7 @@ from wonderland.cli import (
     inspect,
     models,
     predict,
+    serve,
     sign,
     tokenize,
     trace,
@@ -24,7 +25,7 @@ from wonderland.cli import (
 from wonderland.core.errors import WonderlandError, nearest, printable
 from wonderland.version import __version__
 
-VERBS = (fit, predict, evaluate, export, generate, chat, inspect, models, tokenize, check, trace, doctor, sign, verify)
+VERBS = (fit, predict, evaluate, export, serve, generate, chat, inspect, models, tokenize, check, trace, doctor, sign, verify)
 
 
 class Parser(argparse.ArgumentParser):
