@@ -25,7 +25,23 @@ from wonderland.cli import (
 from wonderland.core.errors import WonderlandError, nearest, printable
 from wonderland.version import __version__
 
-VERBS = (fit, predict, evaluate, export, serve, generate, chat, inspect, models, tokenize, check, trace, doctor, sign, verify)
+VERBS = (
+    fit,
+    predict,
+    evaluate,
+    export,
+    serve,
+    generate,
+    chat,
+    inspect,
+    models,
+    tokenize,
+    check,
+    trace,
+    doctor,
+    sign,
+    verify,
+)
 
 
 class Parser(argparse.ArgumentParser):

@@ -10,7 +10,11 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--port", type=int, default=8000, help="port (default 8000; 0 takes a free one)")
     verb.add_argument("--key-file", metavar="FILE", help="a file with a key a line; requests must bring one of them")
     verb.add_argument(
-        "--allow-host", metavar="NAME", action="append", default=[], help="answer to this name in Host too; may be repeated"
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="answer to this name in Host too; may be repeated",
     )
     verb.add_argument("--workers", type=int, default=1, metavar="N", help="processes, each with the runs (default 1)")
     verb.add_argument("--max-body", type=float, default=16, metavar="MIB", help="largest request in MiB (default 16)")

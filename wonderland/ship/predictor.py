@@ -96,21 +96,22 @@ def records(table: pd.DataFrame, probabilities: Mapping[str, str]) -> list[dict[
     [{'prediction': 'a', 'low': None, 'probabilities': {'a': 0.75}}]
     """
     names = [name for name in table.columns if name not in probabilities]
-    columns = [_plain_column(table[name]) for name in names]
+    columns = [_plain_column(pd.Series(table[name])) for name in names]
     rows = [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
     shares = [name for name in table.columns if name in probabilities]
     if shares:
         labels = [probabilities[name] for name in shares]
-        values = table[shares].to_numpy(np.float64).tolist()
-        for row, cells in zip(rows, values, strict=True):
+        values = [table[name].tolist() for name in shares]
+        for row, cells in zip(rows, zip(*values, strict=True), strict=True):
             row["probabilities"] = dict(zip(labels, cells, strict=True))
     return rows
 
 
 def _plain_column(column: pd.Series) -> list[Any]:
-    if column.dtype.kind in "bi":
-        return column.tolist()
-    return [plain(value) for value in column.tolist()]
+    values = column.tolist()
+    if column.dtype.kind in "bi" or (column.dtype.kind == "f" and np.isfinite(column.to_numpy()).all()):
+        return values
+    return values if all(type(value) is str for value in values) else [plain(value) for value in values]
 
 
 def plain(value: Any) -> Any:

@@ -21,7 +21,16 @@ from wonderland.ship.serving.predict import Predict
 from wonderland.version import __version__
 
 PUBLIC = ("/health",)
-ROUTES = ("/", "/health", "/metrics", "/openapi.json", "/v1/runs", "/v1/models", "/v1/completions", "/v1/chat/completions")
+ROUTES = (
+    "/",
+    "/health",
+    "/metrics",
+    "/openapi.json",
+    "/v1/runs",
+    "/v1/models",
+    "/v1/completions",
+    "/v1/chat/completions",
+)
 
 
 def route_of_run(name: str) -> str:
@@ -78,7 +87,7 @@ def application(
 
     @app.get("/openapi.json", include_in_schema=False)
     def description() -> dict[str, Any]:
-        return openapi.describe(app, predictors, predict)
+        return openapi.describe(app, predictors, predict, limits)
 
     @app.get("/health", summary="Whether the server is ready")
     def health() -> dict[str, Any]:
@@ -117,6 +126,7 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     def http(request: Request, error: HTTPException) -> Response:
         sentences = {404: f"There is nothing at {request.url.path[:200]!r}. GET / lists what there is.",
+                     400: "The body is not JSON in UTF-8.",
                      405: f"{request.method} is not possible at {request.url.path[:200]!r}."}  # fmt: skip
         sentence = sentences.get(error.status_code, f"{error.detail}.")
         headers = dict(error.headers or {})

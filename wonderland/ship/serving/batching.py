@@ -8,6 +8,8 @@ from typing import Any
 
 from wonderland.core import WonderlandError
 
+LONGEST_PAUSE = 0.004  # seconds
+PAUSE = 0.3  # of the time of the last batch
 Rows = list[dict[str, Any]]
 
 
@@ -18,8 +20,9 @@ class Overloaded(Exception):
 class Batcher:
     """Predicts in one thread. While a batch is computed, requests wait; the next batch takes as many of them as fit.
 
-    Nothing waits for others on purpose: a request that comes alone is predicted at once. `compute(rows, level)` gives one answer
-    for each row; where it fails for a batch, each request is tried alone, so that a bad one spoils no other.
+    A request that comes alone is predicted at once. After a batch of several, the next one waits for a fraction of the time that it
+    took, since those who got an answer are likely to ask again: fewer, larger batches. `compute(rows, level)` gives one answer for
+    each row; where it fails for a batch, each request is tried alone, so that a bad one spoils no other.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Batcher:
                 if not batch:
                     continue
                 self.on_batch(len(batch), sum(len(rows) for rows, *_ in batch))
+                start = loop.time()
                 results = await loop.run_in_executor(self.pool, self._answers, [(r, level) for r, level, _ in batch])
                 for (*_, future), result in zip(batch, results, strict=True):
                     if future.done():  # the client has left
@@ -63,6 +67,8 @@ class Batcher:
                         future.set_exception(result)
                     else:
                         future.set_result(result)
+                if len(batch) > 1:
+                    await asyncio.sleep(min(LONGEST_PAUSE, PAUSE * (loop.time() - start)))
         finally:
             self.running = None
 

@@ -121,7 +121,9 @@ class Guard:
             if refusal.status == 500:
                 log.exception("A request to %s failed.", ascii(scope["path"][:200]))
             if not started:  # a response that has begun can only be cut off
-                await respond(safe_send, refusal.status, error_body(refusal.status, refusal.sentence), headers=refusal.headers)
+                await respond(
+                    safe_send, refusal.status, error_body(refusal.status, refusal.sentence), headers=refusal.headers
+                )
         finally:
             self.held -= taken
             self.metrics.request(self.route_of(scope["path"]), status, time.perf_counter() - start)
@@ -151,7 +153,7 @@ class Guard:
             raise Refused(400, "Content-Length is not a number.")
         size = self.limits.body if announced is None else int(announced[:15])
         if size > self.limits.body:
-            raise Refused(413, f"The body is larger than {self.limits.body / MIB:g} MiB.", [(b"connection", b"close")])
+            raise Refused(413, f"The body is larger than {self.limits.body / MIB:g} MiB.")
         if self.held + size > self.limits.memory:
             raise Overloaded
         self.held += size
@@ -171,7 +173,7 @@ class Guard:
             length += len(chunks[-1])
             if length > size:
                 sentence = f"The body is larger than {self.limits.body / MIB:g} MiB."
-                raise Refused(413, sentence, [(b"connection", b"close")])
+                raise Refused(413, sentence)
         return b"".join(chunks)
 
     async def receive(self, receive: Receive, deadline: float | None = None) -> MutableMapping[str, Any]:

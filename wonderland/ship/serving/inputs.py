@@ -2,10 +2,10 @@
 
 import base64
 import binascii
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import BeforeValidator, Field, StringConstraints, TypeAdapter, ValidationError
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.encoder import Field as InputField
@@ -33,8 +33,8 @@ def _file(value: Any) -> bytes:
         raise ValueError("this is not base64") from error
 
 
-Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
-Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
+Text: Any = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
+Number: Any = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 TYPES: tuple[tuple[str, Any], ...] = (
     ("number", Number | None),
     ("category", Text | int | float | bool | None),
@@ -82,7 +82,8 @@ class Inputs:
         row = TypedDict("Row", {field.name: type_of(field) for field in fields})  # pyright: ignore
         rows = Annotated[list[row], Field(min_length=1, max_length=most_rows, description="One object for each row.")]
         level = Annotated[Annotated[Number, Field(gt=0, lt=1)] | None, Field(description=LEVEL)]
-        body = TypedDict("Body", {"rows": rows, "level": NotRequired[level]})  # pyright: ignore
+        entries = {"rows": rows, "level": NotRequired[level]}
+        body = TypedDict("Body", entries)  # pyright: ignore
         self.row: TypeAdapter[Any] = TypeAdapter(row)
         self.body: TypeAdapter[Any] = TypeAdapter(body)
 

@@ -48,7 +48,7 @@ class Metrics:
     def text(self) -> str:
         """All counters, as Prometheus reads them."""
         total = self.counts.sum(0)
-        single = dict(zip(SINGLE, total, strict=False))
+        single: dict[str, float] = dict(zip(SINGLE, total.tolist(), strict=False))
         lines = []
         for name, about in (
             ("rows", "Rows predicted"),

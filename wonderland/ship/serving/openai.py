@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.ship.predictor import Predictor
@@ -19,9 +19,20 @@ from wonderland.ship.serving.limits import Limits
 from wonderland.ship.serving.metrics import Metrics
 from wonderland.ship.serving.writer import Text, TextWriter
 
+MOST_TOKENS = 1 << 20
 ABILITY = "chat"  # of runs that write texts
 Content = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+Stop = Annotated[
+    list[Short],
+    Field(max_length=4),
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, str) else value,
+        json_schema_input_type=Short | Annotated[list[Short], Field(max_length=4)],
+    ),
+]
 
 
 class StreamOptions(BaseModel):
@@ -48,8 +59,8 @@ class Asked(BaseModel):
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
     n: int | None = Field(None, ge=1, le=8)
-    stop: Short | Annotated[list[Short], Field(max_length=4)] | None = None
-    seed: int | None = Field(None, ge=-(2**63), lt=2**63)
+    stop: Stop | None = None
+    seed: int | None = Field(None, ge=-(2**53), le=2**53)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: Short | None = None
@@ -59,8 +70,8 @@ class Asked(BaseModel):
 
     def options(self) -> dict[str, Any]:
         """The options of generation."""
-        stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        options: dict[str, Any] = {"temperature": 1.0 if self.temperature is None else self.temperature, "stop": stop}
+        temperature = 1.0 if self.temperature is None else self.temperature
+        options: dict[str, Any] = {"temperature": temperature, "stop": self.stop or []}
         if self.top_p is not None:
             options["top_p"] = self.top_p
         return options
@@ -70,7 +81,7 @@ class Completion(Asked):
     """A request for completions."""
 
     prompt: Content | Annotated[list[Content], Field(min_length=1, max_length=16)] = ""
-    max_tokens: int | None = Field(None, ge=1)
+    max_tokens: int | None = Field(None, ge=1, le=MOST_TOKENS)
     echo: bool | None = None
     logprobs: None = None
     suffix: None = None
@@ -96,8 +107,8 @@ class Chat(Asked):
     """A request for chat completions."""
 
     messages: Annotated[list[Message], Field(min_length=1, max_length=512)]
-    max_tokens: int | None = Field(None, ge=1)
-    max_completion_tokens: int | None = Field(None, ge=1)
+    max_tokens: int | None = Field(None, ge=1, le=MOST_TOKENS)
+    max_completion_tokens: int | None = Field(None, ge=1, le=MOST_TOKENS)
     response_format: ResponseFormat | None = None
     logprobs: Literal[False] | None = None
 
@@ -105,7 +116,9 @@ class Chat(Asked):
 def add_routes(app: FastAPI, predictors: dict[str, Predictor], limits: Limits, metrics: Metrics) -> None:
     """Add the routes; runs that write no texts are not among the models."""
     abilities = {
-        name: predictor.run.ability(ABILITY) for name, predictor in predictors.items() if ABILITY in predictor.run.abilities
+        name: predictor.run.ability(ABILITY)
+        for name, predictor in predictors.items()
+        if ABILITY in predictor.run.abilities
     }
     writer = TextWriter(limits, metrics)
     created = {name: int((predictors[name].run.folder / "trust.json").stat().st_mtime) for name in abilities}
@@ -128,7 +141,7 @@ def add_routes(app: FastAPI, predictors: dict[str, Predictor], limits: Limits, m
         ability_of(name)
         return model(name)
 
-    responses = openapi.errors(404, 413, 422, 503)
+    responses = openapi.errors(400, 404, 413, 422, 503)
 
     @app.post("/v1/completions", summary="Continue a text", responses=responses)
     async def completions(asked: Completion) -> Response:

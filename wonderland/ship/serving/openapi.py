@@ -7,6 +7,7 @@ from fastapi.openapi.utils import get_openapi
 
 from wonderland.ship.predictor import Predictor
 from wonderland.ship.serving.inputs import LEVEL
+from wonderland.ship.serving.limits import Limits
 
 ERROR = {
     "type": "object",
@@ -42,12 +43,18 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": MEANINGS[status], "content": content} for status in sorted(chosen)}
 
 
-def describe(app: FastAPI, predictors: dict[str, Predictor], predict: dict[str, Any]) -> dict[str, Any]:
+def describe(app: FastAPI, predictors: dict[str, Predictor], predict: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """The whole description."""
     document = get_openapi(title=app.title, version=app.version, openapi_version="3.1.0", routes=app.routes)
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
+    models = [name for name, predictor in predictors.items() if "chat" in predictor.run.abilities]
+    for request in ("Completion", "Chat"):
+        properties = schemas[request]["properties"]
+        properties["model"] |= {"enum": models} if models else {}
+        for name in {"max_tokens", "max_completion_tokens"} & set(properties):
+            properties[name]["anyOf"][0]["maximum"] = limits.tokens
     for i, (name, predictor) in enumerate(predictors.items()):
         route = predict[name]
         body = route.inputs.body.json_schema(ref_template=f"#/components/schemas/{{model}}{i}")

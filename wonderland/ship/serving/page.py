@@ -15,7 +15,9 @@ table { border-collapse: collapse; } th, td { text-align: left; padding: .2rem .
 .wide { overflow-x: auto; }
 """
 _DIGEST = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-POLICY = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 
 def overview(runs: Sequence[dict[str, Any]]) -> str:

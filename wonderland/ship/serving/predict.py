@@ -40,12 +40,14 @@ class Predict:
         content: bytes = scope["content"]
         given = next((value for name, value in scope["headers"] if name == b"content-type"), b"").decode("latin-1")
         kind = given.partition(";")[0].strip().lower()
+        level = _level(scope)
         if kind == "application/json":
-            rows, level = await self._large(content, self.inputs.read, content)
+            rows, own = await self._large(content, self.inputs.read, content)
+            level = level if own is None else own
+        elif kind == "text/csv":
+            await self._csv(content, level, send)
+            return
         else:
-            level = _level(scope)
-            if kind == "text/csv":
-                return await self._csv(content, level, send)
             rows = self._files(kind, given, content)
         async with asyncio.timeout(self.limits.answer):
             answers = await self.batcher(rows, level)
@@ -83,7 +85,11 @@ class Predict:
 
 def _level(scope: Scope) -> float | None:
     """The level in the query string."""
-    values = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=100).get("level")
+    query = scope.get("query_string", b"").decode("latin-1")
+    try:
+        values = parse_qs(query, keep_blank_values=True, max_num_fields=100).get("level") if query else None
+    except ValueError as error:
+        raise Refused(400, "The address has too many parameters.") from error
     if not values:
         return None
     try:
@@ -91,7 +97,9 @@ def _level(scope: Scope) -> float | None:
     except ValueError:
         level = float("nan")
     if not 0 < level < 1:
-        raise WonderlandError(f"The level of sets and intervals is between 0 and 1, such as 0.9, not {values[-1][:40]!r}.")
+        raise WonderlandError(
+            f"The level of sets and intervals is between 0 and 1, such as 0.9, not {values[-1][:40]!r}."
+        )
     return level
 
 
@@ -102,7 +110,9 @@ def parts(content_type: str, content: bytes) -> list[bytes]:
     >>> parts("multipart/form-data; boundary=x", body)
     [b'abc']
     """
-    header = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n")
+    header = BytesParser(policy=HTTP).parsebytes(
+        b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
+    )
     boundary = header.get_boundary()
     if not boundary or len(boundary) > 200:
         raise Refused(400, "The form has no boundary in its Content-Type.")
@@ -111,7 +121,7 @@ def parts(content_type: str, content: bytes) -> list[bytes]:
     for piece in pieces[1:]:
         if piece.startswith(b"--"):
             return files
-        head, blank, body = piece.partition(b"\r\n\r\n")
+        _, blank, body = piece.partition(b"\r\n\r\n")
         if not blank:
             break
         files.append(body)

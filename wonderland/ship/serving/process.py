@@ -30,7 +30,9 @@ def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
     except (OSError, OverflowError) as error:
         sock.close()
         reason = getattr(error, "strerror", None) or str(error)
-        raise WonderlandError(f"Cannot listen on {host}, port {port} ({reason}). Choose another with --port.") from error
+        raise WonderlandError(
+            f"Cannot listen on {host}, port {port} ({reason}). Choose another with --port."
+        ) from error
     sock.set_inheritable(False)
     return sock
 

@@ -9,6 +9,7 @@ from wonderland.ship.serving.guard import error_body
 
 HEADERS = 1 << 16  # bytes of a request line with its headers
 SECONDS = 10.0  # until these are complete
+DISCARDED = 1 << 28  # bytes of a body that was refused, which are read and dropped so that its sender can read why
 IDLE = 1.0  # seconds in which a connection that is shut down may still bring a request that was on its way
 REASONS = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
 
@@ -18,6 +19,7 @@ class Protocol(HttpToolsProtocol):
 
     head = 0  # bytes received since the last complete headers
     in_head = True
+    discarded = 0  # bytes of refused bodies
     draining = False
     timer: asyncio.TimerHandle | None = None
 
@@ -44,6 +46,13 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self.draining and self.cycle is not None:
             self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        if self.cycle.response_complete:
+            self.discarded += len(body)
+            if self.discarded > DISCARDED:
+                self.transport.close()
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self.in_head = True

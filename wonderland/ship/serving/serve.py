@@ -55,7 +55,9 @@ def serve(
     if not is_loopback(host) and key_file is None:
         raise WonderlandError(f"Whoever reaches {host} could use the server: give a key with --key-file.")
     keys = None if key_file is None else read_keys(key_file)
-    names = {*LOCAL, host.lower().strip("[]"), *map(str.lower, allow_hosts)} if is_loopback(host) or allow_hosts else None
+    names = (
+        {*LOCAL, host.lower().strip("[]"), *map(str.lower, allow_hosts)} if is_loopback(host) or allow_hosts else None
+    )
     from wonderland.ship.serving.app import address, guarded, routes
     from wonderland.ship.serving.metrics import Metrics
 
@@ -72,7 +74,9 @@ def serve(
         metrics.worker = number
         app = guarded(load_predictors(runs), limits, metrics, keys=keys, names=names)
         listening = own or process.listen(host, port, shared=True)
-        ready = (lambda: say(f"Serving {', '.join(named)} at {where} (stop: Ctrl-C)")) if number == 0 else (lambda: None)
+        ready = (
+            (lambda: say(f"Serving {', '.join(named)} at {where} (stop: Ctrl-C)")) if number == 0 else (lambda: None)
+        )
         process.run(app, listening, limits.connections, ready)
 
     if workers == 1:
