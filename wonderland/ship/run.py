@@ -29,6 +29,7 @@ from wonderland.core.recipe import Recipe
 from wonderland.core.schema import require
 from wonderland.data.dataset import Dataset, Finding, stop_if_strict
 from wonderland.data.encoder import Encoder
+from wonderland.data.reading import READING, Reading, Written
 from wonderland.kinds import KINDS, NAMES, predict_options_of
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import load_model, read_config
@@ -102,32 +103,75 @@ class Run:
         return self.task.abilities[name](self)
 
     def predict(
-        self, source: Any = None, *, level: float | None = None, strict: bool = False, **options: Any
+        self,
+        source: Any = None,
+        *,
+        level: float | None = None,
+        strict: bool = False,
+        id: str | None = None,
+        **options: Any,
     ) -> pd.DataFrame:
         """One row for each example of `source`: the prediction, and its conformal set or interval at `level`.
 
+        A frame keeps its index. `id` names a column of the new data that comes first in the result, as it is written there.
+
         Classes: `prediction`, `probability`, `set`, and `p(class)` for each class. Numbers: `prediction`, `low`, `high`. Texts
         and file names come first. Without a source, the data that the run keeps are predicted, such as the nodes of its graph.
-        `options` are those that the kind of data brings, such as `top`.
+        `options` are those that the kind of data brings, such as `top`, and those of a table file, such as `encoding`.
         """
         with self._guarded():
-            return self._predict(source, level, strict, options)
+            return self._predict(source, level, strict, id, options)
 
-    def _predict(self, source: Any, level: float | None, strict: bool, options: dict[str, Any]) -> pd.DataFrame:
+    def _predict(
+        self, source: Any, level: float | None, strict: bool, id: str | None, options: dict[str, Any]
+    ) -> pd.DataFrame:
         level = self.trust.level if level is None else check_level(level)
+        given, options = self._written(source, options, id)
         asked = self._asked(options)
-        dataset = self.encoder.open_stored() if source is None else self.encoder.open(source, need_target=False)
+        dataset = self.encoder.open_stored() if source is None else self.encoder.open(given, need_target=False)
         table = self.task.predictions(replace(self._view(dataset, strict), asked=asked), self.trust, level)
         for column, values in reversed(dataset.labels().items()):
             if column not in table:
                 table.insert(0, column, values)
+        if isinstance(source, pd.DataFrame) and len(source) == len(table):
+            table.index = source.index
+        if id is not None:
+            with_id(table, given, id)
         return table
 
-    def evaluate(self, source: Any, *, level: float | None = None) -> dict[str, Any]:
-        """Metrics, calibration and coverage on data whose targets are known."""
+    def evaluate(self, source: Any, *, level: float | None = None, **options: Any) -> dict[str, Any]:
+        """Metrics, calibration and coverage on data whose targets are known; `options` are those of a table file."""
         with self._guarded():
-            dataset = self.encoder.open(source, need_target=True)
-            return self.task.evaluate(self._view(dataset), self.trust, level)
+            given, rest = self._written(source, options, None)
+            if rest:
+                raise WonderlandError(
+                    f"evaluate has no option {next(iter(rest))!r}.{nearest(next(iter(rest)), READING)}"
+                )
+            dataset = self.encoder.open(given, need_target=True)
+            evaluation = self.task.evaluate(self._view(dataset), self.trust, level)
+            if self.knows(source):
+                self._noticed.append(Finding("training data", str(source), len(dataset), SAME_DATA))
+            return evaluation
+
+    def knows(self, source: Any) -> bool:
+        """Whether a source is the file that the run was fitted to."""
+        recorded = self.config["source"]["origin"]
+        if not isinstance(source, str | Path):
+            return False
+        if "path" in recorded:
+            return str(Path(source).expanduser().absolute()) == recorded["path"]
+        return str(source) == recorded.get("bundled", recorded.get("url"))
+
+    def _written(self, source: Any, options: dict[str, Any], id: str | None) -> tuple[Any, dict[str, Any]]:
+        """The source together with the options of a table file and the column to keep, and the other options."""
+        reading = Reading.of(options)
+        rest = {name: value for name, value in options.items() if name not in READING}
+        if reading == Reading() and id is None:
+            return source, rest
+        if not self.encoder.reads_tables or source is None:
+            named = "id" if id is not None else next(name for name in options if name in READING)
+            raise WonderlandError(f"{named} is for tables, and this run reads none: leave it out.")
+        return Written(source, reading, () if id is None else (id,)), rest
 
     def _guarded(self) -> AbstractContextManager[None]:
         """For a run of unknown origin: what fails inside is a sentence that says where to look."""
@@ -161,6 +205,26 @@ class Run:
         return (
             f"<p><b>{escape(str(self.folder))}</b></p><table><tr><th>test metric</th><th>value</th></tr>{rows}</table>"
         )
+
+
+SAME_DATA = (
+    "This is the data that the run was fitted to: rows it was trained on are among these, so the figures are too good. "
+    "The report has the figures of rows that were kept for the test."
+)
+
+
+def with_id(table: pd.DataFrame, given: Written, name: str) -> None:
+    """Put a column of the new data first in a table of predictions."""
+    contents = given.contents
+    frame = None if contents is None else contents.frame
+    if frame is None or name not in frame.columns:
+        known = [] if frame is None else [str(column) for column in frame.columns]
+        raise WonderlandError(f"There is no column {name!r} in the new data (given as id).{nearest(name, known)}")
+    if len(frame) != len(table):
+        raise WonderlandError(f"Some rows have no prediction, so column {name!r} cannot name the others: leave id out.")
+    if name in table:
+        raise WonderlandError(f"The predictions have a column {name!r} of their own: rename it in the new data.")
+    table.insert(0, name, frame[name].to_numpy())
 
 
 def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
