@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from wonderland.core import WonderlandError
-from wonderland.data import bounds
+from wonderland.core.limits import beyond, check, limit
 from wonderland.data.bounds import check_names
 
 _UNPACK = "Unpack nested values into plain columns."
@@ -16,7 +16,7 @@ _LAYOUTS = 'It may hold a list of objects, an object of columns, or {"columns": 
 
 def read_json_lines(text: str, path: Path) -> pd.DataFrame:
     """One JSON object a line; keys are the columns."""
-    records, names = [], {}
+    records, names, written, most = [], {}, 0, limit("table_columns")
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -26,8 +26,10 @@ def read_json_lines(text: str, path: Path) -> pd.DataFrame:
         _check_record(record, f"{path}: line {number}", "\\ud" in line.lower())
         records.append(record)
         names |= dict.fromkeys(record)
-        if len(names) > bounds.MAX_COLUMNS:
-            raise WonderlandError(f"{path} has more than {bounds.MAX_COLUMNS:,} different keys, the limit for a table.")
+        written += len(record)
+        if len(names) > most:
+            raise beyond("table_columns", path)
+    check("empty_cells", len(records) * len(names) - 16 * written, f"{path}, where most records lack most keys,")
     check_names(list(names), path)
     return frame_of({name: [record.get(name) for record in records] for name in names})
 
@@ -66,6 +68,7 @@ def _series(cells: list[Any]) -> pd.Series:
 
 def _records(records: list[Any], path: Path, surrogates: bool) -> pd.DataFrame:
     names: dict[str, None] = {}
+    written, most = 0, limit("table_columns")
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise WonderlandError(
@@ -73,8 +76,10 @@ def _records(records: list[Any], path: Path, surrogates: bool) -> pd.DataFrame:
             )
         _check_record(record, f"{path}: entry {number}", surrogates)
         names |= dict.fromkeys(record)
-        if len(names) > bounds.MAX_COLUMNS:
-            raise WonderlandError(f"{path} has more than {bounds.MAX_COLUMNS:,} different keys, the limit for a table.")
+        written += len(record)
+        if len(names) > most:
+            raise beyond("table_columns", path)
+    check("empty_cells", len(records) * len(names) - 16 * written, f"{path}, where most records lack most keys,")
     check_names(list(names), path)
     return frame_of({name: [record.get(name) for record in records] for name in names})
 

@@ -1,10 +1,8 @@
 """Read a table file into a frame: text in columns, JSON, Parquet, Feather, workbooks, databases, packed or not. Errors name the line."""
 
 import csv
-import gzip
 import io
 import re
-import zlib
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -13,14 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError, nearest, open_plain
-from wonderland.data import bounds
-from wonderland.data.arrow_table import read_feather, read_parquet
-from wonderland.data.bounds import MAX_COLUMNS, check_names
+from wonderland.core import WonderlandError, nearest
+from wonderland.core.unpack import read_unpacked
+from wonderland.data.bounds import check_names
 from wonderland.data.cells import MISSING
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.encodings import to_utf8
+from wonderland.data.feather import read_feather
 from wonderland.data.json_table import read_json, read_json_lines
+from wonderland.data.parquet import read_parquet
 from wonderland.data.reading import Reading
 from wonderland.data.sql import SUFFIXES as DATABASES
 from wonderland.data.sql import read_sqlite
@@ -42,7 +41,7 @@ _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+")
 _LONG_INTEGER = re.compile(r"[+-]?\d{16,}")
 
-__all__ = ["DELIMITERS", "MAX_COLUMNS", "SUFFIXES", "check_names", "read_file"]
+__all__ = ["DELIMITERS", "SUFFIXES", "check_names", "read_file"]
 
 
 def read_file(
@@ -72,8 +71,10 @@ def read_file(
             return read_workbook(path, reading.sheet)
         if suffix in DATABASES:
             return read_sqlite(path, reading.sheet), []
-        return (read_parquet if suffix == ".parquet" else read_feather)(path), []
-    return read_text(read_bytes(path, gzipped), path, suffix, as_text, reading)
+        frame = (read_parquet if suffix == ".parquet" else read_feather)(path)
+        check_names(list(frame.columns), path)
+        return frame, []
+    return read_text(read_bytes(path), path, suffix, as_text, reading)
 
 
 def read_text(
@@ -90,17 +91,9 @@ def read_text(
     return frame, findings + further
 
 
-def read_bytes(path: Path, gzipped: bool) -> bytes:
-    """The whole file, decompressed if it is gzipped, and never more than the limit."""
-    try:
-        with open_plain(path) as plain, gzip.open(plain, "rb") if gzipped else plain as file:
-            data = file.read(bounds.MAX_BYTES + 1) if gzipped or path.stat().st_size <= bounds.MAX_BYTES else None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise WonderlandError(f"{path} is not a whole gzip file: it is damaged or cut short.") from error
-    except OSError as error:
-        raise WonderlandError(f"{path} cannot be read ({error.strerror}).") from error
-    if data is None or len(data) > bounds.MAX_BYTES:
-        raise bounds.too_large(path)
+def read_bytes(path: Path) -> bytes:
+    """The whole file, unpacked if it is gzipped, and never more than the limit."""
+    data = read_unpacked(path, "table_bytes")
     if not data.strip():
         raise WonderlandError(f"{path} is empty. Give a file that holds rows.")
     return data

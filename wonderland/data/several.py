@@ -8,13 +8,13 @@ from pathlib import Path, PurePosixPath
 import pandas as pd
 
 from wonderland.core import WonderlandError, nearest
-from wonderland.data import bounds
+from wonderland.core.limits import beyond, check, limit
+from wonderland.core.unpack import Unpacked
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.folders import natural
 from wonderland.data.read import SUFFIXES, TEXTS, read_file, read_text
 from wonderland.data.reading import Reading
 
-MOST_FILES = 10_000
 _PARTS = ("train", "training", "test", "testing", "valid", "validation", "val", "dev")
 _IN_ZIP = (*TEXTS, ".json", ".jsonl", ".ndjson")
 
@@ -42,8 +42,8 @@ def read_zip(path: Path, as_text: Collection[str], reading: Reading) -> tuple[pd
                 members = [member for member in members if member.filename == reading.sheet]
             if not members:
                 raise WonderlandError(f"{path} holds no table: files in it may end in {', '.join(_IN_ZIP)}.")
-            if sum(member.file_size for member in members) > bounds.MAX_BYTES:
-                raise bounds.too_large(path)
+            check("archive_files", len(members), path)
+            check("table_bytes", sum(member.file_size for member in members), f"{path}, once unpacked,")
             if any(member.flag_bits & 1 for member in members):
                 raise WonderlandError(f"{path} is encrypted. Unpack it first.")
             members.sort(key=lambda member: natural(member.filename))
@@ -51,9 +51,7 @@ def read_zip(path: Path, as_text: Collection[str], reading: Reading) -> tuple[pd
             def read(i: int) -> Piece:
                 member = members[i]
                 with packed.open(member) as file:
-                    data = file.read(bounds.MAX_BYTES + 1)
-                if len(data) > bounds.MAX_BYTES:
-                    raise bounds.too_large(path)
+                    data = Unpacked(file, path, max(1, member.compress_size), "zip").read()
                 inner = path / member.filename
                 return read_text(data, inner, inner.suffix.lower(), as_text, reading)
 
@@ -72,14 +70,13 @@ def _joined(where: Path, names: list[str], read: Callable[[int], Piece]) -> Piec
     """The tables as one, if they have the same columns."""
     if len(names) == 1:
         return read(0)
-    if len(names) > MOST_FILES:
-        raise WonderlandError(f"{where} holds {len(names):,} tables; the limit is {MOST_FILES:,}. Join them first.")
+    check("archive_files", len(names), where)
     parts = [name for name in names if PurePosixPath(name).name.split(".")[0].casefold() in _PARTS]
     if parts:
         raise WonderlandError(
             f"{where} holds {', '.join(names[:5])}: parts of one set of data. Fit one of them, and give another with --test."
         )
-    frames, findings, columns, cells = [], [], [], 0
+    frames, findings, columns, size = [], [], [], 0
     for i, name in enumerate(names):
         frame, noticed = read(i)
         if frames and set(frame.columns) != set(columns):
@@ -91,11 +88,9 @@ def _joined(where: Path, names: list[str], read: Callable[[int], Piece]) -> Piec
                 f"{where} holds different tables: {name} {what}, which {names[0]} {other}. Name one file, or sort them into folders."
             )
         columns = columns or list(frame.columns)
-        cells += frame.size
-        if cells > bounds.MAX_CELLS:
-            raise WonderlandError(
-                f"The tables of {where} have more than {bounds.MAX_CELLS:,} cells together, the limit."
-            )
+        size += int(frame.memory_usage(index=False).sum())
+        if size > limit("table_bytes"):
+            raise beyond("table_bytes", f"{where}, joined,")
         frames.append(frame.loc[:, columns])
         findings += [one for one in noticed if one.kind not in {other.kind for other in findings}]
     joined = pd.concat(frames, ignore_index=True)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 import pandas as pd
 
 from wonderland.core import WonderlandError, nearest, need
-from wonderland.data import bounds
+from wonderland.core.limits import beyond, check, limit
 from wonderland.data.bounds import check_names
 from wonderland.data.json_table import frame_of
 
@@ -63,8 +63,7 @@ def read_sqlite(path: Path, table: str | None = None, query: str | None = None) 
     """A table of a SQLite file, which is opened for reading only; the only one there, where none is named."""
     if not path.is_file():
         raise WonderlandError(f"There is no file {path}.")
-    if path.stat().st_size > bounds.MAX_BYTES:
-        raise bounds.too_large(path)
+    check("table_bytes", path.stat().st_size, path)
     try:
         connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)
     except sqlite3.Error as error:
@@ -135,10 +134,8 @@ def _fetched(cursor: Any, names: list[str], where: str) -> pd.DataFrame:
     rows: list[Any] = []
     while batch := cursor.fetchmany(_BATCH):
         rows += batch
-        if len(rows) * len(names) > bounds.MAX_CELLS // 10:
-            raise WonderlandError(
-                f"{where} has more than {bounds.MAX_CELLS // 10:,} cells, the limit. Take a sample of its rows."
-            )
+        if len(rows) * len(names) > limit("table_cells"):
+            raise beyond("table_cells", where)
     if not rows:
         raise WonderlandError(f"{where} has no rows. Add rows, or name another table.")
     cells = {name: [row[i] for row in rows] for i, name in enumerate(names)}

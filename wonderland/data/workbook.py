@@ -7,12 +7,10 @@ from typing import Any
 import pandas as pd
 
 from wonderland.core import WonderlandError, nearest, need
-from wonderland.data import bounds
+from wonderland.core.limits import beyond, check, limit
 from wonderland.data.bounds import check_names
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.json_table import frame_of
-
-MAX_UNPACKED = 1 << 30
 
 
 def read_workbook(path: Path, sheet: str | None = None) -> tuple[pd.DataFrame, list[Finding]]:
@@ -20,10 +18,8 @@ def read_workbook(path: Path, sheet: str | None = None) -> tuple[pd.DataFrame, l
     openpyxl = need("openpyxl", extra="excel", why="to read workbooks")
     try:
         with zipfile.ZipFile(path) as packed:
-            if sum(member.file_size for member in packed.infolist()) > MAX_UNPACKED:
-                raise WonderlandError(
-                    f"{path} unpacks to more than {MAX_UNPACKED >> 30} GiB, the limit for a workbook."
-                )
+            unpacked = sum(member.file_size for member in packed.infolist())
+            check("workbook_bytes", unpacked, f"{path}, once unpacked,")
         book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
     except WonderlandError:
         raise
@@ -56,17 +52,14 @@ def _rows(sheet: Any, path: Path) -> list[tuple[Any, ...]]:
     """The cells from the first row that has any, without empty rows."""
     if hasattr(sheet, "reset_dimensions"):
         sheet.reset_dimensions()  # the size that a file states may be anything
-    rows, cells = [], 0
+    rows, cells, most = [], 0, limit("table_cells")
     for row in sheet.iter_rows(values_only=True):
-        if len(row) > bounds.MAX_COLUMNS:
-            raise WonderlandError(f"{path} has {len(row):,} columns; the limit is {bounds.MAX_COLUMNS:,}.")
+        check("table_columns", len(row), path)
         if any(cell is not None and cell != "" for cell in row):
             rows.append(row)
             cells += len(row)
-            if cells > bounds.MAX_CELLS // 10:
-                raise WonderlandError(
-                    f"{path} has more than {bounds.MAX_CELLS // 10:,} cells, the limit for a workbook."
-                )
+            if cells > most:
+                raise beyond("table_cells", path)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Tables in Arrow's formats: Parquet and Feather."""
+"""Feather files: record batches of Arrow, read one at a time, since a batch may be packed."""
 
 from pathlib import Path
 from typing import Any
@@ -6,36 +6,20 @@ from typing import Any
 import pandas as pd
 
 from wonderland.core import WonderlandError, need
-from wonderland.data import bounds
+from wonderland.core.limits import beyond, check, limit
+from wonderland.core.unpack import RATIO
 from wonderland.data.bounds import check_names
 from wonderland.data.cells import beyond_floats
-
-
-def read_parquet(path: Path) -> pd.DataFrame:
-    """A Parquet file of plain columns."""
-    parquet = need("pyarrow.parquet", extra="parquet", why="to read Parquet files")
-    arrow = need("pyarrow", extra="parquet", why="to read Parquet files")
-    _refuse_empty(path)
-    try:
-        with parquet.ParquetFile(path) as file:
-            _check_schema(file.schema_arrow, path, arrow)
-            groups = (file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
-            if sum(groups) > bounds.MAX_BYTES:
-                raise WonderlandError(
-                    f"{path} unpacks to more than {bounds.MAX_BYTES >> 30} GiB, the limit for a table."
-                )
-            return plain(file.read().to_pandas(ignore_metadata=True, integer_object_nulls=True))
-    except (arrow.ArrowException, OSError) as error:
-        raise WonderlandError(f"{path} is not a Parquet file, or it is damaged.") from error
 
 
 def read_feather(path: Path) -> pd.DataFrame:
     """A Feather file (Arrow IPC, also of the first version) of plain columns."""
     arrow = need("pyarrow", extra="parquet", why="to read Feather files")
     feather = need("pyarrow.feather", extra="parquet", why="to read Feather files")
-    _refuse_empty(path)
-    if path.stat().st_size > bounds.MAX_BYTES:
-        raise bounds.too_large(path)
+    if path.stat().st_size == 0:
+        raise WonderlandError(f"{path} is empty. Give a file that holds rows.")
+    check("table_bytes", path.stat().st_size, path)
+    most = max(limit("parquet_bytes"), RATIO * path.stat().st_size)
     try:
         with path.open("rb") as file:
             start = file.read(6)
@@ -43,13 +27,11 @@ def read_feather(path: Path) -> pd.DataFrame:
             with arrow.memory_map(str(path)) as source, arrow.ipc.open_file(source) as batches:
                 _check_schema(batches.schema, path, arrow)
                 pieces, size = [], 0
-                for i in range(batches.num_record_batches):  # one at a time, since a batch may be packed
+                for i in range(batches.num_record_batches):
                     pieces.append(batches.get_batch(i))
                     size += pieces[-1].nbytes
-                    if size > bounds.MAX_BYTES:
-                        raise WonderlandError(
-                            f"{path} unpacks to more than {bounds.MAX_BYTES >> 30} GiB, the limit for a table."
-                        )
+                    if size > most:
+                        raise beyond("parquet_bytes", f"{path}, once decoded,", None, most)
                 table = arrow.Table.from_batches(pieces, batches.schema)
         else:
             table = feather.read_table(path, memory_map=False)
@@ -67,11 +49,6 @@ def plain(frame: pd.DataFrame) -> pd.DataFrame:
         if integers and not beyond_floats(pd.Series(cells.dropna())):
             frame[name] = cells.astype(float)
     return frame
-
-
-def _refuse_empty(path: Path) -> None:
-    if path.stat().st_size == 0:
-        raise WonderlandError(f"{path} is empty. Give a file that holds rows.")
 
 
 def _check_schema(schema: Any, path: Path, arrow: Any) -> None:
