@@ -18,6 +18,7 @@ NOTES = frozenset(
         "target",
         "task",
         "header",
+        "label shift",
         "date order",
         "separates",
         "single row",
