@@ -281,7 +281,8 @@ class TableEncoder(RowEncoder):
         for encoding in self.encodings:
             column = dataset.column(encoding.name)
             if encoding.kind == "text":
-                words = np.array([len(text.split()) for text in column.levels or ()] + [np.nan])
+                assert column.levels is not None
+                words = np.array([*(len(text.split()) for text in column.levels), np.nan])
                 found[f"{encoding.name} (words)"] = words[column.values][rows]
             elif column.levels is None:
                 values = np.where(column.is_missing, np.nan, column.values)[rows]
