@@ -31,6 +31,7 @@ NOTES = frozenset(
         "line ends",
         "text",
         "pairs",
+        "weights",
     }
 )
 

@@ -10,7 +10,7 @@ from numpy import ndarray
 from wonderland.core import WonderlandError, permutation
 from wonderland.trust.column_shift import ColumnShift, column_shift
 from wonderland.trust.label_shift import LabelShift, black_box_shift, em_shift
-from wonderland.trust.reference import OTHER, ROWS, Reference
+from wonderland.trust.reference import OTHER, ROWS, Reference, days
 from wonderland.trust.two_sample import TwoSample, classifier_test
 
 LEAST = 2
@@ -220,11 +220,27 @@ def _confidence(reference: Reference, fresh: ndarray) -> tuple[float, float, flo
 
 
 def _features(old: Any, old_outputs: ndarray, new: Any, new_outputs: ndarray) -> tuple[ndarray, ndarray]:
-    """Both samples as numbers: values, marks of missing ones, and one-hot categories, at most 300 features."""
-    blocks = [np.concatenate([old_outputs[:, :CLASSES], new_outputs[:, :CLASSES]])]
-    count = len(old_outputs)
+    """Predictions and columns of both samples as numbers."""
+    a, b = comparable(old, new)
+    return tuple(
+        np.concatenate([outputs[:, :CLASSES], columns.reshape(len(outputs), -1)], 1)
+        for outputs, columns in ((old_outputs, a), (new_outputs, b))
+    )  # pyright: ignore[reportReturnType]
+
+
+def comparable(old: Any, new: Any) -> tuple[ndarray, ndarray]:
+    """Columns of both samples as numbers: values, marks of missing ones, and one-hot categories, at most 300 features.
+
+    Columns by name (n,) and (m,) -> (n, k), (m, k).
+
+    >>> comparable({"x": np.array([0.0, np.nan])}, {"x": np.array([2.0])})[1].shape
+    (1, 2)
+    """
+    blocks, count = [np.empty((0, 0))], 0
     for name, values in old.items():
-        both = np.concatenate([values, new[name]])
+        count = len(values)
+        both = np.concatenate([days(np.asarray(values)), days(np.asarray(new[name]))])
+        blocks = [block for block in blocks if len(block)]
         if both.dtype.kind == "f":
             known = np.where(np.isfinite(both), both, np.nan)
             middle = np.nanmedian(known) if np.isfinite(known).any() else 0.0
