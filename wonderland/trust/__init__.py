@@ -55,6 +55,7 @@ from wonderland.trust.quantile_calibration import (
     recalibrate_quantiles,
 )
 from wonderland.trust.reference import Reference
+from wonderland.trust.risk_control import controlled_threshold, false_negative_rates
 from wonderland.trust.scaling import (
     CALIBRATORS,
     Calibrator,
@@ -123,6 +124,7 @@ __all__ = [
     "confidence_scores",
     "conformal_quantile",
     "conformal_sets",
+    "controlled_threshold",
     "coverage_risk",
     "cqr_intervals",
     "cross_sets",
@@ -136,6 +138,7 @@ __all__ = [
     "ensemble_outputs",
     "estimate_labels",
     "expected_cost",
+    "false_negative_rates",
     "fit_temperature",
     "holm",
     "identity_scaling",
