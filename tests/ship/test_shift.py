@@ -115,3 +115,11 @@ def test_what_is_missing_or_changed_is_said(tmp_path):
     context.unlink()
     with pytest.raises(WonderlandError, match=r"keeps no rows to compare with: it has no context\.safetensors"):
         wonderland.load(folder).shift(runs.mixed(50))
+
+
+def test_other_tasks_say_that_they_have_no_such_test(tmp_path):
+    (tmp_path / "corpus.txt").write_text("one two three four five six seven\n" * 200)
+    run = wonderland.fit(tmp_path / "corpus.txt", out=tmp_path / "run", kind="corpus", steps=2)
+    assert not (tmp_path / "run" / "context.safetensors").exists()
+    with pytest.raises(WonderlandError, match="Shift is tested where each row has one class or number, and the run in"):
+        run.shift(tmp_path / "corpus.txt")

@@ -7,20 +7,20 @@ import numpy as np
 
 from wonderland.core import WonderlandError, inside, load_tensors, permutation, read_header, save_tensors, sha256
 from wonderland.data.examples import RowExamples
-from wonderland.tasks import View
-from wonderland.tasks.rows import RowTask
+from wonderland.tasks import Classification, Regression, View
 from wonderland.trust.label_shift import LabelShift
 from wonderland.trust.reference import ROWS, Reference
 from wonderland.trust.shift import Shift, compare, estimate_labels
 
 CONTEXT = "context.safetensors"
 LARGEST = 64 << 20  # bytes
+ONE_ANSWER = (Classification, Regression)
 MADE_FROM = ("model.safetensors", "preprocess.json")
 
 
 def reference_of(task: Any, encoder: Any, trust: Any, view: View) -> Reference | None:
     """The reference of a finished model, from the rows it was calibrated on; None for tasks without predictions of rows."""
-    if not isinstance(task, RowTask) or not isinstance(view.examples, RowExamples):
+    if not isinstance(task, ONE_ANSWER) or not isinstance(view.examples, RowExamples):
         return None
     part = np.asarray(view.part)
     rows = part[np.sort(permutation(0, 0, len(part))[:ROWS])]
@@ -53,9 +53,9 @@ def digests(folder: Path) -> dict[str, str]:
 
 def read_reference(run: Any) -> Reference:
     """The reference of a run, checked."""
-    if not isinstance(run.task, RowTask):
+    if not isinstance(run.task, ONE_ANSWER):
         raise WonderlandError(
-            f"Shift is tested for classes and numbers of rows, and the run in {run.folder} is a {run.task.name} run."
+            f"Shift is tested where each row has one class or number, and the run in {run.folder} is a {run.task.name} run."
         )
     path = inside(run.folder, CONTEXT)
     if not path.exists():
