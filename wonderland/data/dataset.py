@@ -19,6 +19,7 @@ NOTES = frozenset(
         "target",
         "task",
         "header",
+        "label shift",
         "date order",
         "separates",
         "single row",
@@ -41,6 +42,7 @@ NOTES = frozenset(
         "similar labels",
         "text",
         "pairs",
+        "weights",
     }
 )
 

@@ -29,12 +29,15 @@ from wonderland.core.recipe import Recipe
 from wonderland.core.schema import require
 from wonderland.data.dataset import Dataset, Finding, stop_if_strict
 from wonderland.data.encoder import Encoder
-from wonderland.data.reading import READING, Reading, Written
+from wonderland.data.reading import READING
 from wonderland.kinds import KINDS, NAMES, predict_options_of
+from wonderland.ship.context import label_shift_of, shift_of
+from wonderland.ship.given import SAME_DATA, is_recorded, with_id, written
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import load_model, read_config
-from wonderland.tasks import Task, View
-from wonderland.trust import check_level
+from wonderland.tasks import RowTrust, Task, View
+from wonderland.trust import Shift, check_level
+from wonderland.trust.shift import LABEL_METHODS
 
 
 class Run:
@@ -109,6 +112,7 @@ class Run:
         level: float | None = None,
         strict: bool = False,
         id: str | None = None,
+        label_shift: str | None = None,
         **options: Any,
     ) -> pd.DataFrame:
         """One row for each example of `source`: the prediction, and its conformal set or interval at `level`.
@@ -117,19 +121,27 @@ class Run:
 
         Classes: `prediction`, `probability`, `set`, and `p(class)` for each class. Numbers: `prediction`, `low`, `high`. Texts
         and file names come first. Without a source, the data that the run keeps are predicted, such as the nodes of its graph.
+        `label_shift` ("em" or "black-box") estimates the shares of classes among these rows and corrects the probabilities.
         `options` are those that the kind of data brings, such as `top`, and those of a table file, such as `encoding`.
         """
         with self._guarded():
-            return self._predict(source, level, strict, id, options)
+            return self._predict(source, level, strict, id, label_shift, options)
 
     def _predict(
-        self, source: Any, level: float | None, strict: bool, id: str | None, options: dict[str, Any]
+        self,
+        source: Any,
+        level: float | None,
+        strict: bool,
+        id: str | None,
+        label_shift: str | None,
+        options: dict[str, Any],
     ) -> pd.DataFrame:
         level = self.trust.level if level is None else check_level(level)
-        given, options = self._written(source, options, id)
+        given, options = written(self.encoder, source, options, id)
         asked = self._asked(options)
         dataset = self.encoder.open_stored() if source is None else self.encoder.open(given, need_target=False)
-        table = self.task.predictions(replace(self._view(dataset, strict), asked=asked), self.trust, level)
+        view = replace(self._view(dataset, strict), asked=asked)
+        table = self.task.predictions(view, self._corrected(view, label_shift), level)
         for column, values in reversed(dataset.labels().items()):
             if column not in table:
                 table.insert(0, column, values)
@@ -139,39 +151,50 @@ class Run:
             with_id(table, given, id)
         return table
 
-    def evaluate(self, source: Any, *, level: float | None = None, **options: Any) -> dict[str, Any]:
-        """Metrics, calibration and coverage on data whose targets are known; `options` are those of a table file."""
+    def evaluate(
+        self, source: Any, *, level: float | None = None, label_shift: str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Metrics, calibration and coverage on data whose targets are known; `label_shift` and `options` as in `predict`."""
         with self._guarded():
-            given, rest = self._written(source, options, None)
+            given, rest = written(self.encoder, source, options, None)
             if rest:
-                raise WonderlandError(
-                    f"evaluate has no option {next(iter(rest))!r}.{nearest(next(iter(rest)), READING)}"
-                )
+                name = next(iter(rest))
+                raise WonderlandError(f"evaluate has no option {name!r}.{nearest(name, READING)}")
             dataset = self.encoder.open(given, need_target=True)
-            evaluation = self.task.evaluate(self._view(dataset), self.trust, level)
-            if self.knows(source):
-                self._noticed.append(Finding("training data", str(source), len(dataset), SAME_DATA))
-            return evaluation
+            view = self._view(dataset)
+            measured = self.task.evaluate(view, self._corrected(view, label_shift), level)
+            if is_recorded(source, self.config["source"]["origin"]):
+                self._noticed = [*self._noticed, Finding("training data", str(source), len(dataset), SAME_DATA)]
+            return measured
 
-    def knows(self, source: Any) -> bool:
-        """Whether a source is the file that the run was fitted to."""
-        recorded = self.config["source"]["origin"]
-        if not isinstance(source, str | Path):
-            return False
-        if "path" in recorded:
-            return str(Path(source).expanduser().absolute()) == recorded["path"]
-        return str(source) == recorded.get("bundled", recorded.get("url"))
+    def _corrected(self, view: View, label_shift: str | None) -> Any:
+        """The calibration, corrected for other shares of classes where it was asked for; says what was found."""
+        if label_shift is None:
+            return self.trust
+        if label_shift not in LABEL_METHODS:
+            known = " or ".join(LABEL_METHODS)
+            raise WonderlandError(
+                f"label_shift is {known}, not {label_shift!r}.{nearest(str(label_shift), LABEL_METHODS)}"
+            )
+        found = label_shift_of(self, view, label_shift)
+        shares = ", ".join(
+            f"{name!r} {new:.1%} (before {old:.1%})"
+            for name, old, new in zip(self.classes or (), found.old[:5], found.new[:5], strict=False)
+        )
+        text = f"Probabilities are corrected for the estimated shares of classes: {shares}. Sets are not corrected."
+        self._noticed = [*self._noticed, Finding("label shift", "classes", view.count, text)]
+        assert isinstance(self.trust, RowTrust)
+        return replace(self.trust, label_weights=found.weights)
 
-    def _written(self, source: Any, options: dict[str, Any], id: str | None) -> tuple[Any, dict[str, Any]]:
-        """The source together with the options of a table file and the column to keep, and the other options."""
-        reading = Reading.of(options)
-        rest = {name: value for name, value in options.items() if name not in READING}
-        if reading == Reading() and id is None:
-            return source, rest
-        if not self.encoder.reads_tables or source is None:
-            named = "id" if id is not None else next(name for name in options if name in READING)
-            raise WonderlandError(f"{named} is for tables, and this run reads none: leave it out.")
-        return Written(source, reading, () if id is None else (id,)), rest
+    def shift(self, source: Any, *, level: float = 0.05) -> Shift:
+        """May this model still be believed on these rows? Tests of each column, of the predictions, and of all together.
+
+        They are compared with rows that the model was calibrated on, of which the run keeps a sample. Where nothing changed, a
+        shift is found at most in a share `level` of cases.
+        """
+        with self._guarded():
+            dataset = self.encoder.open(source, need_target=False)
+            return shift_of(self, self._view(dataset), dataset, level)
 
     def _guarded(self) -> AbstractContextManager[None]:
         """For a run of unknown origin: what fails inside is a sentence that says where to look."""
@@ -205,26 +228,6 @@ class Run:
         return (
             f"<p><b>{escape(str(self.folder))}</b></p><table><tr><th>test metric</th><th>value</th></tr>{rows}</table>"
         )
-
-
-SAME_DATA = (
-    "This is the data that the run was fitted to: rows it was trained on are among these, so the figures are too good. "
-    "The report has the figures of rows that were kept for the test."
-)
-
-
-def with_id(table: pd.DataFrame, given: Written, name: str) -> None:
-    """Put a column of the new data first in a table of predictions."""
-    contents = given.contents
-    frame = None if contents is None else contents.frame
-    if frame is None or name not in frame.columns:
-        known = [] if frame is None else [str(column) for column in frame.columns]
-        raise WonderlandError(f"There is no column {name!r} in the new data (given as id).{nearest(name, known)}")
-    if len(frame) != len(table):
-        raise WonderlandError(f"Some rows have no prediction, so column {name!r} cannot name the others: leave id out.")
-    if name in table:
-        raise WonderlandError(f"The predictions have a column {name!r} of their own: rename it in the new data.")
-    table.insert(0, name, frame[name].to_numpy())
 
 
 def load(path: str | Path, *, model: nn.Module | None = None) -> Run:
