@@ -17,6 +17,7 @@ from wonderland.cli import (
     models,
     predict,
     serve,
+    shift,
     sign,
     tokenize,
     trace,
@@ -29,6 +30,7 @@ VERBS = (
     fit,
     predict,
     evaluate,
+    shift,
     export,
     serve,
     generate,
@@ -118,7 +120,7 @@ def parse(words: list[str]) -> argparse.Namespace:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; returns its exit code: 0 success, 1 a broken law or a problem found by doctor, 2 bad input, 130 or 143 stopped."""
+    """Run one command; returns its exit code: 0 success, 1 a broken law, a shift or a problem found by doctor, 2 bad input, 130 or 143 stopped."""
     try:
         args = parse(sys.argv[1:] if words is None else words)
         if not hasattr(args, "run"):

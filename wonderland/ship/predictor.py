@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from wonderland.core import WonderlandError, sha256
-from wonderland.data.read import read_csv
+from wonderland.data.read import read_text
+from wonderland.data.reading import Reading
 from wonderland.ship.run import Run
 from wonderland.ship.tables import as_csv
 
@@ -61,7 +62,7 @@ class Predictor:
     def answer_table(self, content: bytes, level: float | None = None) -> "Chunks":
         """The rows of a CSV file, to be predicted a chunk at a time; texts of categories stay as they are written."""
         texts = [field.name for field in self.fields if field.kind != "number"]
-        frame, _ = read_csv(content, Path("the CSV text"), texts)
+        frame, _ = read_text(content, Path("the CSV text"), ".csv", texts, Reading(encoding="utf-8"))
         if len(frame) > CSV_ROWS:
             raise WonderlandError(f"The CSV text has {len(frame):,} rows; the limit is {CSV_ROWS:,}. Send it in parts.")
         return Chunks(self, frame, level)
