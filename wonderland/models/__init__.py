@@ -55,6 +55,7 @@ from wonderland.models.vision.resnext import ResNeXt
 from wonderland.models.vision.unet import UNet
 from wonderland.models.vision.vgg import VGG
 from wonderland.models.vision.vit import ViT
+from wonderland.models.vision.whitened_convnet import WhitenedConvNet
 from wonderland.models.words import FastText, GloVe, Word2Vec
 
 __all__ = [
@@ -110,6 +111,7 @@ __all__ = [
     "Tree",
     "UNet",
     "ViT",
+    "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
     "adapt",

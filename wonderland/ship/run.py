@@ -12,7 +12,6 @@ import pandas as pd
 from torch import nn
 
 from wonderland.core import (
-    MIB,
     Spec,
     WonderlandError,
     check_inputs,
@@ -24,6 +23,7 @@ from wonderland.core import (
     sha256,
 )
 from wonderland.core.damage import refuse_damaged
+from wonderland.core.limits import check
 from wonderland.core.options import make
 from wonderland.core.recipe import Recipe
 from wonderland.core.schema import require
@@ -259,9 +259,12 @@ def read_model_spec(config: dict[str, Any], *, own: bool, folder: Path) -> Spec 
 
 def load_encoder(folder: Path) -> Encoder:
     """The fitted preprocessing of a run."""
-    tensors, _ = load_tensors(inside(folder, "preprocess.safetensors"))
-    saved = read_json(inside(folder, "preprocess.json"), 64 * MIB)
+    saved = read_json(inside(folder, "preprocess.json"), "encoder_bytes")
     kind = saved.get("kind") if isinstance(saved, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
         raise WonderlandError("preprocess.json is for no kind of data that is known here: it is damaged or not ours.")
+    path = inside(folder, "preprocess.safetensors")
+    if path.is_file():
+        check("encoder_tensor_bytes", path.stat().st_size, path)
+    tensors, _ = load_tensors(path)
     return KINDS[kind].read_encoder(saved, tensors)

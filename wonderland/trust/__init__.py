@@ -54,6 +54,7 @@ from wonderland.trust.quantile_calibration import (
     quantile_calibration,
     recalibrate_quantiles,
 )
+from wonderland.trust.risk_control import controlled_threshold, false_negative_rates
 from wonderland.trust.scaling import (
     CALIBRATORS,
     Calibrator,
@@ -118,6 +119,7 @@ __all__ = [
     "confidence_scores",
     "conformal_quantile",
     "conformal_sets",
+    "controlled_threshold",
     "coverage_risk",
     "cqr_intervals",
     "cross_sets",
@@ -130,6 +132,7 @@ __all__ = [
     "energy_scores",
     "ensemble_outputs",
     "expected_cost",
+    "false_negative_rates",
     "fit_temperature",
     "holm",
     "identity_scaling",

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
+from wonderland.core.limits import limit
 from wonderland.data.cells import to_levels, to_supported_type
 from wonderland.data.columns import Column, read_as, read_column
 from wonderland.data.dataset import TASKS, Finding
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.ports import Preprocessing
-from wonderland.data.read import MAX_COLUMNS
 from wonderland.data.source import read_source
 from wonderland.data.target import MAX_CLASSES, class_codes, missing_target
 from wonderland.kinds.table.column_encoding import LARGEST, ColumnEncoding, are_texts, is_text, read_encoding, require
@@ -310,9 +310,11 @@ class TableEncoder(RowEncoder):
         require(classes is None or len(set(classes)) == len(classes) > 1, "the classes are not different names")
         require((task in ("binary", "multiclass")) == (classes is not None), "task and classes do not agree")
         require(task != "binary" or len(classes or ()) == 2, "task and classes do not agree")
-        require(ignored is None or are_texts(ignored, MAX_COLUMNS), "the ignored columns are not a list of names")
+        require(
+            ignored is None or are_texts(ignored, limit("table_columns")), "the ignored columns are not a list of names"
+        )
         columns = saved.get("columns")
-        require(isinstance(columns, list) and 0 < len(columns) <= MAX_COLUMNS, "it has no list of columns")
+        require(isinstance(columns, list) and 0 < len(columns) <= limit("table_columns"), "it has no list of columns")
         given = tensors if isinstance(tensors, dict) else {}
         encodings = [
             read_encoding(entry, {name: given.get(f"text.{i}.{name}") for name in ("weights", "projection")})
