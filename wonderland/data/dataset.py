@@ -19,6 +19,7 @@ NOTES = frozenset(
         "target",
         "task",
         "header",
+        "label shift",
         "date order",
         "separates",
         "single row",
@@ -29,8 +30,19 @@ NOTES = frozenset(
         "size",
         "copies",
         "line ends",
+        "encoding",
+        "comments",
+        "quotes",
+        "sheet",
+        "files",
+        "large integers",
+        "training data",
+        "group hint",
+        "time hint",
+        "similar labels",
         "text",
         "pairs",
+        "weights",
     }
 )
 

@@ -40,6 +40,9 @@ class Encoder(ABC):
     kind: str
     noticed: list[Finding]
     classes: list[str] | None  # names of the classes, where classes are predicted
+    reads_tables: bool = (
+        False  # whether `open` reads tables (`read_source`), so that columns and file options can be named
+    )
 
     @abstractmethod
     def examples(self, dataset: Any) -> Examples:
@@ -71,6 +74,10 @@ class Encoder(ABC):
     def samples(self, count: int, seed: int = 0) -> Any:
         """Inputs made from the schema, odd ones among them: a source for `open`."""
         raise NotImplementedError
+
+    def traits(self, dataset: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """What a person can compare of these rows, by name: numbers, or text. Tests of shift look at each of them."""
+        return {}
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of models that follow from the data, by name, such as vocab, channels or features."""

@@ -11,6 +11,8 @@ from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
 from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
+from wonderland.models.gaussian_process import GaussianProcess
+from wonderland.models.glm import GLM
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
 from wonderland.models.neural_ngram import NeuralNgram
@@ -60,6 +62,7 @@ from wonderland.models.words import FastText, GloVe, Word2Vec
 
 __all__ = [
     "FCN",
+    "GLM",
     "RNNLM",
     "VGG",
     "AlexNet",
@@ -78,6 +81,7 @@ __all__ = [
     "EncoderDecoder",
     "FactorisationMachine",
     "FastText",
+    "GaussianProcess",
     "GloVe",
     "GoogLeNet",
     "GraphNet",
