@@ -8,7 +8,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt $(RUN)/pip install --disable-pip-versi
 # Compiled modules are kept, also where the environment says otherwise: every command of a test would compile them again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow lint format bench docs clean
+.PHONY: demo test test-slow lint format bench docs sbom clean
 
 demo: $(VENV)/.installed
 	$(RUN)/wonderland fit digits --out $(OUT)
@@ -52,6 +52,9 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt $(VENV)/.torch
 $(VENV)/.installed-docs: pyproject.toml constraints.txt $(VENV)/.torch
 	$(INSTALL) --editable '.[docs]'
 	touch $@
+
+sbom: $(VENV)/.installed-test
+	$(RUN)/python -m bench.sbom
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
