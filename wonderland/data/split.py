@@ -175,7 +175,7 @@ def _split_as_assigned(dataset: Dataset, validation: float, calibration: float, 
     if not (part == 2).any():
         _move_share(part, strata, dataset.groups, 1, 2, 0.5, mix(seed, 4))
         note.append("The calibration part is cut from the validation part.")
-    for code, label in enumerate(dataset.classes or ()):
+    for code, label in enumerate(() if dataset.y is None else dataset.classes or ()):
         assert dataset.y is not None
         if (dataset.y[part > 0] == code).any() and not (dataset.y[part == 0] == code).any():
             raise WonderlandError(

@@ -3,11 +3,13 @@
 from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.control import Control
+from wonderland.tasks.detection import Detection
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.ranking import Ranking
 from wonderland.tasks.ranking_measures import ranking_measures
 from wonderland.tasks.regression import Regression
+from wonderland.tasks.segmentation import Segmentation
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.token_trust import TokenTrust
 from wonderland.tasks.translation import Translation
@@ -17,11 +19,13 @@ from wonderland.tasks.view import Holdout, View
 __all__ = [
     "Classification",
     "Control",
+    "Detection",
     "Holdout",
     "LanguageModelling",
     "Ranking",
     "Regression",
     "RowTrust",
+    "Segmentation",
     "Task",
     "TokenTrust",
     "Translation",

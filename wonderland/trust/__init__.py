@@ -54,6 +54,7 @@ from wonderland.trust.quantile_calibration import (
     quantile_calibration,
     recalibrate_quantiles,
 )
+from wonderland.trust.risk_control import ControlledRisk, control_risk
 from wonderland.trust.scaling import (
     CALIBRATORS,
     Calibrator,
@@ -82,6 +83,7 @@ __all__ = [
     "Chosen",
     "ColumnShift",
     "ConformalSets",
+    "ControlledRisk",
     "CoverageRisk",
     "Detection",
     "Interval",
@@ -118,6 +120,7 @@ __all__ = [
     "confidence_scores",
     "conformal_quantile",
     "conformal_sets",
+    "control_risk",
     "coverage_risk",
     "cqr_intervals",
     "cross_sets",
