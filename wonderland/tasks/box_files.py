@@ -21,7 +21,13 @@ def write_boxes(
         for place, (box, score, label) in enumerate(
             zip(image["boxes"].tolist(), image["scores"].tolist(), image["classes"].tolist(), strict=True)
         ):
-            told = {"id": len(boxes) + 1, "image_id": row + 1, "category_id": label + 1, "bbox": _sides(box), "score": round(score, 6)}
+            told = {
+                "id": len(boxes) + 1,
+                "image_id": row + 1,
+                "category_id": label + 1,
+                "bbox": _sides(box),
+                "score": round(score, 6),
+            }
             if "masks" in image:
                 told["segmentation"] = run_lengths(mask_in_image(image["masks"][place], box, fits[row]))
             boxes.append(told)
@@ -31,7 +37,9 @@ def write_boxes(
 class Regions:
     """Collects the region of each class in each image, and writes them at the end; without a path it does nothing."""
 
-    def __init__(self, path: str | None, paths: Sequence[str], fits: Sequence[Any], classes: Sequence[str], background: bool):
+    def __init__(
+        self, path: str | None, paths: Sequence[str], fits: Sequence[Any], classes: Sequence[str], background: bool
+    ):
         self.path, self.paths, self.fits, self.classes, self.background = path, paths, fits, classes, background
         self.rows: list[dict[str, Any]] = []
         if path is not None:
@@ -59,7 +67,9 @@ class Regions:
             _write(self.path, self.paths, self.fits, self.classes, self.rows)
 
 
-def write_regions(path: str | None, paths: Sequence[str], fits: Sequence[Any], classes: Sequence[str], background: bool) -> Regions:
+def write_regions(
+    path: str | None, paths: Sequence[str], fits: Sequence[Any], classes: Sequence[str], background: bool
+) -> Regions:
     """A writer of regions for `--json`; see `Regions`."""
     return Regions(path, paths, fits, classes, background)
 
@@ -104,7 +114,9 @@ def _sides(box: Sequence[float]) -> list[float]:
     return [round(box[0], 2), round(box[1], 2), round(box[2] - box[0], 2), round(box[3] - box[1], 2)]
 
 
-def _write(path: str, paths: Sequence[str], fits: Sequence[Any], classes: Sequence[str], rows: list[dict[str, Any]]) -> None:
+def _write(
+    path: str, paths: Sequence[str], fits: Sequence[Any], classes: Sequence[str], rows: list[dict[str, Any]]
+) -> None:
     images = [
         {"id": number, "file_name": str(name), "height": fit.height, "width": fit.width}
         for number, (name, fit) in enumerate(zip(paths, fits, strict=True), 1)

@@ -89,13 +89,23 @@ def precision_curves(found: Any, truth: Any, classes: Sequence[str]) -> dict[str
     if not series:
         return {}
     mean = np.mean(list(series.values()), 0)
-    worst = sorted(series, key=lambda name: float(np.mean(series[name])))[: SHOWN - 1] if len(series) > SHOWN else list(series)
+    worst = (
+        sorted(series, key=lambda name: float(np.mean(series[name])))[: SHOWN - 1]
+        if len(series) > SHOWN
+        else list(series)
+    )
     shown = {"all classes": mean.tolist()} if len(series) > 1 else {}
     areas = [{"name": name, "value": float(np.mean(values))} for name, values in series.items()]
-    return {"recall": RECALLS.tolist(), "series": shown | {name: series[name].tolist() for name in worst}, "areas": areas}
+    return {
+        "recall": RECALLS.tolist(),
+        "series": shown | {name: series[name].tolist() for name in worst},
+        "areas": areas,
+    }
 
 
-def draw_found(folder: str, dataset: Any, found: Sequence[Mapping[str, Tensor]], paths: Sequence[str], classes: Sequence[str]) -> None:
+def draw_found(
+    folder: str, dataset: Any, found: Sequence[Mapping[str, Tensor]], paths: Sequence[str], classes: Sequence[str]
+) -> None:
     """A picture of every image with what was found in it, in its own size, written into a folder."""
     out = ready_folder(folder)
     for row, boxes in enumerate(found):
@@ -103,7 +113,9 @@ def draw_found(folder: str, dataset: Any, found: Sequence[Mapping[str, Tensor]],
         if "masks" in boxes:
             image = image if image.ndim == 3 else np.repeat(image[:, :, None], 3, 2)
             image = image.copy()
-            for mask, box, label in zip(boxes["masks"], boxes["boxes"].tolist(), boxes["classes"].tolist(), strict=True):
+            for mask, box, label in zip(
+                boxes["masks"], boxes["boxes"].tolist(), boxes["classes"].tolist(), strict=True
+            ):
                 own = mask_in_image(mask, box, dataset.fits[row]).astype(bool)
                 red, green, blue = (int(colour_of(label)[place : place + 2], 16) for place in (1, 3, 5))
                 image[own] = (image[own] * 0.5 + np.array([red, green, blue]) * 0.5).astype(np.uint8)

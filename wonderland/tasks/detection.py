@@ -48,6 +48,7 @@ class Detection(Task):
     """
 
     name, watch, unit = "detection", "missed", "image"
+    classes: list[str]
 
     def __init__(self, classes: list[str]):
         if not isinstance(classes, list) or not classes or not all(isinstance(name, str) for name in classes):
@@ -77,8 +78,10 @@ class Detection(Task):
                 for row, box, label in zip(view.model.found(batch["x"], least=LEAST), boxes, labels, strict=True):  # pyright: ignore
                     plain = {name: value.cpu() for name, value in row.items()}
                     real = label is not None and (label >= 0).cpu()
-                    yield plain, box.cpu()[real] if label is not None else torch.zeros(0, 4), (
-                        label.cpu()[real] if label is not None else torch.zeros(0, dtype=torch.int64)
+                    yield (
+                        plain,
+                        box.cpu()[real] if label is not None else torch.zeros(0, 4),
+                        (label.cpu()[real] if label is not None else torch.zeros(0, dtype=torch.int64)),
                     )
 
     def collected(self, view: View, most: int | None = None) -> tuple[list[Found], list[Found]]:
@@ -142,9 +145,11 @@ class Detection(Task):
             "mean_size": count / max(1, len(found)), "threshold": threshold,
         }  # fmt: skip
         seen = scores >= 0.05
-        return {"rows": len(found), "metrics": {name: _plain(value) for name, value in metrics.items()}, "conformal": conformal} | (
-            score_reliability(scores[seen], trust.probability(scores[seen]), right[seen])
-        )
+        return {
+            "rows": len(found),
+            "metrics": {name: _plain(value) for name, value in metrics.items()},
+            "conformal": conformal,
+        } | (score_reliability(scores[seen], trust.probability(scores[seen]), right[seen]))
 
     def _mask_iou(self, view: View, found: list[Found]) -> float | None:
         """The mean IoU of the drawn and the true masks of objects whose box was found, over the true box."""
@@ -160,7 +165,11 @@ class Detection(Task):
                 best, place = overlap.max(1)
                 owners = real.nonzero()[:, 0][best >= OVERLAP]
                 boxes, drawn = mine["boxes"][place[best >= OVERLAP]], mine["masks"][place[best >= OVERLAP]] >= 0.5
-                fields = {name: batch[name].cpu() for name in ("outlines", "origins", "places")} if "outlines" in batch else {}
+                fields = (
+                    {name: batch[name].cpu() for name in ("outlines", "origins", "places")}
+                    if "outlines" in batch
+                    else {}
+                )
                 if not fields or not len(owners):
                     continue
                 truth = mask_targets(fields, boxes, torch.full((len(owners),), row), owners) >= 0.5
@@ -181,7 +190,9 @@ class Detection(Task):
             found["boxes"] = torch.minimum(boxes, boxes.new_tensor([fit.width, fit.height] * 2))
             found["scores"] = torch.from_numpy(trust.probability(found["scores"].numpy()))
             kept.append(found)
-            for box, score, label in zip(found["boxes"].tolist(), found["scores"].tolist(), found["classes"].tolist(), strict=True):
+            for box, score, label in zip(
+                found["boxes"].tolist(), found["scores"].tolist(), found["classes"].tolist(), strict=True
+            ):
                 rows.append((paths[row], self.classes[label], score, *(round(side, 2) for side in box)))
             if not len(boxes):
                 rows.append((paths[row], None, None, None, None, None, None))
@@ -241,7 +252,10 @@ class Detection(Task):
 
     def next_commands(self, folder: str) -> list[tuple[str, str]]:
         return [
-            ("Find boxes in other images", f"wonderland predict {folder} IMAGES -o boxes.csv --draw pictures --json boxes.json"),
+            (
+                "Find boxes in other images",
+                f"wonderland predict {folder} IMAGES -o boxes.csv --draw pictures --json boxes.json",
+            ),
             ("Measure on other images", f"wonderland evaluate {folder} IMAGES_WITH_BOXES"),
         ]
 

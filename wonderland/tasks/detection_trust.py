@@ -57,9 +57,15 @@ class BoxTrust(Trust):
             numbers = [float(saved[name]) for name in ("slope", "offset", "best")]
             fine = len(risks) == len(THRESHOLDS) and all(0 <= value <= 1 for value in risks)
             fine = fine and isinstance(rows, int) and not isinstance(rows, bool) and 0 <= rows < 1 << 40
-            if not fine or not all(abs(value) < 1e6 for value in numbers) or not 0 <= numbers[0] or not 0 <= numbers[2] <= 1:
+            if (
+                not fine
+                or not all(abs(value) < 1e6 for value in numbers)
+                or not numbers[0] >= 0
+                or not 0 <= numbers[2] <= 1
+            ):
                 raise ValueError
-            return BoxTrust(*numbers, risks, rows, check_level(float(saved["level"])))
+            slope, offset, best = numbers
+            return BoxTrust(slope, offset, best, risks, rows, check_level(float(saved["level"])))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise WonderlandError("trust.json does not hold scores of boxes: it is damaged or not ours.") from error
 
@@ -143,8 +149,14 @@ class PixelTrust(Trust):
     def from_json(saved: Any) -> "PixelTrust":
         """Read back from `to_json`; damaged content is refused."""
         try:
-            risks, rows, temperature = [float(value) for value in saved["risks"]], saved["images"], float(saved["temperature"])
-            fine = len(risks) == len(THRESHOLDS) and all(0 <= value <= 1 for value in risks) and 1e-3 < temperature < 1e6
+            risks, rows, temperature = (
+                [float(value) for value in saved["risks"]],
+                saved["images"],
+                float(saved["temperature"]),
+            )
+            fine = (
+                len(risks) == len(THRESHOLDS) and all(0 <= value <= 1 for value in risks) and 1e-3 < temperature < 1e6
+            )
             if not fine or not isinstance(rows, int) or isinstance(rows, bool) or not 0 <= rows < 1 << 40:
                 raise ValueError
             return PixelTrust(temperature, risks, rows, check_level(float(saved["level"])))

@@ -42,11 +42,19 @@ def mask_pictures(
         for place, picture in enumerate(both):
             sheet.paste(picture.resize(size, Image.Resampling.NEAREST), (place * (size[0] + 6), 0))
         wrong = float(((true != predicted[i]) & (true != 255)).mean())
-        made.append({"image": data_uri(sheet), "path": str(example["path"]), "words": f"{100 * wrong:.1f} % of the pixels wrong"})
+        made.append(
+            {
+                "image": data_uri(sheet),
+                "path": str(example["path"]),
+                "words": f"{100 * wrong:.1f} % of the pixels wrong",
+            }
+        )
     return made
 
 
-def write_masks(asked: Any, dataset: Any, paths: Sequence[str], classes: Sequence[str]) -> Callable[[int, np.ndarray], None]:
+def write_masks(
+    asked: Any, dataset: Any, paths: Sequence[str], classes: Sequence[str]
+) -> Callable[[int, np.ndarray], None]:
     """A function that writes a mask (h, w) as NAME_mask.png with class ids in a palette, and NAME.png with it over the image."""
     if getattr(asked, "draw", None) is None:
         return lambda row, mask: None

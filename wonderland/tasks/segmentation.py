@@ -40,11 +40,17 @@ class Segmentation(Task):
     """
 
     name, watch, unit = "segmentation", "missed", "image"
+    classes: list[str]
 
     def __init__(self, classes: list[str], background: bool = False, dice: float | int = 0.5):
         if not isinstance(classes, list) or len(classes) < 2 or not all(isinstance(name, str) for name in classes):
             raise WonderlandError(f"Segmentation needs names of at least two classes, not {classes!r:.60}.")
-        if not isinstance(background, bool) or isinstance(dice, bool) or not isinstance(dice, int | float) or not 0 <= dice <= 100:
+        if (
+            not isinstance(background, bool)
+            or isinstance(dice, bool)
+            or not isinstance(dice, int | float)
+            or not 0 <= dice <= 100
+        ):
             raise WonderlandError("Segmentation needs background as true or false, and dice from 0 to 100.")
         self.classes, self.outputs, self.background, self.dice = list(classes), len(classes), background, dice
 
@@ -68,7 +74,11 @@ class Segmentation(Task):
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
         shape, x = tuple(model(batch["x"]).shape), batch["x"]
         wanted = (len(batch), self.outputs, *x.shape[2:])
-        return None if shape == wanted else f"returns {shape} for two images, where this task needs {wanted}: take UNet or FCN"
+        return (
+            None
+            if shape == wanted
+            else f"returns {shape} for two images, where this task needs {wanted}: take UNet or FCN"
+        )
 
     def logits(self, view: View, most: int | None = None) -> Iterator[tuple[Tensor, Batch]]:
         """Scores of the pixels (b, classes, h, w) of every batch."""
@@ -146,7 +156,9 @@ class Segmentation(Task):
         }  # fmt: skip
         told = overlap_measures(table)
         by_class = told.pop("by_class")
-        return {"rows": rows, "metrics": told, "conformal": conformal, "by_class": by_class} | score_reliability(before, after, right)
+        return {"rows": rows, "metrics": told, "conformal": conformal, "by_class": by_class} | score_reliability(
+            before, after, right
+        )
 
     def _sure(self, logits: Tensor, chances: Tensor, masks: Tensor, images: int) -> tuple[np.ndarray, ...]:
         """Of every k-th counted pixel: confidence before and after calibration, and whether it is right."""
@@ -175,13 +187,19 @@ class Segmentation(Task):
                 high, wide = max(1, round(fit.height * fit.scale)), max(1, round(fit.width * fit.scale))
                 own = chance[:, :high, :wide]
                 if (high, wide) != (fit.height, fit.width):
-                    own = F.interpolate(own[None], size=(fit.height, fit.width), mode="bilinear", align_corners=False)[0]
+                    own = F.interpolate(own[None], size=(fit.height, fit.width), mode="bilinear", align_corners=False)[
+                        0
+                    ]
                 label = own.argmax(0)
                 counts = torch.bincount(label.flatten(), minlength=self.outputs).double()
                 share = (counts / counts.sum()).tolist()
                 objects = counts[1:] if self.background else counts
                 best = int(objects.argmax()) + self.background if objects.sum() else 0
-                told = {"path": paths[row], "prediction": self.classes[best], "unsure": float(((own >= threshold).sum(0) > 1).float().mean())}
+                told = {
+                    "path": paths[row],
+                    "prediction": self.classes[best],
+                    "unsure": float(((own >= threshold).sum(0) > 1).float().mean()),
+                }
                 shares = {f"share({name})": value for name, value in zip(self.classes[:SHARES], share, strict=False)}
                 rows.append(told | shares)
                 mask = label.numpy().astype(np.uint8)
@@ -217,7 +235,11 @@ class Segmentation(Task):
             f"Mean IoU {number(told['mean_iou'], 3)} on {n:,} unseen images, {percent(told['pixel_accuracy'])} of the pixels right; "
             f"sets of classes hold the true one for {percent(record['conformal']['coverage'])} of the pixels of objects."
         )
-        by_class = [{"name": name, "value": value} for name, value in zip(self.classes, record["by_class"], strict=True) if value is not None]
+        by_class = [
+            {"name": name, "value": value}
+            for name, value in zip(self.classes, record["by_class"], strict=True)
+            if value is not None
+        ]
         return {
             "verdict": verdict,
             "answers": f"masks of {len(self.classes):,} classes",

@@ -51,7 +51,9 @@ def read_annotations(path: Path, task: str | None, skip: bool) -> tuple[Annotati
         )
     if form == "masks":
         if task == "detection":
-            raise WonderlandError(f"{path} has masks and no boxes: leave task (--task) out, or give boxes as COCO JSON, YOLO or VOC files.")
+            raise WonderlandError(
+                f"{path} has masks and no boxes: leave task (--task) out, or give boxes as COCO JSON, YOLO or VOC files."
+            )
         return read_masks(scan(path), skip), "segmentation"
     if form == "coco":
         files = [path] if path.is_file() else coco_files(path)
@@ -59,7 +61,9 @@ def read_annotations(path: Path, task: str | None, skip: bool) -> tuple[Annotati
     else:
         found = (read_yolo if form == "yolo" else read_voc)(path, skip)
     if task == "segmentation" and not found.outlined:
-        raise WonderlandError(f"{path} has boxes without outlines, so no masks can be made of them: leave task (--task) out.")
+        raise WonderlandError(
+            f"{path} has boxes without outlines, so no masks can be made of them: leave task (--task) out."
+        )
     return found, task or "detection"
 
 
@@ -173,7 +177,9 @@ def open_annotated(
     names = annotations.names
     if task == "segmentation" and annotations.form != "masks":
         names = [BACKGROUND, *names]
-        annotations.sentence = annotations.sentence.replace("Read as detection", "Read as segmentation").replace("boxes", "outlines")
+        annotations.sentence = annotations.sentence.replace("Read as detection", "Read as segmentation").replace(
+            "boxes", "outlines"
+        )
     broken = Broken(annotations.root, skip)
     sizes = _sizes(annotations, broken)
     if canvas is None:
@@ -206,7 +212,9 @@ def open_annotated(
     return images
 
 
-def open_plain(paths: list[Path], name: str, canvas: tuple[int, int], channels: int, task: str, skip: bool = False) -> AnnotatedImages:
+def open_plain(
+    paths: list[Path], name: str, canvas: tuple[int, int], channels: int, task: str, skip: bool = False
+) -> AnnotatedImages:
     """Images without annotations, for predictions."""
     annotations = Annotations(Path("."), "plain", [Labelled(path) for path in paths], [], "")
     _sizes(annotations, Broken(Path("."), skip))
@@ -286,7 +294,9 @@ def _as_known(annotations: Annotations, known: Annotations, task: str) -> None:
     used = {int(code) for image in annotations.images for code in image.classes}
     for code in used:
         if annotations.names[code] not in names:
-            raise WonderlandError(f"{annotations.root} has the class {annotations.names[code]!r}, which this model does not know.")
+            raise WonderlandError(
+                f"{annotations.root} has the class {annotations.names[code]!r}, which this model does not know."
+            )
     table = np.array([names.index(name) if name in names else -1 for name in annotations.names], np.int64)
     for image in annotations.images:
         image.classes = table[image.classes]
@@ -300,7 +310,9 @@ def _fingerprint(images: AnnotatedImages) -> str:
         image = images.images[row]
         told = hashlib.sha256(np.ascontiguousarray(image.boxes).tobytes() + image.classes.astype("<i8").tobytes())
         for outline in image.outlines:
-            told.update(repr(outline if isinstance(outline, dict) else [ring.tolist() for ring in outline or []]).encode())
+            told.update(
+                repr(outline if isinstance(outline, dict) else [ring.tolist() for ring in outline or []]).encode()
+            )
         if image.mask is not None:
             told.update(read_bytes(image.mask, MOST_BYTES))
         lines.append(f"{Path(images.paths[row] if images.paths else '').name}\0{digest}\0{told.hexdigest()}\n")

@@ -196,15 +196,21 @@ class AnnotatedEncoder(RowEncoder):
             if need_target:
                 known = Annotations(path, self.form, [], self.classes, "", None if self.values is None else np.array(self.values),
                                     self.in_colour, frozenset(self.ignored))  # fmt: skip
-                opened = open_annotated(path, self.task, skip=False, size=None, canvas=canvas, channels=self.channels, known=known)
+                opened = open_annotated(
+                    path, self.task, skip=False, size=None, canvas=canvas, channels=self.channels, known=known
+                )
                 opened.findings = [finding for finding in opened.findings if finding.kind != "task"]
                 return opened
             if form in ("coco", "yolo", "voc"):
-                opened = open_annotated(path, None, skip=False, size=None, canvas=canvas, channels=self.channels, need_boxes=False)
+                opened = open_annotated(
+                    path, None, skip=False, size=None, canvas=canvas, channels=self.channels, need_boxes=False
+                )
                 opened.findings, opened.task = [], self.task
                 return opened
             if path.is_file() and path.suffix.casefold() not in SUFFIXES:
-                raise WonderlandError(f"This model reads images, and {path} is none: give a PNG, JPEG or WebP file, or a folder.")
+                raise WonderlandError(
+                    f"This model reads images, and {path} is none: give a PNG, JPEG or WebP file, or a folder."
+                )
             if not path.exists():
                 raise WonderlandError(f"{path} is missing.")
             listing = scan(path) if path.is_dir() else None
@@ -229,7 +235,9 @@ class AnnotatedEncoder(RowEncoder):
         pixels, _, _ = from_numbers(array, "arrays", None, None)
         store = Canvas.of_arrays(pixels, (self.height, self.width), self.channels)
         told = Annotations(Path("."), "plain", [], [], "")
-        return AnnotatedImages(store, told, self.task, name="arrays", classes=None, fingerprint="", origin={}, paths=None)
+        return AnnotatedImages(
+            store, told, self.task, name="arrays", classes=None, fingerprint="", origin={}, paths=None
+        )
 
     def to_json(self) -> dict[str, Any]:
         names = ("channels", "height", "width", "mean", "std", "classes", "task", "form", "anchors", "values", "in_colour",
@@ -245,7 +253,11 @@ class AnnotatedEncoder(RowEncoder):
             "width": is_side,
             "mean": lambda v: _numbers(v, value["channels"]),
             "std": lambda v: _numbers(v, value["channels"]) and min(v) > 0,
-            "classes": lambda v: isinstance(v, list) and 1 <= len(v) == len(set(map(str, v))) <= 100_000 and all(isinstance(n, str) for n in v),
+            "classes": lambda v: (
+                isinstance(v, list)
+                and 1 <= len(v) == len(set(map(str, v))) <= 100_000
+                and all(isinstance(n, str) for n in v)
+            ),
             "task": lambda v: v in TASKS,
             "form": lambda v: v in ("coco", "yolo", "voc", "masks"),
             "anchors": lambda v: v == {} or _are_anchors(v),
@@ -260,7 +272,9 @@ class AnnotatedEncoder(RowEncoder):
                     f"The preprocessing of this model has no {name!r} that fits: the file is damaged or not ours."
                 )
         if (value["task"] == "detection") != bool(value["anchors"]):
-            raise WonderlandError("The preprocessing of this model has anchors of another task: the file is damaged or not ours.")
+            raise WonderlandError(
+                "The preprocessing of this model has anchors of another task: the file is damaged or not ours."
+            )
         return cls(**{name: value[name] for name in checks})
 
 
@@ -275,7 +289,9 @@ def anchors_for(dataset: AnnotatedImages, rows: np.ndarray) -> dict[str, Any]:
     finest = next(stride for stride in (32, 16, 8, 4) if stride == 4 or small >= 2 * stride)
     levels = int(np.clip(1 + np.ceil(np.log2(max(large / max(small, 1.0), 1.0) / 1.5)), 1, 5))
     middle, low, high = np.quantile(ratio, [0.5, 0.1, 0.9])
-    ratios = [float(f"{middle:.3g}")] + [float(f"{edge:.3g}") for edge in (low, high) if abs(np.log(edge / middle)) > 0.25]
+    ratios = [float(f"{middle:.3g}")] + [
+        float(f"{edge:.3g}") for edge in (low, high) if abs(np.log(edge / middle)) > 0.25
+    ]
     return {"finest": finest, "levels": levels, "anchor_size": float(f"{max(small, 2.0):.4g}"), "anchor_ratios": ratios}
 
 

@@ -16,14 +16,16 @@ from wonderland.train.learner import GradientDescent
 
 DETECTORS = ("RetinaNet", "TinySSD", "FasterRCNN")
 SEGMENTERS = ("UNet", "FCN")
-SEEN = 16_000  # images in a default training
+SEEN = {"detection": 16_000, "segmentation": 6_000}  # images in a default training
 
 
 def open_source(path: Path, options: Any) -> AnnotatedImages:
     """The images of a source with boxes or masks, by the options of images."""
     for name in ("target", "start", "method"):
         if getattr(options, name, None) is not None:
-            raise WonderlandError(f"{name} is for images with classes, and {path} is read for boxes or masks: leave it out.")
+            raise WonderlandError(
+                f"{name} is for images with classes, and {path} is read for boxes or masks: leave it out."
+            )
     asked = options.task if options.task in TASKS else None
     return open_annotated(path, asked, skip=options.skip_broken, size=options.size)
 
@@ -35,20 +37,24 @@ def task_for(encoder: AnnotatedEncoder) -> Task:
     return Segmentation(encoder.classes, background=encoder.background)
 
 
-def recipe_for(dataset: AnnotatedImages, rows: int, encoder: AnnotatedEncoder, task: Task, augment: Spec | None) -> Recipe:
-    """A default by the size and number of images: about 16,000 images are seen, each at least 4 times."""
+def recipe_for(
+    dataset: AnnotatedImages, rows: int, encoder: AnnotatedEncoder, task: Task, augment: Spec | None
+) -> Recipe:
+    """A default by the size and number of images: up to 16,000 images are seen for boxes and 6,000 for masks, each at least 4 times."""
     pixels = encoder.height * encoder.width
     batch = 16 if pixels <= 192 * 192 else 8
     batch = max(1, min(batch, rows // 4))
     epoch = max(1, rows // batch)
-    epochs = max(4, min(200, round(SEEN * min(1.0, 160 * 160 / pixels) / rows)))
+    epochs = max(4, min(200, round(SEEN[encoder.task] * min(1.0, 160 * 160 / pixels) / rows)))
     normalised = {"channels": encoder.channels, "mean": encoder.mean, "std": encoder.std}
     if encoder.task == "detection":
         dim = 32 if rows < 5000 else 48
         model = RetinaNet.spec(classes=task.outputs, **normalised, **encoder.anchors, dim=dim)
     else:
         dim = 16 if rows < 5000 else 32
-        model = UNet.spec(classes=task.outputs, **normalised, dim=dim, depth=3 if min(encoder.height, encoder.width) < 128 else 4)
+        model = UNet.spec(
+            classes=task.outputs, **normalised, dim=dim, depth=3 if min(encoder.height, encoder.width) < 128 else 4
+        )
     return Recipe(
         model=model,
         task=task_spec(task),

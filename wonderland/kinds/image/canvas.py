@@ -37,9 +37,7 @@ def upright_size(path: Path) -> tuple[int, int]:
         raise WonderlandError(f"{path} cannot be read ({error.strerror or error}).") from error
 
 
-def canvas_size(
-    sizes: list[tuple[int, int]], asked: int | None, objects: np.ndarray | None = None
-) -> tuple[int, int]:
+def canvas_size(sizes: list[tuple[int, int]], asked: int | None, objects: np.ndarray | None = None) -> tuple[int, int]:
     """Height and width of the canvas: of the images if they are all alike and small, else their median shape.
 
     The longer side is `asked`, or at most 256 pixels, and up to 512 where the objects (sides in pixels) would become too small.
@@ -86,7 +84,9 @@ def coloured(image: np.ndarray, channels: int) -> np.ndarray:
 class Canvas:
     """Pixels of all images on one canvas, uint8 (n, c, h, w): in memory when they fit, else decoded when they are asked for."""
 
-    def __init__(self, paths: list[Path], shape: tuple[int, int, int], fits: list[Fit], digests: list[str], sums: np.ndarray):
+    def __init__(
+        self, paths: list[Path], shape: tuple[int, int, int], fits: list[Fit], digests: list[str], sums: np.ndarray
+    ):
         self.paths, self.shape, self.fits, self.digests, self.sums = paths, shape, fits, digests, sums
         self.array: np.ndarray | None = None
 

@@ -83,7 +83,9 @@ def read_coco(paths: list[Path], root: Path, skip: bool) -> Annotations:
                 )
                 continue
             left, top, wide, tall = map(float, box)
-            gathered[number].append(([left, top, left + wide, top + tall], code[entry["category_id"]], _outline(outline)))
+            gathered[number].append(
+                ([left, top, left + wide, top + tall], code[entry["category_id"]], _outline(outline))
+            )
         for number, image in own.items():
             rows = gathered[number]
             image.boxes = np.array([row[0] for row in rows], np.float64).reshape(-1, 4)

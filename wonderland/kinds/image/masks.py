@@ -12,21 +12,45 @@ from wonderland.data.folders import Listing
 from wonderland.kinds.image.annotations import Annotations, Broken, Labelled, Names, by_stem, numbered_names, read_names
 from wonderland.kinds.image.canvas import OUTSIDE, upright_size
 
-IMAGE_FOLDERS = frozenset("images image imgs img photos photo pictures jpegimages inputs input rgb x".split())
+IMAGE_FOLDERS = frozenset(
+    ["images", "image", "imgs", "img", "photos", "photo", "pictures", "jpegimages", "inputs", "input", "rgb", "x"]
+)
 MASK_FOLDERS = frozenset(
-    "masks mask labels label annotations annotation segmentation segmentations segmentationclass gt ground_truth groundtruth "
-    "targets target labelids y".split()
+    [
+        "masks",
+        "mask",
+        "labels",
+        "label",
+        "annotations",
+        "annotation",
+        "segmentation",
+        "segmentations",
+        "segmentationclass",
+        "gt",
+        "ground_truth",
+        "groundtruth",
+        "targets",
+        "target",
+        "labelids",
+        "y",
+    ]
 )
 ENDINGS = ("_mask", "-mask", "_masks", "_seg", "_segmentation", "_label", "_labels", "_gt", "_gtfine_labelids", "_l")
 MOST_CLASSES = 255
 
 
 def role(path: Path, root: Path) -> tuple[str | None, str]:
-    """"image" or "mask" by the name of a folder above the file, None for neither; and what is left of its path, without suffix."""
+    """ "image" or "mask" by the name of a folder above the file, None for neither; and what is left of its path, without suffix."""
     inner = path.relative_to(root).parts
     for place, name in enumerate(inner[:-1]):
         plain = name.casefold()
-        kind = "image" if plain in IMAGE_FOLDERS else "mask" if plain in MASK_FOLDERS or plain.endswith(("_masks", "_mask")) else None
+        kind = (
+            "image"
+            if plain in IMAGE_FOLDERS
+            else "mask"
+            if plain in MASK_FOLDERS or plain.endswith(("_masks", "_mask"))
+            else None
+        )
         if kind is not None:
             rest = (*inner[:place], *inner[place + 1 :])
             return kind, "/".join((*rest[:-1], Path(rest[-1]).stem))
@@ -49,7 +73,10 @@ def pairs_of(listing: Listing) -> tuple[dict[str, Path], dict[str, Path]] | None
     chosen = set(beside)
     plain = [path for path in files if path not in chosen]
     key = {path: str(path.relative_to(root).with_suffix("")) for path in files}
-    images, made = by_stem(plain, key.__getitem__), _matched(by_stem(plain, key.__getitem__), by_stem(beside, key.__getitem__))
+    images, made = (
+        by_stem(plain, key.__getitem__),
+        _matched(by_stem(plain, key.__getitem__), by_stem(beside, key.__getitem__)),
+    )
     return made if len(beside) >= 2 and len(set(made[1]) & set(images)) * 2 > len(beside) else None
 
 
@@ -107,10 +134,14 @@ def read_masks(listing: Listing, skip: bool) -> Annotations:
         raise WonderlandError(f"None of the {len(both)} masks of {listing.root} can be used.")
     in_colour = any(value >> 16 != value & 255 or value >> 8 & 255 != value & 255 for value in colours)
     in_colour |= names is not None and bool(names.by_colour)
-    values = {value * 0x010101 for value in plain} | colours if in_colour else plain | {value & 255 for value in colours}
+    values = (
+        {value * 0x010101 for value in plain} | colours if in_colour else plain | {value & 255 for value in colours}
+    )
     table, labels, ignored, noted = classes_of(values, in_colour, names, str(listing.root))
     if len(labels) > MOST_CLASSES:
-        raise WonderlandError(f"The masks of {listing.root} have {len(labels)} classes; at most {MOST_CLASSES} can be learned.")
+        raise WonderlandError(
+            f"The masks of {listing.root} have {len(labels)} classes; at most {MOST_CLASSES} can be learned."
+        )
     if len(labels) < 2:
         raise WonderlandError(f"The masks of {listing.root} hold {labels[0]!r} only, so there is nothing to learn.")
     folder = masks[both[0]].relative_to(listing.root).parts
@@ -159,7 +190,14 @@ def classes_of(
         noted = []
         if strange:
             shown = ", ".join(f"#{value:06x}" for value in strange[:5])
-            noted = [Finding("unknown colours", where, len(strange), f"{known.path.name} has no name for the colours {shown}: their pixels do not count.")]
+            noted = [
+                Finding(
+                    "unknown colours",
+                    where,
+                    len(strange),
+                    f"{known.path.name} has no name for the colours {shown}: their pixels do not count.",
+                )
+            ]
         return np.array(order), list(known.by_colour.values()), frozenset(strange), noted
     if in_colour:
         labels = [f"#{value:06x}" for value in found]
@@ -176,13 +214,20 @@ def classes_of(
     ignored = frozenset({255} & set(found)) if known is None or 255 not in known.by_id else frozenset()
     order, labels, noted = numbered_names([value for value in found if value not in ignored], known, where)
     if ignored:
-        noted.append(Finding("ignored", where, 1, "Pixels with the value 255 do not count, as is usual in masks of class ids."))
+        noted.append(
+            Finding("ignored", where, 1, "Pixels with the value 255 do not count, as is usual in masks of class ids.")
+        )
     return np.array(order), labels, ignored, noted
 
 
 def _colours_in_order(labels: list[str], found: list[int], where: str) -> Finding:
     pairs = ", ".join(f"#{value:06x} is {label!r}" for value, label in zip(found[:4], labels, strict=False))
-    return Finding("header", where, len(found), f"Colours are named in their order: {pairs}. A file class_dict.csv says it for each.")
+    return Finding(
+        "header",
+        where,
+        len(found),
+        f"Colours are named in their order: {pairs}. A file class_dict.csv says it for each.",
+    )
 
 
 def class_map(mask: np.ndarray, values: np.ndarray, in_colour: bool, ignored: frozenset[int], path: Path) -> np.ndarray:

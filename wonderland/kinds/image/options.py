@@ -11,7 +11,8 @@ class Options(KindOptions):
     """Pictures in class folders, in a table of paths, or as arrays of pixels."""
 
     task: str | None = option(
-        help="what is learned (default: inferred)", choices=("binary", "multiclass", "regression", "detection", "segmentation")
+        help="what is learned (default: inferred)",
+        choices=("binary", "multiclass", "regression", "detection", "segmentation"),
     )
     target: str | None = option(help="in a table of paths, the column to learn (default: inferred)", metavar="COLUMN")
     skip_broken: bool = option(False, help="leave out images that cannot be read, and list them")

@@ -35,7 +35,9 @@ def outline_mask(outline: Any, box: np.ndarray, side: int, fit: Fit) -> np.ndarr
     left, top, right, bottom = (float(value) for value in box)
     if isinstance(outline, dict):
         mask = Image.fromarray(run_length(outline, fit.height, fit.width) * 255)
-        size = mask.resize((side, side), Image.Resampling.BILINEAR, box=(left, top, min(right, fit.width), min(bottom, fit.height)))
+        size = mask.resize(
+            (side, side), Image.Resampling.BILINEAR, box=(left, top, min(right, fit.width), min(bottom, fit.height))
+        )
         return (np.asarray(size) >= 128).astype(np.uint8)
     fine = side * FINER
     picture = Image.new("L", (fine, fine), 0)
@@ -53,7 +55,9 @@ def run_length(code: dict[str, Any], height: int, width: int) -> np.ndarray:
     [[0, 1], [1, 0]]
     """
     if list(code.get("size", [])) != [height, width]:
-        raise WonderlandError(f"A run-length code is for {code.get('size')!r} pixels, and its image has {[height, width]}.")
+        raise WonderlandError(
+            f"A run-length code is for {code.get('size')!r} pixels, and its image has {[height, width]}."
+        )
     counts = code["counts"]
     runs = np.asarray(_unpacked(counts) if isinstance(counts, str) else counts, np.int64)
     if runs.ndim != 1 or (runs < 0).any() or runs.sum() != height * width:

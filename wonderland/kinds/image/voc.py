@@ -51,7 +51,9 @@ def read_voc(root: Path, skip: bool) -> Annotations:
         rows.append((image, objects))
     names = sorted({label for _, objects in rows for label, _ in objects}, key=natural)
     if not names:
-        raise WonderlandError(f"None of the XML files of {root} holds an object with a box, so there is nothing to find.")
+        raise WonderlandError(
+            f"None of the XML files of {root} holds an object with a box, so there is nothing to find."
+        )
     code = {name: place for place, name in enumerate(names)}
     images = [
         Labelled(
@@ -112,7 +114,9 @@ class _Reader:
         return self.objects
 
     def _refuse(self, *_: Any) -> None:
-        raise WonderlandError(f"{self.path} declares a document type or entities, which annotations do not need: remove the declaration.")
+        raise WonderlandError(
+            f"{self.path} declares a document type or entities, which annotations do not need: remove the declaration."
+        )
 
     def _start(self, name: str, _: Any) -> None:
         self.stack.append(name)
@@ -126,7 +130,7 @@ class _Reader:
         inner, text = self.stack[1:], "".join(self.text).strip()
         if inner == ["filename"]:
             self.filename = text
-        elif self.objects and (inner == ["object", "name"] or inner[:2] == ["object", "bndbox"] and len(inner) == 3):
+        elif self.objects and (inner == ["object", "name"] or (inner[:2] == ["object", "bndbox"] and len(inner) == 3)):
             self.objects[-1][name] = text
         self.stack.pop()
         self.text.clear()

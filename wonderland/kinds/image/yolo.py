@@ -45,7 +45,10 @@ def is_yolo(root: Path) -> bool:
     for path in both[:50]:
         lines = [line.split() for line in _head(path).splitlines() if line.strip()]
         if lines:
-            return all(len(words) >= 5 and words[0].isdecimal() and _numbers(words[1:]) is not None for words in lines[:-1] or lines)
+            return all(
+                len(words) >= 5 and words[0].isdecimal() and _numbers(words[1:]) is not None
+                for words in lines[:-1] or lines
+            )
     return False
 
 
@@ -65,7 +68,11 @@ def read_yolo(root: Path, skip: bool) -> Annotations:
     if spare := [name for name in texts if name not in images]:
         text = f"{counted(len(spare), 'text file has', 'text files have')} no image and {'is' if len(spare) == 1 else 'are'} left out: {texts[spare[0]].name}"
         findings.append(Finding("no image", str(root), len(spare), text + (", ..." if len(spare) > 1 else ".")))
-    folders = [root, *sorted({path.parent for path in texts.values()}), *sorted({path.parent for path in images.values()})]
+    folders = [
+        root,
+        *sorted({path.parent for path in texts.values()}),
+        *sorted({path.parent for path in images.values()}),
+    ]
     names = read_names(folders)
     used = {int(number) for image in labelled for number in image.classes}
     if not used:
@@ -99,7 +106,9 @@ def _fill(image: Labelled, path: Path, broken: Broken) -> bool:
         else:
             x, y, wide, tall = values[:4]
             if max(map(abs, values[:4])) > 2:
-                broken.add(f"{path}, line {number}: coordinates of YOLO are parts of the image, from 0 to 1, not {line.strip()[:60]!r}.")
+                broken.add(
+                    f"{path}, line {number}: coordinates of YOLO are parts of the image, from 0 to 1, not {line.strip()[:60]!r}."
+                )
                 return False
             boxes.append([x - wide / 2, y - tall / 2, x + wide / 2, y + tall / 2])
             outlines.append(None)
@@ -124,4 +133,6 @@ def _head(path: Path) -> str:
 
 
 def _part(path: Path, root: Path) -> str | None:
-    return next((PARTS[name.casefold()] for name in path.relative_to(root).parts[:-1] if name.casefold() in PARTS), None)
+    return next(
+        (PARTS[name.casefold()] for name in path.relative_to(root).parts[:-1] if name.casefold() in PARTS), None
+    )

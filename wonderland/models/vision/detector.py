@@ -36,7 +36,9 @@ class Detector(ImageModel):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return self.candidates(x)
 
-    def found(self, x: Tensor, *, least: float = 0.05, overlap: float = 0.5, most: int = 100) -> list[dict[str, Tensor]]:
+    def found(
+        self, x: Tensor, *, least: float = 0.05, overlap: float = 0.5, most: int = 100
+    ) -> list[dict[str, Tensor]]:
         """For each image `boxes` (k, 4), `scores` (k,) and `classes` (k,), best first, after suppression within each class."""
         probabilities, boxes = self.candidates(x)
         return suppressed(probabilities, boxes, (x.shape[2], x.shape[3]), least=least, overlap=overlap, most=most)
@@ -49,7 +51,7 @@ def suppressed(
 
     Shapes: probabilities (b, n, classes), boxes (b, n, 4).
     """
-    batch, count, classes = probabilities.shape
+    batch, _, classes = probabilities.shape
     flat = probabilities.flatten(1)
     scores, place = flat.topk(min(BEFORE_SUPPRESSION, flat.shape[1]), 1)
     box = boxes.gather(1, (place // classes)[:, :, None].expand(-1, -1, 4))
@@ -72,7 +74,9 @@ class AnchorGrid:
     `sizes` (a list for each map) are in pixels, or as `parts` of the height of the image; `ratios` are widths over heights.
     """
 
-    def __init__(self, strides: Sequence[int], sizes: Sequence[Sequence[float]], ratios: Sequence[float], *, parts: bool = False):
+    def __init__(
+        self, strides: Sequence[int], sizes: Sequence[Sequence[float]], ratios: Sequence[float], *, parts: bool = False
+    ):
         self.strides, self.sizes, self.ratios, self.parts = strides, sizes, ratios, parts
         self.each = len(sizes[0]) + len(ratios) - 1
         self._kept: dict[tuple[int, int], Tensor] = {}
@@ -88,7 +92,9 @@ class AnchorGrid:
         made = []
         for found, sizes in zip(maps, self.sizes, strict=True):
             scaled = [size if self.parts else size / height for size in sizes]
-            made.append(anchors(found.shape[2], found.shape[3], sizes=scaled, ratios=self.ratios, height=height, width=width))
+            made.append(
+                anchors(found.shape[2], found.shape[3], sizes=scaled, ratios=self.ratios, height=height, width=width)
+            )
         return torch.cat(made)
 
 

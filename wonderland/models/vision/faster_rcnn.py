@@ -99,7 +99,9 @@ class FasterRCNN(Detector):
         image = torch.arange(batch, device=boxes.device).repeat_interleave(count)
         read = roi_align(features, boxes.flatten(0, 1), image, CELLS, scale=1 / self.finest, samples=1)
         hidden = self.second(read)
-        return self.class_scores(hidden).unflatten(0, (batch, count)), self.box_offsets(hidden).unflatten(0, (batch, count))
+        return self.class_scores(hidden).unflatten(0, (batch, count)), self.box_offsets(hidden).unflatten(
+            0, (batch, count)
+        )
 
     def candidates(self, x: Tensor) -> tuple[Tensor, Tensor]:
         probabilities, boxes, _ = self._candidates(x)
@@ -112,7 +114,9 @@ class FasterRCNN(Detector):
         real = (proposals[..., 2:] > proposals[..., :2]).all(2, keepdim=True)
         return logits.softmax(2)[:, :, 1:] * real, decode(moved, proposals), features
 
-    def found(self, x: Tensor, *, least: float = 0.05, overlap: float = 0.5, most: int = 100) -> list[dict[str, Tensor]]:
+    def found(
+        self, x: Tensor, *, least: float = 0.05, overlap: float = 0.5, most: int = 100
+    ) -> list[dict[str, Tensor]]:
         """Boxes as every detector gives them, and with `masks` the `masks` (k, 28, 28) in them, as probabilities."""
         probabilities, boxes, features = self._candidates(x)
         found = suppressed(probabilities, boxes, (x.shape[2], x.shape[3]), least=least, overlap=overlap, most=most)
@@ -136,7 +140,10 @@ class FasterRCNN(Detector):
         counted = (owner >= 0) | hardest(plain.detach(), owner != -1, 3)
         found = {
             "objects": (plain * counted).sum() / (4 * count),
-            "proposals": F.smooth_l1_loss(offsets[row, anchor], encode(boxes[row, mine], around[anchor]), reduction="sum") / (4 * count),
+            "proposals": F.smooth_l1_loss(
+                offsets[row, anchor], encode(boxes[row, mine], around[anchor]), reduction="sum"
+            )
+            / (4 * count),
         }
         proposals = self.proposed(scores, offsets, around, x.shape[2], x.shape[3])
         proposals = torch.cat([proposals, boxes.masked_fill(~real[:, :, None], 0.0)], 1)

@@ -23,7 +23,9 @@ class MaskHead(nn.Module):
 
     def __init__(self, dim: int, classes: int):
         super().__init__()
-        self.body = nn.Sequential(ConvNorm(dim, dim), ConvNorm(dim, dim), nn.ConvTranspose2d(dim, dim, 2, stride=2), nn.ReLU())
+        self.body = nn.Sequential(
+            ConvNorm(dim, dim), ConvNorm(dim, dim), nn.ConvTranspose2d(dim, dim, 2, stride=2), nn.ReLU()
+        )
         self.scores = nn.Conv2d(dim, classes, 1)
 
     def forward(self, features: Tensor, boxes: Tensor, images: Tensor, scale: float) -> Tensor:

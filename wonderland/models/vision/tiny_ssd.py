@@ -57,9 +57,13 @@ class TinySSD(Detector):
         self.first, self.pooled = before - 1, last == "pooled"
         self.stride = 1 << halved
         sizes = list(BOOK_SIZES[:levels]) if anchor_size is None else anchor_sizes(anchor_size, levels)
-        self.grid = AnchorGrid([finest << place for place in range(levels)], sizes, anchor_ratios, parts=anchor_size is None)
+        self.grid = AnchorGrid(
+            [finest << place for place in range(levels)], sizes, anchor_ratios, parts=anchor_size is None
+        )
         given = widths[self.first :] + ([widths[-1]] if self.pooled else [])
-        self.class_scores = nn.ModuleList(nn.Conv2d(width, self.grid.each * (classes + 1), 3, padding=1) for width in given)
+        self.class_scores = nn.ModuleList(
+            nn.Conv2d(width, self.grid.each * (classes + 1), 3, padding=1) for width in given
+        )
         self.box_offsets = nn.ModuleList(nn.Conv2d(width, self.grid.each * 4, 3, padding=1) for width in given)
 
     @classmethod
@@ -115,7 +119,7 @@ def hardest(loss: Tensor, positive: Tensor, times: int) -> Tensor:
     >>> hardest(torch.tensor([[3.0, 1.0, 2.0, 0.5]]), torch.tensor([[True, False, False, False]]), 1).tolist()
     [[False, False, True, False]]
     """
-    order = loss.masked_fill(positive, -1.0).argsort(1, descending=True, stable=True)
+    order = loss.masked_fill(positive, -1.0).argsort(dim=1, descending=True, stable=True)
     rank = torch.empty_like(order).scatter_(1, order, torch.arange(loss.shape[1], device=loss.device).expand_as(order))
     wanted = positive.sum(1, keepdim=True).clamp_min(1) * times
     return (rank < wanted) & ~positive

@@ -17,7 +17,10 @@ def vision_sections() -> tuple[Any, ...]:
     from wonderland.understand.sections import SECTIONS, Section
 
     own = {
-        "errors": [Section("found", "Found", "Found in unseen images", examples), Section("precision", "Precision", "Precision and recall", precision)],
+        "errors": [
+            Section("found", "Found", "Found in unseen images", examples),
+            Section("precision", "Precision", "Precision and recall", precision),
+        ],
         "conformal": [Section("missed", "Missed", "What is missed", missed)],
         "mistakes": [Section("mistakes", "Mistakes", "Images with the most mistakes", mistakes)],
     }
@@ -38,7 +41,8 @@ def examples(facts: Facts) -> str:
 def mistakes(facts: Facts) -> str:
     """The images with the most faults."""
     return _gallery(
-        (facts.get("vision") or {}).get("mistakes"), "Look for wrong annotations first: a box that was forgotten counts as a mistake of the model."
+        (facts.get("vision") or {}).get("mistakes"),
+        "Look for wrong annotations first: a box that was forgotten counts as a mistake of the model.",
     )
 
 
@@ -46,17 +50,35 @@ def precision(facts: Facts) -> str:
     """Precision-recall curves of classes and the area under each; for masks the IoU of each class."""
     told = facts.get("vision") or {}
     if told.get("by_class"):
-        bars = charts.bars(told["by_class"], title="IoU by class", x_label="intersection over union", show=lambda value: number(value, 3))
+        bars = charts.bars(
+            told["by_class"],
+            title="IoU by class",
+            x_label="intersection over union",
+            show=lambda value: number(value, 3),
+        )
         return page.figure(bars, head="IoU by class")
     curves = told.get("precision") or {}
     if not curves.get("series"):
         return ""
     drawn = charts.curves(
-        curves["series"], curves["recall"], title="Precision and recall", x_label="recall", y_label="precision", log=False, most=1.0
+        curves["series"],
+        curves["recall"],
+        title="Precision and recall",
+        x_label="recall",
+        y_label="precision",
+        log=False,
+        most=1.0,
     )
     text = "At an IoU of one half: of the boxes found until a share of the true ones is reached, how many are right."
-    areas = sorted((row for row in curves.get("areas") or () if is_known(row.get("value"))), key=lambda row: row["value"])
-    bars = charts.bars(areas, title="Average precision by class", x_label="average precision at IoU 0.5", show=lambda value: number(value, 3))
+    areas = sorted(
+        (row for row in curves.get("areas") or () if is_known(row.get("value"))), key=lambda row: row["value"]
+    )
+    bars = charts.bars(
+        areas,
+        title="Average precision by class",
+        x_label="average precision at IoU 0.5",
+        show=lambda value: number(value, 3),
+    )
     return page.pair(page.figure(drawn, text), page.figure(bars, head="Average precision by class"))
 
 
@@ -79,7 +101,10 @@ def missed(facts: Facts) -> str:
         ["Missed on the test part", page.Number(percent(1 - float(risk["coverage"])))],
         ["Level", page.Number(level_of(risk))],
         ["Threshold of the score", page.Number(number(risk.get("threshold")))],
-        ["Boxes of an image, on average" if noun == "boxes" else "Classes in a set, on average", page.Number(number(risk.get("mean_size"), 3))],
+        [
+            "Boxes of an image, on average" if noun == "boxes" else "Classes in a set, on average",
+            page.Number(number(risk.get("mean_size"), 3)),
+        ],
     ]
     note = page.p(escape(str(risk["note"])), "quiet") if risk.get("note") else ""
     return page.p(escape(text)) + page.table([], rows, "Risk control") + note
