@@ -101,7 +101,7 @@ def outlined(tmp_path_factory):
     home = tmp_path_factory.mktemp("outlined")
     model = "FasterRCNN(dim=8, width=32, masks=True, proposals=8)"
     folder = write_coco(home / "scenes", 30, outlines=True)
-    return wonderland.fit(folder, out=home / "run", model=model, steps=40, threads=1, batch_size=8), folder
+    return wonderland.fit(folder, out=home / "run", model=model, steps=16, threads=1, batch_size=8), folder
 
 
 def test_boxes_and_their_masks_are_written_in_pixels_of_the_image(outlined, tmp_path, capsys):
@@ -126,7 +126,7 @@ def test_boxes_and_their_masks_are_written_in_pixels_of_the_image(outlined, tmp_
     assert len(told["annotations"]) == table["prediction"].notna().sum()
     for box in told["annotations"]:
         assert sum(box["segmentation"]["counts"]) == 96 * 96
-    assert Image.open(tmp_path / "drawn" / "0.png").size == (96, 96)
+    assert np.asarray(Image.open(tmp_path / "drawn" / "0.png")).shape == (96, 96, 3)
     assert table["right"].max() <= 96
     assert main(["predict", str(run.folder), str(tmp_path / "large"), "--json", str(tmp_path / "boxes.txt")]) == 2
     assert "Boxes and masks are written as .json" in capsys.readouterr().err
@@ -138,7 +138,7 @@ def test_masks_are_written_with_class_ids(tmp_path):
         tmp_path / "scenes" / "images", draw=str(tmp_path / "drawn"), json=str(tmp_path / "regions.json")
     )
     assert len(table) == 24
-    np.testing.assert_allclose(table.filter(like="share(").sum(1), 1)
+    np.testing.assert_allclose(table.filter(like="share(").sum(axis=1), 1)
     ids = np.asarray(Image.open(tmp_path / "drawn" / "3_mask.png"))
     row = table[table["path"].str.endswith("/3.png")].iloc[0]
     assert (ids == 1).mean() == pytest.approx(row["share(square)"])

@@ -142,7 +142,7 @@ class Detection(Task):
         )  # fmt: skip
         conformal = {
             "level": level, "coverage": 1 - float(np.mean(shares)) if shares else None, "note": note,
-            "mean_size": count / max(1, len(found)), "threshold": threshold,
+            "mean_size": count / max(1, len(found)), "threshold": threshold, "of": "boxes",
         }  # fmt: skip
         seen = scores >= 0.05
         return {
@@ -245,7 +245,7 @@ class Detection(Task):
                     [i for i in np.argsort(-np.asarray(faults), kind="stable")[:8].tolist() if faults[i]],
                 ),
                 "precision": precision_curves(found, truth, self.classes),
-                "risk": record["conformal"] | {"noun": "boxes"},
+                "risk": record["conformal"],
             },
             "reliability": record["reliability"] | {"ece_before": record["ece"]["before"], "ece_after": record["ece"]["after"]},
         }  # fmt: skip

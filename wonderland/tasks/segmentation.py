@@ -1,5 +1,6 @@
 """Segmentation: a class for each pixel."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -117,10 +118,10 @@ class Segmentation(Task):
 
     def _sampled(self, view: View) -> tuple[np.ndarray, np.ndarray]:
         """Scores of every k-th counted pixel, 200,000 at most."""
-        kept, labels, step = [], [], 1
+        kept, labels = [], []
         for logits, batch in self.logits(view):
             masks = batch["masks"]
-            step = max(1, masks[0].numel() * view.count // PIXELS)
+            step = stride_of_pixels(masks, view.count)
             rows = logits.movedim(1, 3).flatten(0, 2)[::step]
             label = masks.flatten()[::step]
             kept.append(rows[label != IGNORED].cpu())
@@ -152,7 +153,7 @@ class Segmentation(Task):
         )  # fmt: skip
         conformal = {
             "level": level, "coverage": 1 - float(share.mean()) if len(share) else None, "note": note,
-            "mean_size": sizes / max(1, rows), "threshold": threshold,
+            "mean_size": sizes / max(1, rows), "threshold": threshold, "of": "pixels",
         }  # fmt: skip
         told = overlap_measures(table)
         by_class = told.pop("by_class")
@@ -162,7 +163,7 @@ class Segmentation(Task):
 
     def _sure(self, logits: Tensor, chances: Tensor, masks: Tensor, images: int) -> tuple[np.ndarray, ...]:
         """Of every k-th counted pixel: confidence before and after calibration, and whether it is right."""
-        step = max(1, masks[0].numel() * images // PIXELS)
+        step = stride_of_pixels(masks, images)
         kept = masks.flatten()[::step] != IGNORED
         plain = logits.softmax(1).amax(1).flatten()[::step][kept]
         sure, label = chances.max(1)
@@ -248,7 +249,7 @@ class Segmentation(Task):
                 "examples": mask_pictures(dataset, rows, predicted, self.classes, range(min(6, len(rows)))),
                 "mistakes": mask_pictures(dataset, rows, predicted, self.classes, np.argsort(-np.asarray(wrong), kind="stable")[:6].tolist()),
                 "by_class": by_class,
-                "risk": record["conformal"] | {"noun": "pixels"},
+                "risk": record["conformal"],
             },
             "reliability": record["reliability"] | {
                 "ece_before": record["ece"]["before"], "ece_after": record["ece"]["after"], "temperature": trust.temperature,
@@ -260,6 +261,14 @@ class Segmentation(Task):
             ("Masks of other images", f"wonderland predict {folder} IMAGES -o shares.csv --draw pictures"),
             ("Measure on other images", f"wonderland evaluate {folder} IMAGES_WITH_MASKS"),
         ]
+
+
+def stride_of_pixels(masks: Tensor, images: int) -> int:
+    """Every how many pixels one is taken, so that about 200,000 are; it shares no factor with the width, so all columns count."""
+    step = max(1, masks[0].numel() * images // PIXELS)
+    while math.gcd(step, masks.shape[2]) > 1:
+        step += 1
+    return step
 
 
 def overlap_measures(table: Tensor) -> dict[str, Any]:

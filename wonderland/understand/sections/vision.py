@@ -87,7 +87,7 @@ def missed(facts: Facts) -> str:
     risk = (facts.get("vision") or {}).get("risk") or {}
     if not is_known(risk.get("coverage")) or not is_known(risk.get("level")):
         return ""
-    noun = str(risk.get("noun", "boxes"))
+    noun = str(risk.get("of", "boxes"))
     asked = percent(1 - float(risk["level"]), 0)
     text = (
         f"Boxes with a low score are left out. The threshold was set on the calibration part so that at most {asked} of the true boxes of an "
