@@ -30,6 +30,9 @@ NOTES = frozenset(
         "line ends",
         "text",
         "pairs",
+        "season",
+        "time zone",
+        "levels",
     }
 )
 

@@ -33,6 +33,7 @@ from wonderland.models.recommend import (
 )
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
+from wonderland.models.series import DLinear, ForecastBlend, Forecaster, LinearAutoregression, NLinear
 from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -58,9 +59,6 @@ from wonderland.models.vision.vit import ViT
 from wonderland.models.words import FastText, GloVe, Word2Vec
 
 __all__ = [
-    "FCN",
-    "RNNLM",
-    "VGG",
     "AlexNet",
     "AnyNet",
     "AutoRec",
@@ -69,25 +67,31 @@ __all__ = [
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",
+    "DLinear",
     "Decoder",
     "DecomposableAttention",
     "DeepFM",
     "DenseNet",
     "Encoder",
     "EncoderDecoder",
+    "FCN",
     "FactorisationMachine",
     "FastText",
+    "ForecastBlend",
+    "Forecaster",
     "GloVe",
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
     "LeNet",
+    "LinearAutoregression",
     "LinkNet",
     "MLPMixer",
     "MaskedLM",
     "MatrixFactorisation",
     "MetaFormer",
     "MobileNetV2",
+    "NLinear",
     "NeuMF",
     "NeuralNgram",
     "Ngram",
@@ -96,6 +100,7 @@ __all__ = [
     "NodeNet",
     "PrefixTuned",
     "PromptTuned",
+    "RNNLM",
     "Recommender",
     "RegNet",
     "ResNeXt",
@@ -109,6 +114,7 @@ __all__ = [
     "TokenClassifier",
     "Tree",
     "UNet",
+    "VGG",
     "ViT",
     "WholeGraphNet",
     "Word2Vec",

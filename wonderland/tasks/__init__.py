@@ -3,6 +3,8 @@
 from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.control import Control
+from wonderland.tasks.forecast import Forecast
+from wonderland.tasks.forecast_trust import ForecastTrust
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.ranking import Ranking
@@ -17,6 +19,8 @@ from wonderland.tasks.view import Holdout, View
 __all__ = [
     "Classification",
     "Control",
+    "Forecast",
+    "ForecastTrust",
     "Holdout",
     "LanguageModelling",
     "Ranking",
