@@ -59,6 +59,9 @@ from wonderland.models.vision.vit import ViT
 from wonderland.models.words import FastText, GloVe, Word2Vec
 
 __all__ = [
+    "FCN",
+    "RNNLM",
+    "VGG",
     "AlexNet",
     "AnyNet",
     "AutoRec",
@@ -74,7 +77,6 @@ __all__ = [
     "DenseNet",
     "Encoder",
     "EncoderDecoder",
-    "FCN",
     "FactorisationMachine",
     "FastText",
     "ForecastBlend",
@@ -100,7 +102,6 @@ __all__ = [
     "NodeNet",
     "PrefixTuned",
     "PromptTuned",
-    "RNNLM",
     "Recommender",
     "RegNet",
     "ResNeXt",
@@ -114,7 +115,6 @@ __all__ = [
     "TokenClassifier",
     "Tree",
     "UNet",
-    "VGG",
     "ViT",
     "WholeGraphNet",
     "Word2Vec",

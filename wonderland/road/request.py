@@ -73,6 +73,4 @@ def _to_json_value(name: str, value: Any) -> Any:
 
 def _holds_names(name: str) -> bool:
     """Whether an option of some kind of data takes several names."""
-    return any(
-        tuple in options[name].types for kind in KINDS.values() if name in (options := described(kind.Options))
-    )
+    return any(tuple in options[name].types for kind in KINDS.values() if name in (options := described(kind.Options)))

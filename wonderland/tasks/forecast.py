@@ -48,7 +48,9 @@ class Forecast(Task):
     def __init__(self, horizon: int, channels: int = 1, season: int = 1, loss: str = "mse"):
         sizes = (horizon, channels, season)
         if not all(isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 200_000 for size in sizes):
-            raise WonderlandError(f"A Forecast needs at least one step, one column and a season of at least 1, not {sizes}.")
+            raise WonderlandError(
+                f"A Forecast needs at least one step, one column and a season of at least 1, not {sizes}."
+            )
         if loss not in LOSSES:
             raise WonderlandError(f"A Forecast learns one of {', '.join(LOSSES)}, not {loss!r}.")
         self.horizon, self.channels, self.season, self.kind = horizon, channels, season, loss
@@ -93,7 +95,9 @@ class Forecast(Task):
         if self.kind == "gaussian":
             return gaussian_nll(first, y, log_variance=made[..., 1].clamp(-12, 12), mask=mask)
         if self.kind == "student":
-            return student_nll(first, y, log_scale=made[..., 1].clamp(-8, 8), freedom=2 + F.softplus(made[..., 2]), mask=mask)
+            return student_nll(
+                first, y, log_scale=made[..., 1].clamp(-8, 8), freedom=2 + F.softplus(made[..., 2]), mask=mask
+            )
         mean, scale = scales(about, self.channels)
         rate, dispersion = counts(made, mean, scale)
         truth = (y * scale + mean).round().clamp_min(0).to(made.dtype)
@@ -116,7 +120,9 @@ class Forecast(Task):
             spread = made[..., 1].clamp(-8, 8).exp()
         return (middle * scale + mean).numpy(), (spread.clamp_min(LEAST_SPREAD) * scale).numpy()
 
-    def walk(self, view: View, part: Any = None, most: int | None = None) -> Iterator[tuple[Any, Batch, ndarray, ndarray, ndarray]]:
+    def walk(
+        self, view: View, part: Any = None, most: int | None = None
+    ) -> Iterator[tuple[Any, Batch, ndarray, ndarray, ndarray]]:
         """Batches of a part: the windows, the batch, forecasts, spreads, and true values (n, h, c) in the scale of the data."""
         examples: Any = view.examples
         series, origins = examples.rows(view.part if part is None else part)
@@ -145,14 +151,19 @@ class Forecast(Task):
         return {"loss": loss / weight if weight else 0.0, "mae": measures.mean(measures.absolute) or 0.0}
 
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
-        shape, wanted = tuple(self.outputs_of(model, batch).shape), (len(batch), self.horizon, self.channels, self.outputs)
+        shape, wanted = (
+            tuple(self.outputs_of(model, batch).shape),
+            (len(batch), self.horizon, self.channels, self.outputs),
+        )
         if shape != wanted:
             return f"returns {shape} for two windows, where this task needs {wanted}"
         return None
 
     def errors(self, view: View, most: int | None = None) -> ndarray:
         """Errors in the unit of each forecast (n, h, c), NaN where the truth is unknown."""
-        return np.concatenate([(truth - forecasts) / spread for _, _, forecasts, spread, truth in self.walk(view, most=most)])
+        return np.concatenate(
+            [(truth - forecasts) / spread for _, _, forecasts, spread, truth in self.walk(view, most=most)]
+        )
 
     def calibrate(self, validation: View, calibration: View, level: float) -> ForecastTrust:
         """From windows of the calibration part; of validation as well, where there are few."""
@@ -172,10 +183,16 @@ class Forecast(Task):
         own, metrics = measures["model"], {}
         metrics = own.of_point() | own.of_distribution()
         for name in ("naive", "seasonal_naive"):
-            metrics |= {f"{name}_{key}": value for key, value in measures[name].of_point().items() if key in ("mae", "mase")}
+            metrics |= {
+                f"{name}_{key}": value for key, value in measures[name].of_point().items() if key in ("mae", "mase")
+            }
         metrics |= {"scaled_mse": own.mean(own.standard), "scaled_mae": own.mean(own.standard_absolute)}
         width = own.mean(own.width)
-        note = "" if width is not None else "There are too few calibration windows for intervals of this level: they are infinite."
+        note = (
+            ""
+            if width is not None
+            else "There are too few calibration windows for intervals of this level: they are infinite."
+        )
         conformal = {"level": level, "coverage": own.mean(own.inside), "mean_width": width, "note": note}
         return {"rows": view.count, "metrics": metrics, "conformal": conformal}
 
@@ -207,7 +224,9 @@ class Forecast(Task):
         for (series, origins), _, forecasts, spread, _ in self.walk(view):
             low, high = forecasts - spread * radius, forecasts + spread * radius
             places = origins[:, None] + np.arange(self.horizon)
-            tables.append(examples.table(series, places, {"prediction": forecasts, "low": low, "high": high}, steps=True))
+            tables.append(
+                examples.table(series, places, {"prediction": forecasts, "low": low, "high": high}, steps=True)
+            )
         return pd.concat(tables, ignore_index=True)
 
     def anomalies(self, view: View, trust: ForecastTrust, share: float) -> pd.DataFrame:
@@ -227,7 +246,12 @@ class Forecast(Task):
             sizes = np.abs(truth[:, 0] - forecasts[:, 0]) / spread[:, 0]
             chances = np.stack([trust.unusual(np.nan_to_num(sizes[:, c]), c) for c in range(self.channels)], 1)
             chances = np.where(np.isfinite(sizes), chances, 1.0)
-            columns = {"value": truth[:, :1], "prediction": forecasts[:, :1], "p": chances[:, None], "anomaly": (chances <= share)[:, None]}
+            columns = {
+                "value": truth[:, :1],
+                "prediction": forecasts[:, :1],
+                "p": chances[:, None],
+                "anomaly": (chances <= share)[:, None],
+            }
             tables.append(examples.table(series, origins[:, None], columns, steps=False))
         if not tables:
             raise WonderlandError("There is no step to score: give new data with values of the target.")
@@ -238,12 +262,14 @@ class Forecast(Task):
         if (geometry.horizon, len(layout.targets), layout.season) != (self.horizon, self.channels, self.season):
             return "preprocess.json has another horizon, season or other columns than config.json: the two do not belong together."
         known = encoder.arguments()
-        if any(getattr(model, name, known[name]) != known[name] for name in ("context", "horizon", "channels", "known")):
+        if any(
+            getattr(model, name, known[name]) != known[name] for name in ("context", "horizon", "channels", "known")
+        ):
             return "preprocess.json has other windows than the model: the two do not belong together."
         return None
 
     def facts(self, view: View, trust: ForecastTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
-        told, conformal, examples = record["metrics"], record["conformal"], view.examples
+        told, conformal = record["metrics"], record["conformal"]
         measures = self.measures(view, trust, trust.level)
         steps = {
             "model": measures["model"].by_step(measures["model"].absolute),
@@ -254,12 +280,14 @@ class Forecast(Task):
         beside = f"MASE {number(told['mase'], 3)}" if told["mase"] is not None else f"MAE {number(told['mae'])}"
         simple = [f"{number(told[f'{name}_mase'], 3)} for the {words}" for name, words in (("naive", "last value"), ("seasonal_naive", "season before"))
                   if told[f"{name}_mase"] is not None and (name == "naive" or self.season > 1)]  # fmt: skip
-        verdict = f"{beside} over {record['rows']:,} unseen windows of {self.horizon} steps" + (f" ({', '.join(simple)})" if simple else "")
+        verdict = f"{beside} over {record['rows']:,} unseen windows of {self.horizon} steps" + (
+            f" ({', '.join(simple)})" if simple else ""
+        )
         if conformal["coverage"] is not None:
             verdict += f"; intervals at the {percent(trust.level, 0)} level cover {percent(conformal['coverage'])}"
         drawn = {"examples": self.drawn(view, trust), "steps": steps, "coverage": cover, "level": trust.level}
         return {"verdict": verdict + ".", "conformal": None, "answers": f"{self.horizon} steps ahead", "forecast": drawn,
-                "columns_title": "Series", "season": examples.layout.season}  # fmt: skip
+                "columns_title": "Series", "season": self.season}  # fmt: skip
 
     def drawn(self, view: View, trust: ForecastTrust) -> list[dict[str, Any]]:
         """The steps to come of a few series, and their last test window with what then happened."""
@@ -270,7 +298,10 @@ class Forecast(Task):
         return [("loss", "loss", self.kind in ("mse", "mae", "quantile"))]
 
     def sections(self, record: Mapping[str, Any]) -> tuple[Section, ...]:
-        own = (Section("forecast", "Forecast", "Forecast", forecast), Section("backtest", "Backtest", "Backtest", backtest))
+        own = (
+            Section("forecast", "Forecast", "Forecast", forecast),
+            Section("backtest", "Backtest", "Backtest", backtest),
+        )
         return (SECTIONS[0], *own, *SECTIONS[1:])
 
     def next_commands(self, folder: str) -> list[tuple[str, str]]:

@@ -39,8 +39,13 @@ class ForecastTrust(Trust):
         if n < FEW:
             profile = usual_sizes(errors)
             pooled = (errors / profile).transpose(2, 0, 1).reshape(channels, -1)
-            return ForecastTrust(stacked([[row for row in pooled]]), profile, one, level)
-        return ForecastTrust(stacked([[errors[:, h, c] for c in range(channels)] for h in range(horizon)]), np.ones((horizon, channels)), one, level)
+            return ForecastTrust(stacked([list(pooled)]), profile, one, level)
+        return ForecastTrust(
+            stacked([[errors[:, h, c] for c in range(channels)] for h in range(horizon)]),
+            np.ones((horizon, channels)),
+            one,
+            level,
+        )
 
     def radius(self, level: float) -> ndarray:
         """Half the width of intervals, in the unit of each forecast: (horizon, c); infinite where there are too few errors."""
@@ -60,7 +65,12 @@ class ForecastTrust(Trust):
         return (1 + len(known) - np.searchsorted(known, sizes, side="left")) / (1 + len(known))
 
     def to_json(self) -> dict[str, Any]:
-        return {"level": self.level, "errors": rounded(self.errors), "profile": rounded(self.profile), "first": rounded(self.first)}
+        return {
+            "level": self.level,
+            "errors": rounded(self.errors),
+            "profile": rounded(self.profile),
+            "first": rounded(self.first),
+        }
 
     @staticmethod
     def from_json(saved: Any, horizon: int, channels: int) -> "ForecastTrust":
@@ -68,9 +78,18 @@ class ForecastTrust(Trust):
         try:
             level = check_level(saved["level"])
             errors, profile, first = (np.array(saved[name], np.float64) for name in ("errors", "profile", "first"))
-            fine = errors.ndim == 3 and errors.shape[0] in (1, horizon) and errors.shape[1] == channels and errors.shape[2] >= 1
+            fine = (
+                errors.ndim == 3
+                and errors.shape[0] in (1, horizon)
+                and errors.shape[1] == channels
+                and errors.shape[2] >= 1
+            )
             fine = fine and profile.shape == (horizon, channels) and first.ndim == 2 and len(first) == channels
-            if not fine or not all(np.isfinite(part).all() for part in (errors, profile, first)) or (profile <= 0).any():
+            if (
+                not fine
+                or not all(np.isfinite(part).all() for part in (errors, profile, first))
+                or (profile <= 0).any()
+            ):
                 raise ValueError
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise WonderlandError("trust.json does not hold errors of forecasts: it is damaged or not ours.") from error
@@ -95,7 +114,9 @@ def stacked(rows: list[list[ndarray]]) -> ndarray:
     known = [[sorted_known(values) for values in row] for row in rows]
     least = min(KEPT, min(len(values) for row in known for values in row))
     if least == 0:
-        raise WonderlandError("The calibration part has a step without any known value, so no interval can be given: give longer series.")
+        raise WonderlandError(
+            "The calibration part has a step without any known value, so no interval can be given: give longer series."
+        )
     return np.array([[order_statistics(values, least) for values in row] for row in known])
 
 

@@ -18,4 +18,6 @@ def hourly(steps: int = 150, seed: int = 0) -> pd.DataFrame:
     wave = np.sin(2 * np.pi * t / 24) + 0.5 * holiday
     noise = draw.normal(size=(2, steps)) * 0.1
     stamps = pd.date_range("2024-05-01", periods=steps, freq="h")
-    return pd.DataFrame({"time": stamps, "holiday": holiday, "a": (wave + noise[0]).round(4), "b": (5 - wave + noise[1]).round(4)})
+    return pd.DataFrame(
+        {"time": stamps, "holiday": holiday, "a": (wave + noise[0]).round(4), "b": (5 - wave + noise[1]).round(4)}
+    )

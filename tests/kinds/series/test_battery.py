@@ -26,6 +26,8 @@ class TestManySeriesAndColumns(Battery):
 
     def make(self, folder):
         shops = [hourly(150 + 20 * i, seed=i).assign(shop=f"shop {i}") for i in range(2)]
-        pd.concat([table[:-12] for table in shops]).sample(frac=1, random_state=0).to_csv(folder / "shops.csv", index=False)
+        pd.concat([table[:-12] for table in shops]).sample(frac=1, random_state=0).to_csv(
+            folder / "shops.csv", index=False
+        )
         pd.concat([table[-12:] for table in shops]).to_csv(folder / "later.csv", index=False)
         return folder / "shops.csv", folder / "later.csv"

@@ -34,7 +34,9 @@ class SeriesEncoder(Encoder):
         """Fitted to the steps before the first cut; a series that begins later is scaled by its first context."""
         season, kept = panel.layout.season, max(geometry.context, 2 * panel.layout.season) + 1
         scales = [scales_of(track, geometry, season) for track in panel.tracks]
-        covariates = np.concatenate([track.covariates[: max(2, geometry.cuts[0] - track.start)] for track in panel.tracks])
+        covariates = np.concatenate(
+            [track.covariates[: max(2, geometry.cuts[0] - track.start)] for track in panel.tracks]
+        )
         known = np.isfinite(covariates)
         count = np.maximum(known.sum(0), 1)
         mean = np.where(known, covariates, 0).sum(0) / count
@@ -61,9 +63,15 @@ class SeriesEncoder(Encoder):
         """Mean, scale and the mean change from season to season of a series; of a new one by its own steps."""
         number = self.places.get(track.name)
         if number is None:
-            later = Geometry(self.geometry.context, self.geometry.horizon, (track.stop,) * 4)
+            later = Geometry(
+                self.geometry.context, self.geometry.horizon, (track.stop, track.stop, track.stop, track.stop)
+            )
             return scales_of(track, later, self.layout.season)
-        return self.saved["mean"][number].numpy(), self.saved["scale"][number].numpy(), self.saved["naive"][number].numpy()
+        return (
+            self.saved["mean"][number].numpy(),
+            self.saved["scale"][number].numpy(),
+            self.saved["naive"][number].numpy(),
+        )
 
     def scaled_covariates(self, panel: Panel) -> list[np.ndarray]:
         """The covariates of each series in a common scale, holes filled by the last value."""
@@ -78,7 +86,9 @@ class SeriesEncoder(Encoder):
 
     def examples(self, dataset: Any) -> Examples:
         self.noticed = []
-        short = sum(len(track.values) < self.geometry.horizon for track in dataset.tracks) if dataset.begins is None else 0
+        short = (
+            sum(len(track.values) < self.geometry.horizon for track in dataset.tracks) if dataset.begins is None else 0
+        )
         if short:
             text = f"{counted(short, 'series is', 'series are')} shorter than the horizon of {self.geometry.horizon} steps: {'it is' if short == 1 else 'they are'} forecast, but not learned from."
             self.noticed.append(Finding("short", dataset.name, short, text))
@@ -87,8 +97,17 @@ class SeriesEncoder(Encoder):
     def stored(self) -> list[Track]:
         """The last steps of each series that the run was fitted on."""
         values, covariates = self.saved["values"].numpy(), self.saved["covariates"].numpy()
-        ends, covariate_ends = np.cumsum(self.saved["lengths"].numpy()), np.cumsum(self.saved["covariate_lengths"].numpy())
-        pieces = zip(self.names, self.saved["starts"].tolist(), np.split(values, ends[:-1]), np.split(covariates, covariate_ends[:-1]), strict=True)
+        ends, covariate_ends = (
+            np.cumsum(self.saved["lengths"].numpy()),
+            np.cumsum(self.saved["covariate_lengths"].numpy()),
+        )
+        pieces = zip(
+            self.names,
+            self.saved["starts"].tolist(),
+            np.split(values, ends[:-1]),
+            np.split(covariates, covariate_ends[:-1]),
+            strict=True,
+        )
         return [Track(name, start, part, more) for name, start, part, more in pieces]
 
     def open_stored(self) -> Panel:
@@ -111,7 +130,15 @@ class SeriesEncoder(Encoder):
         for column in layout.past:
             if column not in names:
                 frame = frame.assign(**{column: np.nan})
-        new = Panel.read(frame, asked, name=contents.name, origin=contents.origin, findings=contents.findings, layout=given, need_target=need_target)
+        new = Panel.read(
+            frame,
+            asked,
+            name=contents.name,
+            origin=contents.origin,
+            findings=contents.findings,
+            layout=given,
+            need_target=need_target,
+        )
         old = {track.name: track for track in self.stored()}
         joined = [join(old.get(track.name), track, self.geometry.context) for track in new.tracks]
         panel = Panel(joined, layout, name=contents.name, origin=contents.origin, findings=new.findings)
@@ -122,7 +149,9 @@ class SeriesEncoder(Encoder):
             panel.findings.append(Finding("new", unseen[0][:40], len(unseen), text))
         empty = [track.name for track in panel.tracks if not len(track.values)]
         if empty:
-            raise WonderlandError(f"{contents.name} has no values of {', '.join(layout.targets)[:80]}{f' for {empty[0][:40]!r}' if empty[0] else ''}, and the run stores none to continue.")
+            raise WonderlandError(
+                f"{contents.name} has no values of {', '.join(layout.targets)[:80]}{f' for {empty[0][:40]!r}' if empty[0] else ''}, and the run stores none to continue."
+            )
         if panel.ahead:
             self._note_unknown(panel)
         return panel
@@ -141,12 +170,26 @@ class SeriesEncoder(Encoder):
         fields = [Field(layout.time, "date" if layout.frequency.dated else "number")]
         fields += [Field(layout.series, "category", levels=tuple(self.names[:1000]))] if layout.series else []
         fields += [Field(name, "series") for name in layout.targets]
-        return [*fields, *(Field(name, "category" if name in layout.levels else "number", levels=tuple(layout.levels.get(name, ()))) for name in (*layout.known, *layout.past))]
+        return [
+            *fields,
+            *(
+                Field(
+                    name, "category" if name in layout.levels else "number", levels=tuple(layout.levels.get(name, ()))
+                )
+                for name in (*layout.known, *layout.past)
+            ),
+        ]
 
     def arguments(self) -> dict[str, Any]:
         layout, geometry = self.layout, self.geometry
         calendar = layout.frequency.calendar(np.zeros(1, np.int64)).shape[1]
-        return {"context": geometry.context, "horizon": geometry.horizon, "channels": len(layout.targets), "known": calendar + len(layout.covariates), "season": layout.season}
+        return {
+            "context": geometry.context,
+            "horizon": geometry.horizon,
+            "channels": len(layout.targets),
+            "known": calendar + len(layout.covariates),
+            "season": layout.season,
+        }
 
     def describe(self) -> str:
         return f"Forecasts of {self.geometry.horizon} steps from the {self.geometry.context} steps before. "
@@ -210,13 +253,28 @@ def join(old: Track | None, new: Track, context: int) -> Track:
 def read_encoder(saved: Any, tensors: dict[str, Tensor]) -> SeriesEncoder:
     """The encoder of a run folder, which may be damaged or hostile."""
     try:
-        texts = [saved["time"], *saved["targets"], *saved["known"], *saved["past"], *saved["names"], saved["source"], saved["series"] or ""]
+        texts = [
+            saved["time"],
+            *saved["targets"],
+            *saved["known"],
+            *saved["past"],
+            *saved["names"],
+            saved["source"],
+            saved["series"] or "",
+        ]
         levels = {name: list(made) for name, made in saved["levels"].items()}
         texts += [text for name, made in levels.items() for text in (name, *made)]
         sizes = [saved["season"], saved["context"], saved["horizon"]]
-        fine = all(isinstance(text, str) for text in texts) and all(isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 200_000 for size in sizes)
+        fine = all(isinstance(text, str) for text in texts) and all(
+            isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 200_000 for size in sizes
+        )
         cuts = tuple(saved["cuts"])
-        fine = fine and len(cuts) == 4 and all(isinstance(cut, int) and abs(cut) < 1 << 40 for cut in cuts) and list(cuts) == sorted(cuts)
+        fine = (
+            fine
+            and len(cuts) == 4
+            and all(isinstance(cut, int) and abs(cut) < 1 << 40 for cut in cuts)
+            and list(cuts) == sorted(cuts)
+        )
         layout = Layout(saved["time"], tuple(saved["targets"]), saved["series"], tuple(saved["known"]), tuple(saved["past"]),
                         Frequency.from_json(saved["frequency"]), saved["season"], levels)  # fmt: skip
         n, c, k = len(saved["names"]), len(layout.targets), len(layout.covariates)
@@ -227,8 +285,15 @@ def read_encoder(saved: Any, tensors: dict[str, Tensor]) -> SeriesEncoder:
         fine = fine and all(tuple(tensors[name].shape) == shape for name, shape in shapes.items())
         for name in ("lengths", "starts", "covariate_lengths"):
             fine = fine and tensors[name].dtype == torch.int64
-        fine = fine and all(tensors[name].dtype == torch.float64 for name in ("mean", "scale", "naive", "values", "covariates", "covariate_mean", "covariate_scale"))
-        fine = fine and bool((tensors["lengths"] >= 0).all() and (tensors["covariate_lengths"] >= 0).all() and (tensors["starts"].abs() < 1 << 40).all())
+        fine = fine and all(
+            tensors[name].dtype == torch.float64
+            for name in ("mean", "scale", "naive", "values", "covariates", "covariate_mean", "covariate_scale")
+        )
+        fine = fine and bool(
+            (tensors["lengths"] >= 0).all()
+            and (tensors["covariate_lengths"] >= 0).all()
+            and (tensors["starts"].abs() < 1 << 40).all()
+        )
         fine = fine and int(tensors["lengths"].sum()) == rows and int(tensors["covariate_lengths"].sum()) == more
         fine = fine and bool((tensors["scale"] > 0).all() and (tensors["covariate_scale"] > 0).all())
         fine = fine and bool(tensors["starts"].max() - tensors["starts"].min() < 50_000_000)

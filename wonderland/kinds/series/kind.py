@@ -11,7 +11,7 @@ from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Parts, Split
-from wonderland.kinds.kind import Claim, Kind, simple_recipe, task_spec
+from wonderland.kinds.kind import Claim, Kind, simple_recipe
 from wonderland.kinds.series.encoder import SeriesEncoder, read_encoder
 from wonderland.kinds.series.options import Options as SeriesOptions
 from wonderland.kinds.series.panel import Panel
@@ -47,9 +47,13 @@ class SeriesKind(Kind):
         asked = {name: getattr(options, name) for name in ("time", "target", "series", "known", "past", "season")}
         if contents.target is not None and asked["target"] is None and contents.target != asked["time"]:
             asked["target"] = contents.target
-        panel = Panel.read(contents.frame, asked, name=contents.name, origin=contents.origin, findings=contents.findings)
+        panel = Panel.read(
+            contents.frame, asked, name=contents.name, origin=contents.origin, findings=contents.findings
+        )
         if options.loss == "negative_binomial" and any((track.values < 0).any() for track in panel.tracks):
-            raise WonderlandError("loss negative_binomial is for counts 0, 1, 2 ..., and there are values below 0: choose student.")
+            raise WonderlandError(
+                "loss negative_binomial is for counts 0, 1, 2 ..., and there are values below 0: choose student."
+            )
         return panel
 
     def split(self, dataset: Panel, *, test: float, seed: int, plain: bool = False) -> Parts:
@@ -72,13 +76,17 @@ class SeriesKind(Kind):
         model = ForecastBlend.spec(**arguments, forecasts=names)
         recipe = simple_recipe(model, task, len(parts.train))
         if task.kind != "mse":
-            raise WonderlandError(f"The default model forecasts means: for loss {task.kind} name a model, such as --model \"DeepAR()\".")
+            raise WonderlandError(
+                f'The default model forecasts means: for loss {task.kind} name a model, such as --model "DeepAR()".'
+            )
         learner = FitForecasts.spec()
         return replace(recipe, learner=learner, steps=len(names), evaluate_every=len(names), patience=None)
 
     def named_recipe(self, recipe: Recipe, dataset: Any, parts: Any) -> Recipe:
         """Gradient descent on windows, for a model that learns by it."""
-        batch = next(size for least, size in ((100_000, 256), (20_000, 128), (2_000, 64), (0, 32)) if len(parts.train) >= least)
+        batch = next(
+            size for least, size in ((100_000, 256), (20_000, 128), (2_000, 64), (0, 32)) if len(parts.train) >= least
+        )
         epoch = max(1, len(parts.train) // batch)
         steps = int(np.clip(epoch * 10, 300, 6000))
         return replace(

@@ -13,7 +13,21 @@ from wonderland.data.columns import read_column
 from wonderland.data.dataset import Dataset, Finding, counted
 from wonderland.kinds.series.stamps import DAY, Frequency, detect, detect_season, read_stamps
 
-TIMES = ("date", "datetime", "timestamp", "time", "ds", "day", "month", "week", "year", "period", "quarter", "hour", "when")
+TIMES = (
+    "date",
+    "datetime",
+    "timestamp",
+    "time",
+    "ds",
+    "day",
+    "month",
+    "week",
+    "year",
+    "period",
+    "quarter",
+    "hour",
+    "when",
+)
 SPAN = 50  # a grid may have so many steps for each row, and 10,000 more
 LEVELS = 8  # categories of a covariate that get a column each
 
@@ -66,7 +80,9 @@ class Panel(Dataset):
     kind, noun, task = "series", "steps", "forecasting"
     classes, y = None, None
 
-    def __init__(self, tracks: list[Track], layout: Layout, *, name: str, origin: dict[str, Any], findings: list[Finding]):
+    def __init__(
+        self, tracks: list[Track], layout: Layout, *, name: str, origin: dict[str, Any], findings: list[Finding]
+    ):
         self.tracks, self.layout, self.name, self.origin, self.findings = tracks, layout, name, origin, findings
         self.target = ", ".join(layout.targets) if len(layout.targets) < 6 else f"{len(layout.targets)} columns"
         self.begins: list[int] | None = None  # of new data, the first place of each series; earlier ones are context
@@ -74,7 +90,9 @@ class Panel(Dataset):
         digest = hashlib.sha256(repr((layout.targets, layout.covariates, layout.frequency, layout.season)).encode())
         for track in tracks:
             digest.update(f"{track.name}|{track.start}|{track.values.shape}".encode())
-            digest.update(np.ascontiguousarray(track.values).tobytes() + np.ascontiguousarray(track.covariates).tobytes())
+            digest.update(
+                np.ascontiguousarray(track.values).tobytes() + np.ascontiguousarray(track.covariates).tobytes()
+            )
         self.fingerprint = digest.hexdigest()
 
     @staticmethod
@@ -99,9 +117,16 @@ class Panel(Dataset):
         time = asked.get("time") or find_time(frame, asked, name, notes)
         stamps, dated, aware = read_stamps(time, frame[time])
         if layout is not None and dated != layout.frequency.dated:
-            raise WonderlandError(f"Column {time!r} holds {'dates' if dated else 'numbers'}, and the run was fitted with {'numbers' if dated else 'dates'}.")
+            raise WonderlandError(
+                f"Column {time!r} holds {'dates' if dated else 'numbers'}, and the run was fitted with {'numbers' if dated else 'dates'}."
+            )
         if aware:
-            notes.add("time zone", time, len(frame), f"The stamps of {time!r} have an offset; they are read and written in UTC.")
+            notes.add(
+                "time zone",
+                time,
+                len(frame),
+                f"The stamps of {time!r} have an offset; they are read and written in UTC.",
+            )
         targets = layout.targets if layout else choose_targets(frame, asked, time, notes)
         missing = [target for target in targets if target not in names]
         if missing and (need_target or layout is None):
@@ -110,15 +135,31 @@ class Panel(Dataset):
         labels = np.array([""] * len(frame)) if series is None else frame[series].astype(str).to_numpy()
         empty = ~np.isfinite(stamps) | (False if series is None else frame[series].isna().to_numpy())
         if empty.any():
-            notes.add("missing", time, int(empty.sum()), f"{counted(int(empty.sum()), 'row has', 'rows have')} no time or no series and {'is' if empty.sum() == 1 else 'are'} left out.")
+            notes.add(
+                "missing",
+                time,
+                int(empty.sum()),
+                f"{counted(int(empty.sum()), 'row has', 'rows have')} no time or no series and {'is' if empty.sum() == 1 else 'are'} left out.",
+            )
         if empty.all():
             raise WonderlandError(f"{name} has no rows with a time.")
-        values = np.stack([numbers_of(frame[target], target, notes) if target in names else np.full(len(frame), np.nan) for target in targets], 1)
+        values = np.stack(
+            [
+                numbers_of(frame[target], target, notes) if target in names else np.full(len(frame), np.nan)
+                for target in targets
+            ],
+            1,
+        )
         covariates, levels = read_covariates(frame, asked, layout, notes)
         kept = np.flatnonzero(~empty)
         rows = kept[np.lexsort((stamps[kept], labels[kept]))]
         if series is None and (np.diff(stamps[kept]) < 0).any():
-            notes.add("order", time, int((np.diff(stamps[kept]) < 0).sum()), f"Rows are not in order of {time!r}; they are sorted.")
+            notes.add(
+                "order",
+                time,
+                int((np.diff(stamps[kept]) < 0).sum()),
+                f"Rows are not in order of {time!r}; they are sorted.",
+            )
         groups = np.split(rows, np.flatnonzero(labels[rows][1:] != labels[rows][:-1]) + 1)
         frequency = layout.frequency if layout else detect([np.unique(stamps[part]) for part in groups], dated, aware)
         tracks = to_grid(groups, labels, stamps, values, covariates, frequency, notes, time)
@@ -129,7 +170,16 @@ class Panel(Dataset):
                 season, correlation = detect_season([filled(track.values)[:, 0] for track in tracks], frequency)
                 found = f"a season of {season} steps (autocorrelation {correlation:.2f})" if season > 1 else "no season"
                 notes.add("season", time, season, f"The stamps are {frequency.name}, with {found}.")
-            layout = Layout(time, tuple(targets), series, tuple(asked.get("known") or ()), tuple(asked.get("past") or ()), frequency, season, levels)
+            layout = Layout(
+                time,
+                tuple(targets),
+                series,
+                tuple(asked.get("known") or ()),
+                tuple(asked.get("past") or ()),
+                frequency,
+                season,
+                levels,
+            )
         return Panel(tracks, layout, name=name, origin=origin, findings=notes.findings)
 
     def __len__(self) -> int:
@@ -166,7 +216,9 @@ class Panel(Dataset):
         for track in self.tracks:
             if i < len(track.values):
                 text = self.layout.frequency.texts(np.array([track.start + i]))[0]
-                return {"series": track.name, "time": text} | dict(zip(self.layout.targets, map(float, track.values[i]), strict=True))
+                return {"series": track.name, "time": text} | dict(
+                    zip(self.layout.targets, map(float, track.values[i]), strict=True)
+                )
             i -= len(track.values)
         raise IndexError(i)
 
@@ -200,7 +252,9 @@ def find_time(frame: pd.DataFrame, asked: Mapping[str, Any], name: str, notes: N
     if len(dates) == 1:
         notes.add("time", dates[0], len(frame), f"Column {dates[0]!r} is taken as the time.")
         return dates[0]
-    raise WonderlandError(f"{name} has {'several columns' if dates else 'no column'} of times: name it with time (--time).")
+    raise WonderlandError(
+        f"{name} has {'several columns' if dates else 'no column'} of times: name it with time (--time)."
+    )
 
 
 def choose_targets(frame: pd.DataFrame, asked: Mapping[str, Any], time: str, notes: Notes) -> tuple[str, ...]:
@@ -209,7 +263,9 @@ def choose_targets(frame: pd.DataFrame, asked: Mapping[str, Any], time: str, not
     taken = {time, asked.get("series"), *(asked.get("known") or ()), *(asked.get("past") or ())}
     if target in names:
         if target in taken:
-            raise WonderlandError(f"Column {target!r} is the target, so it cannot be the time, the series or a covariate as well.")
+            raise WonderlandError(
+                f"Column {target!r} is the target, so it cannot be the time, the series or a covariate as well."
+            )
         return (str(target),)
     if target is not None and target != "all":
         several = [part.strip() for part in target.split(",")]
@@ -217,13 +273,24 @@ def choose_targets(frame: pd.DataFrame, asked: Mapping[str, Any], time: str, not
             if column not in names:
                 raise unknown(column, "target", names)
         return tuple(dict.fromkeys(several))
-    usable = [column for column in names if column not in taken and read_column(column, frame[column]).kind in ("number", "identifier", "constant") and pd.to_numeric(frame[column], errors="coerce").notna().any()]
+    usable = [
+        column
+        for column in names
+        if column not in taken
+        and read_column(column, frame[column]).kind in ("number", "identifier", "constant")
+        and pd.to_numeric(frame[column], errors="coerce").notna().any()
+    ]
     if not usable:
         raise WonderlandError("There is no column of numbers to forecast: name one with target (--target).")
     if target == "all":
         return tuple(usable)
     if len(usable) > 1:
-        notes.add("target", usable[-1], len(usable), f"Column {usable[-1]!r} is forecast; name another with target (--target), or all.")
+        notes.add(
+            "target",
+            usable[-1],
+            len(usable),
+            f"Column {usable[-1]!r} is forecast; name another with target (--target), or all.",
+        )
     return (usable[-1],)
 
 
@@ -233,19 +300,30 @@ def numbers_of(cells: pd.Series, name: str, notes: Notes) -> np.ndarray:
     values = numbers.to_numpy(np.float64, na_value=np.nan)
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0]) + 1
-        raise WonderlandError(f"Column {name!r} holds an infinite value in row {row}. Correct it, or leave the cell empty.")
+        raise WonderlandError(
+            f"Column {name!r} holds an infinite value in row {row}. Correct it, or leave the cell empty."
+        )
     if not np.isfinite(values).any() and len(values):
         column = read_column(name, cells)
         values = column.values if column.levels is None and column.kind == "number" else values
     unread = int((~np.isfinite(values)).sum() - cells.isna().sum())
     if unread == len(values) and unread:
-        raise WonderlandError(f"Column {name!r} holds {str(cells.iloc[0])[:40]!r} and no numbers, so it cannot be forecast.")
+        raise WonderlandError(
+            f"Column {name!r} holds {str(cells.iloc[0])[:40]!r} and no numbers, so it cannot be forecast."
+        )
     if unread > 0:
-        notes.add("unread", name, unread, f"Column {name!r} has {counted(unread, 'cell that is no number and counts', 'cells that are no numbers and count')} as missing.")
+        notes.add(
+            "unread",
+            name,
+            unread,
+            f"Column {name!r} has {counted(unread, 'cell that is no number and counts', 'cells that are no numbers and count')} as missing.",
+        )
     return values
 
 
-def read_covariates(frame: pd.DataFrame, asked: Mapping[str, Any], layout: Layout | None, notes: Notes) -> tuple[np.ndarray, dict[str, list[str]]]:
+def read_covariates(
+    frame: pd.DataFrame, asked: Mapping[str, Any], layout: Layout | None, notes: Notes
+) -> tuple[np.ndarray, dict[str, list[str]]]:
     """Covariates as numbers (n, k), categories as a column for each level; and the levels."""
     names = (*layout.known, *layout.past) if layout else (*(asked.get("known") or ()), *(asked.get("past") or ()))
     levels: dict[str, list[str]] = {name: list(made) for name, made in layout.levels.items()} if layout else {}
@@ -260,10 +338,17 @@ def read_covariates(frame: pd.DataFrame, asked: Mapping[str, Any], layout: Layou
                 found, counts = np.unique(texts[texts != ""], return_counts=True)
                 levels[name] = sorted(found[np.argsort(-counts, kind="stable")][:LEVELS].tolist())
                 if len(found) > LEVELS:
-                    notes.add("levels", name, len(found), f"Column {name!r} has {len(found)} categories; the {LEVELS} most frequent are used.")
+                    notes.add(
+                        "levels",
+                        name,
+                        len(found),
+                        f"Column {name!r} has {len(found)} categories; the {LEVELS} most frequent are used.",
+                    )
             made += [(texts == level).astype(np.float64) for level in levels[name]]
         else:
-            made.append(column.values.astype(np.float64) if column.levels is None else numbers_of(frame[name], name, notes))
+            made.append(
+                column.values.astype(np.float64) if column.levels is None else numbers_of(frame[name], name, notes)
+            )
     return (np.stack(made, 1) if made else np.zeros((len(frame), 0))), levels
 
 
@@ -293,18 +378,39 @@ def to_grid(groups: list[np.ndarray], labels: np.ndarray, stamps: np.ndarray, va
             autumn += int((np.isin(month, (3, 9, 10)) & (hour <= 4)).sum())
         tracks.append(Track(str(labels[rows[0]]), start, *grid))
     if doubled:
-        clocks = " They look like the hour that a clock repeats when daylight saving ends." if autumn and autumn >= 0.9 * doubled else ""
-        notes.add("duplicate", time, doubled, f"{counted(doubled, 'row repeats', 'rows repeat')} a stamp of the same series; values of one stamp are averaged.{clocks}")
+        clocks = (
+            " They look like the hour that a clock repeats when daylight saving ends."
+            if autumn and autumn >= 0.9 * doubled
+            else ""
+        )
+        notes.add(
+            "duplicate",
+            time,
+            doubled,
+            f"{counted(doubled, 'row repeats', 'rows repeat')} a stamp of the same series; values of one stamp are averaged.{clocks}",
+        )
     if moved:
-        notes.add("irregular", time, moved, f"{counted(moved, 'stamp lies', 'stamps lie')} between two steps ({frequency.name}) and {'is' if moved == 1 else 'are'} moved to the nearer one.")
+        notes.add(
+            "irregular",
+            time,
+            moved,
+            f"{counted(moved, 'stamp lies', 'stamps lie')} between two steps ({frequency.name}) and {'is' if moved == 1 else 'are'} moved to the nearer one.",
+        )
     if gaps:
-        notes.add("gap", time, gaps, f"{counted(gaps, 'stamp is', 'stamps are')} missing ({frequency.name}); models read the value of a season before, and nothing is measured there.")
+        notes.add(
+            "gap",
+            time,
+            gaps,
+            f"{counted(gaps, 'stamp is', 'stamps are')} missing ({frequency.name}); models read the value of a season before, and nothing is measured there.",
+        )
     return tracks
 
 
 def months_in_year(stamps: np.ndarray) -> np.ndarray:
     """The month, from 0."""
-    return np.mod(np.floor(stamps / DAY).astype(np.int64).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64), 12)
+    return np.mod(
+        np.floor(stamps / DAY).astype(np.int64).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64), 12
+    )
 
 
 def averaged(places: np.ndarray, values: np.ndarray, length: int) -> np.ndarray:
@@ -332,9 +438,19 @@ def trimmed(tracks: list[Track], targets: Sequence[str], notes: Notes, need_targ
     if empty and need_target:
         if not kept:
             raise WonderlandError(f"Column {targets[0]!r} has no values, so there is nothing to forecast.")
-        notes.add("empty", empty[0], len(empty), f"{counted(len(empty), 'series has', 'series have')} no values and {'is' if len(empty) == 1 else 'are'} left out.")
+        notes.add(
+            "empty",
+            empty[0],
+            len(empty),
+            f"{counted(len(empty), 'series has', 'series have')} no values and {'is' if len(empty) == 1 else 'are'} left out.",
+        )
     if holes:
-        notes.add("missing", targets[0], holes, f"{counted(holes, 'value is', 'values are')} missing; models read the value of a season before, and nothing is measured there.")
+        notes.add(
+            "missing",
+            targets[0],
+            holes,
+            f"{counted(holes, 'value is', 'values are')} missing; models read the value of a season before, and nothing is measured there.",
+        )
     return kept
 
 

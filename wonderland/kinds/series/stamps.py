@@ -187,7 +187,13 @@ def detect(stamps: list[np.ndarray], dated: bool, aware: bool) -> Frequency:
             day = (dates - month.astype("datetime64[D]")).astype(np.int64)
             last = ((dates + 1).astype("datetime64[M]") > month).mean() > 0.9
             if last or np.ptp(day) <= 3:
-                return Frequency("month", float(months), float(month.astype(np.int64).min()), end=bool(last and day.max() > 0), aware=aware)
+                return Frequency(
+                    "month",
+                    float(months),
+                    float(month.astype(np.int64).min()),
+                    end=bool(last and day.max() > 0),
+                    aware=aware,
+                )
     weekday = np.mod(np.floor(every / DAY) + 3, 7)
     if usual == DAY and len(every) >= 20 and (weekday < 5).mean() > 0.99 and (every % DAY == every[0] % DAY).all():
         return Frequency("business day", 1.0, float(weekdays_since(np.floor(np.array([first]) / DAY))[0]), aware=aware)
@@ -204,7 +210,9 @@ def detect_season(values: list[np.ndarray], frequency: Frequency) -> tuple[int, 
     """
     longest = sorted(values, key=len, reverse=True)[:20]
     usual = [length for length in frequency.seasons() if any(len(part) >= 3 * length for part in longest)]
-    tried = usual or ([] if frequency.seasons() else list(range(2, min(60, max(len(part) for part in longest) // 4 + 1))))
+    tried = usual or (
+        [] if frequency.seasons() else list(range(2, min(60, max(len(part) for part in longest) // 4 + 1)))
+    )
     found = {length: correlation for length in tried if (correlation := _correlation(longest, length)) is not None}
     if not found:
         return 1, 0.0

@@ -55,7 +55,14 @@ def measure(panel: Panel, test: float) -> Geometry:
     if span - sum(parts) < horizon + 2:
         parts = [horizon] * 3
     train = span - sum(parts)
-    seasons = [season, *[length for length in panel.layout.frequency.seasons() if season > 1 and length * 10 <= train and length <= 400]]
+    seasons = [
+        season,
+        *[
+            length
+            for length in panel.layout.frequency.seasons()
+            if season > 1 and length * 10 <= train and length <= 400
+        ],
+    ]
     wanted = max(-(-7 * horizon // 2), 3 * season, 2 * max(seasons), 8)
     wanted = -(-wanted // season) * season
     room = max(1, int(0.6 * (train - horizon)))
@@ -63,7 +70,9 @@ def measure(panel: Panel, test: float) -> Geometry:
         wanted = max(room // season * season if room >= 2 * season else room, 1)
     chosen = None if options is None else options.context
     if chosen is not None and chosen + horizon > train:
-        raise WonderlandError(f"A context of {chosen} and a horizon of {horizon} steps do not fit into the {train} steps to train on: give a shorter context.")
+        raise WonderlandError(
+            f"A context of {chosen} and a horizon of {horizon} steps do not fit into the {train} steps to train on: give a shorter context."
+        )
     test_start = stop - parts[0]
     cuts = (test_start - parts[1] - parts[2], test_start - parts[1], test_start, stop)
     return Geometry(chosen or wanted, horizon, cuts)
@@ -73,14 +82,18 @@ def split_by_time(panel: Panel, geometry: Geometry, series: np.ndarray, origins:
     """The windows of each part by number: their targets lie within the part's time; every window of the test is measured."""
     end, cuts = origins + geometry.horizon, geometry.cuts
     train = np.flatnonzero(end <= cuts[0])
-    parts = [np.flatnonzero((origins >= first) & (end <= last)) for first, last in zip(cuts[:-1], cuts[1:], strict=True)]
+    parts = [
+        np.flatnonzero((origins >= first) & (end <= last)) for first, last in zip(cuts[:-1], cuts[1:], strict=True)
+    ]
     note = f"By time: the parts end at {', '.join(map(str, panel.layout.frequency.texts(np.array(cuts) - 1)))}."
     if len(train) > MOST_TRAINING:
         train = train[:: -(-len(train) // MOST_TRAINING)]
         note += f" {len(train):,} windows, evenly spaced, serve for training."
     for name, rows in zip(("training", "validation", "calibration", "test"), [train, *parts], strict=True):
         if not len(rows):
-            raise WonderlandError(f"No series has {geometry.horizon} steps in the time of the {name} part: give longer series, or a shorter horizon.")
+            raise WonderlandError(
+                f"No series has {geometry.horizon} steps in the time of the {name} part: give longer series, or a shorter horizon."
+            )
     settings = {"context": geometry.context, "horizon": geometry.horizon, "cuts": list(cuts)}
     return Split(train, *parts, note=note, seed=seed, settings=settings)
 
@@ -160,7 +173,9 @@ class Windows(Examples):
             known = torch.cat([known, self.covariates_of(series, local)], -1)
         era = self.geometry.eras(origins)[:, None]
         about = np.concatenate([era, self.mean[series], self.scale[series]], 1).astype(np.float64)
-        return Batch({"x": x, "known": known, "y": torch.where(mask, y, 0.0), "mask": mask, "about": torch.from_numpy(about)})
+        return Batch(
+            {"x": x, "known": known, "y": torch.where(mask, y, 0.0), "mask": mask, "about": torch.from_numpy(about)}
+        )
 
     def covariates_of(self, series: np.ndarray, local: np.ndarray) -> Tensor:
         """Covariates along context and horizon; those of the past keep their last value."""
@@ -188,7 +203,10 @@ class Windows(Examples):
     def in_order(self, part: Any, *, size: int = CHUNK, most: int | None = None) -> Iterator[Batch]:
         series, origins = self.rows(part)
         count = len(origins) if most is None else min(most, len(origins))
-        return (self.take((series[first : min(count, first + size)], origins[first : min(count, first + size)])) for first in range(0, count, size))
+        return (
+            self.take((series[first : min(count, first + size)], origins[first : min(count, first + size)]))
+            for first in range(0, count, size)
+        )
 
     def count(self, part: Any) -> int:
         return len(self.rows(part)[0])
@@ -198,7 +216,9 @@ class Windows(Examples):
         if self.panel.ahead:
             return np.arange(len(self.starts)), self.starts + self.lengths
         if not len(self.origins):
-            raise WonderlandError(f"{self.panel.name} holds no step after its first, so no forecast can be measured: give more steps.")
+            raise WonderlandError(
+                f"{self.panel.name} holds no step after its first, so no forecast can be measured: give more steps."
+            )
         return np.arange(len(self.origins))
 
     def each_step(self) -> tuple[np.ndarray, np.ndarray]:
@@ -214,7 +234,9 @@ class Windows(Examples):
     def first(self, part: Any, count: int = 1) -> Batch:
         return next(self.in_order(part, size=count))
 
-    def table(self, series: np.ndarray, places: np.ndarray, columns: dict[str, np.ndarray], *, steps: bool) -> pd.DataFrame:
+    def table(
+        self, series: np.ndarray, places: np.ndarray, columns: dict[str, np.ndarray], *, steps: bool
+    ) -> pd.DataFrame:
         """Places (n, h) of series with values (n, h, c), as rows in long form."""
         layout, (n, h) = self.layout, places.shape
         c = len(layout.targets)
@@ -231,22 +253,34 @@ class Windows(Examples):
             made["step"] = np.tile(np.repeat(np.arange(1, h + 1), c), n)
         return pd.DataFrame(made | {name: values.reshape(-1) for name, values in columns.items()}).infer_objects()
 
-    def pictures(self, walk: Callable[[Any], list[Any]], part: Any, radius: np.ndarray, most: int) -> list[dict[str, Any]]:
+    def pictures(
+        self, walk: Callable[[Any], list[Any]], part: Any, radius: np.ndarray, most: int
+    ) -> list[dict[str, Any]]:
         """What is drawn of a few series and columns: recent values, the last window of a part, and the steps to come."""
         series, origins = self.rows(part)
         drawn: list[dict[str, Any]] = []
         for number in dict.fromkeys(series[np.argsort(-self.lengths[series], kind="stable")].tolist()):
             last, track = int(origins[series == number].max()), self.panel.tracks[number]
             rows = (np.array([number, number]), np.array([last, track.stop]))
-            made = [(forecasts, forecasts - spread * radius, forecasts + spread * radius) for _, _, forecasts, spread, _ in walk(rows)]
+            made = [
+                (forecasts, forecasts - spread * radius, forecasts + spread * radius)
+                for _, _, forecasts, spread, _ in walk(rows)
+            ]
             ends = [np.concatenate([piece[i] for piece in made]) for i in range(3)]
             shown = max(3 * self.geometry.horizon, 2 * self.layout.season) + track.stop - last
             for channel, target in enumerate(self.layout.targets):
                 history = track.values[-shown:, channel]
                 begin = track.stop - len(history)
-                name = " · ".join(filter(None, [track.name, target if len(self.layout.targets) > 1 or not track.name else ""]))
+                name = " · ".join(
+                    filter(None, [track.name, target if len(self.layout.targets) > 1 or not track.name else ""])
+                )
                 pieces = [
-                    {"begin": int(first) - begin, "forecast": numbers(ends[0][i, :, channel]), "low": numbers(ends[1][i, :, channel]), "high": numbers(ends[2][i, :, channel])}
+                    {
+                        "begin": int(first) - begin,
+                        "forecast": numbers(ends[0][i, :, channel]),
+                        "low": numbers(ends[1][i, :, channel]),
+                        "high": numbers(ends[2][i, :, channel]),
+                    }
                     for i, first in enumerate(rows[1])
                 ]
                 places = np.arange(begin, track.stop + self.geometry.horizon)

@@ -1,6 +1,7 @@
 """ForecastBlend: cheap forecasts, each fitted in closed form or by a small search, weighted by their validation errors."""
 
 from collections.abc import Callable, Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -40,7 +41,9 @@ class ForecastBlend(Forecaster):
             raise WonderlandError("ForecastBlend forecasts one number for each step: leave loss out, or say mse.")
         unknown = [name for name in forecasts if name not in NAMES]
         if unknown or not forecasts:
-            raise WonderlandError(f"A ForecastBlend is made of {', '.join(NAMES)}, not {unknown[0] if unknown else 'nothing'}.")
+            raise WonderlandError(
+                f"A ForecastBlend is made of {', '.join(NAMES)}, not {unknown[0] if unknown else 'nothing'}."
+            )
         self.forecasts, self.season = tuple(forecasts), season
         self.lags = lags(context, season)
         self.shares = nn.Parameter(torch.full((len(forecasts),), 1 / len(forecasts)))
@@ -52,21 +55,22 @@ class ForecastBlend(Forecaster):
 
     def _shape(self, name: str) -> tuple[int, ...] | None:
         kind = name.removeprefix("log ")
-        return {"smoothing": (4,), "autoregression": (len(self.lags) + 2,), "linear": (self.horizon, self.context + 2)}.get(kind)
+        return {
+            "smoothing": (4,),
+            "autoregression": (len(self.lags) + 2,),
+            "linear": (self.horizon, self.context + 2),
+        }.get(kind)
 
     def forward(self, x: Tensor, known: Tensor | None = None, about: Tensor | None = None) -> Tensor:
         chosen = [i for i, share in enumerate(self.shares.tolist()) if share > 0]
-        made = sum(self.shares[i] * self.one(self.forecasts[i], x, about) for i in chosen)
-        assert isinstance(made, Tensor)
+        made = torch.stack([self.shares[i] * self.one(self.forecasts[i], x, about) for i in chosen]).sum(0)
         return made[..., None].to(x.dtype)
 
     def one(self, name: str, x: Tensor, about: Tensor | None) -> Tensor:
         """One forecast: (b, context, c) -> (b, horizon, c)."""
         rows = x.transpose(1, 2)
         period = torch.full((len(x),), PERIODS - 1) if about is None else about[:, 0].long().clamp(0, PERIODS - 1)
-        back: Callable[[Tensor], Tensor] = lambda made: made
-        if name.startswith("log "):
-            rows, back = logarithm(rows, about)
+        rows, back = logarithm(rows, about) if name.startswith("log ") else (rows, unchanged)
         made = torch.empty(*rows.shape[:2], self.horizon, dtype=rows.dtype)
         for era in period.unique().tolist():
             chosen = period == era
@@ -82,14 +86,23 @@ class ForecastBlend(Forecaster):
         if kind == "season":
             return seasonal(rows, self.horizon, self.season)
         weight = self.weights[name.replace(" ", "_")][era]
+        return self._applied(kind, rows, weight.to(rows.dtype))
+
+    def _applied(self, kind: str, rows: Tensor, weight: Tensor) -> Tensor:
+        """The forecast of a kind by some weights: (n, context) -> (n, horizon)."""
         if kind == "smoothing":
-            return smooth(rows, self.horizon, self.season, weight[None].to(rows.dtype))
+            return smooth(rows, self.horizon, self.season, weight[None])
         if kind == "autoregression":
-            return iterate(rows, self.horizon, self.season, self.lags, weight.to(rows.dtype))
-        return linear(rows, self.horizon, self.season, weight.to(rows.dtype))
+            return iterate(rows, self.horizon, self.season, self.lags, weight)
+        return linear(rows, self.horizon, self.season, weight)
 
     @torch.no_grad()
-    def fit(self, name: str, windows: Callable[[int], tuple[Tensor, Tensor, Tensor, Tensor]], validation: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
+    def fit(
+        self,
+        name: str,
+        windows: Callable[[int], tuple[Tensor, Tensor, Tensor, Tensor]],
+        validation: tuple[Tensor, Tensor, Tensor, Tensor],
+    ) -> None:
         """Fit one forecast for every period; `windows(period)` and `validation` are x, y, mask and about of windows.
 
         How strongly weights are shrunk is chosen on the validation windows.
@@ -110,8 +123,7 @@ class ForecastBlend(Forecaster):
         for system in range(len(systems)):
             for ridge in RIDGES:
                 weight = self._shaped(kind, solve(*systems[system], ridge, system))
-                make = iterate if kind == "autoregression" else linear
-                made = make(x, self.horizon, self.season, *([self.lags] if kind == "autoregression" else []), weight.to(x.dtype))
+                made = self._applied(kind, x, weight.to(x.dtype))
                 error = float(torch.where(mask, made - y, 0.0).square().sum())
                 if error < least:
                     best, least = (system, ridge), error
@@ -123,7 +135,9 @@ class ForecastBlend(Forecaster):
     def _shaped(self, kind: str, weight: Tensor) -> Tensor:
         return weight[0] if kind == "autoregression" else weight
 
-    def _rows(self, name: str, windows: tuple[Tensor, Tensor, Tensor, Tensor], most: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def _rows(
+        self, name: str, windows: tuple[Tensor, Tensor, Tensor, Tensor], most: int | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Windows as rows of one column each, in the scale in which the forecast works."""
         x, y, mask, about = windows
         if most is not None and len(x) * x.shape[2] > most:
@@ -203,6 +217,11 @@ def logarithm(rows: Tensor, about: Tensor | None) -> tuple[Tensor, Callable[[Ten
         return ((torch.minimum(made.double(), top).exp() - mean) / scale).to(rows.dtype)
 
     return logs, back
+
+
+def unchanged(made: Tensor) -> Tensor:
+    """The way back from the scale of each series: none."""
+    return made
 
 
 def solve(gram: Tensor, target: Tensor, ridge: float, start: int) -> Tensor:

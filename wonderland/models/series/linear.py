@@ -42,7 +42,16 @@ class LinearAutoregression(Forecaster):
     torch.Size([2, 3, 1, 1])
     """
 
-    def __init__(self, context: int, horizon: int, channels: int = 1, known: int = 0, outputs: int = 1, *, individual: bool = False):
+    def __init__(
+        self,
+        context: int,
+        horizon: int,
+        channels: int = 1,
+        known: int = 0,
+        outputs: int = 1,
+        *,
+        individual: bool = False,
+    ):
         super().__init__(context, horizon, channels, known, outputs)
         self.steps = Steps(context, horizon, channels, outputs, individual, even=False)
 
@@ -64,7 +73,16 @@ class NLinear(Forecaster):
     True
     """
 
-    def __init__(self, context: int, horizon: int, channels: int = 1, known: int = 0, outputs: int = 1, *, individual: bool = False):
+    def __init__(
+        self,
+        context: int,
+        horizon: int,
+        channels: int = 1,
+        known: int = 0,
+        outputs: int = 1,
+        *,
+        individual: bool = False,
+    ):
         super().__init__(context, horizon, channels, known, outputs)
         self.steps = Steps(context, horizon, channels, outputs, individual, even=False)
 

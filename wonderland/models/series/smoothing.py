@@ -23,7 +23,7 @@ def smooth(x: Tensor, horizon: int, season: int, settings: Tensor) -> Tensor:
     [[12.0, 13.0]]
     """
     steps = x.shape[-1]
-    m = season if 1 < season and steps >= 2 * season else 1
+    m = season if season > 1 and steps >= 2 * season else 1
     alpha, beta, gamma, phi = settings.unbind(-1)
     if m == 1:
         level, trend = x[..., 0], (x[..., min(steps - 1, 4)] - x[..., 0]) / max(1, min(steps - 1, 4))
@@ -68,7 +68,9 @@ def fit_smoothing(x: Tensor, y: Tensor, mask: Tensor, season: int) -> Tensor:
         return torch.where(mask, made - y, 0.0).square().sum((-2, -1)) / total
 
     place = torch.arange(36)
-    spread = torch.stack([axis[(place * stride) % len(axis)] for axis, stride in zip(GRID, (1, 3, 3, 2), strict=True)], -1)
+    spread = torch.stack(
+        [axis[(place * stride) % len(axis)] for axis, stride in zip(GRID, (1, 3, 3, 2), strict=True)], -1
+    )
     scores = errors(spread)
     best, least = spread[scores.argmin()], scores.min()
     for _ in range(2):

@@ -8,7 +8,11 @@ from wonderland.understand.format import number, real
 
 
 def forecast(
-    history: Sequence[float | None], pieces: Sequence[Mapping[str, Any]], labels: Sequence[Sequence[Any]] = (), *, title: str = "Forecast"
+    history: Sequence[float | None],
+    pieces: Sequence[Mapping[str, Any]],
+    labels: Sequence[Sequence[Any]] = (),
+    *,
+    title: str = "Forecast",
 ) -> str:
     """Values (None where unknown) with forecasts that begin at a place: {begin, forecast, low, high}; labels are (place, text)."""
     known = [real(value) for value in history]
@@ -33,7 +37,9 @@ def forecast(
     ticks = [(float(place), str(text)) for place, text in labels][::2] or None
     parts += svg.axes(x, y, "", "", x_ticks=ticks)
     for begin, rows in bands:
-        sides = [(begin + i, low, high) for i, (_, low, high) in enumerate(rows) if low is not None and high is not None]
+        sides = [
+            (begin + i, low, high) for i, (_, low, high) in enumerate(rows) if low is not None and high is not None
+        ]
         if sides:
             upper = "L".join(f"{x(i):g} {y(high):g}" for i, _, high in sides)
             lower = "L".join(f"{x(i):g} {y(low):g}" for i, low, _ in reversed(sides))

@@ -12,11 +12,16 @@ def forecast(facts: Facts) -> str:
     if not examples:
         return ""
     drawn = [
-        page.figure(charts.forecast(one["history"], one["pieces"], one["labels"], title=str(one["name"])), head=page.truncate(str(one["name"]), 60))
+        page.figure(
+            charts.forecast(one["history"], one["pieces"], one["labels"], title=str(one["name"])),
+            head=page.truncate(str(one["name"]), 60),
+        )
         for one in examples
     ]
     level = percent(told["level"], 0) if told.get("level") else ""
-    about = page.p(f"The last test window, beside what then happened, and the steps to come, with {escape(level)} intervals.")
+    about = page.p(
+        f"The last test window, beside what then happened, and the steps to come, with {escape(level)} intervals."
+    )
     choice = facts.get("choice")
     told_choice = page.p(escape(str(choice))) if choice else ""
     pairs = [page.pair(*drawn[first : first + 2]) for first in range(0, len(drawn), 2)]
@@ -26,7 +31,9 @@ def forecast(facts: Facts) -> str:
 def backtest(facts: Facts) -> str:
     """Mean absolute errors and coverage by step ahead, with naive forecasts beside the model."""
     told = facts.get("forecast") or {}
-    steps = {name: values for name, values in (told.get("steps") or {}).items() if any(value is not None for value in values)}
+    steps = {
+        name: values for name, values in (told.get("steps") or {}).items() if any(value is not None for value in values)
+    }
     if not steps:
         return ""
     if facts.get("season") == 1:
@@ -40,6 +47,12 @@ def backtest(facts: Facts) -> str:
     cover = told.get("coverage") or []
     level = told.get("level") or 0.9
     lines = {"coverage": cover, "level": [level] * len(along)}
-    chart = charts.curves(lines, along, title="Coverage by step", x_label="steps ahead", y_label="share inside", most=1.0)
-    right = page.figure(chart, f"Intervals at the {percent(level, 0)} level; the share of true values inside.", head="Coverage by step ahead")
+    chart = charts.curves(
+        lines, along, title="Coverage by step", x_label="steps ahead", y_label="share inside", most=1.0
+    )
+    right = page.figure(
+        chart,
+        f"Intervals at the {percent(level, 0)} level; the share of true values inside.",
+        head="Coverage by step ahead",
+    )
     return page.pair(left, right)
