@@ -26,6 +26,7 @@ from wonderland.understand.sections.forecast import backtest, forecast
 
 LOSSES = {"mse": 1, "mae": 1, "quantile": 9, "gaussian": 2, "student": 3, "negative_binomial": 2}
 LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
+ALONE = 10  # windows that share no step; with fewer of them in the calibration part, validation serves as well
 WATCHED, DRAWN, LEAST_SPREAD = 2000, 8, 1e-3
 
 
@@ -169,7 +170,7 @@ class Forecast(Task):
         """From windows of the calibration part; of validation as well, where there are few."""
         most = max(FEW, 30_000_000 // (self.horizon * self.channels))
         errors = self.errors(calibration, most)
-        if len(errors) < FEW:
+        if len(errors) < max(FEW, ALONE * self.horizon):
             errors = np.concatenate([self.errors(validation, most), errors])
         return ForecastTrust.of(errors, level)
 

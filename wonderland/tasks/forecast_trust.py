@@ -11,7 +11,7 @@ from wonderland.tasks.task import Trust
 from wonderland.trust.conformal import check_level
 
 KEPT = 200  # order statistics that are kept for each step
-FEW = 40  # windows; with fewer, all steps share their errors, relative to the usual size of each step's errors
+FEW = 40  # windows; with fewer, or few that share no step, all steps share their errors, relative to the usual size of each step's
 
 
 class ForecastTrust(Trust):
@@ -36,7 +36,7 @@ class ForecastTrust(Trust):
         first = [sorted_known(np.abs(errors[:, 0, c]))[-5000:] for c in range(channels)]
         least = max(1, min(map(len, first)))
         one = np.stack([order_statistics(part, least) if len(part) else np.full(1, np.inf) for part in first])
-        if n < FEW:
+        if n < max(FEW, 3 * horizon):
             profile = usual_sizes(errors)
             pooled = (errors / profile).transpose(2, 0, 1).reshape(channels, -1)
             return ForecastTrust(stacked([list(pooled)]), profile, one, level)

@@ -113,10 +113,10 @@ def choice(model: Any) -> str:
     """Which forecasts a blend is made of, and why."""
     if not isinstance(model, ForecastBlend):
         return ""
-    shares = sorted(zip(model.shares.tolist(), model.forecasts, strict=True), reverse=True)
+    shares = sorted(zip(model.shares[-1].tolist(), model.forecasts, strict=True), reverse=True)
     used = ", ".join(f"{name} {share:.0%}" for share, name in shares if share > 0)
     left = ", ".join(name for share, name in shares if share <= 0)
-    why = "Weights come from the errors on the validation windows"
+    why = "Shares come from errors on windows that the forecasts were not fitted to"
     return f"The forecast is a mean of {used}. {why}{f'; not used, because worse there: {left}' if left else ''}."
 
 

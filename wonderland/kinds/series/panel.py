@@ -97,7 +97,7 @@ class Panel(Dataset):
 
     @staticmethod
     def read(
-        frame: pd.DataFrame,
+        frame: Any,
         asked: Mapping[str, Any],
         *,
         name: str,
@@ -240,7 +240,7 @@ def unknown(column: str, role: str, names: Sequence[str]) -> WonderlandError:
     return WonderlandError(f"There is no column {column!r} (given as {role}).{hint}")
 
 
-def find_time(frame: pd.DataFrame, asked: Mapping[str, Any], name: str, notes: Notes) -> str:
+def find_time(frame: Any, asked: Mapping[str, Any], name: str, notes: Notes) -> str:
     """The column of times, by its name, or the only one that holds dates."""
     taken = {asked.get("target"), asked.get("series"), *(asked.get("known") or ()), *(asked.get("past") or ())}
     free = [column for column in frame.columns if column not in taken]
@@ -257,7 +257,7 @@ def find_time(frame: pd.DataFrame, asked: Mapping[str, Any], name: str, notes: N
     )
 
 
-def choose_targets(frame: pd.DataFrame, asked: Mapping[str, Any], time: str, notes: Notes) -> tuple[str, ...]:
+def choose_targets(frame: Any, asked: Mapping[str, Any], time: str, notes: Notes) -> tuple[str, ...]:
     """The columns to predict: as asked, all that hold numbers, or the last one that does."""
     names, target = list(frame.columns), asked.get("target")
     taken = {time, asked.get("series"), *(asked.get("known") or ()), *(asked.get("past") or ())}
@@ -278,7 +278,7 @@ def choose_targets(frame: pd.DataFrame, asked: Mapping[str, Any], time: str, not
         for column in names
         if column not in taken
         and read_column(column, frame[column]).kind in ("number", "identifier", "constant")
-        and pd.to_numeric(frame[column], errors="coerce").notna().any()
+        and pd.Series(pd.to_numeric(frame[column], errors="coerce")).notna().any()
     ]
     if not usable:
         raise WonderlandError("There is no column of numbers to forecast: name one with target (--target).")
@@ -294,7 +294,7 @@ def choose_targets(frame: pd.DataFrame, asked: Mapping[str, Any], time: str, not
     return (usable[-1],)
 
 
-def numbers_of(cells: pd.Series, name: str, notes: Notes) -> np.ndarray:
+def numbers_of(cells: Any, name: str, notes: Notes) -> np.ndarray:
     """A column as numbers, NaN where there is none."""
     numbers: Any = pd.to_numeric(cells, errors="coerce")
     values = numbers.to_numpy(np.float64, na_value=np.nan)
@@ -322,7 +322,7 @@ def numbers_of(cells: pd.Series, name: str, notes: Notes) -> np.ndarray:
 
 
 def read_covariates(
-    frame: pd.DataFrame, asked: Mapping[str, Any], layout: Layout | None, notes: Notes
+    frame: Any, asked: Mapping[str, Any], layout: Layout | None, notes: Notes
 ) -> tuple[np.ndarray, dict[str, list[str]]]:
     """Covariates as numbers (n, k), categories as a column for each level; and the levels."""
     names = (*layout.known, *layout.past) if layout else (*(asked.get("known") or ()), *(asked.get("past") or ()))

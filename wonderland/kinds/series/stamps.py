@@ -13,6 +13,7 @@ from wonderland.data.columns import read_column
 DAY = 86_400.0
 EPOCH = pd.Timestamp("1970-01-01")
 _QUARTER = re.compile(r"\s*(\d{4})\s*[-/ ]?\s*[Qq]([1-4])\s*")
+_MONTH = re.compile(r"\s*(\d{4})\s*[-/]\s*(0?[1-9]|1[0-2])\s*")
 _OFFSET = re.compile(r"\d{1,2}:\d\d.*(?:Z|[+-]\d\d:?\d\d)\s*$")
 NAMES = {60.0: "every minute", 900.0: "every 15 minutes", 1800.0: "every 30 minutes", 3600.0: "hourly", DAY: "daily", 7 * DAY: "weekly"}  # fmt: skip
 MONTHS = {1: "monthly", 3: "quarterly", 6: "half-yearly", 12: "yearly"}
@@ -144,15 +145,19 @@ def weekdays_since(days: np.ndarray) -> np.ndarray:
     return np.floor_divide(shifted, 7) * 5 + np.minimum(np.mod(shifted, 7), 4)
 
 
-def read_stamps(name: str, cells: pd.Series) -> tuple[np.ndarray, bool, bool]:
+def read_stamps(name: str, cells: Any) -> tuple[np.ndarray, bool, bool]:
     """Stamps of a column: (n,) seconds since 1970 or numbers, NaN where empty; whether they are dates; whether they have an offset."""
     if isinstance(cells.dtype, pd.PeriodDtype):
         cells = cells.dt.to_timestamp()  # pyright: ignore[reportAttributeAccessIssue]
     texts = cells.dropna().astype(str)
     if len(texts) and texts.str.fullmatch(_QUARTER.pattern).all():
-        parts = cells.astype(str).str.extract(_QUARTER.pattern)
-        written = parts[0] + "-" + ((pd.to_numeric(parts[1]) - 1) * 3 + 1).astype("Int64").astype(str).str.zfill(2)
+        parts: Any = cells.astype(str).str.extract(_QUARTER.pattern)
+        quarter: Any = pd.to_numeric(parts[1])
+        written = parts[0] + "-" + (quarter * 3 - 2).astype("Int64").astype(str).str.zfill(2)
         cells = written + "-01"
+    elif len(texts) and texts.str.fullmatch(_MONTH.pattern).all():
+        parts = cells.astype(str).str.extract(_MONTH.pattern)
+        cells = parts[0] + "-" + parts[1].str.zfill(2) + "-01"
     aware = isinstance(cells.dtype, pd.DatetimeTZDtype) or bool(
         len(texts) and texts.iloc[:100].str.contains(_OFFSET).mean() > 0.9
     )

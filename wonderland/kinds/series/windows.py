@@ -1,5 +1,6 @@
 """Windows of a panel: a context, and the steps after it; parts and periods of fitting are cut by time, so nothing later is read."""
 
+import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,9 +83,7 @@ def split_by_time(panel: Panel, geometry: Geometry, series: np.ndarray, origins:
     """The windows of each part by number: their targets lie within the part's time; every window of the test is measured."""
     end, cuts = origins + geometry.horizon, geometry.cuts
     train = np.flatnonzero(end <= cuts[0])
-    parts = [
-        np.flatnonzero((origins >= first) & (end <= last)) for first, last in zip(cuts[:-1], cuts[1:], strict=True)
-    ]
+    parts = [np.flatnonzero((origins >= first) & (end <= last)) for first, last in itertools.pairwise(cuts)]
     note = f"By time: the parts end at {', '.join(map(str, panel.layout.frequency.texts(np.array(cuts) - 1)))}."
     if len(train) > MOST_TRAINING:
         train = train[:: -(-len(train) // MOST_TRAINING)]
