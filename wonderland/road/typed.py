@@ -28,8 +28,13 @@ class FitOptions(TypedDict, total=False):
     cost: str | None
     abstain: float | None
     uncertainty: str | None
+    weight_to: str | None
     seed: int | None
     strict: bool | None
+    encoding: str | None
+    delimiter: str | None
+    quote: str | None
+    sheet: str | None
     split: str | None
     task: str | None
     group: str | None

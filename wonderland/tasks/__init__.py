@@ -5,7 +5,9 @@ from wonderland.tasks.classification import Classification
 from wonderland.tasks.control import Control
 from wonderland.tasks.forecast import Forecast
 from wonderland.tasks.forecast_trust import ForecastTrust
+from wonderland.tasks.label_trust import LabelTrust
 from wonderland.tasks.language import LanguageModelling
+from wonderland.tasks.multilabel import MultiLabel
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.ranking import Ranking
 from wonderland.tasks.ranking_measures import ranking_measures
@@ -22,7 +24,9 @@ __all__ = [
     "Forecast",
     "ForecastTrust",
     "Holdout",
+    "LabelTrust",
     "LanguageModelling",
+    "MultiLabel",
     "Ranking",
     "Regression",
     "RowTrust",
