@@ -10,6 +10,7 @@ import pytest
 
 import wonderland
 from tests import runs
+from tests.fuzz import mutate
 from wonderland.core import WonderlandError
 
 
@@ -99,6 +100,15 @@ def test_a_part_that_is_not_a_task(run):
     assert refused(run) == "models.TableNet is not a task."
 
 
+def test_an_ensemble_of_another_size_than_the_model(run):
+    members = json.loads((run / "config.json").read_text())["recipe"]["ensemble"]["members"]
+    change(
+        run, "config.json", lambda config: config["recipe"]["ensemble"].update(members=10**6, folds=None, variants=1)
+    )
+    mutate.sign_again(run)
+    assert refused(run) == f"{run}: config.json names 1,000,000 ensemble members, and the model has {members}."
+
+
 def test_path_traversal(run, tmp_path):
     (tmp_path / "secret").write_text("s")
     change(run, "trust.json", lambda trust: trust["inputs"].update({"../secret": "0"}))
@@ -137,7 +147,9 @@ def test_json_that_is_not_ours(run, name, text):
 def test_a_huge_json_file(run):
     with (run / "config.json").open("wb") as file:
         file.truncate(3 << 30)
-    assert refused(run) == f"{run / 'config.json'} is larger than 16 MiB, the limit for this kind of file."
+    assert refused(run) == (
+        f"{run / 'config.json'} has 3 GiB; the limit is 16 MiB. If you trust it, raise the limit: WONDERLAND_LIMITS=json_bytes=3GiB."
+    )
 
 
 def test_a_folder_without_a_run(tmp_path):

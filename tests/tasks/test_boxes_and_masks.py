@@ -24,7 +24,6 @@ from wonderland.tasks.detection_trust import (
     missed_boxes,
     missed_pixels,
 )
-from wonderland.trust import control_risk
 
 
 def test_a_true_box_counts_once():
@@ -55,19 +54,16 @@ def test_scores_become_chances():
     assert best_threshold(np.array([0.9, 0.8, 0.2]), np.array([True, True, False]), 2) > 0.2
 
 
-def test_risk_is_controlled_on_average():
-    """Over many draws of calibration and test rows, the mean loss at the threshold stays below the level."""
+def test_what_is_missed_stays_below_the_level_on_average():
+    """Over many draws of calibration and test images, the mean share of missed boxes stays below the level."""
     draw, losses = np.random.default_rng(0), []
     for _ in range(400):
         scores = draw.beta(4, 2, (51, 5))  # 50 images for calibration, one new one, with five boxes each
-        table = (scores[:, :, None] < THRESHOLDS).mean(1)
-        found = control_risk(table[:50], THRESHOLDS, 0.1)
-        losses.append(float((scores[50] < found.threshold).mean()))
-        assert found.reached
+        risks = (scores[:50, :, None] < THRESHOLDS).mean((0, 1)).tolist()
+        found = BoxTrust(1.0, 0.0, 1.0, risks, 50, 0.9).threshold(0.9)
+        losses.append(float((scores[50] < found).mean()))
     assert 0.07 < np.mean(losses) < 0.1
-    assert not control_risk(np.ones((9, 3)), [0.1, 0.2, 0.3], 0.1).reached
-    with pytest.raises(WonderlandError, match="do not fall as thresholds rise"):
-        control_risk([[0.5, 0.1]], [0.1, 0.2], 0.1)
+    assert BoxTrust(1.0, 0.0, 0.5, [1.0] * len(THRESHOLDS), 9, 0.9).threshold(0.9) == THRESHOLDS[0]
 
 
 def test_pixels_that_do_not_count_do_not_count():

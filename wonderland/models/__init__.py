@@ -11,6 +11,8 @@ from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
 from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
+from wonderland.models.gaussian_process import GaussianProcess
+from wonderland.models.glm import GLM
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
 from wonderland.models.neural_ngram import NeuralNgram
@@ -33,6 +35,7 @@ from wonderland.models.recommend import (
 )
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
+from wonderland.models.series import DLinear, ForecastBlend, Forecaster, LinearAutoregression, NLinear
 from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -58,10 +61,12 @@ from wonderland.models.vision.tiny_ssd import TinySSD
 from wonderland.models.vision.unet import UNet
 from wonderland.models.vision.vgg import VGG
 from wonderland.models.vision.vit import ViT
+from wonderland.models.vision.whitened_convnet import WhitenedConvNet
 from wonderland.models.words import FastText, GloVe, Word2Vec
 
 __all__ = [
     "FCN",
+    "GLM",
     "RNNLM",
     "VGG",
     "AlexNet",
@@ -72,6 +77,7 @@ __all__ = [
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",
+    "DLinear",
     "Decoder",
     "DecomposableAttention",
     "DeepFM",
@@ -81,17 +87,22 @@ __all__ = [
     "FactorisationMachine",
     "FastText",
     "FasterRCNN",
+    "ForecastBlend",
+    "Forecaster",
+    "GaussianProcess",
     "GloVe",
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
     "LeNet",
+    "LinearAutoregression",
     "LinkNet",
     "MLPMixer",
     "MaskedLM",
     "MatrixFactorisation",
     "MetaFormer",
     "MobileNetV2",
+    "NLinear",
     "NeuMF",
     "NeuralNgram",
     "Ngram",
@@ -116,6 +127,7 @@ __all__ = [
     "Tree",
     "UNet",
     "ViT",
+    "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
     "adapt",

@@ -16,13 +16,13 @@ from wonderland.road.training import Training
 from wonderland.ship import Run
 from wonderland.understand import cost
 
-RECORDS_LIMIT = 1 << 28
-
 
 def facts(run: Run, plan: Plan) -> dict[str, Any]:
     """The facts of a run as plain values, for the report."""
     dataset, record = plan.dataset, run.record["measured"]["test"]
-    source = dataset.origin.get("path") or dataset.origin.get("bundled") or "data in memory"
+    source = next(
+        (dataset.origin[key] for key in ("path", "bundled", "url") if dataset.origin.get(key)), "data in memory"
+    )
     common = {
         "title": dataset.name,
         "source": json.dumps(source)[1:-1],
@@ -69,7 +69,7 @@ def curves(run: Run) -> list[dict[str, Any]]:
 def records(path: Path) -> list[dict[str, Any]]:
     """The rows of a JSON lines file; damaged lines are skipped."""
     rows = []
-    for line in read_bytes(path, RECORDS_LIMIT).decode(errors="replace").splitlines() if path.is_file() else []:
+    for line in read_bytes(path, "records_bytes").decode(errors="replace").splitlines() if path.is_file() else []:
         try:
             rows.append(json.loads(line))
         except (ValueError, RecursionError):
@@ -131,7 +131,7 @@ def commands(run: Run) -> list[dict[str, str]]:
 def refit_command(run: Run) -> list[dict[str, str]]:
     """The command that repeats the run."""
     origin = run.config["source"]["origin"]
-    source = origin.get("bundled") or origin.get("path")
+    source = origin.get("bundled") or origin.get("path") or origin.get("url")
     if not source:
         return []
     request, recipe = Request.from_json(run.config["request"]), Recipe.from_json(run.config["recipe"])

@@ -4,7 +4,11 @@ from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.control import Control
 from wonderland.tasks.detection import Detection
+from wonderland.tasks.forecast import Forecast
+from wonderland.tasks.forecast_trust import ForecastTrust
+from wonderland.tasks.label_trust import LabelTrust
 from wonderland.tasks.language import LanguageModelling
+from wonderland.tasks.multilabel import MultiLabel
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.ranking import Ranking
 from wonderland.tasks.ranking_measures import ranking_measures
@@ -20,8 +24,12 @@ __all__ = [
     "Classification",
     "Control",
     "Detection",
+    "Forecast",
+    "ForecastTrust",
     "Holdout",
+    "LabelTrust",
     "LanguageModelling",
+    "MultiLabel",
     "Ranking",
     "Regression",
     "RowTrust",

@@ -135,8 +135,7 @@ class Detection(Task):
             for row, real in zip(found, truth, strict=True)
             if len(real["boxes"])
         ]
-        risk = trust.risk(level)
-        note = "" if risk.reached else (
+        note = "" if trust.promised(level) is not None else (
             f"{trust.rows} calibration images are not enough, or the model misses too much, to promise that at most {1 - level:.0%} of "
             "the boxes are missed: the lowest threshold is used."
         )  # fmt: skip

@@ -11,9 +11,8 @@ from torch import Tensor
 from wonderland.core import WonderlandError
 from wonderland.ops.vision import iou
 from wonderland.tasks.task import Trust
-from wonderland.trust import ControlledRisk, check_level
+from wonderland.trust import check_level, controlled_threshold
 from wonderland.trust.calibration import binned, summarise
-from wonderland.trust.risk_control import controlled
 from wonderland.trust.scaling import fit_logistic
 
 THRESHOLDS = np.round(np.concatenate([np.linspace(0.01, 0.1, 10), np.linspace(0.12, 0.98, 44)]), 4)
@@ -37,13 +36,14 @@ class BoxTrust(Trust):
         clipped = np.clip(np.asarray(scores, np.float64), 1e-6, 1 - 1e-6)
         return 1 / (1 + np.exp(-(self.slope * np.log(clipped / (1 - clipped)) + self.offset)))
 
-    def risk(self, level: float) -> ControlledRisk:
-        """The threshold at which at most 1 - level of the boxes of an image are missed on average."""
-        return controlled(np.asarray(self.risks), self.rows, THRESHOLDS, 1 - level)
+    def promised(self, level: float) -> float | None:
+        """The threshold at which at most 1 - level of the boxes of an image are missed on average; None where none is low enough."""
+        return promised(self.risks, self.rows, level)
 
     def threshold(self, level: float) -> float:
         """Boxes are answered from this score on: low enough for the level, and not above the best F1."""
-        return min(self.best, self.risk(level).threshold)
+        found = self.promised(level)
+        return float(THRESHOLDS[0]) if found is None else min(self.best, found)
 
     def to_json(self) -> dict[str, Any]:
         return {"slope": self.slope, "offset": self.offset, "best": self.best, "risks": self.risks, "images": self.rows,
@@ -68,6 +68,11 @@ class BoxTrust(Trust):
             return BoxTrust(slope, offset, best, risks, rows, check_level(float(saved["level"])))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise WonderlandError("trust.json does not hold scores of boxes: it is damaged or not ours.") from error
+
+
+def promised(risks: list[float], rows: int, level: float) -> float | None:
+    """The largest of `THRESHOLDS` at which at most 1 - level is missed on average; None where there is none."""
+    return controlled_threshold(np.maximum.accumulate(risks), rows, 1 - level, THRESHOLDS) if rows else None
 
 
 def fit_scores(scores: ndarray, right: ndarray) -> tuple[float, float]:
@@ -138,9 +143,14 @@ class PixelTrust(Trust):
         """Calibrated probabilities (b, classes, h, w)."""
         return torch.softmax(logits / self.temperature, 1)
 
-    def risk(self, level: float) -> ControlledRisk:
-        """The threshold at which at most 1 - level of the pixels of an image are missed on average."""
-        return controlled(np.asarray(self.risks), self.rows, THRESHOLDS, 1 - level)
+    def promised(self, level: float) -> float | None:
+        """The threshold at which at most 1 - level of the pixels of an image are missed on average; None where none is low enough."""
+        return promised(self.risks, self.rows, level)
+
+    def threshold(self, level: float) -> float:
+        """The probability from which on a class is in the set of a pixel."""
+        found = self.promised(level)
+        return float(THRESHOLDS[0]) if found is None else found
 
     def to_json(self) -> dict[str, Any]:
         return {"temperature": self.temperature, "risks": self.risks, "images": self.rows, "level": self.level}

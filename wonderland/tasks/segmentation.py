@@ -135,7 +135,7 @@ class Segmentation(Task):
 
     def evaluate(self, view: View, trust: PixelTrust, level: float | None = None) -> dict[str, Any]:
         level = trust.level if level is None else check_level(level)
-        threshold = trust.risk(level).threshold
+        threshold = trust.threshold(level)
         place = int(np.flatnonzero(threshold <= THRESHOLDS)[0])
         table, losses, sizes, rows, sampled = torch.zeros(self.outputs, self.outputs).double(), [], 0.0, 0, []
         for logits, batch in self.logits(view):
@@ -147,7 +147,7 @@ class Segmentation(Task):
             sampled.append(self._sure(logits, chances, batch["masks"], view.count))
         before, after, right = (np.concatenate(found) for found in zip(*sampled, strict=True))
         share = torch.cat(losses)
-        note = "" if trust.risk(level).reached else (
+        note = "" if trust.promised(level) is not None else (
             f"{trust.rows} calibration images are not enough, or the model misses too much, to promise that at most {1 - level:.0%} of "
             "the pixels are missed: the lowest threshold is used."
         )  # fmt: skip
@@ -174,7 +174,7 @@ class Segmentation(Task):
 
     def predictions(self, view: View, trust: PixelTrust, level: float | None = None) -> pd.DataFrame:
         """A row for each image: the class with the most pixels (background aside), the share of each class, and of unsure pixels."""
-        threshold = trust.risk(trust.level if level is None else level).threshold
+        threshold = trust.threshold(trust.level if level is None else level)
         dataset: Any = view.dataset
         paths = dataset.labels().get("path") or [str(row) for row in range(len(dataset))]
         rows: list[dict[str, Any]] = []
