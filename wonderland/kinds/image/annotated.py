@@ -8,7 +8,7 @@ import numpy as np
 
 from wonderland.core import WonderlandError, read_bytes
 from wonderland.data.dataset import Finding, counted
-from wonderland.data.decode import MOST_BYTES, guard_decompression
+from wonderland.data.decode import guard_decompression
 from wonderland.data.folders import Listing, scan
 from wonderland.data.pixels import MOST_IN_MEMORY
 from wonderland.kinds.image.annotations import Annotations, Broken, Labelled
@@ -314,7 +314,7 @@ def _fingerprint(images: AnnotatedImages) -> str:
                 repr(outline if isinstance(outline, dict) else [ring.tolist() for ring in outline or []]).encode()
             )
         if image.mask is not None:
-            told.update(read_bytes(image.mask, MOST_BYTES))
+            told.update(read_bytes(image.mask, "image_bytes"))
         lines.append(f"{Path(images.paths[row] if images.paths else '').name}\0{digest}\0{told.hexdigest()}\n")
     head = repr((images.task, images.classes, images.height, images.width))
     return hashlib.sha256("".join([head, *sorted(lines)]).encode()).hexdigest()

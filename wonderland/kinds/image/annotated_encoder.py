@@ -1,7 +1,7 @@
 """From images with boxes or masks to batches: pixels on one canvas, boxes filled up to one length, masks, moved together."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wonderland.core import WonderlandError, uniform
+from wonderland.core import WonderlandError
 from wonderland.core.batch import Batch
 from wonderland.data.arrays import from_numbers, is_side
-from wonderland.data.batches import Batches
+from wonderland.data.batches import Batches, random_numbers
 from wonderland.data.dataset import Finding
-from wonderland.data.decode import SUFFIXES
+from wonderland.data.decode import SUFFIXES, decode_bytes, guard_decompression
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.examples import RowExamples
 from wonderland.data.folders import refuse_flat, scan
 from wonderland.data.moving import in_pixels, move_boxes, move_masks
-from wonderland.data.pixels import MOST_IN_MEMORY, mean_and_std
+from wonderland.data.pixels import MOST_IN_MEMORY, mean_and_std, picture
 from wonderland.kinds.image.annotated import (
     TASKS,
     AnnotatedImages,
@@ -47,7 +47,7 @@ class AnnotatedBatches(Batches):
         fields = self.examples.answers(rows)
         if self.augment is None:
             return Batch({"x": x, **fields})
-        numbers = uniform(self.seed, epoch, rows, self.augment.draws)
+        numbers = random_numbers(self.augment, self.seed, epoch, rows)
         return Batch(moved({"x": self.augment(x, numbers), **fields}, self.augment.matrices(numbers)))
 
 
@@ -166,6 +166,24 @@ class AnnotatedEncoder(RowEncoder):
     def schema(self) -> list[Field]:
         return [Field("image", "image", shape=(self.height, self.width, self.channels))]
 
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> AnnotatedImages:
+        """Pictures given as the bytes of PNG, JPEG or WebP files, decoded as files of a folder are."""
+        with guard_decompression():
+            pictures = [decode_bytes(row["image"], "The image") for row in rows]
+        store = Canvas.of_pictures(pictures, (self.height, self.width), self.channels)
+        told = Annotations(Path("."), "plain", [], [], "")
+        return AnnotatedImages(
+            store, told, self.task, name="images", classes=None, fingerprint="", origin={}, paths=None
+        )
+
+    def traits(self, dataset: AnnotatedImages, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Brightness and contrast of each image."""
+        pixels = [dataset.pixels(np.array([row])) for row in rows]
+        return {
+            "brightness": np.array([image.mean() for image in pixels]),
+            "contrast": np.array([image.std() for image in pixels]),
+        }
+
     def arguments(self) -> dict[str, Any]:
         """For models of images: channels, what normalises pixels, and anchors of the size of the boxes."""
         size = {"channels": self.channels, "height": self.height, "width": self.width}
@@ -233,7 +251,8 @@ class AnnotatedEncoder(RowEncoder):
         array = np.asarray(source)
         array = array[None] if array.ndim == 2 or (array.ndim == 3 and 3 in (array.shape[0], array.shape[2])) else array
         pixels, _, _ = from_numbers(array, "arrays", None, None)
-        store = Canvas.of_arrays(pixels, (self.height, self.width), self.channels)
+        pictures = [picture(image) for image in pixels]
+        store = Canvas.of_pictures(pictures, (self.height, self.width), self.channels)
         told = Annotations(Path("."), "plain", [], [], "")
         return AnnotatedImages(
             store, told, self.task, name="arrays", classes=None, fingerprint="", origin={}, paths=None

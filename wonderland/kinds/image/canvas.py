@@ -3,13 +3,12 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from wonderland.core import WonderlandError, read_bytes
-from wonderland.data.decode import MOST_BYTES, _open, _orientation, decode_bytes, guard_decompression
+from wonderland.data.decode import _open, _orientation, decode_bytes, guard_decompression
 from wonderland.data.pixels import MOST_IN_MEMORY, _moments
 
 OUTSIDE = 255  # the class of pixels that do not count
@@ -100,7 +99,7 @@ class Canvas:
         made = np.empty((len(rows), *self.shape), np.uint8)
         with guard_decompression():
             for place, row in enumerate(rows):
-                data = read_bytes(self.paths[row], MOST_BYTES)
+                data = read_bytes(self.paths[row], "image_bytes")
                 if hashlib.sha256(data).hexdigest() != self.digests[row]:
                     raise WonderlandError(
                         f"{self.paths[row]} has changed since the data was opened. Open the data again."
@@ -121,7 +120,7 @@ class Canvas:
         fits, digests, sums, grey = [], [], np.zeros((len(paths), 2, 3)), True
         with guard_decompression():
             for row, path in enumerate(paths):
-                data = read_bytes(path, MOST_BYTES)
+                data = read_bytes(path, "image_bytes")
                 image = decode_bytes(data, path)
                 digests.append(hashlib.sha256(data).hexdigest())
                 fits.append(fit_into((image.shape[0], image.shape[1]), canvas))
@@ -141,18 +140,12 @@ class Canvas:
         return made
 
     @staticmethod
-    def of_arrays(x: np.ndarray, canvas: tuple[int, int], channels: int) -> "Canvas":
-        """Images in memory, uint8 (n, c, h, w), on the canvas."""
-        fits = [fit_into((x.shape[2], x.shape[3]), canvas)] * len(x)
-        made = Canvas([], (channels, *canvas), fits, [], np.zeros((len(x), 2, channels)))
-        made.array = np.empty((len(x), channels, *canvas), np.uint8)
-        for row, image in enumerate(x):
-            plain = image[0] if len(image) == 1 else np.ascontiguousarray(image.transpose(1, 2, 0))
-            made.array[row] = coloured(placed(plain, canvas), channels)
+    def of_pictures(pictures: list[np.ndarray], canvas: tuple[int, int], channels: int) -> "Canvas":
+        """Pictures in memory, uint8 (h, w) or (h, w, 3), on the canvas."""
+        fits = [fit_into((image.shape[0], image.shape[1]), canvas) for image in pictures]
+        made = Canvas([], (channels, *canvas), fits, [], np.zeros((len(pictures), 2, channels)))
+        made.array = np.empty((len(pictures), channels, *canvas), np.uint8)
+        for row, image in enumerate(pictures):
+            made.array[row] = coloured(placed(image, canvas), channels)
             made.sums[row] = _moments(made.array[row][None])
         return made
-
-
-def stacked(items: list[Any], shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """A list of arrays of one shape as one array, empty lists too."""
-    return np.stack(items).astype(dtype) if items else np.zeros((0, *shape), dtype)

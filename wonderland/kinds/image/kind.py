@@ -113,6 +113,10 @@ class ImageKind(Kind):
         rows = len(parts.train)
         if isinstance(dataset, AnnotatedImages):
             augment = asked_augment(dataset.options.augment)
+            if augment is not None and not hasattr(augment.part, "matrices"):
+                raise WonderlandError(
+                    f"{augment.name} does not move boxes and masks: take PhotoAugment(...) or Augment(...)."
+                )
             return annotated_recipe.recipe_for(dataset, rows, encoder, task, augment)  # pyright: ignore[reportArgumentType]
         size = (encoder.channels, encoder.height, encoder.width)
         batch = next(batch for least, batch in ((4000, 128), (600, 64), (200, 32), (0, 16)) if rows >= least)

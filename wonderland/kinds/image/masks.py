@@ -7,7 +7,7 @@ import numpy as np
 
 from wonderland.core import WonderlandError, read_bytes
 from wonderland.data.dataset import Finding, counted
-from wonderland.data.decode import MOST_BYTES, _damaged, _open, guard_decompression
+from wonderland.data.decode import _damaged, _open, guard_decompression
 from wonderland.data.folders import Listing
 from wonderland.kinds.image.annotations import Annotations, Broken, Labelled, Names, by_stem, numbered_names, read_names
 from wonderland.kinds.image.canvas import OUTSIDE, upright_size
@@ -158,7 +158,7 @@ def read_mask(path: Path) -> np.ndarray:
 
     Entries of a palette are taken as they are, without their colours. Alpha is dropped.
     """
-    image = _open(read_bytes(path, MOST_BYTES), path)
+    image = _open(read_bytes(path, "image_bytes"), path)
     try:
         image.load()
         if image.mode in ("RGBA", "RGBX", "CMYK", "YCbCr"):
