@@ -15,6 +15,7 @@ from wonderland.data.dataset import Dataset
 from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.source import Contents, Glimpse
 from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.kinds.table.bands import bands
 from wonderland.kinds.table.encoder import TableEncoder
 from wonderland.kinds.table.options import Options as TableOptions
 from wonderland.kinds.table.table import Table
@@ -142,7 +143,9 @@ class TableKind(Kind):
         measured = [
             {"name": name, "value": drop.value, "spread": drop.spread} for name, drop in zip(names, drops, strict=True)
         ]
-        return {"importance": sorted(measured, key=lambda row: -row["value"]), "importance_score": task.score_name}
+        ranked = sorted(measured, key=lambda row: -row["value"])
+        curves = bands(run, plan, [row["name"] for row in ranked])
+        return {"importance": ranked, "importance_score": task.score_name} | ({"bands": curves} if curves else {})
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
         return super().space(recipe) | {
