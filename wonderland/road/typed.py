@@ -31,6 +31,10 @@ class FitOptions(TypedDict, total=False):
     weight_to: str | None
     seed: int | None
     strict: bool | None
+    encoding: str | None
+    delimiter: str | None
+    quote: str | None
+    sheet: str | None
     split: str | None
     task: str | None
     group: str | None
@@ -51,10 +55,15 @@ class FitOptions(TypedDict, total=False):
     tokenizer: str | Path | None
     of: str | None
     directed: bool | None
+    horizon: int | None
+    series: str | None
+    known: str | list[str] | tuple[str, ...] | None
+    past: str | list[str] | tuple[str, ...] | None
+    season: int | None
+    loss: str | None
     learner: str | None
     episodes: int | None
     environments: int | None
-    horizon: int | None
     discount: float | None
     limit: int | None
     user: str | None
