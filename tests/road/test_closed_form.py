@@ -154,7 +154,7 @@ def test_counts_by_a_poisson_model(tmp_path):
 
 @pytest.mark.parametrize("family", ["probit", "logit"])
 def test_two_classes_by_a_linear_model(tmp_path, family):
-    run = wonderland.fit(runs.mixed(150), "risk", out=tmp_path / "run", model=f"GLM(family={family!r})")
+    run = wonderland.fit(runs.mixed(150), "risk", out=tmp_path / "run", model=GLM.spec(family=family))
     assert run.metrics["auroc"] > 0.8
     pd.testing.assert_frame_equal(run.predict(runs.mixed(9)), wonderland.load(run.folder).predict(runs.mixed(9)))
 
