@@ -94,6 +94,10 @@ class Kind(ABC):
         """The recipe once the number of steps is known."""
         return recipe
 
+    def named_recipe(self, recipe: Recipe, dataset: Any, parts: Any) -> Recipe:
+        """The recipe for a model that the user names in place of the default one."""
+        return recipe
+
     def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe, asked: Mapping[str, Any]) -> None:
         """Refuse a recipe that does not fit the data; `asked` are the numbers in it that the user gave."""
         return

@@ -35,6 +35,7 @@ from wonderland.models.recommend import (
 )
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
+from wonderland.models.series import DLinear, ForecastBlend, Forecaster, LinearAutoregression, NLinear
 from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -73,6 +74,7 @@ __all__ = [
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",
+    "DLinear",
     "Decoder",
     "DecomposableAttention",
     "DeepFM",
@@ -81,18 +83,22 @@ __all__ = [
     "EncoderDecoder",
     "FactorisationMachine",
     "FastText",
+    "ForecastBlend",
+    "Forecaster",
     "GaussianProcess",
     "GloVe",
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
     "LeNet",
+    "LinearAutoregression",
     "LinkNet",
     "MLPMixer",
     "MaskedLM",
     "MatrixFactorisation",
     "MetaFormer",
     "MobileNetV2",
+    "NLinear",
     "NeuMF",
     "NeuralNgram",
     "Ngram",

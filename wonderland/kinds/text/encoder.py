@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import TASKS, Dataset, Finding, counted
-from wonderland.data.encoder import Field, RowEncoder
+from wonderland.data.encoder import Field, RowEncoder, texts_of_field
 from wonderland.data.source import read_source
 from wonderland.data.target import missing_target
 from wonderland.data.text.recognise import recognise
@@ -236,6 +237,9 @@ class TextEncoder(RowEncoder):
 
     def schema(self) -> list[Field]:
         return [Field(self.column, "text")]
+
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        return texts_of_field(rows, self.column)
 
     def arguments(self) -> dict[str, Any]:
         """For models of tokens: the size of the vocabulary, the padding token, and the length of a row."""
