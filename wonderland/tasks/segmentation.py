@@ -33,17 +33,20 @@ class Segmentation(Task):
 
     .. math:: L = -\frac{1}{n} \sum_i \log p_{i, y_i} + \text{dice} \, \Bigl( 1 - \frac{2 \sum_i p_i y_i + 1}{\sum_i p_i + \sum_i y_i + 1} \Bigr)
 
+    `weights` multiply the cross-entropy of each class: without them, small objects count for little beside their background.
     Pixels of class 255 do not count. A model gives (b, classes, h, w). `background` says that class 0 is what lies around the
     objects; the share of missed pixels, which the sets bound, is then that of the others. Book: D2L 14.9 to 14.11.
 
     >>> Segmentation(["background", "cat"], background=True).arguments()
-    {'classes': ['background', 'cat'], 'background': True, 'dice': 0.5}
+    {'classes': ['background', 'cat'], 'background': True, 'dice': 0.5, 'weights': None}
     """
 
     name, watch, unit = "segmentation", "missed", "image"
     classes: list[str]
 
-    def __init__(self, classes: list[str], background: bool = False, dice: float | int = 0.5):
+    def __init__(
+        self, classes: list[str], background: bool = False, dice: float | int = 0.5, weights: list[float] | None = None
+    ):  # fmt: skip
         if not isinstance(classes, list) or len(classes) < 2 or not all(isinstance(name, str) for name in classes):
             raise WonderlandError(f"Segmentation needs names of at least two classes, not {classes!r:.60}.")
         if (
@@ -53,17 +56,23 @@ class Segmentation(Task):
             or not 0 <= dice <= 100
         ):
             raise WonderlandError("Segmentation needs background as true or false, and dice from 0 to 100.")
+        if weights is not None and (len(weights) != len(classes) or not all(0 < weight < 1e6 for weight in weights)):
+            raise WonderlandError(
+                f"Segmentation needs one weight above 0 for each of its {len(classes)} classes, not {weights!r:.60}."
+            )
         self.classes, self.outputs, self.background, self.dice = list(classes), len(classes), background, dice
+        self.weights = weights
 
     def arguments(self) -> dict[str, Any]:
-        return {"classes": self.classes, "background": self.background, "dice": self.dice}
+        return {"classes": self.classes, "background": self.background, "dice": self.dice, "weights": self.weights}
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
         logits, masks = model(batch["x"]), batch["masks"].long()
         counted = masks != IGNORED
         count = int(counted.sum())
         goal = torch.where(counted, masks, -100)
-        plain = F.cross_entropy(logits, goal, ignore_index=-100, reduction="sum") / max(1, count)
+        weight = None if self.weights is None else logits.new_tensor(self.weights)
+        plain = F.cross_entropy(logits, goal, weight, ignore_index=-100, reduction="sum") / max(1, count)
         if not self.dice:
             return plain, float(len(batch))
         true = F.one_hot(masks.clamp_max(self.outputs - 1), self.outputs).movedim(3, 1) * counted[:, None]

@@ -137,6 +137,7 @@ class AnnotatedEncoder(RowEncoder):
     in_colour: bool = False
     ignored: list[int] = field(default_factory=list)
     background: bool = False
+    weights: list[float | int] | None = None
     noticed: list[Finding] = field(default_factory=list, compare=False)
 
     kind = "image"
@@ -154,6 +155,7 @@ class AnnotatedEncoder(RowEncoder):
             dataset.channels, dataset.height, dataset.width, mean, std, classes, str(dataset.task), told.form,
             anchors_for(dataset, rows) if dataset.task == "detection" else {}, values, told.in_colour, sorted(told.ignored),
             dataset.task == "segmentation" and plain,
+            weights_for(dataset, rows) if dataset.task == "segmentation" else None,
         )  # fmt: skip
 
     def in_memory(self, dataset: Any) -> bool:
@@ -260,7 +262,7 @@ class AnnotatedEncoder(RowEncoder):
 
     def to_json(self) -> dict[str, Any]:
         names = ("channels", "height", "width", "mean", "std", "classes", "task", "form", "anchors", "values", "in_colour",
-                 "ignored", "background")  # fmt: skip
+                 "ignored", "background", "weights")  # fmt: skip
         return {"kind": self.kind} | {name: getattr(self, name) for name in names}
 
     @classmethod
@@ -284,6 +286,7 @@ class AnnotatedEncoder(RowEncoder):
             "in_colour": lambda v: isinstance(v, bool),
             "ignored": _wholes,
             "background": lambda v: isinstance(v, bool),
+            "weights": lambda v: v is None or (_numbers(v, len(value["classes"])) and min(v) > 0),
         }
         for name, check in checks.items():
             if not isinstance(value, dict) or name not in value or not check(value[name]):
@@ -295,6 +298,17 @@ class AnnotatedEncoder(RowEncoder):
                 "The preprocessing of this model has anchors of another task: the file is damaged or not ours."
             )
         return cls(**{name: value[name] for name in checks})
+
+
+def weights_for(dataset: AnnotatedImages, rows: np.ndarray) -> list[float | int]:
+    """Weights of the classes by the root of how rare their pixels are in the training part, with a mean of 1 over pixels."""
+    assert dataset.classes is not None
+    counts = np.zeros(256)
+    for piece in np.array_split(rows, max(1, len(rows) // 64)):
+        counts += np.bincount(dataset.masks(piece).ravel(), minlength=256)
+    share = np.maximum(counts[: len(dataset.classes)], 1) / max(1.0, counts[: len(dataset.classes)].sum())
+    weight = np.minimum(share**-0.5, 30 * share.max() ** -0.5)
+    return [float(f"{value:.4g}") for value in weight / (weight * share).sum()]
 
 
 def anchors_for(dataset: AnnotatedImages, rows: np.ndarray) -> dict[str, Any]:

@@ -137,7 +137,7 @@ class FasterRCNN(Detector):
         mine, count = owner[row, anchor], max(1, int((owner >= 0).sum()))
         plain = F.binary_cross_entropy_with_logits(scores, (owner >= 0).to(scores), reduction="none")
         plain = plain.masked_fill(owner == -2, 0.0)
-        counted = (owner >= 0) | hardest(plain.detach(), owner != -1, 3)
+        counted = (owner >= 0) | hardest(plain.detach(), owner >= 0, 3)
         found = {
             "objects": (plain * counted).sum() / (4 * count),
             "proposals": F.smooth_l1_loss(
@@ -154,10 +154,16 @@ class FasterRCNN(Detector):
         goal = torch.zeros_like(owner)
         goal[row, place] = labels[row, mine] + 1
         full = (proposals[..., 2:] > proposals[..., :2]).all(2)
-        count = max(1, len(row))
-        found["classes"] = F.cross_entropy(logits[full], goal[full])
+        count, positive = max(1, len(row)), owner >= 0
+        plain = (
+            F.cross_entropy(logits.flatten(0, 1), goal.flatten(), reduction="none")
+            .view_as(goal)
+            .masked_fill(~full, 0.0)
+        )
+        counted = positive | hardest(plain.detach(), positive, 3)
+        found["classes"] = (plain * counted).sum() / (2 * count)
         wanted = encode(boxes[row, mine], proposals[row, place])
-        found["boxes"] = F.smooth_l1_loss(moved[row, place], wanted, reduction="sum") / (4 * count)
+        found["boxes"] = F.smooth_l1_loss(moved[row, place], wanted, reduction="sum") / (2 * count)
         if self.mask_head is not None and "outlines" in more and len(row):
             drawn = self.mask_head(features, proposals[row, place], row, 1 / self.finest)
             truth = mask_targets(more, proposals[row, place], row, mine)
