@@ -35,6 +35,7 @@ from wonderland.models.recommend import (
 )
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
+from wonderland.models.series import DLinear, ForecastBlend, Forecaster, LinearAutoregression, NLinear
 from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -44,6 +45,7 @@ from wonderland.models.vision.anynet import AnyNet
 from wonderland.models.vision.convmixer import ConvMixer
 from wonderland.models.vision.convnext import ConvNeXt
 from wonderland.models.vision.densenet import DenseNet
+from wonderland.models.vision.faster_rcnn import FasterRCNN
 from wonderland.models.vision.fcn import FCN
 from wonderland.models.vision.googlenet import GoogLeNet
 from wonderland.models.vision.lenet import LeNet
@@ -54,6 +56,8 @@ from wonderland.models.vision.nin import NiN
 from wonderland.models.vision.regnet import RegNet
 from wonderland.models.vision.resnet import ResNet
 from wonderland.models.vision.resnext import ResNeXt
+from wonderland.models.vision.retinanet import RetinaNet
+from wonderland.models.vision.tiny_ssd import TinySSD
 from wonderland.models.vision.unet import UNet
 from wonderland.models.vision.vgg import VGG
 from wonderland.models.vision.vit import ViT
@@ -73,6 +77,7 @@ __all__ = [
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",
+    "DLinear",
     "Decoder",
     "DecomposableAttention",
     "DeepFM",
@@ -81,18 +86,23 @@ __all__ = [
     "EncoderDecoder",
     "FactorisationMachine",
     "FastText",
+    "FasterRCNN",
+    "ForecastBlend",
+    "Forecaster",
     "GaussianProcess",
     "GloVe",
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
     "LeNet",
+    "LinearAutoregression",
     "LinkNet",
     "MLPMixer",
     "MaskedLM",
     "MatrixFactorisation",
     "MetaFormer",
     "MobileNetV2",
+    "NLinear",
     "NeuMF",
     "NeuralNgram",
     "Ngram",
@@ -105,12 +115,14 @@ __all__ = [
     "RegNet",
     "ResNeXt",
     "ResNet",
+    "RetinaNet",
     "Seq2Seq",
     "SequenceClassifier",
     "SequenceRecommender",
     "SpanFinder",
     "TableNet",
     "TextCNN",
+    "TinySSD",
     "TokenClassifier",
     "Tree",
     "UNet",
