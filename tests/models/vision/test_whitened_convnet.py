@@ -43,8 +43,8 @@ def test_sizes_that_cannot_be():
 
 def test_filters_are_moved_by_muon_and_the_rest_by_adamw():
     torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3), torch.nn.Flatten(), torch.nn.Linear(4, 3))
-    twin = torch.nn.Linear(4, 3)
+    net = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3), torch.nn.Flatten(), torch.nn.Linear(4, 6))
+    twin = torch.nn.Linear(4, 6)
     twin.load_state_dict(net[2].state_dict())
     optimizer = optim.FilterMuon(net.parameters(), lr=0.2, others=0.05, weight_decay=0.1)
     reference = torch.optim.AdamW(twin.parameters(), lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
@@ -58,7 +58,7 @@ def test_filters_are_moved_by_muon_and_the_rest_by_adamw():
         reference.step()
         moved = net[0].weight.detach() - before * 2 / before.norm()
         values = torch.linalg.svdvals(moved.flatten(1) / 0.2)
-        assert values.min() > 0.3
+        assert values.min() > 0.2
         assert values.max() < 1.3
         optimizer.zero_grad()
     torch.testing.assert_close(twin.weight, net[2].weight)
