@@ -16,15 +16,37 @@ from wonderland.cli import (
     inspect,
     models,
     predict,
+    serve,
+    shift,
     sign,
+    studio,
     tokenize,
     trace,
     verify,
 )
 from wonderland.core.errors import WonderlandError, nearest, printable
+from wonderland.core.memory import is_out_of_memory
 from wonderland.version import __version__
 
-VERBS = (fit, predict, evaluate, export, generate, chat, inspect, models, tokenize, check, trace, doctor, sign, verify)
+VERBS = (
+    fit,
+    predict,
+    evaluate,
+    shift,
+    export,
+    serve,
+    studio,
+    generate,
+    chat,
+    inspect,
+    models,
+    tokenize,
+    check,
+    trace,
+    doctor,
+    sign,
+    verify,
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -101,7 +123,7 @@ def parse(words: list[str]) -> argparse.Namespace:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; returns its exit code: 0 success, 1 a broken law or a problem found by doctor, 2 bad input, 130 or 143 stopped."""
+    """Run one command; returns its exit code: 0 success, 1 a broken law, a shift or a problem found by doctor, 2 bad input, 130 or 143 stopped."""
     try:
         args = parse(sys.argv[1:] if words is None else words)
         if not hasattr(args, "run"):
@@ -119,6 +141,15 @@ def main(words: list[str] | None = None) -> int:
         # The reader of our output has closed the pipe, so nothing more can be printed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print(
+            "wonderland: there is not enough memory. Take smaller batches (--batch-size, --accumulate), a smaller model, or fewer rows; a run that had begun "
+            "continues with --resume.",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt as stop:
         print(f"\nwonderland: {printable(str(stop))}" if str(stop) else "\nwonderland: stopped.", file=sys.stderr)
         return 128 + getattr(stop, "signum", 2)

@@ -11,6 +11,8 @@ from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
 from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
+from wonderland.models.gaussian_process import GaussianProcess
+from wonderland.models.glm import GLM
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
 from wonderland.models.neural_ngram import NeuralNgram
@@ -33,6 +35,7 @@ from wonderland.models.recommend import (
 )
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
+from wonderland.models.series import DLinear, ForecastBlend, Forecaster, LinearAutoregression, NLinear
 from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -43,6 +46,7 @@ from wonderland.models.vision.convmixer import ConvMixer
 from wonderland.models.vision.convnext import ConvNeXt
 from wonderland.models.vision.densenet import DenseNet
 from wonderland.models.vision.efficientnet_lite import EfficientNetLite
+from wonderland.models.vision.faster_rcnn import FasterRCNN
 from wonderland.models.vision.fcn import FCN
 from wonderland.models.vision.googlenet import GoogLeNet
 from wonderland.models.vision.lenet import LeNet
@@ -53,6 +57,8 @@ from wonderland.models.vision.nin import NiN
 from wonderland.models.vision.regnet import RegNet
 from wonderland.models.vision.resnet import ResNet
 from wonderland.models.vision.resnext import ResNeXt
+from wonderland.models.vision.retinanet import RetinaNet
+from wonderland.models.vision.tiny_ssd import TinySSD
 from wonderland.models.vision.unet import UNet
 from wonderland.models.vision.vgg import VGG
 from wonderland.models.vision.vit import ViT
@@ -61,6 +67,7 @@ from wonderland.models.words import FastText, GloVe, Word2Vec
 
 __all__ = [
     "FCN",
+    "GLM",
     "RNNLM",
     "VGG",
     "AlexNet",
@@ -71,6 +78,7 @@ __all__ = [
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",
+    "DLinear",
     "Decoder",
     "DecomposableAttention",
     "DeepFM",
@@ -80,17 +88,23 @@ __all__ = [
     "EncoderDecoder",
     "FactorisationMachine",
     "FastText",
+    "FasterRCNN",
+    "ForecastBlend",
+    "Forecaster",
+    "GaussianProcess",
     "GloVe",
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
     "LeNet",
+    "LinearAutoregression",
     "LinkNet",
     "MLPMixer",
     "MaskedLM",
     "MatrixFactorisation",
     "MetaFormer",
     "MobileNetV2",
+    "NLinear",
     "NeuMF",
     "NeuralNgram",
     "Ngram",
@@ -103,12 +117,14 @@ __all__ = [
     "RegNet",
     "ResNeXt",
     "ResNet",
+    "RetinaNet",
     "Seq2Seq",
     "SequenceClassifier",
     "SequenceRecommender",
     "SpanFinder",
     "TableNet",
     "TextCNN",
+    "TinySSD",
     "TokenClassifier",
     "Tree",
     "UNet",

@@ -2,6 +2,7 @@
 
 import functools
 import random
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -29,21 +30,27 @@ from wonderland.core import (
 )
 from wonderland.core.damage import refuse_damaged
 from wonderland.core.schema import require
+from wonderland.data.reading import Reading
 from wonderland.data.source import Glimpse
+from wonderland.data.sql import is_url
 from wonderland.kinds import KINDS
 from wonderland.kinds.choose import choose as choose_kind
 from wonderland.kinds.choose import make_options, open_as
 from wonderland.road.facts import facts
+from wonderland.road.leaderboard import FILE as LEADERBOARD
+from wonderland.road.leaderboard import leaderboard
 from wonderland.road.parts import check_memory
 from wonderland.road.plan import Plan, make_config, make_plan, rebuild, resolve_measured, threads_for, try_model
 from wonderland.road.request import Request
 from wonderland.road.typed import FitOptions
 from wonderland.ship import Run, load_model, read_config, save_model
+from wonderland.ship.context import CONTEXT, is_current, reference_of, save_context
 from wonderland.ship.run import check_run
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import check_model
 from wonderland.train import run as train
 from wonderland.train.checkpoint import Checkpoints
+from wonderland.train.progress import Watching
 from wonderland.train.start import merge_adapters
 from wonderland.train.state import random_state, set_random_state
 from wonderland.understand import render
@@ -61,6 +68,7 @@ def fit(
     progress: bool = False,
     tensorboard: bool = False,
     on_start: Any = None,
+    on_measured: Any = None,
     **options: Unpack[FitOptions],
 ) -> Run:
     """Fit a model to a source; the result is a run folder with model, preprocessing, calibration, conformal sets, records and a report.
@@ -78,6 +86,7 @@ def fit(
         overwrite: start again in a folder that holds another run.
         progress: show a live bar.
         tensorboard: also write TensorBoard files.
+        on_measured: called with the run once it is measured, before its report is written.
         on_start: called before training with the dataset, the plan, and whether the model is already trained.
         options: those of training (`wonderland.road.Training`) and of the kind of data (`wonderland fit --help KIND`).
     """
@@ -89,7 +98,20 @@ def fit(
     else:
         guard = nullcontext()
     with guard:
-        return _fit(source, target, out, resume, test, model, overwrite, progress, tensorboard, on_start, dict(options))
+        return _fit(
+            source,
+            target,
+            out,
+            resume,
+            test,
+            model,
+            overwrite,
+            progress,
+            tensorboard,
+            on_start,
+            on_measured,
+            dict(options),
+        )
 
 
 def _fit(
@@ -103,6 +125,7 @@ def _fit(
     progress: bool,
     tensorboard: bool,
     on_start: Any,
+    on_measured: Any,
     asked: dict[str, Any],
 ) -> Run:
     recorded = False
@@ -135,7 +158,9 @@ def _fit(
         folder = Path(out) if out is not None else free_folder(source)
     _check_folder(folder)
     with _remove_if_empty(folder), lock(folder), _seeded(request):
-        glimpse, test_glimpse = Glimpse(source, recorded=recorded), Glimpse(test) if _is_source(test) else None
+        reading = Reading.of(request.options)
+        glimpse = Glimpse(source, recorded=recorded, reading=reading)
+        test_glimpse = Glimpse(test, reading=reading) if _is_source(test) else None
         hints = dict(request.options) | ({} if test_glimpse is None else {"test": test})
         kind = choose_kind(glimpse, named, hints, KINDS)
         dataset = open_as(kind, glimpse, make_options(kind, request.options, glimpse.name, KINDS), test_glimpse)
@@ -150,7 +175,12 @@ def _fit(
         if not stages.trained:
             stages.train(progress, tensorboard)
         stages.trust()
-        stages.report()
+        stages.context()
+        if request.training.leaderboard == "all":
+            leaderboard(folder, plan, stages.run)
+        if on_measured:
+            on_measured(stages.run)
+        stages.report(progress)
         return stages.run
 
 
@@ -308,12 +338,23 @@ class Stages:
         except WonderlandError:
             return None
 
-    def report(self) -> None:
+    def context(self) -> None:
+        """Keep a sample of calibration rows to compare new rows with, unless it was made from the current model."""
+        if not is_current(self.folder):
+            plan = self.plan
+            view = plan.view(self.model, "calibration")
+            save_context(self.folder, reference_of(plan.task, plan.encoder, self.run.trust, view))
+
+    def report(self, progress: bool = False) -> None:
         """Write report.html, unless it was made from the current trust.json."""
-        mark = f"<!-- made from {sha256(self.folder / 'trust.json')} -->"
+        made_from = [
+            sha256(self.folder / name) for name in ("trust.json", LEADERBOARD) if (self.folder / name).exists()
+        ]
+        mark = f"<!-- made from {' '.join(made_from)} -->"
         path = self.folder / "report.html"
         if path.exists() and path.read_text(errors="replace").endswith(mark + "\n"):
             return
+        self.plan.watching = Watching() if progress else None
         record = facts(self.run, self.plan)
         write_text(path, render(record, self.plan.task.sections(record)) + mark + "\n")
 
@@ -322,6 +363,13 @@ def _recorded_source(origin: dict[str, Any], folder: Path) -> Any:
     for key in ("path", "bundled"):
         if isinstance(origin.get(key), str):
             return origin[key]
+    url = origin.get("url")
+    if isinstance(url, str) and url.startswith("sqlite://"):
+        return url
+    if isinstance(url, str):  # no password is recorded
+        raise WonderlandError(
+            f"The run in {folder} was fitted from {url}: give the URL again, with --resume {shlex.quote(str(folder))}."
+        )
     raise WonderlandError(
         f"The run in {folder} was fitted from data in memory: continue it from Python with wonderland.fit(data, resume={str(folder)!r})."
     )
@@ -329,7 +377,7 @@ def _recorded_source(origin: dict[str, Any], folder: Path) -> Any:
 
 def free_folder(source: Any) -> Path:
     """A folder under `runs/` that is not taken yet, named after the source."""
-    name = Path(source).stem if isinstance(source, str | Path) else "run"
+    name = Path(source).stem if isinstance(source, str | Path) and not is_url(source) else "run"
     for number in range(1, 10_000):
         folder = Path("runs") / (name if number == 1 else f"{name}-{number}")
         if not (folder / "config.json").exists():
@@ -338,7 +386,7 @@ def free_folder(source: Any) -> Path:
 
 
 RUN_FILES = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors", "metrics.jsonl",
-             "times.jsonl", "trust.json", "report.html")  # fmt: skip
+             "times.jsonl", "trust.json", LEADERBOARD, CONTEXT, "report.html")  # fmt: skip
 
 
 def _clear(folder: Path) -> None:

@@ -28,8 +28,14 @@ class FitOptions(TypedDict, total=False):
     cost: str | None
     abstain: float | None
     uncertainty: str | None
+    weight_to: str | None
+    leaderboard: str | None
     seed: int | None
     strict: bool | None
+    encoding: str | None
+    delimiter: str | None
+    quote: str | None
+    sheet: str | None
     split: str | None
     task: str | None
     group: str | None
@@ -50,10 +56,15 @@ class FitOptions(TypedDict, total=False):
     tokenizer: str | Path | None
     of: str | None
     directed: bool | None
+    horizon: int | None
+    series: str | None
+    known: str | list[str] | tuple[str, ...] | None
+    past: str | list[str] | tuple[str, ...] | None
+    season: int | None
+    loss: str | None
     learner: str | None
     episodes: int | None
     environments: int | None
-    horizon: int | None
     discount: float | None
     limit: int | None
     user: str | None

@@ -118,6 +118,9 @@ class Regression(RowTask):
         """Predictions in the scale of the target (n,), from members' outputs (m, n, 1)."""
         return self.original(self.combined(outputs, trust)[:, 0])
 
+    def point(self, view: View, trust: RowTrust) -> ndarray:
+        return self.values(view.outputs().cpu(), trust)
+
     def intervals(
         self,
         outputs: Tensor,
@@ -146,6 +149,9 @@ class Regression(RowTask):
             low, high = options.ends(centres, centres, level, groups)
         centre = self.values(outputs, trust)
         return np.minimum(low, centre), np.maximum(high, centre)
+
+    def compared(self, view: View, trust: RowTrust) -> ndarray:
+        return self.original(self.in_turn(view, trust)[:, :1])
 
     def read_options(self, saved: Any) -> NumberOptions:
         return NumberOptions.from_json(saved)

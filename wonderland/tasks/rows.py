@@ -9,6 +9,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from wonderland.core.batch import Batch
+from wonderland.tasks.leaderboard import class_row, number_row, sentence
 from wonderland.tasks.task import Task
 from wonderland.tasks.trust import RowTrust, holdout_prediction, variant_weights
 from wonderland.tasks.view import Holdout, View
@@ -78,9 +79,33 @@ class RowTask(Task):
             return None
         return outputs if asked == "ensemble" else view.dropout_draws()
 
+    def compared(self, view: View, trust: RowTrust) -> ndarray:
+        """Predictions of rows for tests of shift: class probabilities, or values (n, c).
+
+        A row of the training part is predicted by the group of members that did not learn from it, a new one by groups in turn,
+        so that both kinds of rows are treated alike.
+        """
+        return self.in_turn(view, trust)
+
+    def in_turn(self, view: View, trust: RowTrust) -> ndarray:
+        """The combined outputs (n, c) for each row, by the group of its fold, or by groups in turn."""
+        fold = np.arange(view.count) % trust.groups
+        if view.folds is not None:
+            fold = np.maximum(view.folds[view.part], 0).astype(np.int64)
+        holdout = Holdout(view.outputs().cpu(), fold, np.empty(0))
+        return holdout_prediction(self, holdout, trust.groups, trust.shares)
+
     def combined(self, outputs: Tensor, trust: RowTrust) -> ndarray:
         """Outputs of members as one prediction (n, c), weighted as trust says."""
         return self.combine(outputs, spread(trust.shares, len(outputs))).numpy()
+
+    def leaderboard_row(self, name: str, predicted: ndarray, ours: ndarray | None, y: ndarray) -> dict[str, Any]:
+        """The row of a method: its measures, and the differences of this model (`ours`) from it."""
+        return (number_row if self.classes is None else class_row)(name, predicted, ours, y)
+
+    def leaderboard_sentence(self, rows: list[dict[str, Any]], count: int) -> str:
+        """What the leaderboard says, in a sentence; empty where the model is better than every method."""
+        return sentence(rows, count)
 
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
         shape = tuple(model_outputs(model, batch["x"]).shape[1:])

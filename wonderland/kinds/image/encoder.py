@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from torch import Tensor
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.arrays import is_side, name_of
 from wonderland.data.dataset import MULTILABEL, TASKS, Dataset, Finding, counted
-from wonderland.data.decode import conform
+from wonderland.data.decode import conform, decode_bytes, guard_decompression
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.folders import Listing, is_table, listed, natural, refuse_flat, scan
 from wonderland.data.idx import file_of_test_images, image_files, read_pair
@@ -88,6 +88,15 @@ class ImageEncoder(RowEncoder):
     def schema(self) -> list[Field]:
         return [Field("image", "image", shape=(self.height, self.width, self.channels))]
 
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> Images:
+        """Pictures given as the bytes of PNG, JPEG or WebP files, decoded as files of a folder are."""
+        shape = (self.channels, self.height, self.width)
+        pixels = np.empty((len(rows), *shape), np.uint8)
+        with guard_decompression():
+            for place, row in enumerate(rows):
+                pixels[place] = conform(decode_bytes(row["image"], "The image", shape[1:]), *shape)
+        return Images.from_arrays(pixels, name="images", layout="nchw")
+
     def arguments(self) -> dict[str, Any]:
         """For models of images: channels, height, width, and what normalises pixels."""
         size = {"channels": self.channels, "height": self.height, "width": self.width}
@@ -112,6 +121,18 @@ class ImageEncoder(RowEncoder):
                 else found.reshape(0, *shape)
             )
         return torch.from_numpy(np.ascontiguousarray(found))
+
+    def traits(self, dataset: Images, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Brightness, contrast, edges and, of images in colour, the mean of each channel."""
+        measured = []
+        for piece in np.array_split(rows, max(1, -(-len(rows) // 256))):
+            pixels = self.encode(dataset, piece).numpy().astype(np.float64)  # (n, c, h, w)
+            grey = pixels.mean(1)
+            edges = np.abs(np.diff(grey, axis=1)).mean((1, 2)) + np.abs(np.diff(grey, axis=2)).mean((1, 2))
+            measured.append(np.stack([grey.mean((1, 2)), grey.std((1, 2)), edges, *pixels.mean((2, 3)).T], 1))
+        table = np.concatenate(measured)
+        channels = [f"mean of {name}" for name in ("red", "green", "blue")] if self.channels == 3 else []
+        return {name: table[:, i] for i, name in enumerate(["brightness", "contrast", "edges", *channels])}
 
     def open(self, source: Any, *, need_target: bool = False) -> Images:
         """New images for this model: a folder (of classes, or flat), one file, a list of paths, or arrays."""

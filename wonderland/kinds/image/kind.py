@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +15,9 @@ from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.idx import image_files
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Split, split
+from wonderland.kinds.image import annotated_recipe
+from wonderland.kinds.image.annotated import TASKS, AnnotatedImages, recognise
+from wonderland.kinds.image.annotated_encoder import AnnotatedEncoder
 from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.image_list import open_list, path_column
 from wonderland.kinds.image.images import Images
@@ -44,12 +48,17 @@ class ImageKind(Kind):
 
     name = "image"
     Options = ImageOptions
-    models = tuple(f"models.{name}" for name in MODELS)
+    models = tuple(f"models.{name}" for name in (*MODELS, *annotated_recipe.DETECTORS, *annotated_recipe.SEGMENTERS))
     typical = {"channels": 3, "classes": 10, "height": 32, "width": 32}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.path is not None and image_files(glimpse.path):
             return Claim(0.99, "it holds IDX files of images")
+        asked_for = asked.get("task")
+        if glimpse.path is not None and (asked_for is None or asked_for in TASKS):
+            form = recognise(glimpse.path)
+            if form is not None:
+                return Claim(0.97, "it holds images with boxes or masks")
         if glimpse.plain_text is not None:
             return None
         if glimpse.path is not None and glimpse.path.is_dir():
@@ -65,6 +74,11 @@ class ImageKind(Kind):
         return None if glimpse.images is None else Claim(0.8, "it holds arrays of pixels")
 
     def open(self, glimpse: Glimpse, options: ImageOptions, test: Glimpse | None = None) -> Images:
+        if glimpse.path is not None and options.task in (None, *TASKS) and self._is_annotated(glimpse.path, options):
+            self.refuse_test(test, "images with boxes or masks are split by themselves")
+            annotated = annotated_recipe.open_source(glimpse.path, options)
+            stop_if_strict(annotated.findings, options.strict)
+            return annotated
         images = self._open(glimpse, options)
         if test is None:
             return images
@@ -73,6 +87,11 @@ class ImageKind(Kind):
         images = join(images, test.source)
         images.origin["test"] = {"memory": test.name} if test.path is None else {"path": str(test.path.absolute())}
         return images
+
+    @staticmethod
+    def _is_annotated(path: Path, options: ImageOptions) -> bool:
+        """Whether the images come with boxes or masks."""
+        return options.task is not None or (not image_files(path) and recognise(path) is not None)
 
     def _open(self, glimpse: Glimpse, options: ImageOptions) -> Images:
         start = ImageStart.of(options)
@@ -113,15 +132,31 @@ class ImageKind(Kind):
         share = min(0.1, MOST_HELD_OUT / len(dataset))
         return split(dataset, seed=seed, test=test, validation=share, calibration=share)
 
-    def encoder(self, dataset: Images, parts: Any) -> ImageEncoder:
+    def encoder(self, dataset: Images, parts: Any) -> Any:
+        if isinstance(dataset, AnnotatedImages):
+            return AnnotatedEncoder.fit(dataset, parts.train)
         return ImageEncoder.fit(dataset, parts.train)
 
-    def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> ImageEncoder:
+    def task(self, dataset: Any, parts: Any, encoder: Any) -> Task:
+        if isinstance(encoder, AnnotatedEncoder):
+            return annotated_recipe.task_for(encoder)
+        return super().task(dataset, parts, encoder)
+
+    def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> Any:
+        if isinstance(saved, dict) and saved.get("task") in TASKS:
+            return AnnotatedEncoder.from_json(saved)
         return ImageEncoder.from_json(saved, tensors)
 
     def recipe(self, dataset: Images, parts: Any, encoder: ImageEncoder, task: Any) -> Recipe:
         """Defaults for images of this size and number (`recipes`), or those that go on from a checkpoint."""
         rows, start = len(parts.train), dataset.start
+        asked = asked_augment(dataset.options.augment)
+        if isinstance(dataset, AnnotatedImages):
+            if asked is not None and not hasattr(asked.part, "matrices"):
+                raise WonderlandError(
+                    f"{asked.name} does not move boxes and masks: take PhotoAugment(...) or Augment(...)."
+                )
+            return annotated_recipe.recipe_for(dataset, rows, encoder, task, asked)  # pyright: ignore[reportArgumentType]
         if isinstance(start, ImageStart):
             made = residual_recipe(encoder, task, rows)
             batch = 32 if rows >= 2000 else 16 if rows >= 200 else 8
@@ -132,7 +167,6 @@ class ImageKind(Kind):
             made = whitened_recipe(dataset, parts.train, encoder, task)
         else:
             made = residual_recipe(encoder, task, rows)
-        asked = asked_augment(dataset.options.augment)
         return replace(made, augment=asked or made.augment, workers=dataset.options.workers or 0)
 
     def for_epochs(self, recipe: Recipe, epochs: float) -> Recipe | None:
@@ -147,7 +181,7 @@ class ImageKind(Kind):
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """Pixels by how much they move the answer."""
-        if run.classes is None:
+        if run.classes is None or isinstance(plan.dataset, AnnotatedImages):
             return {"noun": "images"}
         batch = plan.examples.take(plan.parts.test[:256])
         weights = saliency(run.model, batch["x"], torch.as_tensor(batch["y"]))

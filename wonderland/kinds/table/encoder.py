@@ -1,5 +1,7 @@
 """Encoder of tables: numbers, scaled and softly clipped, then category codes; fitted on the training rows only."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,10 @@ from wonderland.core.limits import limit
 from wonderland.data.cells import to_levels, to_supported_type
 from wonderland.data.columns import Column, read_as, read_column
 from wonderland.data.dataset import TASKS, Finding
-from wonderland.data.encoder import Field, RowEncoder
+from wonderland.data.encoder import Field, RowEncoder, cells_of_field
 from wonderland.data.ports import Preprocessing
+from wonderland.data.reading import Written
+from wonderland.data.several import read_folder, table_files
 from wonderland.data.source import read_source
 from wonderland.data.target import MAX_CLASSES, class_codes, missing_target
 from wonderland.kinds.table.column_encoding import LARGEST, ColumnEncoding, are_texts, is_text, read_encoding, require
@@ -59,6 +63,7 @@ class TableEncoder(RowEncoder):
     """
 
     kind = "table"
+    reads_tables = True
 
     def __init__(
         self,
@@ -157,10 +162,16 @@ class TableEncoder(RowEncoder):
 
     def open(self, source: Any, *, need_target: bool = False) -> Table:
         """Open new data the way the training data was opened; with `need_target`, the target as well."""
+        if isinstance(source, Table) and not need_target:
+            return source
         text_columns = {encoding.name for encoding in self.encodings if encoding.kind in ("category", "text")}
-        contents = read_source(
-            source, as_text=text_columns | ({self.target} if self.classes and self.target else set())
-        )
+        as_text = text_columns | ({self.target} if self.classes and self.target else set())
+        contents = read_source(source, as_text=as_text)
+        if isinstance(source, Written):
+            as_text |= set(source.as_text)
+        if contents.folder is not None and contents.frame is None and (paths := table_files(contents.folder)):
+            reading = source.reading if isinstance(source, Written) else None
+            contents.frame, contents.findings = read_folder(contents.folder, paths, as_text, reading)
         if contents.frame is None:
             content = f"{contents.folder} is a folder" if contents.folder else f"{contents.name} holds images"
             raise WonderlandError(f"This model was trained on a table; {content}.")
@@ -253,6 +264,18 @@ class TableEncoder(RowEncoder):
         """One field for each column of the table."""
         return [encoding.field() for encoding in self.encodings]
 
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """Rows given as values of the fields, as a table: column by column, without a frame in between."""
+        columns = []
+        for encoding, field in zip(self.encodings, self.schema(), strict=True):
+            if encoding.kind == "number":
+                numbers = [np.nan if (value := row.get(field.name)) is None else value for row in rows]
+                columns.append(replace(encoding.like(), values=np.array(numbers, np.float64)))
+            else:
+                columns.append(read_as(encoding.like(), cells_of_field(rows, field)))
+        check_finite(columns)
+        return Table("rows", columns, target=self.target, task=self.task, classes=self.classes, fingerprint="rows")
+
     def module(self, *, double: bool = False) -> Preprocessing | str:
         for encoding in self.encodings:
             if encoding.kind == "text":
@@ -274,6 +297,27 @@ class TableEncoder(RowEncoder):
             if name in (encoding.name, f"{encoding.name} days")
         }
         return odd_rows(self.encodings, sizes, count, seed)
+
+    def traits(self, dataset: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The columns that the model reads; of a text its length in words, so that no text is stored."""
+        found: dict[str, np.ndarray] = {}
+        for encoding in self.encodings:
+            column = dataset.column(encoding.name)
+            if encoding.kind == "text":
+                assert column.levels is not None
+                words = np.array([*(len(text.split()) for text in column.levels), np.nan])
+                found[f"{encoding.name} (words)"] = words[column.values][rows]
+            elif column.levels is None:
+                values = np.where(column.is_missing, np.nan, column.values)[rows]
+                if encoding.kind == "date":
+                    near = np.abs(values) < 1e6  # days: what datetime64 can say in seconds
+                    values = np.where(near, values * 86400, np.nan)
+                    values = np.where(near, np.nan_to_num(values), 0).astype("datetime64[s]")
+                    values[~near] = np.datetime64("NaT")
+                found[encoding.name] = values
+            else:
+                found[encoding.name] = dataset.texts_of(encoding.name)[rows]
+        return found
 
     def arguments(self) -> dict[str, Any]:
         """For models of tables: how many numbers, the levels of each category, and the width of an encoded row."""

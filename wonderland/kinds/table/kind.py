@@ -6,23 +6,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import Tensor
 
 from wonderland.core import Spec, WonderlandError, nearest
 from wonderland.core.recipe import Ensemble, Recipe
 from wonderland.data.dataset import Dataset
 from wonderland.data.folders import refuse_tables, scan
+from wonderland.data.several import read_folder, table_files
 from wonderland.data.source import Contents, Glimpse
 from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.kinds.table.bands import bands
+from wonderland.kinds.table.baselines import baselines
+from wonderland.kinds.table.column_importance import column_importance
 from wonderland.kinds.table.encoder import TableEncoder
 from wonderland.kinds.table.options import Options as TableOptions
 from wonderland.kinds.table.table import Table
 from wonderland.models import TableNet
 from wonderland.optim import FusedAdamW
-from wonderland.tasks.view import outputs
+from wonderland.tasks.leaderboard import Baseline
 from wonderland.train.learner import GradientDescent
-from wonderland.understand import permutation_importance
 
 SMALL = 1500  # rows; smaller tables are trained in five folds
 MEDIUM = 5000  # rows; smaller tables are trained in three folds, larger ones with a validation and a calibration part
@@ -31,31 +33,26 @@ SIGMAS = (0.1, 0.5, 3.0)
 
 
 class TableKind(Kind):
-    """Rows and columns: CSV, TSV, Parquet, JSON lines, frames, arrays."""
+    """Rows and columns: CSV, JSON, Parquet, Feather, workbooks, databases, frames, arrays."""
 
     name = "table"
     Options = TableOptions
-    models = ("models.TableNet",)
+    models = ("models.TableNet", "models.GaussianProcess", "models.GLM")
     typical = {"numbers": 20, "levels": [10] * 5, "outputs": 2, "sigmas": list(SIGMAS) * 5, "dropout": [0.1] * 15}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.plain_text is not None:
             return None
-        if (
-            glimpse.path is not None and glimpse.path.is_dir()
-        ):  # opening it raises an error that asks for one of its tables
+        if glimpse.path is not None and glimpse.path.is_dir():
             listing = scan(glimpse.path)
-            tables = listing.tables and not (listing.files or listing.loose)
+            tables = table_files(glimpse.path) and not (listing.files or listing.loose)
             return Claim(0.2, "it is a folder with tables") if tables else None
         return None if glimpse.frame is None else Claim(0.5, "it has rows and columns")
 
     def open(self, glimpse: Glimpse, options: TableOptions, test: Glimpse | None = None) -> Table:
-        contents = glimpse.contents
-        if contents.folder is not None:
-            refuse_tables(scan(contents.folder))
-        if contents.frame is None:
-            raise WonderlandError(f"{contents.name} is not a table: it has no columns.")
-        test_rows = None if test is None else join_test(contents, test.contents)
+        contents = table_contents(glimpse)
+        assert contents.frame is not None
+        test_rows = None if test is None else join_test(contents, table_contents(test))
         named = options.target is not None or contents.target in options.drop
         return Table.from_frame(
             contents.frame,
@@ -127,22 +124,14 @@ class TableKind(Kind):
             ensemble=Ensemble(members, folds, len(sigmas)),
         )
 
+    def baselines(self, plan: Any) -> list[Baseline]:
+        return baselines(plan)
+
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        """Permutation importance of the columns."""
-        rows, task, trust = plan.parts.test, run.task, run.trust
-        column_of = plan.encoder.column_of
-        names = list(dict.fromkeys(column_of))
-        columns = [[i for i, column in enumerate(column_of) if column == name] for name in names]
-        batch = plan.examples.take(rows)
-
-        def score(x: Tensor, y: Tensor) -> Tensor:
-            return task.row_scores(outputs(run.model, x), y, trust)
-
-        drops = permutation_importance(score, batch["x"], columns, torch.as_tensor(batch["y"]), limit_rows=1000)
-        measured = [
-            {"name": name, "value": drop.value, "spread": drop.spread} for name, drop in zip(names, drops, strict=True)
-        ]
-        return {"importance": sorted(measured, key=lambda row: -row["value"]), "importance_score": task.score_name}
+        """Importance of the columns, and predictions along the most important numbers."""
+        found = column_importance(run, plan)
+        curves = bands(run, plan, [row["name"] for row in found["importance"]])
+        return found | ({"bands": curves} if curves else {})
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
         return super().space(recipe) | {
@@ -150,6 +139,20 @@ class TableKind(Kind):
             "model.depth": ("integer", 1, 5),
             "optimizer.weight_decay": ("log", 1e-4, 0.3),
         }
+
+
+def table_contents(glimpse: Glimpse) -> Contents:
+    """The contents of a source, with a frame: a folder is read as one table in several files."""
+    contents = glimpse.contents
+    if contents.folder is not None and contents.frame is None:
+        paths = table_files(contents.folder)
+        if not paths:
+            refuse_tables(scan(contents.folder))
+        else:
+            contents.frame, contents.findings = read_folder(contents.folder, paths, (), glimpse.reading)
+    if contents.frame is None:
+        raise WonderlandError(f"{contents.name} is not a table: it has no columns.")
+    return contents
 
 
 def join_test(contents: Contents, test: Contents) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import TASKS, Dataset, Finding, counted
-from wonderland.data.encoder import Field, RowEncoder
+from wonderland.data.encoder import Field, RowEncoder, texts_of_field
 from wonderland.data.source import read_source
 from wonderland.data.target import missing_target
 from wonderland.data.text.recognise import recognise
@@ -31,6 +32,7 @@ class TextEncoder(RowEncoder):
     """
 
     kind = "text"
+    reads_tables = True
 
     def __init__(
         self,
@@ -123,6 +125,23 @@ class TextEncoder(RowEncoder):
             text = f"{unknown:,} of {total:,} tokens were never seen in training and count as unknown."
             self.noticed.append(Finding("unknown", name, unknown, text))
         return tokens
+
+    def traits(self, dataset: Texts, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Length, length of words, share of capitals, digits and other signs, and share of unknown tokens."""
+        texts = [dataset.texts[row] for row in rows]
+        sizes = np.maximum([len(text) for text in texts], 1)
+        words = np.array([len(text.split()) for text in texts], np.float64)
+        tokens = list(self.tokenizer.arrays(texts))
+        unknown = [float((ids == self.tokenizer.unknown).mean()) if len(ids) else 0.0 for ids in tokens]
+        return {
+            "words": words,
+            "characters of a word": sizes / np.maximum(words, 1),
+            "share of capitals": np.array([sum(map(str.isupper, text)) for text in texts]) / sizes,
+            "share of digits": np.array([sum(map(str.isdigit, text)) for text in texts]) / sizes,
+            "share of other signs": np.array([sum(not (c.isalnum() or c.isspace()) for c in text) for text in texts])
+            / sizes,
+            "share of unknown tokens": np.array(unknown),
+        }
 
     def open(self, source: Any, *, need_target: bool = False) -> Texts:
         """New texts: a table with the same column, lines of a text file, a folder of text files, or a list of texts."""
@@ -218,6 +237,9 @@ class TextEncoder(RowEncoder):
 
     def schema(self) -> list[Field]:
         return [Field(self.column, "text")]
+
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        return texts_of_field(rows, self.column)
 
     def arguments(self) -> dict[str, Any]:
         """For models of tokens: the size of the vocabulary, the padding token, and the length of a row."""

@@ -40,6 +40,8 @@ class TextKind(Kind):
             return None
         if asked.get("group") or asked.get("time") or asked.get("task") == "regression":
             return None
+        if asked.get("target") is not None and asked["target"] not in glimpse.frame.columns:
+            return None  # another kind may read it as several columns, or says that there is none
         columns = self._columns(glimpse, asked, chosen=False)
         return (
             None if columns is None else Claim(0.9, f"column {columns[0]!r} holds free text and {columns[1]!r} classes")

@@ -10,9 +10,11 @@ infinite or all equal never break a chart.
 """
 
 from wonderland.understand.charts.attention import attention
+from wonderland.understand.charts.band import band
 from wonderland.understand.charts.bars import bars, counts, histogram
 from wonderland.understand.charts.confusion import confusion
 from wonderland.understand.charts.curves import curves
+from wonderland.understand.charts.forecast import forecast
 from wonderland.understand.charts.heat_map import heat_map
 from wonderland.understand.charts.intervals import coverage, intervals
 from wonderland.understand.charts.reliability import reliability
@@ -24,6 +26,7 @@ __all__ = [
     "CSS",
     "MISSING",
     "attention",
+    "band",
     "bars",
     "compact",
     "confusion",
@@ -33,6 +36,7 @@ __all__ = [
     "duration",
     "escape",
     "fit_text",
+    "forecast",
     "heat_map",
     "histogram",
     "intervals",
