@@ -90,6 +90,10 @@ class TableKind(Kind):
         folds = None if parts.folds is None else int(parts.folds.max()) + 1
         small = rows < SMALL
         sigmas = SMALL_SIGMAS if small else SIGMAS
+        blend = dataset.options is not None and dataset.options.blend
+        linear = [False] * len(sigmas) + [True] * blend
+        sigmas = (*sigmas, *sigmas[:1] * blend)
+        members_without_layers: dict[str, Any] = {"linear": linear * (folds or 1)} if blend else {}
         members = len(sigmas) * (folds or 1)
         batch = 64 if small else 128 if folds else 256
         epoch = max(1, (rows - rows // folds if folds else rows) // batch)
@@ -107,6 +111,7 @@ class TableKind(Kind):
                 depth=3,
                 number_dim=min(8, max(4, 64 // max(1, numbers))),
                 frequencies=8,
+                **members_without_layers,
             ),
             task=task_spec(task),
             learner=GradientDescent.spec(),
