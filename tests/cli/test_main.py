@@ -200,6 +200,19 @@ def test_the_same_command_again_continues_and_another_is_refused(tmp_path, capsy
     assert err == "wonderland: A resumed run keeps the options it began with: give --resume and the folder only.\n"
 
 
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: 1 TB")])
+def test_no_memory_is_a_sentence(monkeypatch, capsys, error):
+    def fail(args):
+        raise error
+
+    monkeypatch.setattr("wonderland.cli.models.run", fail)
+    assert main(["models"]) == 2
+    assert capsys.readouterr().err == (
+        "wonderland: there is not enough memory. Take smaller batches (--batch-size, --accumulate), a smaller model, or fewer rows; "
+        "a run that had begun continues with --resume.\n"
+    )
+
+
 def test_a_broken_pipe_is_quiet():
     done = subprocess.run(
         f"{sys.executable} -m wonderland.cli.main fit --help | head -1",
