@@ -28,7 +28,7 @@ def said(capsys, *words) -> tuple[int, str, str]:
         (["fit", "digits", "--steps", "2.5"], "--steps must be a whole number, not '2.5'. See: wonderland fit --help"),
         (["fit", "digits", "--keep"], "--keep needs a value. See: wonderland fit --help"),
         (["fit", "digits", "--epochs", "1", "--steps", "1"], "Choose one of epochs, steps and budget: each of them sets the length of training."),
-        (["fit", "digits", "--task", "multi"], "There is no task 'multi'. Did you mean 'multiclass'? Known are binary, multiclass, "),
+        (["fit", "digits", "--task", "multi"], "There is no task 'multi'. Did you mean 'multilabel' or 'multiclass'? Known are binary, "),
         (["fit", "digits", "--precision", "flaot32"], "There is no precision 'flaot32'. Did you mean 'float32'? Known are float32, bfloat16."),
         (["fit", "digits", "--kind", "tabel"], "There is no kind 'tabel'. Did you mean 'table'? Known are table, image, "),
         (["fit", "--help", "tabel"], "There is no kind 'tabel'. Did you mean 'table'? Known are table, image, "),
