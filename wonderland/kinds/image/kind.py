@@ -135,7 +135,8 @@ class ImageKind(Kind):
 
     def split(self, dataset: Images, *, test: float, seed: int, plain: bool = False) -> Split:
         """A tenth of the images for validation and for calibration, at most 2,500 each."""
-        share = min(0.1, MOST_HELD_OUT / len(dataset))
+        rows = len(dataset) if dataset.test_rows is None else int((~dataset.test_rows).sum())
+        share = min(0.1, MOST_HELD_OUT / rows)
         return split(dataset, seed=seed, test=test, validation=share, calibration=share)
 
     def encoder(self, dataset: Images, parts: Any) -> Any:
