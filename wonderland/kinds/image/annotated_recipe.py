@@ -63,7 +63,7 @@ def recipe_for(
         schedule=Spec("optim.warmup_cosine", {"warmup": 0.1}),
         steps=epoch * epochs,
         batch_size=batch,
-        lr=2e-3,
+        lr=2e-3 if encoder.task == "detection" else 4e-3,
         evaluate_every=max(epoch, epoch * epochs // 15),
         augment=augment or default_augment(encoder).as_spec(),
         workers=dataset.options.workers or 0 if dataset.options else 0,
