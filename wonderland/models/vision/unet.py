@@ -38,8 +38,8 @@ class UNet(ImageModel):
         kaiming(self.down)
         kaiming(self.join)
         for layer in self.up:
-            # Each output reads one place of the input. With torch's default the way from the bottom would begin 10 times weaker
-            # than the shortcut beside it, at each level, and what only the bottom sees would be learned late.
+            # Each output reads one place of the input. With torch's default the way from the bottom would begin 3.5 times weaker
+            # at each level, beside shortcuts at full strength, and what only the bottom sees would be learned late.
             nn.init.normal_(layer.weight, std=(2 / layer.in_channels) ** 0.5)  # pyright: ignore
             nn.init.zeros_(layer.bias)  # pyright: ignore
 
