@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     asked: dict[str, Any] = flags.chosen(args, args.names)
     if args.kind is not None:
         asked["kind"] = args.kind
-    on_start = None if args.quiet else show.before_training
+    on_start, on_measured = (None, None) if args.quiet else (show.before_training, show.measured)
     try:
         result = fit(
             args.source,
@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
             progress=not args.quiet,
             tensorboard=args.tensorboard,
             on_start=on_start,
+            on_measured=on_measured,
             **asked,
         )
     except Stopped as stop:

@@ -14,10 +14,12 @@ from wonderland.data.source import Contents, Glimpse
 from wonderland.data.split import PARTS, Parts, Split, split
 from wonderland.data.text import (
     Documents,
+    Grams,
     PackedDocuments,
     TokenFile,
     Tokenizer,
     Windows,
+    WordDropout,
     read_documents,
     write_tokens,
 )
@@ -36,6 +38,7 @@ __all__ = [
     "Field",
     "Finding",
     "Glimpse",
+    "Grams",
     "Importance",
     "PackedDocuments",
     "Parts",
@@ -46,6 +49,7 @@ __all__ = [
     "TokenFile",
     "Tokenizer",
     "Windows",
+    "WordDropout",
     "averaged",
     "curriculum",
     "cutmix",

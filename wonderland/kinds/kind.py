@@ -101,6 +101,10 @@ class Kind(ABC):
         """Facts that the report shows for this kind of data, in addition to those of the task."""
         return {}
 
+    def explain(self, run: Any, plan: Any, facts: dict[str, Any]) -> dict[str, Any]:
+        """Facts that build on those of the task, such as what mattered in each of its mistakes; they replace facts of the same name."""
+        return {}
+
     def space(self, recipe: Recipe) -> dict[str, Any]:
         """The search space: ranges and choices by the path of a setting in the recipe."""
         return {"lr": ("log", recipe.lr / 10, recipe.lr * 10)}

@@ -34,6 +34,7 @@ from wonderland.models.recommend import (
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.tablenet import TableNet
+from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
 from wonderland.models.universal import approximate, approximate_with_relu
@@ -105,7 +106,9 @@ __all__ = [
     "SequenceRecommender",
     "SpanFinder",
     "TableNet",
+    "TextBlend",
     "TextCNN",
+    "TextLinear",
     "TokenClassifier",
     "Tree",
     "UNet",

@@ -61,6 +61,7 @@ def fit(
     progress: bool = False,
     tensorboard: bool = False,
     on_start: Any = None,
+    on_measured: Any = None,
     **options: Unpack[FitOptions],
 ) -> Run:
     """Fit a model to a source; the result is a run folder with model, preprocessing, calibration, conformal sets, records and a report.
@@ -79,6 +80,7 @@ def fit(
         progress: show a live bar.
         tensorboard: also write TensorBoard files.
         on_start: called before training with the dataset, the plan, and whether the model is already trained.
+        on_measured: called with the run once it is trained and measured, before its report is written.
         options: those of training (`wonderland.road.Training`) and of the kind of data (`wonderland fit --help KIND`).
     """
     begun = resume if resume is not None else out
@@ -89,7 +91,8 @@ def fit(
     else:
         guard = nullcontext()
     with guard:
-        return _fit(source, target, out, resume, test, model, overwrite, progress, tensorboard, on_start, dict(options))
+        calls = on_start, on_measured
+        return _fit(source, target, out, resume, test, model, overwrite, progress, tensorboard, calls, dict(options))
 
 
 def _fit(
@@ -102,7 +105,7 @@ def _fit(
     overwrite: bool,
     progress: bool,
     tensorboard: bool,
-    on_start: Any,
+    calls: tuple[Any, Any],
     asked: dict[str, Any],
 ) -> Run:
     recorded = False
@@ -143,6 +146,7 @@ def _fit(
         kind.remember(dataset, folder, read_config(folder) if begun else None)
         plan, config = _make_or_rebuild_plan(folder, kind, dataset, request, own, overwrite and resume is None)
         stages = Stages(folder, plan, config)
+        on_start, on_measured = calls
         if on_start:
             on_start(dataset, plan, stages.trained)
         torch.set_num_threads(config["threads"])
@@ -150,6 +154,8 @@ def _fit(
         if not stages.trained:
             stages.train(progress, tensorboard)
         stages.trust()
+        if on_measured:
+            on_measured(stages.run)
         stages.report()
         return stages.run
 

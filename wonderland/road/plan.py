@@ -166,6 +166,7 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     recipe = with_optimizer(recipe, training)
     recipe = with_schedule(recipe, training).changed(**training.numbers())
     numbers = {name: value for name, value in training.numbers().items() if value is not None}
+    encoder = encoder.for_model(recipe.model)
     kind.check_recipe(dataset, parts, encoder, recipe, numbers)
     check_recipe_for(wanted, recipe)
     device = choose_device(training.device)
@@ -321,7 +322,7 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
         dataset.start.check(config)
     training = request.training
     parts = kind.split(dataset, test=training.test_share, seed=training.seed, plain=not recipe.folds)
-    encoder = kind.encoder(dataset, parts)
+    encoder = kind.encoder(dataset, parts).for_model(recipe.model)
     unchanged = parts.digest == config["split"]["digest"] and encoder.digest() == config.get(
         "preprocessing", encoder.digest()
     )

@@ -75,7 +75,12 @@ class Pairs(Dataset):
         if len(rows) < 8:
             raise WonderlandError(f"{name} has {counted(len(rows), 'pair', 'pairs')} of texts: give at least 8.")
         pairs = cls(
-            name, rows[read].tolist(), rows[write].tolist(), column_names=(read, write), findings=findings, origin=origin
+            name,
+            rows[read].tolist(),
+            rows[write].tolist(),
+            column_names=(read, write),
+            findings=findings,
+            origin=origin,
         )
         if split is not None:
             pairs.assigned = read_assigned(pd.Series(frame[split])[complete], split)

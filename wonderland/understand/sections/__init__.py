@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wonderland.understand.facts import Facts, predicts_values
+from wonderland.understand.sections.baselines import baselines
 from wonderland.understand.sections.data import data
 from wonderland.understand.sections.decisions import decisions
 from wonderland.understand.sections.errors import errors
@@ -39,6 +40,7 @@ class Section:
 
 SECTIONS = (
     Section("summary", "Summary", "Summary", overview),
+    Section("baselines", "Baselines", "Beside simple methods", baselines),
     Section("learning", "Learning", "Learning curves", learning),
     Section("samples", "Samples", "Generated samples", samples),
     Section("errors", "Errors", "Confusion matrix", errors, "Predictions and residuals"),
