@@ -10,6 +10,7 @@ import pytest
 
 import wonderland
 from tests import runs
+from tests.fuzz import mutate
 from wonderland.core import WonderlandError
 
 
@@ -97,6 +98,15 @@ def test_absurd_arguments(run, arguments, words):
 def test_a_part_that_is_not_a_task(run):
     change(run, "config.json", lambda config: config["recipe"].update(task=config["recipe"]["model"]))
     assert refused(run) == "models.TableNet is not a task."
+
+
+def test_an_ensemble_of_another_size_than_the_model(run):
+    members = json.loads((run / "config.json").read_text())["recipe"]["ensemble"]["members"]
+    change(
+        run, "config.json", lambda config: config["recipe"]["ensemble"].update(members=10**6, folds=None, variants=1)
+    )
+    mutate.sign_again(run)
+    assert refused(run) == f"{run}: config.json names 1,000,000 ensemble members, and the model has {members}."
 
 
 def test_path_traversal(run, tmp_path):

@@ -206,6 +206,8 @@ def check_run(run: Run) -> Run:
         )
     elif run.config.get("preprocessing", digest := run.encoder.digest()) != digest:
         problem = "preprocess.json is not the preprocessing that config.json records: one of them was changed."
+    elif (ensemble := run.recipe.ensemble) is not None and ensemble.members != getattr(run.model, "members", 1):
+        problem = f"config.json names {ensemble.members:,} ensemble members, and the model has {getattr(run.model, 'members', 1)}."
     else:
         try:
             problem = run.task.check_run(run.model, run.encoder, run.trust, run.recipe.folds or 1)

@@ -94,11 +94,11 @@ def test_which_tables_are_read_as_pairs(tmp_path):
     rows = [f"this is text number {i} .\tceci est le texte {i} .\n" for i in range(30)]
     (tmp_path / "a.tsv").write_text("".join(rows))
     found = kinds.open(tmp_path / "a.tsv")
-    assert (found.kind, len(found), found.columns) == ("pairs", 30, ("c0", "c1"))
+    assert (found.kind, len(found), found.column_names) == ("pairs", 30, ("c0", "c1"))
     assert found.sources[0] == "this is text number 0 ."
     frame = pairs(30)
-    assert kinds.open(frame.assign(note="x"), kind="pairs").columns == ("source", "target")
-    assert kinds.open(frame, column="target", target="source", task="translation").columns == ("target", "source")
+    assert kinds.open(frame.assign(note="x"), kind="pairs").column_names == ("source", "target")
+    assert kinds.open(frame, column="target", target="source", task="translation").column_names == ("target", "source")
     frame.loc[3, "target"] = None
     found = kinds.open(frame, kind="pairs")
     assert "1 row lacks one of the two texts and is left out." in [finding.text for finding in found.findings]

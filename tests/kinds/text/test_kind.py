@@ -140,7 +140,7 @@ def test_identifiers_do_not_make_a_table_of_texts(tmp_path):
     assert kinds.open(frame.assign(stars=[i % 5 for i in range(60)])).kind == "table"
     pair = frame.assign(answer=[f"the answer to {text}" for _, text in pairs]).drop(columns="mood")
     found = kinds.open(pair)
-    assert (found.kind, found.columns) == ("pairs", ("review", "answer"))
+    assert (found.kind, found.column_names) == ("pairs", ("review", "answer"))
     assert left in told(found)
     frame[["id", "review"]].to_csv(tmp_path / "only.csv", index=False)
     found = kinds.open(tmp_path / "only.csv")

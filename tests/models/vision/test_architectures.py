@@ -285,6 +285,13 @@ def test_every_network_of_images_is_nameable_by_fit():
         (lambda: models.GoogLeNet.d2l(), (1, 32, 32)),
         (lambda: models.DenseNet.d2l(stem="small"), (1, 16, 16)),
         (lambda: models.AnyNet(10, 1), (1, 16, 16)),
+        (lambda: models.VGG(10, 1, depths=[1, 1], dims=[4, 8], grid=2, hidden=8), (1, 8, 8)),
+        (
+            lambda: models.ResNeXt(10, 1, depths=[1, 1], dims=[8, 16], groups=2, group_width=4, stem="small"),
+            (1, 16, 16),
+        ),
+        (lambda: models.RegNet(10, 1, depth=4, initial=8, slope=8, factor=2, group_width=8, dim=8), (1, 32, 32)),
+        (lambda: models.MLPMixer(10, 1, 8, 8, patch=4, dim=8, depth=1), (1, 8, 8)),
     ],
 )
 def test_the_forms_of_the_books_run(build, shape):
