@@ -280,7 +280,7 @@ class TextEncoder(RowEncoder):
     def _targets(self, name: str, labels: list[Any]) -> np.ndarray:
         """Codes of classes, or numbers."""
         if self.classes is None:
-            y = pd.to_numeric(pd.Series(labels), errors="coerce").to_numpy(np.float64)
+            y = np.array(pd.to_numeric(pd.Series(labels), errors="coerce"), np.float64)
             if not np.isfinite(y).all():
                 wrong = labels[int(np.flatnonzero(~np.isfinite(y))[0])]
                 raise WonderlandError(
