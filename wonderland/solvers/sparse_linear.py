@@ -51,7 +51,7 @@ def lbfgs(function: Callable[[Tensor], tuple[float, Tensor]], start: Tensor, *, 
 
     Shapes: start (...) -> (...), and the number of steps. Paper: Liu and Nocedal, 1989.
 
-    >>> lbfgs(lambda x: (float(((x - 3) ** 2).sum()), 2 * (x - 3)), torch.zeros(2), tolerance=1e-6)[0]
+    >>> lbfgs(lambda x: (float(((x - 3) ** 2).sum()), 2 * (x - 3)), torch.zeros(2), tolerance=1e-6)[0].round(decimals=4)
     tensor([3., 3.])
     """
     theta = start
