@@ -364,7 +364,7 @@ HOSTILE = [
      "tensor: it is damaged."),
     (
         lambda folder: _index(folder, {str(i): f"{i}.safetensors" for i in range(1500)}),
-        "FOLDER/model.safetensors.index.json names more than 1,000 files, so it is not read.",
+        "FOLDER/model.safetensors.index.json has 1,001 files; the limit is 1,000. If you trust it, raise the limit: WONDERLAND_LIMITS=shards=1001.",
     ),
 ]  # fmt: skip
 

@@ -116,8 +116,24 @@ def test_png_bombs_are_refused_from_the_header(tmp_path, width, height):
     path = tmp_path / "bomb.png"
     path.write_bytes(png_claiming(width, height))
     start = time.perf_counter()
-    refused(path, f"{path} claims {width} x {height} pixels; the limit is 64 million. Make it smaller, or remove it.")
+    refused(path, f"{path} ({width} x {height}) has {width * height:,} pixels; {raise_to(width * height)}")
     assert time.perf_counter() - start < 1
+
+
+def raise_to(pixels):
+    return f"the limit is 64,000,000. If you trust it, raise the limit: WONDERLAND_LIMITS=image_pixels={pixels}."
+
+
+def test_sixteen_bits_take_no_more_memory_than_their_pixels(tmp_path, monkeypatch):
+    deep = np.arange(40 * 3000, dtype=np.uint16).reshape(40, 3000)
+    path = tmp_path / "deep.png"
+    Image.fromarray(deep).save(path)
+    assert (decode(path) == np.rint(deep / 257)).all()
+    monkeypatch.setenv("WONDERLAND_LIMITS", "decoded_bytes=100000")
+    refused(
+        path,
+        f"{path}, once decoded, has 234.4 KiB; the limit is 97.7 KiB. If you trust it, raise the limit: WONDERLAND_LIMITS=decoded_bytes=1MiB.",
+    )
 
 
 def test_jpeg_and_webp_bombs(tmp_path, colours):
@@ -128,11 +144,11 @@ def test_jpeg_and_webp_bombs(tmp_path, colours):
     data[at : at + 4] = struct.pack(">HH", 50_000, 60_000)
     path = tmp_path / "bomb.jpg"
     path.write_bytes(data)
-    refused(path, f"{path} claims 60000 x 50000 pixels; the limit is 64 million. Make it smaller, or remove it.")
+    refused(path, f"{path} (60000 x 50000) has 3,000,000,000 pixels; {raise_to(3_000_000_000)}")
     body = b"VP8X" + struct.pack("<I", 10) + b"\0" * 4 + b"\xff\x3f\x00" + b"\xff\x3f\x00"
     path = tmp_path / "bomb.webp"
     path.write_bytes(b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body)
-    refused(path, f"{path} claims 16384 x 16384 pixels; the limit is 64 million. Make it smaller, or remove it.")
+    refused(path, f"{path} (16384 x 16384) has 268,435,456 pixels; {raise_to(268_435_456)}")
 
 
 def test_what_is_not_an_image(tmp_path, colours):
@@ -179,4 +195,4 @@ def test_random_damage_is_always_a_wonderland_error(tmp_path, colours):
 
 def test_the_byte_limit(tmp_path, colours):
     path = save(tmp_path / "a.png", np.random.default_rng(0).integers(0, 256, (700, 700, 3), dtype=np.uint8))
-    refused(path, f"{path} is larger than 1 MiB, the limit for this kind of file.", limit_bytes=1 << 20)
+    refused(path, f"{path} is larger than 1,048,576 bytes, the limit for this kind of file.", limit_bytes=1 << 20)

@@ -1,6 +1,7 @@
 """Files become frames, and every fault is named with its line."""
 
 import gzip
+import json
 import re
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 
 from wonderland.core import WonderlandError
-from wonderland.data import read
+from wonderland.core.limits import size
 from wonderland.data.read import find_delimiter, find_ragged, has_header, read_file
 
 MEND = "Quote cells that hold the delimiter, or complete the line."
@@ -82,15 +83,31 @@ def test_errors_name_the_line(tmp_path, name, content, message):
 
 def test_limits(tmp_path, monkeypatch):
     path = put(tmp_path, "a.csv", "a,b,c\n1,2,3\n")
-    monkeypatch.setattr(read, "MAX_COLUMNS", 2)
-    with says(path, "PATH has 3 columns; the limit is 2."):
+    monkeypatch.setenv("WONDERLAND_LIMITS", "table_columns=2")
+    raised = "If you trust it, raise the limit: WONDERLAND_LIMITS"
+    with says(path, f"PATH has 3 columns; the limit is 2. {raised}=table_columns=3."):
         read_file(path)
-    monkeypatch.setattr(read, "MAX_BYTES", 5)
-    with says(path, "PATH is larger than 0 GiB, the limit for a table. Take a sample of its rows."):
+    monkeypatch.setenv("WONDERLAND_LIMITS", "table_bytes=5, unpacked_bytes=100")
+    with says(path, f"PATH has 12 bytes; the limit is 5. {raised}=table_bytes=1MiB."):
         read_file(path)
-    bomb = put(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n" * 100, mtime=0))
-    with says(bomb, "PATH is larger than 0 GiB, the limit for a table. Take a sample of its rows."):
+    with says(
+        put(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n" * 100)),
+        f"PATH has more than 5 bytes; the limit is 5. {raised}=table_bytes=1MiB.",
+    ):
+        read_file(tmp_path / "a.csv.gz")
+    bomb = put(tmp_path, "b.csv.gz", gzip.compress(b"a,b\n" * 1_000_000))
+    most = size(100 * bomb.stat().st_size)
+    monkeypatch.setenv("WONDERLAND_LIMITS", "unpacked_bytes=100")
+    with says(bomb, f"PATH, once unpacked, has more than {most}; the limit is {most}. {raised}=unpacked_bytes=1MiB."):
         read_file(bomb)
+
+
+def test_many_keys_over_many_records(tmp_path):
+    lines = [json.dumps({f"k{i}": 1}) for i in range(9_000)]
+    path = put(tmp_path, "wide.jsonl", "\n".join(lines))
+    message = "PATH, where most records lack most keys, has 80,856,000 cells; the limit is 8,000,000. If you trust it, raise the limit: "
+    with says(path, f"{message}WONDERLAND_LIMITS=empty_cells=80856000."):
+        read_file(path)
 
 
 def test_nested_and_repeated_parquet(tmp_path):

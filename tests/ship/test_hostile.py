@@ -147,7 +147,9 @@ def test_json_that_is_not_ours(run, name, text):
 def test_a_huge_json_file(run):
     with (run / "config.json").open("wb") as file:
         file.truncate(3 << 30)
-    assert refused(run) == f"{run / 'config.json'} is larger than 16 MiB, the limit for this kind of file."
+    assert refused(run) == (
+        f"{run / 'config.json'} has 3 GiB; the limit is 16 MiB. If you trust it, raise the limit: WONDERLAND_LIMITS=json_bytes=3GiB."
+    )
 
 
 def test_a_folder_without_a_run(tmp_path):

@@ -14,7 +14,7 @@ from wonderland.checkpoints.families.family import trunk_of
 from wonderland.checkpoints.families.options import Options
 from wonderland.checkpoints.outline import Origin, family_of, read_config
 from wonderland.checkpoints.weights import SINGLE
-from wonderland.core import MIB, WonderlandError, disk_trouble, inside, read_bytes, write_bytes, write_json
+from wonderland.core import WonderlandError, disk_trouble, inside, read_bytes, write_bytes, write_json
 from wonderland.models.adapt import adapters
 from wonderland.models.encoder import Encoder
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier
@@ -25,7 +25,6 @@ COMPANIONS = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
     "vocab.txt", "spiece.model", "tokenizer.model", "generation_config.json", "chat_template.jinja",
 )  # fmt: skip
-COMPANION_LIMIT = 256 * MIB
 HEADS: dict[type, tuple[str, ...]] = {
     MaskedLM: ("lm", "pretraining"),
     SequenceClassifier: ("sequence", "next_sentence"),
@@ -85,7 +84,7 @@ def copy_companions(source: Path, folder: Path) -> None:
         return
     for name in COMPANIONS:
         if (source / name).is_file():
-            write_bytes(folder / name, read_bytes(inside(source, name), COMPANION_LIMIT))
+            write_bytes(folder / name, read_bytes(inside(source, name), "companion_bytes"))
 
 
 def _with_labels(config: dict[str, Any], labels: Sequence[str], model: Any, head: str) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from wonderland.core import WonderlandError, inside, read_header, read_json
+from wonderland.core.limits import check
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-MAX_SHARDS = 1000
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
 
@@ -106,8 +106,7 @@ def _shards(folder: Path) -> dict[Path, list[str] | None]:
     shards: dict[Path, list[str] | None] = {}
     for name, file in weight_map.items():
         shards.setdefault(inside(folder, file), []).append(name)  # pyright: ignore[reportOptionalMemberAccess]
-        if len(shards) > MAX_SHARDS:
-            raise WonderlandError(f"{folder / INDEX} names more than {MAX_SHARDS:,} files, so it is not read.")
+        check("shards", len(shards), folder / INDEX)
     return shards
 
 

@@ -8,6 +8,11 @@ def options(verb: argparse.ArgumentParser) -> None:
     """Flags of evaluate."""
     verb.add_argument("run_folder", metavar="RUN", help="a run folder")
     verb.add_argument("source", metavar="DATA", help="rows or images with their targets")
+    verb.add_argument(
+        "--label-shift",
+        metavar="METHOD",
+        help="correct probabilities for other shares of classes, estimated from the new rows: em or black-box",
+    )
     verb.add_argument("--level", type=float, help="level of sets and intervals (default: the run's)")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
 
@@ -21,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     from wonderland.ship import load
 
     run = load(args.run_folder)
-    measured = run.evaluate(args.source, level=args.level)
+    measured = run.evaluate(args.source, level=args.level, label_shift=args.label_shift)
     if args.json:
         print(json.dumps(measured, indent=2))
     else:

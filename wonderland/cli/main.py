@@ -16,6 +16,7 @@ from wonderland.cli import (
     inspect,
     models,
     predict,
+    shift,
     sign,
     tokenize,
     trace,
@@ -24,7 +25,23 @@ from wonderland.cli import (
 from wonderland.core.errors import WonderlandError, nearest, printable
 from wonderland.version import __version__
 
-VERBS = (fit, predict, evaluate, export, generate, chat, inspect, models, tokenize, check, trace, doctor, sign, verify)
+VERBS = (
+    fit,
+    predict,
+    evaluate,
+    shift,
+    export,
+    generate,
+    chat,
+    inspect,
+    models,
+    tokenize,
+    check,
+    trace,
+    doctor,
+    sign,
+    verify,
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -101,7 +118,7 @@ def parse(words: list[str]) -> argparse.Namespace:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; returns its exit code: 0 success, 1 a broken law or a problem found by doctor, 2 bad input, 130 or 143 stopped."""
+    """Run one command; returns its exit code: 0 success, 1 a broken law, a shift or a problem found by doctor, 2 bad input, 130 or 143 stopped."""
     try:
         args = parse(sys.argv[1:] if words is None else words)
         if not hasattr(args, "run"):

@@ -17,6 +17,11 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "-o", "--out", metavar="FILE", help="a .csv, .parquet or .jsonl file (default: the first rows are shown)"
     )
+    verb.add_argument(
+        "--label-shift",
+        metavar="METHOD",
+        help="correct probabilities for other shares of classes, estimated from the new rows: em or black-box",
+    )
     verb.add_argument("--level", type=float, help="level of sets and intervals (default: the run's)")
     verb.add_argument(
         "--safe-csv", action="store_true", help="mark texts of the CSV file that a spreadsheet would run as formulas"
@@ -41,7 +46,13 @@ def run(args: argparse.Namespace) -> int:
         if args.source and os.path.exists(args.source) and os.path.realpath(args.out) == os.path.realpath(args.source):
             raise WonderlandError(f"{args.out} is the data to predict: write the predictions to another file.")
     run = load(args.run_folder)
-    table = run.predict(args.source, level=args.level, strict=args.strict, **flags.chosen(args, args.names))
+    table = run.predict(
+        args.source,
+        level=args.level,
+        strict=args.strict,
+        label_shift=args.label_shift,
+        **flags.chosen(args, args.names),
+    )
     show.print_findings(run.noticed)
     if args.out:
         write_table(table, args.out, safe=args.safe_csv)

@@ -217,6 +217,18 @@ def after_training(run: Any) -> None:
     console.print(escape(f"{text}: {command}"), highlight=False, soft_wrap=True)
 
 
+def shift(found: Any) -> None:
+    """Print the tests of shift, the most certain changes first, and the answer."""
+    tests = sorted((*found.columns, *found.predictions), key=lambda test: (test.corrected, -test.statistic))
+    rows = [{"column": test.name, "moved": test.statistic, "p, corrected": test.corrected} for test in tests]
+    table(f"{counted(found.new_rows, 'row')} against {found.old_rows:,} calibration rows", rows, limit=20)
+    for test in found.changed[:10]:
+        note(test.words)
+    for text in found.notes:
+        note(text)
+    say(found.sentence)
+
+
 def predictions(frame: Any) -> None:
     """The first rows of a table of predictions; with many classes, probabilities are left out."""
     without_probabilities = [name for name in frame.columns if not name.startswith("p(")]

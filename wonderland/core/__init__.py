@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from wonderland.core.errors import WonderlandError, nearest, need
 from wonderland.core.files import (
-    MIB,
     disk_trouble,
     inside,
     lock,
@@ -17,6 +16,7 @@ from wonderland.core.files import (
     write_text,
 )
 from wonderland.core.lazy import lazy_attributes
+from wonderland.core.limits import MIB
 from wonderland.core.memory import keep_freed_memory, peak_megabytes
 from wonderland.core.precheck import INPUTS, check_inputs, precheck, read_header
 from wonderland.core.spec import Part, Spec, admit, find, name_of, part, parts, published

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from wonderland.core.errors import WonderlandError, visible
+from wonderland.core.limits import beyond, limit
 from wonderland.core.strict_json import dump_json, parse_json
-
-MIB = 1 << 20
 
 
 def write_bytes(path: str | Path, *chunks: bytes) -> None:
@@ -92,26 +91,30 @@ def open_plain(path: str | Path) -> io.BufferedReader:
     return os.fdopen(handle, "rb")
 
 
-def read_bytes(path: str | Path, limit: int) -> bytes:
-    """The content of a file; an error if it is larger than `limit` bytes."""
+def read_bytes(path: str | Path, most: str | int) -> bytes:
+    """The content of a file; an error if it is larger than `most`: the name of a limit, or a number of bytes."""
     path = Path(path)
+    allowed = limit(most) if isinstance(most, str) else most
     try:
         with open_plain(path) as file:
-            content = file.read(limit + 1)
+            seen = os.fstat(file.fileno()).st_size
+            content = b"" if seen > allowed else file.read(allowed + 1)
     except OSError as error:
         raise WonderlandError(f"{path} cannot be read ({error.strerror}).") from error
-    if len(content) > limit:
-        raise WonderlandError(f"{path} is larger than {limit // MIB} MiB, the limit for this kind of file.")
+    if max(seen, len(content)) > allowed:
+        if isinstance(most, str):
+            raise beyond(most, path, seen if seen > allowed else None)
+        raise WonderlandError(f"{path} is larger than {allowed:,} bytes, the limit for this kind of file.")
     return content
 
 
-def read_json(path: str | Path, limit: int = 16 * MIB, *, strict: bool = True) -> Any:
-    """Parse a JSON file; files over `limit` bytes or nested too deeply are refused.
+def read_json(path: str | Path, most: str = "json_bytes", *, strict: bool = True) -> Any:
+    """Parse a JSON file; files over the limit or nested too deeply are refused.
 
     With `strict`, so are repeated keys, NaN, infinities and numbers beyond 64 bits, which files of others may hold.
     """
     try:
-        return (parse_json if strict else json.loads)(read_bytes(path, limit))
+        return (parse_json if strict else json.loads)(read_bytes(path, most))
     except (ValueError, RecursionError) as error:
         if isinstance(error, WonderlandError):
             raise

@@ -12,25 +12,32 @@ from pathlib import Path
 from typing import Any
 
 from wonderland.core.errors import WonderlandError
-from wonderland.core.files import MIB, inside, open_plain, read_json
+from wonderland.core.files import inside, open_plain, read_json
+from wonderland.core.limits import check
 
-HEADER_LIMIT = 8 * MIB
 # The files whose digests trust.json records.
 INPUTS = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors")
 _PART_NAME = re.compile(r"(nn|models|tasks|optim|data|train|rl|kinds|own)\.[A-Za-z]\w*")
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """The header of a safetensors file (names, types, shapes), checked against the file's length; no tensor is read."""
+    """The header of a safetensors file (names, types, shapes), checked against the file's length; no tensor is read.
+
+    A file that claims far more bytes than the disk holds of it (a sparse one) is refused: reading it would take all it claims.
+    """
     path = Path(path)
     refusal = WonderlandError(f"{path} is not a safetensors file: it is damaged, cut short or not ours.")
     try:
         with open_plain(path) as file:
-            size = os.fstat(file.fileno()).st_size
+            status = os.fstat(file.fileno())
+            size = status.st_size
+            if status.st_blocks * 512 < size // 4:
+                check("sparse_bytes", size, f"{path}, of which the disk holds {status.st_blocks * 512:,} bytes,")
             start = file.read(8)
             length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
-            if length > min(HEADER_LIMIT, size - 8):
+            if length > size - 8:
                 raise refusal
+            check("header_bytes", length, f"The header of {path}")
             header = json.loads(file.read(length))
         entries = [entry for name, entry in header.items() if name != "__metadata__"]
         if max((int(entry["data_offsets"][1]) for entry in entries), default=0) != size - 8 - length:

@@ -4,6 +4,7 @@ from wonderland.data.augment import Augment
 from wonderland.data.batches import Batches
 from wonderland.data.bundled import BUNDLED
 from wonderland.data.columns import Column
+from wonderland.data.crop_augment import CropAugment
 from wonderland.data.dataset import Dataset, Finding
 from wonderland.data.encoder import Encoder, Field, RowEncoder
 from wonderland.data.examples import Examples, RowExamples
@@ -31,6 +32,7 @@ __all__ = [
     "Batches",
     "Column",
     "Contents",
+    "CropAugment",
     "Dataset",
     "Documents",
     "Encoder",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wonderland.core import WonderlandError, nearest
-from wonderland.data.dataset import TASKS, Finding, counted
+from wonderland.data.dataset import MULTILABEL, TASKS, Finding, counted
 from wonderland.data.folders import natural
 
 LARGEST_SIDE = 4096
@@ -88,6 +88,18 @@ def labels(y: Any, n: int, name: str, classes: Sequence[str] | None, task: str |
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
+    if (
+        y.ndim == 2
+        and len(y) == n
+        and y.dtype.kind in "biuf"
+        and task in (None, MULTILABEL)
+        and np.isin(y, (0, 1)).all()
+    ):
+        named = [str(code) for code in range(y.shape[1])] if classes is None else [str(label) for label in classes]
+        if len(named) != y.shape[1]:
+            raise WonderlandError(f"{name} has {y.shape[1]} labels for each image and {len(named)} names for them.")
+        text = f"Each image has any number of {len(named)} labels: the task is multilabel."
+        return y.astype(np.float64), named, MULTILABEL, [Finding("task", name, len(named), text)]
     if y.ndim != 1 or len(y) != n:
         raise WonderlandError(
             f"{name} has {n} images and targets of the shape {y.shape}: give one target for each image."

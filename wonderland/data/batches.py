@@ -27,7 +27,8 @@ class Batches:
         size: rows in a batch.
         rows: which rows to use; a list of several index arrays gives each member of an ensemble batches of its own,
             x (m, b, ...) and y (m, b), with the examples on axis 1.
-        augment: called with a batch and its random numbers, `augment.draws` for each example.
+        augment: called with a batch and its random numbers, `augment.draws` for each example, from `augment.numbers(seed,
+            epoch, index)` where it has that method.
         workers: processes that prepare batches in advance.
         weights: weight of every row; None for equal ones.
 
@@ -76,7 +77,7 @@ class Batches:
         flat = torch.from_numpy(index.reshape(-1))
         x = self.x.index_select(0, flat) if isinstance(self.x, Tensor) else self.x(index.reshape(-1))
         if self.augment is not None:
-            x = self.augment(x, uniform(self.seed, epoch, index.reshape(-1), self.augment.draws))
+            x = self.augment(x, random_numbers(self.augment, self.seed, epoch, index.reshape(-1)))
         fields = {"x": x.unflatten(0, index.shape), "y": self.y.index_select(0, flat).unflatten(0, index.shape)}
         if self.weights is not None:
             fields["weight"] = self.weights.index_select(0, flat).unflatten(0, index.shape)
@@ -115,6 +116,12 @@ class Batches:
             self._epoch = epoch
             self._orders = [permutation(mix(self.seed, i), epoch, len(rows)) for i, rows in enumerate(self.rows)]
         return self._orders[member]
+
+
+def random_numbers(augment: Any, seed: int, epoch: int, index: np.ndarray) -> np.ndarray:
+    """The numbers that an augmentation changes examples by: (b, draws), its own where it has a method `numbers`."""
+    own = getattr(augment, "numbers", None)
+    return uniform(seed, epoch, index, augment.draws) if own is None else own(seed, epoch, index)
 
 
 class _ByStep(Dataset):

@@ -11,6 +11,7 @@ import numpy as np
 from wonderland.core import WonderlandError
 
 TASKS = ("binary", "multiclass", "regression")
+MULTILABEL = "multilabel"  # y is (n, k) of 0 and 1, and `classes` the names of the k labels
 
 # Findings of these kinds are information only; every other kind is a repair, which strict mode refuses.
 NOTES = frozenset(
@@ -18,6 +19,7 @@ NOTES = frozenset(
         "target",
         "task",
         "header",
+        "label shift",
         "date order",
         "separates",
         "single row",
@@ -30,6 +32,7 @@ NOTES = frozenset(
         "line ends",
         "text",
         "pairs",
+        "weights",
     }
 )
 

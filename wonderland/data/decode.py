@@ -11,12 +11,19 @@ from typing import Any
 import numpy as np
 from PIL import Image, JpegImagePlugin, UnidentifiedImageError
 
-from wonderland.core import MIB, WonderlandError, read_bytes
+from wonderland.core import WonderlandError, read_bytes
+from wonderland.core.limits import check, limit
 
 FORMATS = ("PNG", "JPEG", "WEBP")
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".jpe", ".webp"})
-MOST_PIXELS = 64_000_000
-MOST_BYTES = 128 * MIB
+_BYTES_OF_PIXEL = {
+    "1": 1,
+    "L": 1,
+    "P": 1,
+    "I;16": 2,
+    "I;16B": 2,
+    "I;16L": 2,
+}  # as Pillow stores them; all others take 4
 _EXIF_ORIENTATION = 0x0112
 _EXIF_TRANSPOSE = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -38,17 +45,22 @@ def guard_decompression() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        yield
+        usual = Image.MAX_IMAGE_PIXELS
+        Image.MAX_IMAGE_PIXELS = max(usual or 0, limit("image_pixels"))
+        try:
+            yield
+        finally:
+            Image.MAX_IMAGE_PIXELS = usual
 
 
-def decode(source: str | Path, size: tuple[int, int] | None = None, *, limit_bytes: int = MOST_BYTES) -> np.ndarray:
+def decode(source: str | Path, size: tuple[int, int] | None = None, *, limit_bytes: int | None = None) -> np.ndarray:
     """The pixels of a PNG, JPEG or WebP file, upright, as uint8: (h, w) when it is grey, (h, w, 3) otherwise.
 
     With `size` (height, width) the largest centred piece of that shape is kept and resized with antialiasing. Alpha is laid
     over white, 16-bit grey is scaled to 8 bits, and of an animation the first frame is taken.
     """
     with guard_decompression():
-        return decode_bytes(read_bytes(source, limit_bytes), source, size)
+        return decode_bytes(read_bytes(source, limit_bytes or "image_bytes"), source, size)
 
 
 def decode_bytes(data: bytes, path: str | Path, size: tuple[int, int] | None = None) -> np.ndarray:
@@ -113,6 +125,7 @@ def _open(data: Any, path: str | Path) -> Image.Image:
     except Exception as error:
         raise _damaged(path, error) from error
     _refuse_too_many_pixels(path, image.width, image.height)
+    check("decoded_bytes", image.width * image.height * _BYTES_OF_PIXEL.get(image.mode, 4), f"{path}, once decoded,")
     return image
 
 
@@ -133,11 +146,7 @@ def _size_in_header(head: bytes) -> tuple[int, int] | None:
 
 
 def _refuse_too_many_pixels(path: str | Path, width: int, height: int) -> None:
-    if width * height > MOST_PIXELS:
-        raise WonderlandError(
-            f"{path} claims {width} x {height} pixels; the limit is {MOST_PIXELS // 1_000_000} million. "
-            "Make it smaller, or remove it."
-        )
+    check("image_pixels", width * height, f"{path} ({width} x {height})")
 
 
 def _damaged(path: str | Path, error: Exception) -> WonderlandError:
@@ -158,14 +167,23 @@ def _to_grey_or_rgb(image: Image.Image) -> Image.Image:
     """Any mode as grey ("L") or colour ("RGB")."""
     image.load()
     if image.mode.startswith("I") or image.mode == "F":
-        deep = np.asarray(image).astype(np.float64)
-        return Image.fromarray(np.clip(np.rint(deep / 257), 0, 255).astype(np.uint8))
+        return Image.fromarray(_eight_bits(image))
     if image.mode in ("L", "RGB") and "transparency" not in image.info:
         return image
     if image.has_transparency_data:
         image = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
     return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def _eight_bits(image: Image.Image) -> np.ndarray:
+    """Grey of 16 bits as 8 bits, a strip at a time: as float64, the whole image would take eight bytes for each pixel."""
+    made = np.empty((image.height, image.width), np.uint8)
+    rows = max(1, (1 << 20) // image.width)
+    for top in range(0, image.height, rows):
+        strip = np.asarray(image.crop((0, top, image.width, min(top + rows, image.height))))
+        made[top : top + rows] = np.clip(np.rint(strip.astype(np.float64) / 257), 0, 255)
+    return made
 
 
 def _fit(image: Image.Image, height: int, width: int) -> Image.Image:

@@ -72,6 +72,10 @@ class Encoder(ABC):
         """Inputs made from the schema, odd ones among them: a source for `open`."""
         raise NotImplementedError
 
+    def traits(self, dataset: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """What a person can compare of these rows, by name: numbers, or text. Tests of shift look at each of them."""
+        return {}
+
     def arguments(self) -> dict[str, Any]:
         """Arguments of models that follow from the data, by name, such as vocab, channels or features."""
         return {}

@@ -10,7 +10,7 @@ from typing import NoReturn
 from wonderland.core import WonderlandError
 from wonderland.core.errors import visible
 from wonderland.data.dataset import Finding, counted
-from wonderland.data.decode import MOST_BYTES, SUFFIXES, decode
+from wonderland.data.decode import SUFFIXES, decode
 
 _TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 
@@ -135,7 +135,7 @@ def refuse_flat(listing: Listing) -> NoReturn:
     raise WonderlandError(f"{listing.root} holds neither images (PNG, JPEG, WebP) nor text files.")
 
 
-def without_broken(listing: Listing, *, limit_bytes: int = MOST_BYTES) -> tuple[Listing, list[Finding]]:
+def without_broken(listing: Listing, *, limit_bytes: int | None = None) -> tuple[Listing, list[Finding]]:
     """The listing without files that are missing or cannot be decoded, and a finding that names them."""
     broken: list[str] = []
     kept = []

@@ -40,7 +40,7 @@ class Files:
     """Pixels on disk, decoded on demand; a file that has changed since it was opened is refused."""
 
     def __init__(
-        self, paths: list[Path], digests: list[str], sums: np.ndarray, shape: tuple[int, int, int], limit: int
+        self, paths: list[Path], digests: list[str], sums: np.ndarray, shape: tuple[int, int, int], limit: int | None
     ):
         self.paths, self.digests, self.sums, self.shape, self.limit = paths, digests, sums, shape, limit
 
@@ -51,7 +51,7 @@ class Files:
         batch = np.empty((len(rows), *self.shape), np.uint8)
         with guard_decompression():
             for place, row in enumerate(rows):
-                data = read_bytes(self.paths[row], self.limit)
+                data = read_bytes(self.paths[row], self.limit or "image_bytes")
                 if hashlib.sha256(data).hexdigest() != self.digests[row]:
                     raise WonderlandError(
                         f"{self.paths[row]} has changed since the data was opened. Open the data again."
@@ -64,7 +64,7 @@ class Files:
 
 
 def read_files(
-    paths: list[Path], size: tuple[int, int] | None, limit: int, workers: int | None, channels: int | None = None
+    paths: list[Path], size: tuple[int, int] | None, limit: int | None, workers: int | None, channels: int | None = None
 ) -> tuple[Memory | Files, list[tuple[int, int]], list[str]]:
     """One pass over the files: their pixels in one size, the size that each had, and its SHA-256."""
     with guard_decompression():
@@ -77,7 +77,7 @@ def read_files(
         grey = np.zeros(len(paths), bool)
 
         def load(row: int) -> str:
-            data = read_bytes(paths[row], limit)
+            data = read_bytes(paths[row], limit or "image_bytes")
             image = decode_bytes(data, paths[row], (height, width))
             coloured = conform(image, 3, height, width)
             grey[row] = image.ndim == 2

@@ -1,12 +1,10 @@
 """Read a table file into a frame: CSV and its variants, JSON lines, Parquet. Errors name the line."""
 
 import csv
-import gzip
 import io
 import json
 import re
 import shlex
-import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import pairwise
@@ -16,12 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError, nearest, need, open_plain
+from wonderland.core import WonderlandError, nearest
+from wonderland.core.limits import beyond, check, limit
+from wonderland.core.unpack import read_unpacked
 from wonderland.data.cells import MISSING
 from wonderland.data.dataset import Finding
+from wonderland.data.parquet import read_parquet
 
-MAX_BYTES = 4 << 30
-MAX_COLUMNS = 10_000
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".data", ".parquet", ".jsonl", ".ndjson")
 DELIMITERS = (",", ";", "\t", "|")
 WHITESPACE = r"\s+"
@@ -48,26 +47,18 @@ def read_file(path: Path, as_text: Collection[str] = ()) -> tuple[pd.DataFrame, 
         known = ", ".join(SUFFIXES)
         raise WonderlandError(f"{path}: this kind of file is not known. Known are {known}, and folders of images.")
     if suffix[0] == ".parquet":
-        return read_parquet(path), []
-    data = read_bytes(path, gzipped)
+        frame = read_parquet(path)
+        check_names(list(frame.columns), path)
+        return frame, []
+    data = read_bytes(path)
     if suffix[0] in (".jsonl", ".ndjson"):
         return read_json_lines(data, path), []
     return read_csv(data, path, as_text)
 
 
-def read_bytes(path: Path, gzipped: bool) -> bytes:
-    """The whole file, decompressed if it is gzipped, and never more than the limit."""
-    try:
-        with open_plain(path) as plain, gzip.open(plain, "rb") if gzipped else plain as file:
-            data = file.read(MAX_BYTES + 1) if gzipped or path.stat().st_size <= MAX_BYTES else None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise WonderlandError(f"{path} is not a whole gzip file: it is damaged or cut short.") from error
-    except OSError as error:
-        raise WonderlandError(f"{path} cannot be read ({error.strerror}).") from error
-    if data is None or len(data) > MAX_BYTES:
-        raise WonderlandError(
-            f"{path} is larger than {MAX_BYTES >> 30} GiB, the limit for a table. Take a sample of its rows."
-        )
+def read_bytes(path: Path) -> bytes:
+    """The whole file, unpacked if it is gzipped, and never more than the limit."""
+    data = read_unpacked(path, "table_bytes")
     if not data.strip():
         raise WonderlandError(f"{path} is empty. Give a file that holds rows.")
     return data
@@ -173,8 +164,7 @@ def has_header(records: list[list[str]]) -> bool:
 
 def check_names(names: list[str], where: Any) -> None:
     """Refuse names that occur twice, and tables wider than the limit."""
-    if len(names) > MAX_COLUMNS:
-        raise WonderlandError(f"{where} has {len(names):,} columns; the limit is {MAX_COLUMNS:,}.")
+    check("table_columns", len(names), where)
     twice = [name for name, count in Counter(names).items() if count > 1 and name]
     if twice:
         places = ", ".join(str(i + 1) for i, name in enumerate(names) if name == twice[0])
@@ -210,7 +200,7 @@ def find_ragged(data: bytes, delimiter: str, width: int) -> str:
 
 def read_json_lines(data: bytes, path: Path) -> pd.DataFrame:
     """One JSON object a line; keys are the columns."""
-    records, names = [], {}
+    records, names, written, most = [], {}, 0, limit("table_columns")
     for number, line in enumerate(utf8(data, path).decode("utf-8").split("\n"), start=1):
         if not line.strip():
             continue
@@ -230,8 +220,10 @@ def read_json_lines(data: bytes, path: Path) -> pd.DataFrame:
             raise WonderlandError(f"{path}: line {number} holds half of a character (a lone surrogate).")
         records.append(record)
         names |= dict.fromkeys(record)
-        if len(names) > MAX_COLUMNS:
-            raise WonderlandError(f"{path} has more than {MAX_COLUMNS:,} different keys, the limit for a table.")
+        written += len(record)
+        if len(names) > most:
+            raise beyond("table_columns", path)
+    check("empty_cells", len(records) * len(names) - 16 * written, f"{path}, where most records lack most keys,")
     check_names(list(names), path)
     return pd.DataFrame.from_records(records, columns=list(names))
 
@@ -242,28 +234,6 @@ def _is_valid_unicode(record: dict[str, Any]) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def read_parquet(path: Path) -> pd.DataFrame:
-    """A Parquet file of plain columns."""
-    parquet = need("pyarrow.parquet", extra="parquet", why="to read Parquet files")
-    arrow = need("pyarrow", extra="parquet", why="to read Parquet files")
-    if path.stat().st_size == 0:
-        raise WonderlandError(f"{path} is empty. Give a file that holds rows.")
-    try:
-        with parquet.ParquetFile(path) as file:
-            check_names(list(file.schema_arrow.names), path)
-            for field in file.schema_arrow:
-                if arrow.types.is_nested(field.type):
-                    raise WonderlandError(
-                        f"{path}: column {field.name!r} holds nested values. Unpack it into plain columns."
-                    )
-            groups = (file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
-            if sum(groups) > MAX_BYTES:
-                raise WonderlandError(f"{path} unpacks to more than {MAX_BYTES >> 30} GiB, the limit for a table.")
-            return file.read().to_pandas(ignore_metadata=True)
-    except (arrow.ArrowException, OSError) as error:
-        raise WonderlandError(f"{path} is not a Parquet file, or it is damaged.") from error
 
 
 def unknown_file(path: Path, names: Collection[str]) -> WonderlandError:

@@ -175,7 +175,7 @@ def _split_as_assigned(dataset: Dataset, validation: float, calibration: float, 
     if not (part == 2).any():
         _move_share(part, strata, dataset.groups, 1, 2, 0.5, mix(seed, 4))
         note.append("The calibration part is cut from the validation part.")
-    for code, label in enumerate(dataset.classes or ()):
+    for code, label in enumerate(() if dataset.y is None or dataset.y.ndim == 2 else dataset.classes or ()):
         assert dataset.y is not None
         if (dataset.y[part > 0] == code).any() and not (dataset.y[part == 0] == code).any():
             raise WonderlandError(
@@ -240,12 +240,21 @@ def _strata(dataset: Dataset) -> np.ndarray:
     rows = len(dataset)
     if dataset.y is None:
         return np.zeros(rows, np.int64)
+    if dataset.y.ndim == 2:
+        return _rarest_labels(dataset.y)
     if dataset.classes is not None:
         return dataset.y.astype(np.int64)
     bins = int(np.clip(rows // 20, 1, 20))
     ranks = np.empty(rows, np.int64)
     ranks[np.argsort(dataset.y, kind="stable")] = np.arange(rows)
     return ranks * bins // rows
+
+
+def _rarest_labels(y: np.ndarray) -> np.ndarray:
+    """The rarest label of each row, so that rare labels reach every part; one more than the last label for rows without any."""
+    rare = np.argsort(np.argsort(y.sum(0), kind="stable"), kind="stable")
+    ranks = np.where(y > 0, rare, y.shape[1])
+    return ranks.min(1).astype(np.int64)
 
 
 def _stratified_parts(
@@ -356,7 +365,7 @@ def _by_time(times: np.ndarray, groups: np.ndarray | None, shares: list[float]) 
 
 def _note_missing_classes(dataset: Dataset, part: np.ndarray, shares: list[float], folds: int | None) -> str:
     """Sentences about classes that are missing in a part, or have too few rows."""
-    if dataset.y is None or not dataset.classes:
+    if dataset.y is None or not dataset.classes or dataset.y.ndim == 2:
         return ""
     active = [i for i, share in enumerate(shares) if share > 0]
     seen = np.zeros((4, len(dataset.classes)), np.int64)

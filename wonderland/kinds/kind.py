@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Recipe
-from wonderland.data.dataset import Dataset
+from wonderland.data.dataset import MULTILABEL, Dataset
 from wonderland.data.encoder import Encoder
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Parts, Split, split
 from wonderland.kinds.options import KindOptions
 from wonderland.optim import FusedAdamW
-from wonderland.tasks import Classification, Regression, Task
+from wonderland.tasks import Classification, MultiLabel, Regression, Task
 from wonderland.train.learner import GradientDescent
 
 
@@ -123,14 +123,14 @@ def split_rows(dataset: Dataset, *, test: float, seed: int, folds: int | None = 
     return split(dataset, seed=seed, test=test, validation=share, calibration=share)
 
 
-def row_task(dataset: Dataset, parts: Split) -> Classification | Regression:
-    """Classification if the dataset has classes, else regression."""
+def row_task(dataset: Dataset, parts: Split) -> Classification | Regression | MultiLabel:
+    """Classification if the dataset has classes, several labels if its task says so, else regression."""
     if dataset.y is None:
         raise WonderlandError(
             f"{dataset.name} has no target to learn: name a column, or sort images into class folders."
         )
     if dataset.classes is not None:
-        return Classification(dataset.classes)
+        return MultiLabel(dataset.classes) if dataset.task == MULTILABEL else Classification(dataset.classes)
     y, weights = dataset.y[parts.train], None if dataset.weights is None else dataset.weights[parts.train]
     mean = float(np.average(y, weights=weights))
     scale = float(np.sqrt(np.average(np.square(y - mean), weights=weights)))

@@ -11,6 +11,8 @@ from wonderland.models.decoder import Decoder
 from wonderland.models.decomposable import DecomposableAttention
 from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
+from wonderland.models.gaussian_process import GaussianProcess
+from wonderland.models.glm import GLM
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
 from wonderland.models.neural_ngram import NeuralNgram
@@ -56,10 +58,12 @@ from wonderland.models.vision.resnext import ResNeXt
 from wonderland.models.vision.unet import UNet
 from wonderland.models.vision.vgg import VGG
 from wonderland.models.vision.vit import ViT
+from wonderland.models.vision.whitened_convnet import WhitenedConvNet
 from wonderland.models.words import FastText, GloVe, Word2Vec
 
 __all__ = [
     "FCN",
+    "GLM",
     "RNNLM",
     "VGG",
     "AlexNet",
@@ -78,6 +82,7 @@ __all__ = [
     "EncoderDecoder",
     "FactorisationMachine",
     "FastText",
+    "GaussianProcess",
     "GloVe",
     "GoogLeNet",
     "GraphNet",
@@ -113,6 +118,7 @@ __all__ = [
     "Tree",
     "UNet",
     "ViT",
+    "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
     "adapt",

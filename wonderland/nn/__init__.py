@@ -94,6 +94,7 @@ from wonderland.nn.vision.dense_block import DenseBlock, Transition
 from wonderland.nn.vision.inception import Inception
 from wonderland.nn.vision.inverted_residual import InvertedResidual
 from wonderland.nn.vision.map_pooling import MapPooling
+from wonderland.nn.vision.patch_whitening import PatchWhitening, whitening_directions
 from wonderland.nn.vision.patches import Patches
 from wonderland.nn.vision.pixels import Pixels
 from wonderland.nn.vision.pre_activation import PreActivation
@@ -172,6 +173,7 @@ __all__ = [
     "MemoryAttention",
     "Mixer",
     "NeuralODE",
+    "PatchWhitening",
     "Patches",
     "PeriodicNumbers",
     "Pixels",
@@ -240,4 +242,5 @@ __all__ = [
     "tanh",
     "triangular",
     "weight_norm",
+    "whitening_directions",
 ]

@@ -249,6 +249,36 @@ class Muon(Optimizer):
 
 
 @part
+class FilterMuon(Optimizer):
+    r"""Muon for filters of convolutions, AdamW with `others` times the rate for the rest; see `rules.filter_muon`.
+
+    >>> convolution = torch.nn.Conv2d(1, 2, 3)
+    >>> optimizer = FilterMuon(convolution.parameters(), lr=0.1)
+    >>> convolution(torch.ones(1, 1, 3, 3)).sum().backward()
+    >>> optimizer.step()
+    >>> sorted(name for state in optimizer.state.values() for name in state)
+    ['exp_avg', 'exp_avg_sq', 'momentum_buffer', 'step']
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 0.1,
+        *,
+        momentum: float = 0.6,
+        others: float = 0.1,
+        betas: Betas = (0.9, 0.95),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+        ns_steps: int = 3,
+        precision: str = "float32",
+    ):
+        check("FilterMuon", {"value": others})
+        more = {"others": others, "betas": betas, "eps": eps, "ns_steps": ns_steps, "precision": precision}
+        super().__init__(params, rules.filter_muon, lr=lr, momentum=momentum, weight_decay=weight_decay, **more)
+
+
+@part
 class ScheduleFree(Optimizer):
     r"""AdamW with an average of iterates instead of a schedule; evaluate and save the model inside `averaged()`.
 

@@ -32,4 +32,6 @@ def parameters(name: str, typical: Any) -> int:
     taken = inspect.signature(find(name)).parameters
     with torch.device("meta"):
         model = Spec(name, {key: value for key, value in typical.items() if key in taken}).build()
-    return sum(parameter.numel() for parameter in model.parameters())
+    # What a model in closed form has learned is in its buffers.
+    learned = model.buffers() if getattr(model, "closed_form", False) else model.parameters()
+    return sum(tensor.numel() for tensor in learned)

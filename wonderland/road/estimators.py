@@ -300,7 +300,9 @@ class Regressor(RegressorMixin, RowEstimator):
     def predict_interval(self, X: Any, level: float | None = None) -> Any:
         """The low and high end of the conformal interval of each row: (n, 2)."""
         outputs = self._outputs(X)
-        ends = self.fitted_.task.intervals(outputs, self.fitted_.trust, self.level if level is None else level)
+        level = self.level if level is None else level
+        spreads = self.fitted_.spreads(self._frame(X, reset=False))
+        ends = self.fitted_.task.intervals(outputs, self.fitted_.trust, level, spreads=spreads)
         return self._contained(np.stack(ends, 1), X, ["low", "high"])
 
 

@@ -16,8 +16,6 @@ from wonderland.road.training import Training
 from wonderland.ship import Run
 from wonderland.understand import cost
 
-RECORDS_LIMIT = 1 << 28
-
 
 def facts(run: Run, plan: Plan) -> dict[str, Any]:
     """The facts of a run as plain values, for the report."""
@@ -70,7 +68,7 @@ def curves(run: Run) -> list[dict[str, Any]]:
 def records(path: Path) -> list[dict[str, Any]]:
     """The rows of a JSON lines file; damaged lines are skipped."""
     rows = []
-    for line in read_bytes(path, RECORDS_LIMIT).decode(errors="replace").splitlines() if path.is_file() else []:
+    for line in read_bytes(path, "records_bytes").decode(errors="replace").splitlines() if path.is_file() else []:
         try:
             rows.append(json.loads(line))
         except (ValueError, RecursionError):

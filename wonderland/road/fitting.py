@@ -39,6 +39,7 @@ from wonderland.road.plan import Plan, make_config, make_plan, rebuild, resolve_
 from wonderland.road.request import Request
 from wonderland.road.typed import FitOptions
 from wonderland.ship import Run, load_model, read_config, save_model
+from wonderland.ship.context import CONTEXT, is_current, reference_of, save_context
 from wonderland.ship.run import check_run
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import check_model
@@ -156,6 +157,7 @@ def _fit(
         stages.trust()
         if on_measured:
             on_measured(stages.run)
+        stages.context()
         stages.report()
         return stages.run
 
@@ -314,6 +316,13 @@ class Stages:
         except WonderlandError:
             return None
 
+    def context(self) -> None:
+        """Keep a sample of calibration rows to compare new rows with, unless it was made from the current model."""
+        if not is_current(self.folder):
+            plan = self.plan
+            view = plan.view(self.model, "calibration")
+            save_context(self.folder, reference_of(plan.task, plan.encoder, self.run.trust, view))
+
     def report(self) -> None:
         """Write report.html, unless it was made from the current trust.json."""
         mark = f"<!-- made from {sha256(self.folder / 'trust.json')} -->"
@@ -344,7 +353,7 @@ def free_folder(source: Any) -> Path:
 
 
 RUN_FILES = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors", "metrics.jsonl",
-             "times.jsonl", "trust.json", "report.html")  # fmt: skip
+             "times.jsonl", "trust.json", CONTEXT, "report.html")  # fmt: skip
 
 
 def _clear(folder: Path) -> None:

@@ -61,6 +61,13 @@ class Fitted:
         finally:
             torch.set_num_threads(threads)
 
+    def spreads(self, frame: pd.DataFrame) -> np.ndarray | None:
+        """The standard deviation of each row's prediction by a model that knows it: (n,)."""
+        if not hasattr(self.model, "spread"):
+            return None
+        examples = self.encoder.examples(self.encoder.open(frame, need_target=False))
+        return View(self.model, examples, examples.everything(), self.recipe.ensemble).spreads()
+
     def __post_init__(self):
         self.double = copy.deepcopy(self.model).double().eval()
 

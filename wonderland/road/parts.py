@@ -15,11 +15,13 @@ from wonderland.core.recipe import Recipe
 from wonderland.kinds import KINDS
 from wonderland.road.training import Training
 
+SHORT = {"gp": "GaussianProcess", "glm": "GLM"}  # short names that --model takes
+
 
 def parse_model(text: str) -> Spec:
     """The spec of a model from text, before its arguments are completed."""
     try:
-        spec = parse_spec(text, folders=("models", "kinds"))
+        spec = parse_spec(SHORT.get(text.strip().lower(), text), folders=("models", "kinds"))
     except WonderlandError as error:
         raise WonderlandError(f"{error} See: wonderland models") from None
     part = spec.part
@@ -28,9 +30,35 @@ def parse_model(text: str) -> Spec:
     return spec
 
 
-def fill_arguments(asked: Spec, default: Spec, encoder: Any, task: Any, name: str) -> Spec:
+def implied_task(model: Any) -> str | None:
+    """The task that follows from a model: families of counts and amounts predict numbers, however few values there are."""
+    spec = parse_model(model) if isinstance(model, str) else model
+    families = getattr(spec.part, "number_families", ()) if isinstance(spec, Spec) else ()
+    return "regression" if families and spec.arguments.get("family") in families else None
+
+
+def is_closed_form(model: Spec | str | None) -> bool:
+    """Whether a model is fitted in one step from all rows (`fit_rows`), without gradients."""
+    return isinstance(model, Spec) and bool(getattr(model.part, "closed_form", False))
+
+
+def closed_form_recipe(recipe: Recipe, training: Training, rows: int) -> Recipe:
+    """The recipe of a model that is fitted in one step; options of gradient descent are refused."""
+    assert isinstance(recipe.model, Spec)
+    names = ("optimizer", "schedule", "epochs", "steps", "budget", "lr", "weight_decay", "batch_size", "clip", "accumulate",
+             "precision", "patience")  # fmt: skip
+    for name in names:
+        if getattr(training, name) is not None:
+            raise WonderlandError(f"{recipe.model.name} is fitted in one step: leave {name} out.")
+    learner = Spec("train.ClosedForm", {})
+    return replace(recipe, learner=learner, steps=1, batch_size=rows, evaluate_every=1, patience=None, augment=None)
+
+
+def fill_arguments(asked: Spec, default: Spec, encoder: Any, task: Any, name: str, rows: int = 1) -> Spec:
     """The spec with the arguments that follow from the data; for the default model also those of the recipe."""
     known = task.model_arguments() | encoder.arguments()
+    if is_closed_form(asked):
+        known |= {"rows": rows}
     for argument, value in asked.arguments.items():
         if argument in known and value != known[argument]:
             raise WonderlandError(

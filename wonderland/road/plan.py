@@ -22,8 +22,17 @@ from wonderland.data.split import Parts
 from wonderland.kinds import KINDS, Kind
 from wonderland.nn.channel.monte_carlo import drops
 from wonderland.optim import FusedAdamW
-from wonderland.road.parts import check_memory, fill_arguments, parse_model, with_optimizer, with_schedule
+from wonderland.road.parts import (
+    check_memory,
+    closed_form_recipe,
+    fill_arguments,
+    is_closed_form,
+    parse_model,
+    with_optimizer,
+    with_schedule,
+)
 from wonderland.road.request import Request
+from wonderland.road.weighting import weigh_towards
 from wonderland.ship.store import FORMAT
 from wonderland.tasks import Task, View
 from wonderland.tasks.wanted import Wanted
@@ -32,6 +41,7 @@ from wonderland.train.learner import Learner
 from wonderland.understand import cost
 
 HEAVY_STEP = 4e9  # operations
+ROWS_FOR_THREADS = 500  # of models whose fit takes time cubic in the rows
 
 
 @dataclass
@@ -48,6 +58,7 @@ class Plan:
     own: nn.Module | None = None
     device: str = "cpu"
     wanted: Wanted = field(default_factory=Wanted)
+    weighted: str | None = None  # the digest of weights towards other rows
 
     @functools.cached_property
     def examples(self) -> Examples:
@@ -122,7 +133,8 @@ class Plan:
 
     def about(self) -> dict[str, Any]:
         """Further entries of the record of the source."""
-        return {} if self.dataset.start is None else self.dataset.start.about()
+        started = {} if self.dataset.start is None else self.dataset.start.about()
+        return started | ({} if self.weighted is None else {"weights": self.weighted})
 
     def describe(self) -> str:
         """The plan in a sentence."""
@@ -130,6 +142,11 @@ class Plan:
         name = recipe.model if isinstance(recipe.model, str) else recipe.model.name
         members = f"{recipe.ensemble.members} x " if recipe.ensemble is not None else ""
         epochs = recipe.steps / self.batches().per_epoch
+        if is_closed_form(recipe.model):
+            assert isinstance(recipe.model, Spec)
+            about = getattr(recipe.model.part, "describe", None)
+            told = about(recipe.model.build()) if about else f"{name}, fitted in one step."
+            return f"{self.encoder.describe()}Model: {told}"
         started = "" if self.dataset.start is None else self.dataset.start.describe()
         return (
             f"{self.encoder.describe()}Model: {members}{name}, {recipe.steps:,} steps of {size} ({epochs:.3g} epochs), "
@@ -150,6 +167,7 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     alone = plain or wanted.method == "split"
     parts = kind.split(dataset, test=training.test_share, seed=training.seed, plain=alone)
     encoder = kind.encoder(dataset, parts)
+    weighted = None if training.weight_to is None else weigh_towards(dataset, parts.train, encoder, training.weight_to)
     task = kind.task(dataset, parts, encoder)
     task.check_wanted(wanted)
     if wanted.group is not None:
@@ -160,9 +178,12 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
         recipe = plain_recipe(recipe, type(own).__name__ if own is not None else recipe.model)
     if asked is not None:
         assert isinstance(recipe.model, Spec)
-        recipe = replace(recipe, model=fill_arguments(asked, recipe.model, encoder, task, dataset.name))
+        rows = len(parts.train) if is_closed_form(asked) else 1
+        recipe = replace(recipe, model=fill_arguments(asked, recipe.model, encoder, task, dataset.name, rows))
         assert isinstance(recipe.model, Spec)
         check_memory(recipe.model)
+        if is_closed_form(recipe.model):
+            recipe = closed_form_recipe(recipe, training, rows)
     recipe = with_optimizer(recipe, training)
     recipe = with_schedule(recipe, training).changed(**training.numbers())
     numbers = {name: value for name, value in training.numbers().items() if value is not None}
@@ -170,7 +191,9 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     kind.check_recipe(dataset, parts, encoder, recipe, numbers)
     check_recipe_for(wanted, recipe)
     device = choose_device(training.device)
-    return Plan(kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device, wanted)
+    return Plan(
+        kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device, wanted, weighted
+    )
 
 
 def check_recipe_for(wanted: Wanted, recipe: Recipe) -> None:
@@ -239,6 +262,8 @@ def try_model(plan: Plan, request: Request) -> None:
     name = f"Your module {type(plan.own).__name__}"
     if isinstance(plan.recipe.model, Spec):
         name = plan.recipe.model.name
+        if is_closed_form(plan.recipe.model):
+            return
     model = copy.deepcopy(plan.own) if plan.own is not None else plan.model()
     batch = plan.examples.first(plan.parts.train, 2)
     x = next(batch.tensors())
@@ -265,6 +290,8 @@ def threads_for(plan: Plan) -> int:
     On small networks, two threads next to another busy process were measured 20 times slower than one.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if is_closed_form(plan.recipe.model):
+        return min(cores, torch.get_num_threads()) if len(plan.parts.train) > ROWS_FOR_THREADS else 1
     batch = plan.examples.first(plan.parts.train)
     model = plan.own if isinstance(plan.recipe.model, str) else plan.recipe.model.build()
     assert model is not None
@@ -330,5 +357,13 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
         raise WonderlandError(
             f"The data of {folder} can no longer be split and encoded as it was: start a new run in another folder."
         )
+    weighted = None if training.weight_to is None else weigh_towards(dataset, parts.train, encoder, training.weight_to)
+    if weighted != config["source"].get("weights"):
+        raise WonderlandError(
+            f"The rows that {folder} is weighted towards ({training.weight_to}) changed since the run began: restore them, or start "
+            "a new run in another folder."
+        )
     device, wanted = config["device"], Wanted.of(training)
-    return Plan(kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device, wanted)
+    return Plan(
+        kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device, wanted, weighted
+    )

@@ -8,10 +8,11 @@ from typing import Any
 from wonderland.core import Spec, WonderlandError, nearest, write_spec
 from wonderland.core.options import described, given, make
 from wonderland.kinds import KINDS
+from wonderland.road.parts import implied_task
 from wonderland.road.training import Training
 from wonderland.train import seconds
 
-_PATHS = ("start", "tokenizer", "cost")
+_PATHS = ("start", "tokenizer", "cost", "weight_to")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class Request:
         asked = {name: _to_json_value(name, value) for name, value in asked.items() if value is not None}
         training_options = make(Training, {name: value for name, value in asked.items() if name in training})
         options = {name: value for name, value in asked.items() if name not in training}
+        if "family" in str(training_options.model) and "task" not in options:
+            options |= {"task": implied_task(training_options.model)}
+        options = {name: value for name, value in options.items() if value is not None}
         kind_options = {name: value for name, value in options.items() if value is not False and value != []}
         return Request(kind, kind_options, training_options)
 

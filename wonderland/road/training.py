@@ -55,6 +55,10 @@ class Training:
     uncertainty: str | None = option(
         help="columns of aleatoric and epistemic uncertainty in predictions", choices=("ensemble", "dropout")
     )
+    weight_to: str | None = option(
+        help="weight training rows towards the rows of this file, which needs no target (covariate shift)",
+        metavar="FILE",
+    )
     seed: int = option(0, help="the same seed gives the same run (default 0)", least=0, most=2**63 - 1)
 
     def __post_init__(self):

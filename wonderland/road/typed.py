@@ -28,6 +28,7 @@ class FitOptions(TypedDict, total=False):
     cost: str | None
     abstain: float | None
     uncertainty: str | None
+    weight_to: str | None
     seed: int | None
     strict: bool | None
     split: str | None

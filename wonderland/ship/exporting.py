@@ -57,6 +57,7 @@ def export(
 def _onnx(run: Any, out: str | Path | None, level: float, quantize: str | None) -> Export:
     need("onnxruntime", extra="export", why="to run exported files before they count as done")
     path = Path(out) if out is not None else run.folder / "model.onnx"
+    program(run, level)  # says why there is none, before anything else is tried
     source = run.encoder.samples(ROWS)
     content, difference, double = b"", float("inf"), False
     for double in (False, True):

@@ -12,7 +12,6 @@ import pandas as pd
 from torch import nn
 
 from wonderland.core import (
-    MIB,
     Spec,
     WonderlandError,
     check_inputs,
@@ -24,16 +23,19 @@ from wonderland.core import (
     sha256,
 )
 from wonderland.core.damage import refuse_damaged
+from wonderland.core.limits import check
 from wonderland.core.options import make
 from wonderland.core.recipe import Recipe
 from wonderland.core.schema import require
 from wonderland.data.dataset import Dataset, Finding, stop_if_strict
 from wonderland.data.encoder import Encoder
 from wonderland.kinds import KINDS, NAMES, predict_options_of
+from wonderland.ship.context import label_shift_of, shift_of
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import load_model, read_config
-from wonderland.tasks import Task, View
-from wonderland.trust import check_level
+from wonderland.tasks import RowTrust, Task, View
+from wonderland.trust import Shift, check_level
+from wonderland.trust.shift import LABEL_METHODS
 
 
 class Run:
@@ -102,32 +104,72 @@ class Run:
         return self.task.abilities[name](self)
 
     def predict(
-        self, source: Any = None, *, level: float | None = None, strict: bool = False, **options: Any
+        self,
+        source: Any = None,
+        *,
+        level: float | None = None,
+        strict: bool = False,
+        label_shift: str | None = None,
+        **options: Any,
     ) -> pd.DataFrame:
         """One row for each example of `source`: the prediction, and its conformal set or interval at `level`.
 
         Classes: `prediction`, `probability`, `set`, and `p(class)` for each class. Numbers: `prediction`, `low`, `high`. Texts
         and file names come first. Without a source, the data that the run keeps are predicted, such as the nodes of its graph.
+        `label_shift` ("em" or "black-box") estimates the shares of classes among these rows and corrects the probabilities.
         `options` are those that the kind of data brings, such as `top`.
         """
         with self._guarded():
-            return self._predict(source, level, strict, options)
+            return self._predict(source, level, strict, label_shift, options)
 
-    def _predict(self, source: Any, level: float | None, strict: bool, options: dict[str, Any]) -> pd.DataFrame:
+    def _predict(
+        self, source: Any, level: float | None, strict: bool, label_shift: str | None, options: dict[str, Any]
+    ) -> pd.DataFrame:
         level = self.trust.level if level is None else check_level(level)
         asked = self._asked(options)
         dataset = self.encoder.open_stored() if source is None else self.encoder.open(source, need_target=False)
-        table = self.task.predictions(replace(self._view(dataset, strict), asked=asked), self.trust, level)
+        view = replace(self._view(dataset, strict), asked=asked)
+        table = self.task.predictions(view, self._corrected(view, label_shift), level)
         for column, values in reversed(dataset.labels().items()):
             if column not in table:
                 table.insert(0, column, values)
         return table
 
-    def evaluate(self, source: Any, *, level: float | None = None) -> dict[str, Any]:
-        """Metrics, calibration and coverage on data whose targets are known."""
+    def evaluate(self, source: Any, *, level: float | None = None, label_shift: str | None = None) -> dict[str, Any]:
+        """Metrics, calibration and coverage on data whose targets are known; `label_shift` as in `predict`."""
         with self._guarded():
             dataset = self.encoder.open(source, need_target=True)
-            return self.task.evaluate(self._view(dataset), self.trust, level)
+            view = self._view(dataset)
+            return self.task.evaluate(view, self._corrected(view, label_shift), level)
+
+    def _corrected(self, view: View, label_shift: str | None) -> Any:
+        """The calibration, corrected for other shares of classes where it was asked for; says what was found."""
+        if label_shift is None:
+            return self.trust
+        if label_shift not in LABEL_METHODS:
+            known = " or ".join(LABEL_METHODS)
+            raise WonderlandError(
+                f"label_shift is {known}, not {label_shift!r}.{nearest(str(label_shift), LABEL_METHODS)}"
+            )
+        found = label_shift_of(self, view, label_shift)
+        shares = ", ".join(
+            f"{name!r} {new:.1%} (before {old:.1%})"
+            for name, old, new in zip(self.classes or (), found.old[:5], found.new[:5], strict=False)
+        )
+        text = f"Probabilities are corrected for the estimated shares of classes: {shares}. Sets are not corrected."
+        self._noticed = [*self._noticed, Finding("label shift", "classes", view.count, text)]
+        assert isinstance(self.trust, RowTrust)
+        return replace(self.trust, label_weights=found.weights)
+
+    def shift(self, source: Any, *, level: float = 0.05) -> Shift:
+        """May this model still be believed on these rows? Tests of each column, of the predictions, and of all together.
+
+        They are compared with rows that the model was calibrated on, of which the run keeps a sample. Where nothing changed, a
+        shift is found at most in a share `level` of cases.
+        """
+        with self._guarded():
+            dataset = self.encoder.open(source, need_target=False)
+            return shift_of(self, self._view(dataset), dataset, level)
 
     def _guarded(self) -> AbstractContextManager[None]:
         """For a run of unknown origin: what fails inside is a sentence that says where to look."""
@@ -259,9 +301,12 @@ def read_model_spec(config: dict[str, Any], *, own: bool, folder: Path) -> Spec 
 
 def load_encoder(folder: Path) -> Encoder:
     """The fitted preprocessing of a run."""
-    tensors, _ = load_tensors(inside(folder, "preprocess.safetensors"))
-    saved = read_json(inside(folder, "preprocess.json"), 64 * MIB)
+    saved = read_json(inside(folder, "preprocess.json"), "encoder_bytes")
     kind = saved.get("kind") if isinstance(saved, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
         raise WonderlandError("preprocess.json is for no kind of data that is known here: it is damaged or not ours.")
+    path = inside(folder, "preprocess.safetensors")
+    if path.is_file():
+        check("encoder_tensor_bytes", path.stat().st_size, path)
+    tensors, _ = load_tensors(path)
     return KINDS[kind].read_encoder(saved, tensors)

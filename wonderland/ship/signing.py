@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from wonderland.core import WonderlandError, disk_trouble, need, read_bytes, read_json, sha256, write_bytes, write_json
+from wonderland.core.limits import check
 from wonderland.core.schema import entries, one_of, require, text, values
 
 SIGNATURE = "signature.json"
-MOST_FILES = 10_000
 _PRIVATE, _PUBLIC = b"-----BEGIN PRIVATE KEY-----", b"-----BEGIN PUBLIC KEY-----"
 _SCHEMA = entries({"algorithm": one_of("ed25519"), "files": values(text), "signature": text})
 
@@ -108,8 +108,7 @@ def manifest(folder: Path) -> dict[str, str]:
                 raise WonderlandError(f"{path} is a link, which a signature cannot cover: put the file in its place.")
             if name in names and name != ".lock" and inner != SIGNATURE:
                 digests[inner] = sha256(path)
-        if len(digests) > MOST_FILES:
-            raise WonderlandError(f"{folder} holds more than {MOST_FILES:,} files: it is not a run.")
+        check("run_files", len(digests), folder)
     return digests
 
 

@@ -13,6 +13,7 @@ from torch.nn.modules.module import (
 import wonderland.models
 import wonderland.nn
 import wonderland.optim
+import wonderland.train.closed_form
 import wonderland.train.learner  # noqa: F401 - these fill the closed set that a saved model may name
 from wonderland.core import Spec, WonderlandError, inside, load_tensors, read_header, read_json, save_tensors
 from wonderland.core.schema import require

@@ -3,7 +3,9 @@
 from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.control import Control
+from wonderland.tasks.label_trust import LabelTrust
 from wonderland.tasks.language import LanguageModelling
+from wonderland.tasks.multilabel import MultiLabel
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.ranking import Ranking
 from wonderland.tasks.ranking_measures import ranking_measures
@@ -18,7 +20,9 @@ __all__ = [
     "Classification",
     "Control",
     "Holdout",
+    "LabelTrust",
     "LanguageModelling",
+    "MultiLabel",
     "Ranking",
     "Regression",
     "RowTrust",

@@ -111,8 +111,12 @@ class Classification(RowTask):
         combined = self.combined(outputs, trust)
         calibrator = None if trust.options is None else trust.options.calibrator
         if calibrated and calibrator is not None:
-            return np.log(np.maximum(calibrator(combined), 1e-12))
-        return log_softmax(combined / trust.temperature if calibrated else combined)
+            found = np.log(np.maximum(calibrator(combined), 1e-12))
+        else:
+            found = log_softmax(combined / trust.temperature if calibrated else combined)
+        if trust.label_weights is None or not calibrated:
+            return found
+        return log_softmax(found + np.log(np.maximum(trust.label_weights, 1e-12)))
 
     def sets(
         self, outputs: Tensor, trust: RowTrust, level: float | None = None, groups: ndarray | None = None
@@ -134,6 +138,11 @@ class Classification(RowTask):
             sets = p_values > 1 - level + 1e-12
         predicted = np.arange(self.outputs) == self.decide(self.log_probabilities(outputs, trust), trust)[:, None]
         return sets | (predicted & sets.any(1, keepdims=True))
+
+    def compared(self, view: View, trust: RowTrust) -> ndarray:
+        raw = self.in_turn(view, trust)
+        calibrator = None if trust.options is None else trust.options.calibrator
+        return np.exp(log_softmax(raw / trust.temperature)) if calibrator is None else calibrator(raw)
 
     def decide(self, log_probabilities: ndarray, trust: RowTrust) -> ndarray:
         """The predicted class of each row. Shapes: (n, c) -> (n,)."""

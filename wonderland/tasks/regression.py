@@ -150,6 +150,9 @@ class Regression(RowTask):
         centre = self.values(outputs, trust)
         return np.minimum(low, centre), np.maximum(high, centre)
 
+    def compared(self, view: View, trust: RowTrust) -> ndarray:
+        return self.original(self.in_turn(view, trust)[:, :1])
+
     def read_options(self, saved: Any) -> NumberOptions:
         return NumberOptions.from_json(saved)
 

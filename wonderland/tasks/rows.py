@@ -93,6 +93,22 @@ class RowTask(Task):
             return None
         return outputs if asked == "ensemble" else view.dropout_draws()
 
+    def compared(self, view: View, trust: RowTrust) -> ndarray:
+        """Predictions of rows for tests of shift: class probabilities, or values (n, c).
+
+        A row of the training part is predicted by the group of members that did not learn from it, a new one by groups in turn,
+        so that both kinds of rows are treated alike.
+        """
+        return self.in_turn(view, trust)
+
+    def in_turn(self, view: View, trust: RowTrust) -> ndarray:
+        """The combined outputs (n, c) for each row, by the group of its fold, or by groups in turn."""
+        fold = np.arange(view.count) % trust.groups
+        if view.folds is not None:
+            fold = np.maximum(view.folds[view.part], 0).astype(np.int64)
+        holdout = Holdout(view.outputs().cpu(), fold, np.empty(0))
+        return holdout_prediction(self, holdout, trust.groups, trust.shares)
+
     def combined(self, outputs: Tensor, trust: RowTrust) -> ndarray:
         """Outputs of members as one prediction (n, c), weighted as trust says."""
         return self.combine(outputs, spread(trust.shares, len(outputs))).numpy()

@@ -20,6 +20,7 @@ from wonderland.trust.weights import simplex, spread
 class RowTrust(Trust):
     """Ensemble weights (`shares`, one for each variant of members), a temperature, conformal scores, and the default level.
 
+    `label_weights` (c,) are the shares of classes among new rows by those before; they are not stored.
     `options` is what was fitted for options of trust (`ClassOptions`, `NumberOptions`), None for the default.
 
     Members form `groups` of equal size: the members of a group were trained on the same rows, and variants alternate in it.
@@ -30,6 +31,7 @@ class RowTrust(Trust):
     level: float
     shares: ndarray
     options: Any = None
+    label_weights: ndarray | None = None
 
     @property
     def groups(self) -> int:

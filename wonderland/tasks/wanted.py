@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wonderland.core import WonderlandError, nearest
-
-LARGEST_COST_FILE = 1 << 20
+from wonderland.core import WonderlandError, nearest, read_bytes
 
 
 @dataclass(frozen=True)
@@ -63,10 +61,10 @@ def read_cost(path: str | Path, classes: Sequence[str]) -> tuple[np.ndarray, lis
 
     Rows are brought into the order of `classes`.
     """
+    content = read_bytes(path, "cost_bytes")
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            text = file.read(LARGEST_COST_FILE)
-    except (OSError, UnicodeDecodeError) as error:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise WonderlandError(f"The costs in {path} cannot be read: they have to be a CSV file.") from error
     rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if any(row)]
     if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows) or len(rows[0]) < 3:

@@ -2,6 +2,7 @@
 
 from wonderland.train.budget import seconds, steps_within
 from wonderland.train.checkpoint import Checkpoints
+from wonderland.train.closed_form import ClosedForm
 from wonderland.train.finder import FoundRate, find_lr
 from wonderland.train.finetune import finetune
 from wonderland.train.folds import CrossValidation, cross_validate, k_fold
@@ -16,6 +17,7 @@ from wonderland.train.supervised import Supervised, adamw
 __all__ = [
     "BookRule",
     "Checkpoints",
+    "ClosedForm",
     "CrossValidation",
     "Flat",
     "FoundRate",

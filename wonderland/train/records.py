@@ -6,9 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from wonderland.core import MIB, WonderlandError, disk_trouble, need, read_bytes
-
-MOST = 1024 * MIB
+from wonderland.core import WonderlandError, disk_trouble, need, read_bytes
 
 
 class Records:
@@ -64,7 +62,7 @@ class Records:
         path = Path(self.folder or "") / "metrics.jsonl"
         if not self.folder or (size == 0 and not path.exists()):
             return
-        content = read_bytes(path, MOST) if path.exists() else b""
+        content = read_bytes(path, "records_bytes") if path.exists() else b""
         if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= len(content):
             raise WonderlandError(
                 f"{path} is shorter than the checkpoint says: it was changed. Start again with --overwrite."

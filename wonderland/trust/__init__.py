@@ -54,6 +54,8 @@ from wonderland.trust.quantile_calibration import (
     quantile_calibration,
     recalibrate_quantiles,
 )
+from wonderland.trust.reference import Reference
+from wonderland.trust.risk_control import controlled_threshold, false_negative_rates
 from wonderland.trust.scaling import (
     CALIBRATORS,
     Calibrator,
@@ -65,6 +67,7 @@ from wonderland.trust.scaling import (
     temperature_scaling,
     vector_scaling,
 )
+from wonderland.trust.shift import Shift, compare, estimate_labels
 from wonderland.trust.swag import Swag
 from wonderland.trust.temperature import fit_temperature, log_softmax
 from wonderland.trust.two_sample import TwoSample, auc, classifier_test, density_ratio, mmd_test
@@ -94,7 +97,9 @@ __all__ = [
     "Predicted",
     "QuantileCalibration",
     "QuantileMap",
+    "Reference",
     "Scores",
+    "Shift",
     "Swag",
     "TwoSample",
     "Uncertainty",
@@ -115,9 +120,11 @@ __all__ = [
     "classifier_test",
     "classwise_ece",
     "column_shift",
+    "compare",
     "confidence_scores",
     "conformal_quantile",
     "conformal_sets",
+    "controlled_threshold",
     "coverage_risk",
     "cqr_intervals",
     "cross_sets",
@@ -129,7 +136,9 @@ __all__ = [
     "em_shift",
     "energy_scores",
     "ensemble_outputs",
+    "estimate_labels",
     "expected_cost",
+    "false_negative_rates",
     "fit_temperature",
     "holm",
     "identity_scaling",

@@ -204,7 +204,10 @@ def test_files_that_cannot_be_read(tmp_path):
         Tokenizer.load(tmp_path)
     with (tmp_path / "tokenizer.json").open("wb") as file:
         file.truncate(65 << 20)
-    with pytest.raises(WonderlandError, match=r"is larger than 64 MiB, the limit for this kind of file\.$"):
+    with pytest.raises(
+        WonderlandError,
+        match=r"has 65 MiB; the limit is 64 MiB\. If you trust it, raise the limit: WONDERLAND_LIMITS=tokenizer_bytes=65MiB\.$",
+    ):
         Tokenizer.load(tmp_path)
 
 

@@ -2,18 +2,18 @@
 
 import codecs
 import csv
-import gzip
 import itertools
 import json
 import os
 import shlex
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wonderland.core import WonderlandError, nearest, open_plain
+from wonderland.core import WonderlandError, nearest
+from wonderland.core.limits import beyond, limit
+from wonderland.core.unpack import open_unpacked
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.folders import natural
 from wonderland.data.read import find_delimiter, has_header
@@ -24,7 +24,6 @@ TABLES = (".csv", ".tsv")
 TEXT_FIELDS = ("text", "content", "document", "body", "sentence")
 BLOCK_SIZE = 1 << 20
 PIECE_SIZE = 1 << 16
-LONGEST_LINE = 64 << 20
 TOLERATED_BYTES = 8
 
 
@@ -139,14 +138,12 @@ class Documents:
 
     def _lines(self, path: Path) -> Iterator[tuple[int, str]]:
         """Lines that are not blank, with their numbers."""
-        number, rest = 0, ""
+        number, rest, longest = 0, "", limit("line_bytes")
         for block in self._blocks(path):
             parts = (rest + block).split("\n")
             rest = parts.pop()
-            if len(rest) > LONGEST_LINE:
-                raise WonderlandError(
-                    f"{path}: line {number + len(parts) + 1} is longer than {LONGEST_LINE >> 20} MiB."
-                )
+            if len(rest) > longest:
+                raise beyond("line_bytes", f"{path}: line {number + len(parts) + 1}")
             for line in parts:
                 number += 1
                 if line.strip():
@@ -307,13 +304,10 @@ def _as_pieces(texts: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _read_blocks(path: Path) -> Iterator[bytes]:
-    gzipped = path.suffix.lower() == ".gz"
     try:
-        with open_plain(path) as plain, gzip.open(plain, "rb") if gzipped else plain as file:
+        with open_unpacked(path) as file:
             while data := file.read(BLOCK_SIZE):
                 yield data
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise WonderlandError(f"{path} is not a whole gzip file: it is damaged or cut short.") from error
     except OSError as error:
         raise WonderlandError(f"{path} cannot be read ({error.strerror}).") from error
 

@@ -11,7 +11,7 @@ import numpy as np
 from wonderland.core import WonderlandError, nearest, read_bytes, sha256, write_json, write_text
 from wonderland.data.text import vocabulary
 from wonderland.data.text.pieces import pieces_of
-from wonderland.data.text.tokenizer_json import LARGEST, LIMIT, ROLES, TRANSFORMERS_NAMES, check_json, parse, read_roles
+from wonderland.data.text.tokenizer_json import LARGEST, ROLES, TRANSFORMERS_NAMES, check_json, parse, read_roles
 from wonderland.data.text.writer import Writer
 
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -114,7 +114,7 @@ class Tokenizer:
         """Read a tokenizer.json, or a folder that holds one; a tokenizer_config.json beside it names its special tokens."""
         path = Path(path)
         path = path / "tokenizer.json" if path.is_dir() else path
-        data = read_bytes(path, LIMIT)
+        data = read_bytes(path, "tokenizer_bytes")
         try:
             return cls.from_json(data.decode("utf-8"), roles=read_roles(path))
         except UnicodeDecodeError as error:

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wonderland.core import MIB, WonderlandError, read_bytes
+from wonderland.core import WonderlandError, read_bytes
+from wonderland.core.limits import check
 
-LIMIT = 64 * MIB
 LARGEST = 1 << 20
 # The usual names of the token of each role; the first that a vocabulary has is used.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -29,8 +29,7 @@ def parse(text: str) -> dict[str, Any]:
 
 def check_json(text: str) -> None:
     """Refuse JSON that is too large, lacks a vocabulary, or has ids out of range or with gaps."""
-    if len(text) > LIMIT:
-        raise WonderlandError(f"A tokenizer has at most {LIMIT // MIB} MiB.")
+    check("tokenizer_bytes", len(text), "This tokenizer")
     try:
         content = parse(text)
     except (ValueError, RecursionError) as error:
@@ -67,7 +66,7 @@ def read_roles(path: Path) -> dict[str, str]:
     if not config_path.is_file():
         return {}
     try:
-        config = json.loads(read_bytes(config_path, 16 * MIB))
+        config = json.loads(read_bytes(config_path, "json_bytes"))
     except (ValueError, RecursionError) as error:
         raise WonderlandError(f"{config_path} is not valid JSON: it is damaged.") from error
     roles = {}

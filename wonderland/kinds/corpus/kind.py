@@ -129,7 +129,7 @@ class CorpusKind(Kind):
         if config is None:
             return
         try:
-            saved = CorpusEncoder.from_json(read_json(folder / "preprocess.json", 128 << 20))
+            saved = CorpusEncoder.from_json(read_json(folder / "preprocess.json", "encoder_bytes"))
         except WonderlandError:
             return
         if saved.digest() == config.get("preprocessing"):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from wonderland.core import WonderlandError, need, read_bytes
+from wonderland.core.limits import check
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.read import SUFFIXES, read_file
 
@@ -18,7 +19,6 @@ IDS = ("id", "node", "node_id", "nodeid", "name")
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("head", "tail"), ("node1", "node2"), ("id1", "id2"),
         ("a", "b"), ("citing", "cited"))  # fmt: skip
 GRAPHS = ("graph", "graph_id", "graphid")
-MOST_BYTES = 1 << 30
 BYTES_OF_EDGE = 200  # what an edge of a file takes while it is read, both directions, text and numbers
 
 
@@ -120,10 +120,8 @@ def _read(path: Path, stem: str) -> tuple[pd.DataFrame, list[Finding]]:
 
 def _from_edge_list(path: Path, origin: dict[str, Any]) -> Tables:
     """Lines of two ids, and a weight if there is one; what follows # is left out."""
-    if path.stat().st_size > MOST_BYTES:
-        raise WonderlandError(f"{path} is larger than {MOST_BYTES >> 30} GiB, the limit for a list of edges.")
     try:
-        lines = read_bytes(path, MOST_BYTES).decode("utf-8").splitlines()
+        lines = read_bytes(path, "graph_bytes").decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise WonderlandError(f"{path} is not UTF-8 text.") from error
     rows = []
@@ -157,8 +155,7 @@ def _number(cell: str) -> bool:
 
 def _parsed(path: Path) -> Any:
     networkx = need("networkx", extra="graphs", why=f"to read {path.suffix} files")
-    if path.stat().st_size > MOST_BYTES:
-        raise WonderlandError(f"{path} is larger than {MOST_BYTES >> 30} GiB, the limit for this format.")
+    check("graph_bytes", path.stat().st_size, path)
     try:
         if path.suffix.lower() == ".gml":
             return networkx.read_gml(path)

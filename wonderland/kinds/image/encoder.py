@@ -13,10 +13,11 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.arrays import is_side, name_of
-from wonderland.data.dataset import TASKS, Dataset, Finding, counted
+from wonderland.data.dataset import MULTILABEL, TASKS, Dataset, Finding, counted
 from wonderland.data.decode import conform
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.folders import Listing, is_table, listed, natural, refuse_flat, scan
+from wonderland.data.labels import coded, pieces, read_labels
 from wonderland.data.pixels import Memory, mean_and_std, picture
 from wonderland.data.source import Glimpse
 from wonderland.data.target import choose_target
@@ -90,6 +91,18 @@ class ImageEncoder(RowEncoder):
             )
         return torch.from_numpy(np.ascontiguousarray(found))
 
+    def traits(self, dataset: Images, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Brightness, contrast, edges and, of images in colour, the mean of each channel."""
+        measured = []
+        for piece in np.array_split(rows, max(1, -(-len(rows) // 256))):
+            pixels = self.encode(dataset, piece).numpy().astype(np.float64)  # (n, c, h, w)
+            grey = pixels.mean(1)
+            edges = np.abs(np.diff(grey, axis=1)).mean((1, 2)) + np.abs(np.diff(grey, axis=2)).mean((1, 2))
+            measured.append(np.stack([grey.mean((1, 2)), grey.std((1, 2)), edges, *pixels.mean((2, 3)).T], 1))
+        table = np.concatenate(measured)
+        channels = [f"mean of {name}" for name in ("red", "green", "blue")] if self.channels == 3 else []
+        return {name: table[:, i] for i, name in enumerate(["brightness", "contrast", "edges", *channels])}
+
     def open(self, source: Any, *, need_target: bool = False) -> Images:
         """New images for this model: a folder (of classes, or flat), one file, a list of paths, or arrays."""
         if isinstance(source, Images):
@@ -136,7 +149,7 @@ class ImageEncoder(RowEncoder):
 
     def _open_files(self, listing: "Listing", need_target: bool) -> Images:
         labels = sorted({label for _, label in listing.files}, key=natural)
-        known = bool(labels) and set(labels) <= set(self.classes or ())
+        known = bool(labels) and self.task != MULTILABEL and set(labels) <= set(self.classes or ())
         if not known and not (labels and need_target):
             # Without classes to compare with, every image counts, wherever it lies.
             listing.files += [(path, "") for path in listing.loose]
@@ -160,11 +173,25 @@ class ImageEncoder(RowEncoder):
         """The images that a table names, with the answers of its target column where they are asked for."""
         files = [path.parent / str(cell).strip() for cell in frame[column]]
         images = self._open_files(listed(files, path.stem), False)
-        if need_target:
+        if need_target and self.task == MULTILABEL:
+            images.y, images.classes, images.task = self._labels(frame, column), self.classes, self.task
+        elif need_target:
             target = choose_target([str(name) for name in frame.columns], None, (column,), [])
             images.y = self._codes(frame[target].to_numpy(), len(images))
             images.classes, images.task = self.classes, self.task
         return images
+
+    def _labels(self, frame: Any, column: str) -> np.ndarray:
+        """The labels of a table's rows as 0 and 1 (n, k), from columns of that name or from one column of lists."""
+        assert self.classes is not None
+        names = [str(name) for name in frame.columns]
+        if set(self.classes) <= set(names):
+            found, _, rows = read_labels(frame, self.classes, [])
+            if len(rows) == len(frame):
+                return found
+            raise WonderlandError("A cell among the labels to compare with is empty: fill it in, or leave out the row.")
+        target = choose_target(names, None, (column,), [])
+        return coded(pieces(frame[target]), self.classes)
 
     def _known(self, labels: Iterable[str], where: str) -> list[str]:
         if self.classes is None:
@@ -178,10 +205,14 @@ class ImageEncoder(RowEncoder):
 
     def _codes(self, y: Any, n: int) -> np.ndarray:
         y = np.asarray(y)
+        if self.task == MULTILABEL and self.classes and y.shape == (n, len(self.classes)) and np.isin(y, (0, 1)).all():
+            return y.astype(np.float64)
         if y.shape != (n,):
             raise WonderlandError(
                 f"The images are {n} and the targets {len(y) if y.ndim else 1}: give one for each image."
             )
+        if self.task == MULTILABEL:
+            raise WonderlandError("This model predicts several labels: give a table of paths with their labels.")
         if self.classes is None:
             if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
                 raise WonderlandError("This model predicts values: the targets to compare with must be finite numbers.")
@@ -213,7 +244,7 @@ class ImageEncoder(RowEncoder):
             "mean": lambda v: _numbers(v) and len(v) == value["channels"],
             "std": lambda v: _numbers(v) and len(v) == value["channels"] and min(v) > 0,
             "classes": lambda v: v is None or (_names(v) and 2 <= len(v) == len(set(v)) <= 100_000),
-            "task": lambda v: v is None or v in TASKS,
+            "task": lambda v: v is None or v in (*TASKS, MULTILABEL),
             "value_range": lambda v: _numbers(v) and len(v) == 2 and v[0] < v[1],
         }
         if not isinstance(value, dict) or value.get("kind") != "image":

@@ -8,9 +8,10 @@ import pandas as pd
 
 from wonderland.core import WonderlandError
 from wonderland.data.columns import read_column
-from wonderland.data.dataset import Finding
+from wonderland.data.dataset import MULTILABEL, Finding
 from wonderland.data.decode import SUFFIXES
 from wonderland.data.folders import Listing, without_broken
+from wonderland.data.labels import label_target, read_labels
 from wonderland.data.target import choose_target, read_target
 from wonderland.kinds.image.images import Images, _size
 
@@ -34,10 +35,15 @@ def open_list(path: Path, frame: pd.DataFrame, options: Any, *, size: int | None
         raise WonderlandError(f"{path} has no column of paths to PNG, JPEG or WebP files.")
     findings: list[Finding] = []
     names = [str(name) for name in frame.columns]
-    target = choose_target(names, options.target, (column,), findings)
-    if target not in names:
-        raise WonderlandError(f"{path} has no column {target!r}. Its columns are {', '.join(names)}.")
-    y, task, classes, rows = read_target(read_column(target, pd.Series(frame[target])), options.task, findings)
+    columns = label_target(frame, options.target, options.task, (column,))
+    if columns is not None:
+        task = MULTILABEL
+        y, classes, rows = read_labels(frame, columns, findings)
+    else:
+        target = choose_target(names, options.target, (column,), findings)
+        if target not in names:
+            raise WonderlandError(f"{path} has no column {target!r}. Its columns are {', '.join(names)}.")
+        y, task, classes, rows = read_target(read_column(target, pd.Series(frame[target])), options.task, findings)
     cells = frame[column].astype("string")
     listing = Listing(path.parent, path.stem)
     for row in rows:
@@ -54,7 +60,7 @@ def open_list(path: Path, frame: pd.DataFrame, options: Any, *, size: int | None
         listing, broken = without_broken(listing)
         findings += broken
     kept = np.array([int(label) for _, label in listing.files], np.int64)
-    values = y[kept] if classes is None else y[kept].astype(np.int64)
+    values = y[kept].astype(np.int64) if classes is not None and y.ndim == 1 else y[kept]
     images = Images.from_listing(listing, values, classes, task, size=_size(size))
     images.findings = [*findings, *images.findings]
     images.origin = {"kind": "image", "source": "list", "path": str(path), "size": [images.height, images.width]}

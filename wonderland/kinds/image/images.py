@@ -15,7 +15,6 @@ from wonderland.core import WonderlandError
 from wonderland.core.errors import visible
 from wonderland.data.arrays import LARGEST_SIDE, class_task, fingerprint_of_arrays, from_numbers, is_side, labels
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
-from wonderland.data.decode import MOST_BYTES
 from wonderland.data.folders import Listing, natural, refuse_flat, scan, without_broken
 from wonderland.data.pixels import Files, Memory, read_files
 
@@ -64,7 +63,7 @@ class Images(Dataset):
         task: str | None = None,
         strict: bool = False,
         size: int | tuple[int, int] | None = None,
-        limit_bytes: int = MOST_BYTES,
+        limit_bytes: int | None = None,
         workers: int | None = None,
         skip_broken: bool = False,
     ) -> "Images":
@@ -112,7 +111,7 @@ class Images(Dataset):
         task: str | None,
         *,
         size: tuple[int, int] | None,
-        limit_bytes: int = MOST_BYTES,
+        limit_bytes: int | None = None,
         workers: int | None = None,
         channels: int | None = None,
     ) -> "Images":
@@ -205,8 +204,17 @@ class Images(Dataset):
         shown = {"image": picture[0] if self.channels == 1 else picture.transpose(1, 2, 0)}
         shown["path"] = self.paths[i] if self.paths else f"{self.name}[{i}]"
         if self.y is not None:
-            shown["target"] = self.classes[self.y[i]] if self.classes else float(self.y[i])
+            shown["target"] = self._answer(i)
         return shown
+
+    def _answer(self, i: int) -> Any:
+        """The class of an image, its labels as one text, or its value."""
+        assert self.y is not None
+        if self.classes is None:
+            return float(self.y[i])
+        if self.y.ndim == 2:
+            return ", ".join(self.classes[code] for code in np.flatnonzero(self.y[i])) or "none"
+        return self.classes[self.y[i]]
 
     def summary(self) -> list[dict[str, Any]]:
         """The images of each class, or the spread of the values."""
@@ -224,9 +232,15 @@ class Images(Dataset):
                     "pixels": about,
                 }
             ]
-        counts = np.bincount(self.y, minlength=len(self.classes))
+        several = self.y.ndim == 2
+        counts = self.y.sum(0).astype(int) if several else np.bincount(self.y, minlength=len(self.classes))
         return [
-            {"class": name, "images": int(count), "share": f"{100 * count / len(self):.1f} %", "pixels": about}
+            {
+                "label" if several else "class": name,
+                "images": int(count),
+                "share": f"{100 * count / len(self):.1f} %",
+                "pixels": about,
+            }
             for name, count in zip(self.classes, counts, strict=True)
         ]
 
@@ -235,7 +249,7 @@ class Images(Dataset):
 
     def _few(self, most: int = 12) -> list[int]:
         """Rows to show: one of each class in turn."""
-        if self.classes is None or self.y is None:
+        if self.classes is None or self.y is None or self.y.ndim == 2:
             return list(range(min(most, len(self))))
         each = [np.flatnonzero(self.y == code).tolist() for code in range(min(most, len(self.classes)))]
         rounds = [rows[turn] for turn in range(most) for rows in each if turn < len(rows)]
@@ -269,7 +283,7 @@ def _copies(digests: list[str], y: np.ndarray | None, listing: Listing) -> list[
     for row, digest in enumerate(digests):
         other = first.setdefault(digest, row)
         copies += other != row
-        contradictions += other != row and y is not None and bool(y[other] != y[row])
+        contradictions += other != row and y is not None and bool(np.any(y[other] != y[row]))
     found = []
     if copies:
         text = f"{counted(copies, 'image is a copy', 'images are copies')} of another: scores may look better than they are."

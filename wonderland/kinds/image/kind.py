@@ -26,7 +26,7 @@ from wonderland.train.learner import GradientDescent
 from wonderland.understand import saliency
 
 MODELS = (
-    "ConvNet", "AlexNet", "AnyNet", "ConvMixer", "ConvNeXt", "DenseNet", "GoogLeNet", "LeNet", "MetaFormer", "MLPMixer", "MobileNetV2", "NiN", "RegNet", "ResNet", "ResNeXt", "VGG", "ViT",
+    "ConvNet", "AlexNet", "AnyNet", "ConvMixer", "ConvNeXt", "DenseNet", "GoogLeNet", "LeNet", "MetaFormer", "MLPMixer", "MobileNetV2", "NiN", "RegNet", "ResNet", "ResNeXt", "VGG", "ViT", "WhitenedConvNet",
 )  # fmt: skip
 
 

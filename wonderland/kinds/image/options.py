@@ -11,9 +11,12 @@ class Options(KindOptions):
     """Pictures in class folders, in a table of paths, or as arrays of pixels."""
 
     task: str | None = option(
-        help="what is learned (default: inferred)", choices=("binary", "multiclass", "regression")
+        help="what is learned (default: inferred)", choices=("binary", "multiclass", "multilabel", "regression")
     )
-    target: str | None = option(help="in a table of paths, the column to learn (default: inferred)", metavar="COLUMN")
+    target: str | None = option(
+        help="in a table of paths, the column to learn (default: inferred), or several of 0 and 1: a,b,c",
+        metavar="COLUMN",
+    )
     skip_broken: bool = option(False, help="leave out images that cannot be read, and list them")
     size: int | None = option(help="side of the images (default: from the data)", metavar="PIXELS", least=8)
     start: str | None = option(

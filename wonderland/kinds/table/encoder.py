@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
+from wonderland.core.limits import limit
 from wonderland.data.cells import to_levels, to_supported_type
 from wonderland.data.columns import Column, read_as, read_column
 from wonderland.data.dataset import TASKS, Finding
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.ports import Preprocessing
-from wonderland.data.read import MAX_COLUMNS
 from wonderland.data.source import read_source
 from wonderland.data.target import MAX_CLASSES, class_codes, missing_target
 from wonderland.kinds.table.column_encoding import LARGEST, ColumnEncoding, are_texts, is_text, read_encoding, require
@@ -275,6 +275,27 @@ class TableEncoder(RowEncoder):
         }
         return odd_rows(self.encodings, sizes, count, seed)
 
+    def traits(self, dataset: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The columns that the model reads; of a text its length in words, so that no text is stored."""
+        found: dict[str, np.ndarray] = {}
+        for encoding in self.encodings:
+            column = dataset.column(encoding.name)
+            if encoding.kind == "text":
+                assert column.levels is not None
+                words = np.array([*(len(text.split()) for text in column.levels), np.nan])
+                found[f"{encoding.name} (words)"] = words[column.values][rows]
+            elif column.levels is None:
+                values = np.where(column.is_missing, np.nan, column.values)[rows]
+                if encoding.kind == "date":
+                    near = np.abs(values) < 1e6  # days: what datetime64 can say in seconds
+                    values = np.where(near, values * 86400, np.nan)
+                    values = np.where(near, np.nan_to_num(values), 0).astype("datetime64[s]")
+                    values[~near] = np.datetime64("NaT")
+                found[encoding.name] = values
+            else:
+                found[encoding.name] = dataset.texts_of(encoding.name)[rows]
+        return found
+
     def arguments(self) -> dict[str, Any]:
         """For models of tables: how many numbers, the levels of each category, and the width of an encoded row."""
         levels = [count for _, count in self.categories]
@@ -310,9 +331,11 @@ class TableEncoder(RowEncoder):
         require(classes is None or len(set(classes)) == len(classes) > 1, "the classes are not different names")
         require((task in ("binary", "multiclass")) == (classes is not None), "task and classes do not agree")
         require(task != "binary" or len(classes or ()) == 2, "task and classes do not agree")
-        require(ignored is None or are_texts(ignored, MAX_COLUMNS), "the ignored columns are not a list of names")
+        require(
+            ignored is None or are_texts(ignored, limit("table_columns")), "the ignored columns are not a list of names"
+        )
         columns = saved.get("columns")
-        require(isinstance(columns, list) and 0 < len(columns) <= MAX_COLUMNS, "it has no list of columns")
+        require(isinstance(columns, list) and 0 < len(columns) <= limit("table_columns"), "it has no list of columns")
         given = tensors if isinstance(tensors, dict) else {}
         encodings = [
             read_encoding(entry, {name: given.get(f"text.{i}.{name}") for name in ("weights", "projection")})

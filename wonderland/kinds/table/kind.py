@@ -35,7 +35,7 @@ class TableKind(Kind):
 
     name = "table"
     Options = TableOptions
-    models = ("models.TableNet",)
+    models = ("models.TableNet", "models.GaussianProcess", "models.GLM")
     typical = {"numbers": 20, "levels": [10] * 5, "outputs": 2, "sigmas": list(SIGMAS) * 5, "dropout": [0.1] * 15}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:

@@ -192,6 +192,23 @@ class TextEncoder(RowEncoder):
             self.noticed.append(Finding("unknown", name, unknown, text))
         return tokens
 
+    def traits(self, dataset: Texts, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Length, length of words, share of capitals, digits and other signs, and share of unknown tokens."""
+        texts = [dataset.texts[row] for row in rows]
+        sizes = np.maximum([len(text) for text in texts], 1)
+        words = np.array([len(text.split()) for text in texts], np.float64)
+        tokens = list(self.tokenizer.arrays(texts))
+        unknown = [float((ids == self.tokenizer.unknown).mean()) if len(ids) else 0.0 for ids in tokens]
+        return {
+            "words": words,
+            "characters of a word": sizes / np.maximum(words, 1),
+            "share of capitals": np.array([sum(map(str.isupper, text)) for text in texts]) / sizes,
+            "share of digits": np.array([sum(map(str.isdigit, text)) for text in texts]) / sizes,
+            "share of other signs": np.array([sum(not (c.isalnum() or c.isspace()) for c in text) for text in texts])
+            / sizes,
+            "share of unknown tokens": np.array(unknown),
+        }
+
     def open(self, source: Any, *, need_target: bool = False) -> Texts:
         """New texts: a table with the same column, lines of a text file, a folder of text files, or a list of texts."""
         if isinstance(source, Texts):

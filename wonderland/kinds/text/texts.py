@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from wonderland.core import WonderlandError
+from wonderland.core.limits import check
 from wonderland.data.columns import read_column
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.folders import natural
@@ -202,8 +203,7 @@ def read_folder(root: Path, strict: bool) -> tuple[list[str], list[str], list[Fi
     """The texts of a folder, the class folder of each, and findings."""
     documents = read_documents(root, strict=strict)
     labels = [path.relative_to(root).parts[0] for path in documents.files]
-    if sum(path.stat().st_size for path in documents.files) > 2 << 30:
-        raise WonderlandError(f"{root} holds more than 2 GiB of text, the limit for texts with classes.")
+    check("texts_bytes", sum(path.stat().st_size for path in documents.files), root)
     texts = []
     for path in documents.files:
         file_documents = read_documents(path, strict=strict)

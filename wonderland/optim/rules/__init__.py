@@ -4,6 +4,7 @@ from wonderland.optim.rules.adadelta import adadelta
 from wonderland.optim.rules.adagrad import adagrad
 from wonderland.optim.rules.adam import adam, adamw, yogi
 from wonderland.optim.rules.descent import sgd
+from wonderland.optim.rules.filter_muon import filter_muon
 from wonderland.optim.rules.lion import lion
 from wonderland.optim.rules.momentum import heavy_ball, momentum, nesterov
 from wonderland.optim.rules.muon import muon, orthogonalise
@@ -19,6 +20,7 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "filter_muon",
     "heavy_ball",
     "lion",
     "momentum",

@@ -46,7 +46,7 @@ class LaplaceClassifier:
     def probabilities(self, X: Numbers) -> Tensor:
         """Probabilities of classes, averaged over the latent function. Shapes: (m, d) -> (m, c)."""
         new = rows("X", X, self.X.shape[1])
-        chances = torch.stack([_averaged(*mode.latent(self.X, new)) for mode in self.modes], 1)
+        chances = torch.stack([averaged_chance(*mode.latent(self.X, new)) for mode in self.modes], 1)
         if self.classes == 2:
             return torch.cat([1 - chances, chances], 1)
         return chances / chances.sum(1, keepdim=True)
@@ -61,7 +61,8 @@ class LaplaceClassifier:
         return sum(mode.evidence for mode in self.modes) / len(self.modes)
 
 
-def _averaged(mean: Tensor, variance: Tensor) -> Tensor:
+def averaged_chance(mean: Tensor, variance: Tensor) -> Tensor:
+    """The mean of the logistic function of a Gaussian. Shapes: (n,), (n,) -> (n,)."""
     alpha = 1 / (2 * variance)
     parts = (math.pi / alpha).sqrt() * torch.erf(WIDTHS * mean * (alpha / (alpha + WIDTHS.square())).sqrt())
     parts = parts / (2 * (variance * 2 * math.pi).sqrt())
@@ -174,4 +175,4 @@ def latent_samples(model: LaplaceClassifier, X: Numbers, count: int, *, seed: in
     return mean + wide.sqrt() * torch.from_numpy(noise)
 
 
-__all__ = ["LaplaceClassifier", "Mode", "laplace_classifier", "latent_samples"]
+__all__ = ["LaplaceClassifier", "Mode", "averaged_chance", "laplace_classifier", "latent_samples"]

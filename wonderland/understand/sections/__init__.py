@@ -9,6 +9,7 @@ from wonderland.understand.sections.data import data
 from wonderland.understand.sections.decisions import decisions
 from wonderland.understand.sections.errors import errors
 from wonderland.understand.sections.importance import importance
+from wonderland.understand.sections.labels import labels
 from wonderland.understand.sections.learning import learning
 from wonderland.understand.sections.mistakes import mistakes
 from wonderland.understand.sections.network import network
@@ -44,6 +45,7 @@ SECTIONS = (
     Section("learning", "Learning", "Learning curves", learning),
     Section("samples", "Samples", "Generated samples", samples),
     Section("errors", "Errors", "Confusion matrix", errors, "Predictions and residuals"),
+    Section("labels", "Labels", "Labels", labels),
     Section("calibration", "Calibration", "Calibration", calibration),
     Section("conformal", "Coverage", "Conformal prediction sets", conformal, "Conformal prediction intervals"),
     Section("decisions", "Decisions", "Decisions", decisions),

@@ -7,7 +7,15 @@ from wonderland.understand.facts import Facts, is_known, level_of, noun, scores,
 from wonderland.understand.format import compact, escape, number, percent, real, wilson
 
 _PARTS = ("train", "validation", "calibration", "test")
-SHARES = {"accuracy", "exact_match", "balanced_accuracy", "coverage", "top_5_accuracy"}
+SHARES = {
+    "accuracy",
+    "exact_match",
+    "balanced_accuracy",
+    "coverage",
+    "top_5_accuracy",
+    "all_labels_right",
+    "wrong_labels",
+}
 _METRICS = {
     "bleu": ("BLEU", "n-gram overlap with the references, 0 to 100"),
     "chrf": ("chrF", "character n-gram overlap with the references, 0 to 100"),
@@ -19,6 +27,11 @@ _METRICS = {
     "balanced_accuracy": ("Balanced accuracy", "mean of the recall of each class"),
     "log_loss": ("Log loss", "cross-entropy in nats; lower is better"),
     "auroc": ("AUROC", "area under the ROC curve; 0.5 is chance"),
+    "f1": ("F1", "of all labels together; 1 is best"),
+    "macro_f1": ("Macro F1", "mean of the F1 of each label"),
+    "mean_average_precision": ("mAP", "mean average precision of the labels"),
+    "all_labels_right": ("All labels right", "share of rows"),
+    "wrong_labels": ("Wrong labels", "share of all labels of all rows"),
     "rmse": ("RMSE", "root mean squared error"),
     "mae": ("MAE", "mean absolute error"),
     "r2": ("R²", "share of the variance explained"),

@@ -1,0 +1,49 @@
+"""Importance weighting: training rows count as much as rows like them come among given unlabelled rows."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from wonderland.core import WonderlandError, permutation
+from wonderland.data.dataset import Finding
+from wonderland.data.examples import RowExamples
+from wonderland.trust.shift import comparable
+from wonderland.trust.two_sample import density_ratio
+
+MOST = 20_000  # rows of each side that the ratio is learned from
+FEWEST = 20
+
+
+def weigh_towards(dataset: Any, train: np.ndarray, encoder: Any, source: str) -> str:
+    r"""Give rows the weight :math:`p_{new}(x) / p_{old}(x)`, estimated by a classifier that tells the two apart.
+
+    Weights multiply those the rows have; their mean over the training part is 1. Returns a digest of them.
+    """
+    new = encoder.open(source, need_target=False)
+    if len(new) < FEWEST or len(train) < FEWEST:
+        raise WonderlandError(
+            f"weight_to needs {FEWEST} rows or more on each side, and there are {len(train):,} to learn from and {len(new):,} "
+            f"in {new.name}."
+        )
+    everything = np.arange(len(dataset))
+    old_traits = encoder.traits(dataset, everything)
+    new_traits = encoder.traits(new, np.sort(permutation(0, 1, len(new))[:MOST]))
+    if not old_traits or not isinstance(encoder.examples(dataset), RowExamples):
+        raise WonderlandError("weight_to compares columns of rows, and this kind of data has none to compare.")
+    old, fresh = comparable(old_traits, new_traits)
+    some = train[permutation(0, 2, len(train))[:MOST]]
+    ratio = density_ratio(old[some], fresh, old)
+    weights = ratio if dataset.weights is None else ratio * dataset.weights
+    weights = np.maximum(weights / weights[train].mean(), 1e-6)
+    dataset.weights = weights
+    own = weights[train]
+    effective = own.sum() ** 2 / np.square(own).sum()
+    text = (
+        f"Training rows are weighted towards {new.name}: the weights leave as much as {effective:,.0f} of {len(train):,} rows. "
+        "Metrics, sets and intervals are for rows like those of the test part, which are not weighted."
+    )
+    if effective < 0.1 * len(train):
+        text += " So few are left that the result may be worse than without weights."
+    dataset.findings.append(Finding("weights", new.name, len(train), text))
+    return hashlib.sha256(np.round(weights, 9).tobytes()).hexdigest()
