@@ -12,6 +12,9 @@ from wonderland.core import WonderlandError
 from wonderland.core.limits import size
 from wonderland.data.read import find_delimiter, find_ragged, has_header, read_file
 
+QUOTE = "Close the quote, or say --quote none where quotes are plain characters."
+NAME_IT = "Name its encoding with --encoding, such as cp1252, cp1251, shift_jis or gb18030."
+LAYOUTS = 'It may hold a list of objects, an object of columns, or {"columns": [...], "data": [[...]]}.'
 MEND = "Quote cells that hold the delimiter, or complete the line."
 
 
@@ -34,21 +37,29 @@ def says(path, text):
         ("a.csv", "a,b\n1,2\n3\n4,5\n", "PATH: line 3 has 1 field where 2 are expected. " + MEND),
         ("a.csv", "a,b\n1,2\n3,4,5\n", "PATH: line 3 has 3 fields where 2 are expected. " + MEND),
         ("a.csv", 'a,b\n"x\ny",2\n3\n', "PATH: line 4 has 1 field where 2 are expected. " + MEND),
-        ("a.csv", 'a,b\n1,2\n"x,2\n3,4\n', "PATH: the quoted cell that starts on line 3 is never closed."),
+        ("a.csv", 'a,b\n1,2\n"x,2\n3,4\n', "PATH: the quoted cell that starts on line 3 is never closed. " + QUOTE),
         ("a.csv", "a,b,a\n1,2,3\n", "PATH has more than one column named 'a' (columns 1, 3). Rename them."),
         ("a.csv", "a, a\n1,2\n", "PATH has more than one column named 'a' (columns 1, 2). Rename them."),
         (
             "a.csv",
-            b"a,b\n1,2\n3,caf\xe9\n",
-            "PATH is not UTF-8 text: byte 0xe9 at offset 13 (line 3). Save it as UTF-8, for instance: iconv "
-            "-f CP1252 -t UTF-8 a.csv > utf8.csv",
+            b"a,b\n1,2\n\x013,caf\xe9\n",
+            "PATH is not UTF-8 text: byte 0xe9 at offset 14 (line 3). " + NAME_IT,
         ),
         (
             "a.csv",
-            b"a,b\n1,2\n\x013,caf\xe9\n",
-            "PATH is not UTF-8 text: byte 0xe9 at offset 14 (line 3). Save it as UTF-8.",
+            "город,x\nМосква,1\n".encode("cp1251"),
+            "PATH is not UTF-8 text: byte 0xe3 at offset 0 (line 1). " + NAME_IT,
         ),
-        ("a.csv", "a,b\n1,2\n".encode("utf-16"), "PATH is UTF-16 text. Save it as UTF-8."),
+        (
+            "a.csv",
+            "text,y\n" + '"' * 1_000_001 + ",1\n" + "b,0\n" * 9,
+            "PATH: a cell on line 2 holds more than 131,072 characters: is a quote missing? " + QUOTE,
+        ),
+        (
+            "a.csv",
+            "text,y\n" + "w" * 10_000_000 + ",1\n" + "b,0\n" * 9,
+            "PATH: a cell on line 2 holds more than 131,072 characters. Shorten it, or leave its column out.",
+        ),
         ("a.csv", b"a,b\n1,\0\n", "PATH is not text: there is a zero byte at offset 6 (line 2)."),
         ("a.csv.gz", b"a,b\n1,2\n", "PATH is not a whole gzip file: it is damaged or cut short."),
         (
@@ -68,11 +79,27 @@ def says(path, text):
         ("a.parquet", b"", "PATH is empty. Give a file that holds rows."),
         ("a.parquet", b"PAR1 but no more", "PATH is not a Parquet file, or it is damaged."),
         (
-            "a.xlsx",
+            "a.xyz",
             "x",
-            "PATH: this kind of file is not known. Known are .csv, .tsv, .txt, .dat, .data, .parquet, .jsonl, .ndjson, "
-            "and folders of images.",
+            "PATH: this kind of file is not known. Known are .csv, .tsv, .txt, .dat, .data, .json, .jsonl, .ndjson, .parquet, "
+            ".feather, .xlsx, .xlsm, .db, .sqlite, .sqlite3, .zip, with .gz as well, and folders of images.",
         ),
+        ("a.xlsx", "x", "PATH is not a workbook (.xlsx), or it is damaged or encrypted."),
+        ("a.zip", "x", "PATH is not a zip file, or it is damaged."),
+        ("a.db", "x" * 200, "PATH cannot be read as a SQLite database (file is not a database)."),
+        ("a.feather", "ARROW1 x", "PATH is not a Feather file, or it is damaged."),
+        ("a.parquet.gz", "x", "PATH: a .parquet file is read as it is, not packed: unpack it first (gunzip)."),
+        ("a.json", "[1]", "PATH: entry 1 is 1 where an object is expected. " + LAYOUTS),
+        ("a.json", '{"a": 1}', "PATH: 'a' is 1 where a column of cells is expected. " + LAYOUTS),
+        ("a.json", '{"a": [1], "b": [1, 2]}', "PATH: column 'b' has 2 cells, but column 'a' has 1."),
+        (
+            "a.json",
+            '{"columns": ["a"], "data": [[1, 2]]}',
+            "PATH: row 1 of data has 2 cells where 1 columns are named.",
+        ),
+        ("a.json", '{"a": [1], "b": [{}]}', "PATH has an object in 'b'. Unpack nested values into plain columns."),
+        ("a.json", '[{"a": "\\ud800"}]', "PATH: entry 1 holds half of a character (a lone surrogate)."),
+        ("a.json", '{"a": \n', "PATH is not valid JSON (Expecting value at line 2)."),
     ],
 )
 def test_errors_name_the_line(tmp_path, name, content, message):

@@ -151,3 +151,31 @@ def test_a_run_with_a_users_own_module(tmp_path):
         wonderland.load(tmp_path, model=nn.Linear(2, 2))
     with pytest.raises(WonderlandError, match="was not fitted with your own module: load it without model="):
         wonderland.load(runs.digits().folder, model=Own())
+
+
+def test_predictions_keep_the_index_and_a_column(tmp_path):
+    run, new = runs.classifier(), runs.mixed(5, seed=1).drop(columns="risk")
+    index = [f"row {i}" for i in range(5)]
+    assert run.predict(new.set_axis(index)).index.tolist() == index
+    new.assign(order=[f"00{i}" for i in range(5)]).to_csv(tmp_path / "new.csv", index=False, sep="~")
+    table = run.predict(tmp_path / "new.csv", id="order", delimiter="~")
+    assert table.columns[0] == "order"
+    assert table["order"].tolist() == ["000", "001", "002", "003", "004"]
+    message = r"^There is no column 'ordr' in the new data \(given as id\)\. Did you mean 'order'\?$"
+    with pytest.raises(WonderlandError, match=message):
+        run.predict(tmp_path / "new.csv", id="ordr", delimiter="~")
+    with pytest.raises(WonderlandError, match=r"^evaluate has no option 'delimeter'\. Did you mean 'delimiter'\?$"):
+        run.evaluate(tmp_path / "new.csv", delimeter="~")
+
+
+def test_evaluating_the_data_of_the_fit_gives_a_hint(tmp_path):
+    data = tmp_path / "data.csv"
+    runs.mixed(60, seed=1).to_csv(data, index=False)
+    run = wonderland.fit(data, "risk", steps=3, out=tmp_path / "run")
+    run.evaluate(data)
+    assert run.noticed[-1].text.startswith(
+        "This is the data that the run was fitted to: rows it was trained on are among"
+    )
+    runs.mixed(60, seed=2).to_csv(tmp_path / "other.csv", index=False)
+    run.evaluate(tmp_path / "other.csv")
+    assert not [finding for finding in run.noticed if finding.kind == "training data"]

@@ -3,6 +3,9 @@
 import argparse
 import json
 
+from wonderland.cli import flags
+from wonderland.kinds.options import FileOptions
+
 
 def options(verb: argparse.ArgumentParser) -> None:
     """Flags of evaluate."""
@@ -15,6 +18,8 @@ def options(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--level", type=float, help="level of sets and intervals (default: the run's)")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
+    group = verb.add_argument_group("how a table file is written")
+    verb.set_defaults(names=flags.add(group, [FileOptions], skip=["strict"]))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -26,7 +31,9 @@ def run(args: argparse.Namespace) -> int:
     from wonderland.ship import load
 
     run = load(args.run_folder)
-    measured = run.evaluate(args.source, level=args.level, label_shift=args.label_shift)
+    measured = run.evaluate(
+        args.source, level=args.level, label_shift=args.label_shift, **flags.chosen(args, args.names)
+    )
     if args.json:
         print(json.dumps(measured, indent=2))
     else:

@@ -6,6 +6,7 @@ import os
 from wonderland.cli import flags
 from wonderland.core.errors import WonderlandError
 from wonderland.kinds import NAMES, predict_options_of
+from wonderland.kinds.options import FileOptions
 
 
 def options(verb: argparse.ArgumentParser) -> None:
@@ -26,9 +27,13 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--safe-csv", action="store_true", help="mark texts of the CSV file that a spreadsheet would run as formulas"
     )
+    verb.add_argument(
+        "--id", metavar="COLUMN", help="a column of the new data to put first, such as a number of an order"
+    )
     verb.add_argument("--strict", action="store_true", help="stop at cells that would have to be repaired")
     owners = [owner for name in NAMES if (owner := predict_options_of(name)) is not None]
-    verb.set_defaults(names=flags.add(verb.add_argument_group("options of kinds of data"), owners))
+    names = flags.add(verb.add_argument_group("how a table file is written"), [FileOptions], skip=["strict"])
+    verb.set_defaults(names=names + flags.add(verb.add_argument_group("options of kinds of data"), owners, skip=names))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         args.source,
         level=args.level,
         strict=args.strict,
+        id=args.id,
         label_shift=args.label_shift,
         **flags.chosen(args, args.names),
     )

@@ -50,6 +50,8 @@ LIMITS: dict[str, Limit] = {
     "table_columns": Limit(10_000, "columns of a table", "columns"),
     "empty_cells": Limit(8_000_000, "cells of a table of JSON, beyond 16 for each that is written", "cells"),
     "parquet_bytes": Limit(512 * MIB, "a Parquet file once it is decoded, beyond 100 times its size"),
+    "workbook_bytes": Limit(1 * GIB, "a workbook once it is unpacked"),
+    "table_cells": Limit(50_000_000, "cells of a workbook, or of rows from a database", "cells"),
     "unpacked_bytes": Limit(64 * MIB, "what a compressed file unpacks to, beyond 100 times its size"),
     "archive_files": Limit(100_000, "files of an archive", "files"),
     # Texts, graphs, images.

@@ -35,6 +35,7 @@ _START = re.compile(
     r"\n(?=\s|(?:true|false|" + "|".join(re.escape(word) for word in sorted(MISSING - {""})) + r")\n)", re.I
 )
 _ENDS = (re.compile(r"\s(?=\n)"), re.compile(r"\.0+(?=\n)"))
+LARGEST_EXACT = 2**53
 _WHOLE = re.compile(r"[+-]?\d+\.0+")
 
 
@@ -53,6 +54,8 @@ def to_supported_type(name: str, cells: pd.Series) -> pd.Series:
         inferred = pd.api.types.infer_dtype(cells, skipna=True)
         if inferred == "boolean":
             return cells.astype("boolean")
+        if inferred == "integer" and beyond_floats(cells):
+            return cells.map(str, na_action="ignore")
         if inferred in ("integer", "floating", "mixed-integer-float", "decimal"):
             return cells.map(float, na_action="ignore").astype(np.float64)
         if inferred == "mixed" and any(isinstance(cell, list | dict | tuple | set | np.ndarray) for cell in cells):
@@ -61,7 +64,14 @@ def to_supported_type(name: str, cells: pd.Series) -> pd.Series:
             )
         if inferred == "bytes":
             return cells.map(lambda cell: cell.decode(errors="replace"), na_action="ignore")
+    if pd.api.types.is_integer_dtype(dtype) and beyond_floats(cells):
+        return cells.astype(object).map(str, na_action="ignore")
     return cells
+
+
+def beyond_floats(integers: pd.Series) -> bool:
+    """Whether some of these integers are larger than those that a float holds exactly: they are names, not amounts."""
+    return len(integers) > 0 and bool(integers.max() > LARGEST_EXACT or integers.min() < -LARGEST_EXACT)
 
 
 def to_levels(cells: pd.Series) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from wonderland.data.cells import evenly_spaced, to_levels, to_supported_type
+from wonderland.data.cells import LARGEST_EXACT, evenly_spaced, to_levels, to_supported_type
 from wonderland.data.dates import (
     DAY,
     MIXED,
@@ -38,7 +38,7 @@ class Column:
     kind as int64 codes into `levels`, with -1 for missing.
 
     `format` is that of dates, `boolean_words` are the words for 0 and 1, `whole` says that all numbers are integers. `unread`
-    counts cells that do not fit the kind and became missing; `unread_example` is one of them. `note` is a doubt about dates.
+    counts cells that do not fit the kind and became missing; `unread_example` is one of them. `note` is a doubt about dates, or about large integers.
     """
 
     name: str
@@ -220,6 +220,9 @@ def _text_column(name: str, codes: np.ndarray, levels: np.ndarray) -> Column:
     if (words := tuple(sorted(folded))) in BOOLEAN_WORDS:
         pair = (folded[words[0]], folded[words[1]])
         return Column(name, "boolean", _to_cells(_parse_booleans(levels, pair), codes), boolean_words=pair)
+    if _are_long_integers(levels):
+        note = "holds whole numbers of 16 digits or more, which no float holds exactly: they are read as names"
+        return replace(_category_column(name, codes, levels, kind=""), note=note)
     if len(levels) < 1000 or np.isnan(parse_numbers(evenly_spaced(levels, 1000))).mean() < 0.6:
         converted = parse_numbers(levels)
         unconverted = np.isnan(converted)
@@ -250,6 +253,14 @@ def _text_column(name: str, codes: np.ndarray, levels: np.ndarray) -> Column:
             Column(name, "date", values, format=date_format, unread=unread, unread_example=unread_example, note=note)
         )
     return _category_column(name, codes, levels, kind="")
+
+
+def _are_long_integers(levels: np.ndarray) -> bool:
+    """Whether the texts are integers, and some too large for a float to hold exactly."""
+    if not any(len(text) > 15 and text.lstrip("+-").isdecimal() for text in evenly_spaced(levels, 1000)):
+        return False
+    digits = [text.lstrip("+-") for text in levels]
+    return all(map(str.isdecimal, digits)) and any(len(text) > 15 and int(text[:40]) > LARGEST_EXACT for text in digits)
 
 
 def _category_column(name: str, codes: np.ndarray, levels: np.ndarray, kind: str) -> Column:

@@ -40,6 +40,9 @@ class Encoder(ABC):
     kind: str
     noticed: list[Finding]
     classes: list[str] | None  # names of the classes, where classes are predicted
+    reads_tables: bool = (
+        False  # whether `open` reads tables (`read_source`), so that columns and file options can be named
+    )
 
     @abstractmethod
     def examples(self, dataset: Any) -> Examples:

@@ -1,11 +1,8 @@
-"""Read a table file into a frame: CSV and its variants, JSON lines, Parquet. Errors name the line."""
+"""Read a table file into a frame: text in columns, JSON, Parquet, Feather, workbooks, databases, packed or not. Errors name the line."""
 
 import csv
 import io
-import json
 import re
-import shlex
-from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -15,45 +12,83 @@ import numpy as np
 import pandas as pd
 
 from wonderland.core import WonderlandError, nearest
-from wonderland.core.limits import beyond, check, limit
 from wonderland.core.unpack import read_unpacked
+from wonderland.data.bounds import check_names
 from wonderland.data.cells import MISSING
-from wonderland.data.dataset import Finding
+from wonderland.data.dataset import Finding, counted
+from wonderland.data.encodings import to_utf8
+from wonderland.data.feather import read_feather
+from wonderland.data.json_table import read_json, read_json_lines
 from wonderland.data.parquet import read_parquet
+from wonderland.data.reading import Reading
+from wonderland.data.sql import SUFFIXES as DATABASES
+from wonderland.data.sql import read_sqlite
+from wonderland.data.workbook import read_workbook
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".data", ".parquet", ".jsonl", ".ndjson")
+WORKBOOKS = (".xlsx", ".xlsm")
+TEXTS = (".csv", ".tsv", ".txt", ".dat", ".data")
+SUFFIXES = (*TEXTS, ".json", ".jsonl", ".ndjson", ".parquet", ".feather", *WORKBOOKS, *DATABASES)
 DELIMITERS = (",", ";", "\t", "|")
 WHITESPACE = r"\s+"
+COMMENTS = ("#", "%", "//")
 
 _MISSING_SPELLINGS = sorted(
     {form for word in MISSING for form in (word, word.upper(), word.title(), word.capitalize())} | {"NaN", "NaT"}
 )
 _RAGGED_ADVICE = "Quote cells that hold the delimiter, or complete the line."
-_CONTROL = re.compile(rb"[\x01-\x08\x0b\x0e-\x1f\x7f]")
-_QUOTED = re.compile(rb'"[^"]*"')
+_QUOTE_ADVICE = "Close the quote, or say --quote none where quotes are plain characters."
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+")
+_LONG_INTEGER = re.compile(r"[+-]?\d{16,}")
+
+__all__ = ["DELIMITERS", "SUFFIXES", "check_names", "read_file"]
 
 
-def read_file(path: Path, as_text: Collection[str] = ()) -> tuple[pd.DataFrame, list[Finding]]:
+def read_file(
+    path: Path, as_text: Collection[str] = (), reading: Reading | None = None
+) -> tuple[pd.DataFrame, list[Finding]]:
     """A file as a frame with unique column names, and findings.
 
     Columns named in `as_text` keep their cells as they are written (a category "007" stays "007").
     """
+    reading = reading or Reading()
     suffixes = [suffix.lower() for suffix in path.suffixes]
     gzipped = suffixes[-1:] == [".gz"]
-    suffix = (suffixes[:-1] if gzipped else suffixes)[-1:]
-    if not suffix or suffix[0] not in SUFFIXES:
-        known = ", ".join(SUFFIXES)
-        raise WonderlandError(f"{path}: this kind of file is not known. Known are {known}, and folders of images.")
-    if suffix[0] == ".parquet":
-        frame = read_parquet(path)
+    suffix = "".join((suffixes[:-1] if gzipped else suffixes)[-1:])
+    if suffix == ".zip" and not gzipped:
+        from wonderland.data.several import read_zip
+
+        return read_zip(path, as_text, reading)
+    if suffix not in SUFFIXES:
+        known = ", ".join((*SUFFIXES, ".zip"))
+        raise WonderlandError(
+            f"{path}: this kind of file is not known. Known are {known}, with .gz as well, and folders of images."
+        )
+    if suffix in (*WORKBOOKS, *DATABASES, ".parquet", ".feather"):
+        if gzipped:
+            raise WonderlandError(f"{path}: a {suffix} file is read as it is, not packed: unpack it first (gunzip).")
+        if suffix in WORKBOOKS:
+            return read_workbook(path, reading.sheet)
+        if suffix in DATABASES:
+            return read_sqlite(path, reading.sheet), []
+        frame = (read_parquet if suffix == ".parquet" else read_feather)(path)
         check_names(list(frame.columns), path)
         return frame, []
-    data = read_bytes(path)
-    if suffix[0] in (".jsonl", ".ndjson"):
-        return read_json_lines(data, path), []
-    return read_csv(data, path, as_text)
+    return read_text(read_bytes(path), path, suffix, as_text, reading)
+
+
+def read_text(
+    data: bytes, path: Path, suffix: str, as_text: Collection[str], reading: Reading
+) -> tuple[pd.DataFrame, list[Finding]]:
+    """The bytes of a text file as a frame, by its suffix."""
+    data, findings = to_utf8(data, path, reading.encoding)
+    if not data.strip():
+        raise WonderlandError(f"{path} is empty. Give a file that holds rows.")
+    if suffix in (".jsonl", ".ndjson", ".json"):
+        read = read_json if suffix == ".json" else read_json_lines
+        return read(data.decode("utf-8", "surrogatepass"), path), findings
+    frame, further = read_csv(data, path, as_text, reading)
+    return frame, findings + further
 
 
 def read_bytes(path: Path) -> bytes:
@@ -64,55 +99,83 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
-def read_csv(data: bytes, path: Path, as_text: Collection[str] = ()) -> tuple[pd.DataFrame, list[Finding]]:
-    """Text in columns; the delimiter and whether there is a header are read from the first lines."""
-    data = utf8(data, path)
+def read_csv(data: bytes, path: Path, as_text: Collection[str], reading: Reading) -> tuple[pd.DataFrame, list[Finding]]:
+    """UTF-8 text in columns; the delimiter and whether there is a header are read from the first lines."""
+    findings: list[Finding] = []
+    data, said = _without_separator_line(data)
+    delimiter, quote = reading.separator or said, reading.quote_character
+    data, comments = without_comments(data, delimiter, quote)
+    if comments:
+        lines = counted(comments, "line before the header is a comment", "lines before the header are comments")
+        findings.append(Finding("comments", path.name, comments, f"{path.name}: {lines}, skipped."))
     sample = _sample(data)
-    delimiter = find_delimiter(sample)
-    records = list(_records(sample, delimiter))[:200]
+    delimiter = delimiter or find_delimiter(sample, quote)
+    records = list(_records(sample, delimiter, quote))[:200]
+    if not records and quote:
+        records = list(_records(sample, delimiter, ""))[:200]  # the fault is named below, with its line
     if not records:
         raise WonderlandError(f"{path} does not look like a table: no line with cells was found at its beginning.")
     with_header = has_header(records)
     names = [cell.strip() for cell in records[0]] if with_header else [f"c{i}" for i in range(len(records[0]))]
     check_names(names, path)
     names = [name or f"column_{i}" for i, name in enumerate(names)]
-    if with_header and len(records) == 1:
+    if with_header and len(records) == 1 and not (fault := find_ragged(data, delimiter, len(names), quote, comments)):
+        if len(data) > len(sample.encode()) or max(map(len, sample.splitlines())) > csv.field_size_limit():
+            raise WonderlandError(
+                f"{path}: a cell on line {2 + comments} holds more than {csv.field_size_limit():,} characters. Shorten it, "
+                "or leave its column out."
+            )
         raise WonderlandError(f"{path} has a header line and no rows. Add rows, or give another file.")
-    fault = find_ragged(data, delimiter, len(names))
+    fault = find_ragged(data, delimiter, len(names), quote, comments)
+    if fault and delimiter == "\t" and reading.quote is None and not find_ragged(data, delimiter, len(names), ""):
+        quote, fault = "", ""
+        text = f"{path.name}: quotes are read as plain characters, since not all of them are closed."
+        findings.append(Finding("quotes", path.name, 1, text))
     if fault:
         raise WonderlandError(f"{path}: {fault}")
-    frame = _parse(data, path, delimiter, names, with_header, records, as_text)
-    if with_header:
-        return frame, []
-    text = f"The first line of {path.name} holds values, not names: the columns are called c0 to c{len(names) - 1}."
-    return frame, [Finding("header", path.name, len(names), text)]
+    frame = _parse(data, path, delimiter, quote, names, with_header, records, as_text)
+    if not with_header:
+        text = f"The first line of {path.name} holds values, not names: the columns are called c0 to c{len(names) - 1}."
+        findings.append(Finding("header", path.name, len(names), text))
+    return frame, findings
 
 
-def utf8(data: bytes, path: Path) -> bytes:
-    """The bytes, checked to be UTF-8 text, without a byte order mark and with plain line ends."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise WonderlandError(f"{path} is UTF-16 text. Save it as UTF-8.")
-    at = data.find(b"\0")
-    if at >= 0:
-        raise WonderlandError(
-            f"{path} is not text: there is a zero byte at offset {at} (line {_line_number(data, at)})."
-        )
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        remedy = "."
-        if path.suffix.lower() != ".gz" and not _CONTROL.search(data):
-            output = f"utf8{path.suffix.lower()}"
-            remedy = f", for instance: iconv -f CP1252 -t UTF-8 {shlex.quote(path.name)} > {output}"
-        raise WonderlandError(
-            f"{path} is not UTF-8 text: byte 0x{data[error.start]:02x} at offset {error.start} (line "
-            f"{_line_number(data, error.start)}). Save it as UTF-8{remedy}"
-        ) from error
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    return data.replace(b"\r", b"\n") if b"\r" in data and b"\n" not in data else data
+def _without_separator_line(data: bytes) -> tuple[bytes, str | None]:
+    """The text without a first line "sep=;", by which spreadsheets name the delimiter, and that delimiter."""
+    found = re.match(rb"sep=(.)\r?\n", data[:10])
+    return (data[found.end() :], found.group(1).decode("latin-1")) if found else (data, None)
 
 
-def find_delimiter(sample: str) -> str:
+def without_comments(data: bytes, delimiter: str | None = None, quote: str = '"') -> tuple[bytes, int]:
+    """The text without comment lines before the header, and how many there were. A header after "#" is no comment.
+
+    >>> without_comments(b"# made by a probe\\n#\\na,b\\n1,2\\n")
+    (b'a,b\\n1,2\\n', 2)
+    >>> without_comments(b"#a,b\\n1,2\\n")
+    (b'a,b\\n1,2\\n', 0)
+    """
+    start, last, skipped = 0, 0, 0
+    while (mark := next((mark for mark in COMMENTS if data.startswith(mark.encode(), start)), None)) is not None:
+        end = data.find(b"\n", start)
+        if end < 0:
+            break
+        last, start, skipped = start + len(mark), end + 1, skipped + 1
+        while data.startswith((b"\n", b"\r\n"), start):
+            start = data.find(b"\n", start) + 1
+    if not skipped:
+        return data, 0
+    rest = _sample(data[last : last + (1 << 18)])
+    separator = delimiter or find_delimiter(_sample(data[start : start + (1 << 18)]), quote)
+    records = list(_records(rest, separator, quote))[:50]
+    is_header = data[last : data.find(b"\n", last)].strip() != b"" and len(records) > 1 and len(records[0]) == len(records[1]) > 1 and has_header(records) and (
+        not has_header(records[1:])
+    )  # fmt: skip
+    if is_header:
+        return data[last:].lstrip(b" "), skipped - 1
+    return data[start:], skipped
+
+
+def find_delimiter(sample: str, quote: str = '"') -> str:
     """The delimiter under which the first records agree best on their number of fields.
 
     >>> find_delimiter("a;b;c\\n1,5;2;3\\n")
@@ -120,7 +183,7 @@ def find_delimiter(sample: str) -> str:
     """
     scores = {}
     for delimiter in DELIMITERS:
-        widths = [len(record) for record in list(_records(sample, delimiter))[:50]]
+        widths = [len(record) for record in list(_records(sample, delimiter, quote))[:50]]
         agreeing = sum(width == widths[0] for width in widths) / len(widths) if widths else 0
         scores[delimiter] = (
             (widths[0] > 1 and agreeing > 0.5, round(agreeing, 1), widths[0]) if widths else (False, 0, 0)
@@ -162,78 +225,31 @@ def has_header(records: list[list[str]]) -> bool:
     )  # a row of consecutive years is a header
 
 
-def check_names(names: list[str], where: Any) -> None:
-    """Refuse names that occur twice, and tables wider than the limit."""
-    check("table_columns", len(names), where)
-    twice = [name for name, count in Counter(names).items() if count > 1 and name]
-    if twice:
-        places = ", ".join(str(i + 1) for i, name in enumerate(names) if name == twice[0])
-        raise WonderlandError(f"{where} has more than one column named {twice[0]!r} (columns {places}). Rename them.")
-
-
-def find_ragged(data: bytes, delimiter: str, width: int) -> str:
+def find_ragged(data: bytes, delimiter: str, width: int, quote: str = '"', skipped: int = 0) -> str:
     """The first line with too few or too many fields, in words; "" when every line has `width` of them.
 
-    Delimiters are counted in bulk first; only when a count is wrong are the records read one by one.
+    Delimiters are counted in bulk first; only when a count is wrong are the records read one by one. `skipped` lines came before.
 
     >>> find_ragged(b"a,b\\n1,2\\n3\\n", ",", 2)
     'line 3 has 1 field where 2 are expected. Quote cells that hold the delimiter, or complete the line.'
     """
-    if delimiter != WHITESPACE and _counts_agree(data, ord(delimiter), width - 1):
+    if delimiter != WHITESPACE and _counts_agree(data, ord(delimiter), width - 1, quote):
         return ""
-    reader = _reader(data.decode("utf-8"), delimiter)
-    start = 1
+    reader = _reader(data.decode("utf-8", "surrogatepass"), delimiter, quote)
+    start = 1 + skipped
     try:
         for record in reader:
             if len(record) != width and "".join(record).strip():
                 fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
                 return f"line {start} has {fields} where {width} {'is' if width == 1 else 'are'} expected. {_RAGGED_ADVICE}"
-            start = reader.line_num + 1
+            start = reader.line_num + 1 + skipped
     except csv.Error as error:
         if "unexpected end" in str(error):
-            return f"the quoted cell that starts on line {start} is never closed."
+            return f"the quoted cell that starts on line {start} is never closed. {_QUOTE_ADVICE}"
         if "field larger" in str(error):
-            return f"a cell on line {start} holds more than {csv.field_size_limit():,} characters: is a quote missing?"
+            return f"a cell on line {start} holds more than {csv.field_size_limit():,} characters: is a quote missing? {_QUOTE_ADVICE}"
         return f"line {start} cannot be read ({error})."
     return ""
-
-
-def read_json_lines(data: bytes, path: Path) -> pd.DataFrame:
-    """One JSON object a line; keys are the columns."""
-    records, names, written, most = [], {}, 0, limit("table_columns")
-    for number, line in enumerate(utf8(data, path).decode("utf-8").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line, parse_int=lambda text: int(text) if len(text) < 19 else float(text))
-        except (ValueError, RecursionError) as error:
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
-            raise WonderlandError(f"{path}: line {number} is not valid JSON ({reason}).") from error
-        if not isinstance(record, dict):
-            raise WonderlandError(f"{path}: line {number} holds {_json_type(record)} where an object is expected.")
-        for key, value in record.items():
-            if isinstance(value, list | dict):
-                raise WonderlandError(
-                    f"{path}: line {number} has {_json_type(value)} in {key!r}. Unpack nested values into plain columns."
-                )
-        if "\\ud" in line.lower() and not _is_valid_unicode(record):
-            raise WonderlandError(f"{path}: line {number} holds half of a character (a lone surrogate).")
-        records.append(record)
-        names |= dict.fromkeys(record)
-        written += len(record)
-        if len(names) > most:
-            raise beyond("table_columns", path)
-    check("empty_cells", len(records) * len(names) - 16 * written, f"{path}, where most records lack most keys,")
-    check_names(list(names), path)
-    return pd.DataFrame.from_records(records, columns=list(names))
-
-
-def _is_valid_unicode(record: dict[str, Any]) -> bool:
-    try:
-        json.dumps(record, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def unknown_file(path: Path, names: Collection[str]) -> WonderlandError:
@@ -253,35 +269,62 @@ def _parse(
     data: bytes,
     path: Path,
     delimiter: str,
+    quote: str,
     names: list[str],
     with_header: bool,
     records: list[list[str]],
     as_text: Collection[str],
 ) -> pd.DataFrame:
+    options: dict[str, Any] = {
+        "sep": delimiter,
+        "header": 0 if with_header else None,
+        "names": names,
+        "na_values": _MISSING_SPELLINGS,
+        "keep_default_na": False,
+        "low_memory": False,
+        "skipinitialspace": delimiter != WHITESPACE,
+        "decimal": "," if delimiter == ";" and _has_decimal_comma(records) else ".",
+        "encoding": "utf-8",
+        "encoding_errors": "surrogatepass",
+        **({"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}),
+    }
     try:
-        return pd.read_csv(
-            io.BytesIO(data),
-            sep=delimiter,
-            header=0 if with_header else None,
-            names=names,
-            dtype={name: str for name in names if name in as_text},
-            na_values=_MISSING_SPELLINGS,
-            keep_default_na=False,
-            low_memory=False,
-            skipinitialspace=delimiter != WHITESPACE,
-            decimal="," if delimiter == ";" and _has_decimal_comma(records) else ".",
-            encoding="utf-8",
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, OverflowError) as error:
+        frame = pd.read_csv(io.BytesIO(data), dtype={name: str for name in names if name in as_text}, **options)
+        inexact = [name for name in names if name not in as_text and _may_be_inexact(frame[name])]
+        if inexact:
+            written = pd.read_csv(io.BytesIO(data), dtype=str, usecols=inexact, **options)
+            for name in inexact:
+                if _are_long_integers(written[name]):
+                    frame[name] = written[name]
+        return frame
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, OverflowError, UnicodeError) as error:
         raise WonderlandError(f"{path} cannot be read as a table ({str(error).strip()}).") from error
 
 
-def _counts_agree(data: bytes, delimiter: int, expected: int) -> bool:
+def _may_be_inexact(cells: pd.Series) -> bool:
+    """Whether numbers were read as floats that may be integers too large for them."""
+    if cells.dtype.kind != "f":
+        return False
+    values = cells.to_numpy()
+    large = np.abs(values[np.isfinite(values)]) >= 2**53
+    return bool(large.any())
+
+
+def _are_long_integers(written: pd.Series) -> bool:
+    """Whether every cell that is present is an integer in digits, some of them with more than a float can hold."""
+    present = written.dropna().str.strip()
+    long = present.str.fullmatch(_LONG_INTEGER.pattern)
+    return bool(long.any()) and bool(present[~long].str.fullmatch(r"[+-]?\d+").all())
+
+
+def _counts_agree(data: bytes, delimiter: int, expected: int, quote: str = '"') -> bool:
     """Whether every line holds `expected` delimiters outside quotes, counted in bulk: each
     `expected` delimiters are followed by one line end."""
-    if b'"' in data:
-        data = _QUOTED.sub(b"", data)
-        if b'"' in data:
+    mark = quote.encode()
+    if mark and mark in data:
+        escaped = re.escape(mark)
+        data = re.sub(escaped + b"[^" + escaped + b"]*" + escaped, b"", data)
+        if mark in data:
             return False
     codes = np.frombuffer(data.rstrip(b"\r\n") + b"\n", np.uint8)
     events = (codes == delimiter) | (codes == 10)
@@ -301,10 +344,12 @@ def _sample(data: bytes, size: int = 1 << 18) -> str:
     return head.decode("utf-8", errors="ignore")
 
 
-def _reader(text: str, delimiter: str) -> Any:
+def _reader(text: str, delimiter: str, quote: str = '"') -> Any:
     if delimiter == WHITESPACE:
         return _WhitespaceReader(text)
-    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
+    options: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    lines = io.StringIO(text, newline="")
+    return csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True, **options)
 
 
 class _WhitespaceReader:
@@ -320,9 +365,9 @@ class _WhitespaceReader:
             yield line.split()
 
 
-def _records(text: str, delimiter: str) -> Iterator[list[str]]:
+def _records(text: str, delimiter: str, quote: str = '"') -> Iterator[list[str]]:
     try:
-        for record in _reader(text, delimiter):
+        for record in _reader(text, delimiter, quote):
             if "".join(record).strip():
                 yield record
     except csv.Error:
@@ -345,15 +390,3 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return cell.strip().casefold() not in ("nan", "inf", "infinity")
-
-
-def _json_type(value: Any) -> str:
-    if isinstance(value, list):
-        return "a list"
-    if isinstance(value, dict):
-        return "an object"
-    return "null" if value is None else f"{json.dumps(value)[:20]}"
-
-
-def _line_number(data: bytes, offset: int) -> int:
-    return data.count(b"\n", 0, offset) + 1

@@ -13,6 +13,8 @@ from wonderland.core import WonderlandError
 from wonderland.data.bundled import BUNDLED, load_bundled
 from wonderland.data.dataset import Dataset, Finding, counted
 from wonderland.data.read import check_names, read_file, unknown_file
+from wonderland.data.reading import Reading, Written
+from wonderland.data.sql import is_url, read_url, recorded_url
 from wonderland.data.text.recognise import ColumnRoles, recognise
 
 
@@ -37,13 +39,14 @@ class Glimpse:
 
     SAMPLE = 1 << 16
 
-    def __init__(self, source: Any, *, recorded: bool = False):
+    def __init__(self, source: Any, *, recorded: bool = False, reading: Reading | None = None):
         self.source = source
+        self.reading = reading or Reading()  # what the user says about how the file is written
         self.recorded = (
             recorded  # read from a run's config.json, not given by the user: nothing is imported by its name
         )
         self.path: Path | None = None
-        if isinstance(source, str | Path):
+        if isinstance(source, str | Path) and not is_url(source):
             path = Path(source).expanduser()
             try:
                 self.path = path if path.exists() else None
@@ -58,6 +61,8 @@ class Glimpse:
         return (
             self.path.name
             if self.path is not None
+            else recorded_url(self.source)[:80]
+            if is_url(self.source)
             else str(self.source)[:80]
             if isinstance(self.source, str | Path)
             else self._named()
@@ -90,7 +95,7 @@ class Glimpse:
     @functools.cached_property
     def contents(self) -> Contents:
         """The contents, read once."""
-        return read_source(self.source)
+        return read_source(self.source, reading=self.reading)
 
     @functools.cached_property
     def frame(self) -> pd.DataFrame | None:
@@ -119,10 +124,17 @@ class Glimpse:
         return self._roles[key]
 
 
-def read_source(source: Any, as_text: Collection[str] = ()) -> Contents:
+def read_source(source: Any, as_text: Collection[str] = (), reading: Reading | None = None) -> Contents:
     """Read a source of any type, without deciding what its columns mean."""
+    if isinstance(source, Written):
+        if source.contents is None:
+            source.contents = read_source(source.source, {*as_text, *source.as_text}, source.reading)
+        return source.contents
+    if isinstance(source, str) and is_url(source):
+        frame, name = read_url(source, None if reading is None else reading.sheet)
+        return Contents(name, {"url": recorded_url(source)}, frame=frame)
     if isinstance(source, str | Path):
-        return _from_path_or_name(source, as_text)
+        return _from_path_or_name(source, as_text, reading)
     if isinstance(source, Dataset):
         raise WonderlandError("This is already an open dataset. Give the source it was opened from.")
     if isinstance(source, pd.DataFrame):
@@ -145,7 +157,7 @@ def read_source(source: Any, as_text: Collection[str] = ()) -> Contents:
     )
 
 
-def _from_path_or_name(source: str | Path, as_text: Collection[str]) -> Contents:
+def _from_path_or_name(source: str | Path, as_text: Collection[str], reading: Reading | None) -> Contents:
     path = Path(source).expanduser()
     try:
         exists = path.exists()
@@ -155,7 +167,7 @@ def _from_path_or_name(source: str | Path, as_text: Collection[str]) -> Contents
         origin: dict[str, Any] = {"path": str(path.absolute())}
         if path.is_dir():
             return Contents(path.resolve().name, origin, folder=path)
-        frame, findings = read_file(path, as_text)
+        frame, findings = read_file(path, as_text, reading)
         if len(frame) == 0:
             raise WonderlandError(f"{path} has no rows. Add rows, or give another file.")
         return Contents(path.name, origin, frame=frame, findings=findings)

@@ -6,6 +6,7 @@ from typing import Any
 from wonderland.core import WonderlandError, nearest
 from wonderland.core.options import described, make, tidy
 from wonderland.data.dataset import Dataset
+from wonderland.data.reading import Reading
 from wonderland.data.source import Glimpse
 from wonderland.kinds.kind import Kind
 
@@ -17,7 +18,7 @@ def open(
 ) -> Dataset:
     """Open data of any kind, infer its columns and target, and list repairs in `findings`.
 
-    `source` is a path (CSV, TSV, Parquet, JSON lines, text, a folder), a pandas or polars frame, a dict of columns, arrays
+    `source` is a path (CSV, JSON, Parquet, Feather, a workbook, a SQLite file, text, a folder), the URL of a database, a pandas or polars frame, a dict of columns, arrays
     `(X, y)`, or the name of a bundled set. `test` is a second source whose rows are kept for the test. `kind` names the kind
     of data where it is not inferred right; the options are those of the kind.
 
@@ -32,7 +33,8 @@ def open(
     asked = {name: value for name, value in options.items() if value is not None}
     if target is not None:
         asked["target"] = target
-    glimpse, test_glimpse = Glimpse(source), None if test is None else Glimpse(test)
+    reading = Reading.of(asked)
+    glimpse, test_glimpse = Glimpse(source, reading=reading), None if test is None else Glimpse(test, reading=reading)
     chosen = choose(glimpse, kind, asked | ({} if test is None else {"test": test}), KINDS)
     return open_as(chosen, glimpse, make_options(chosen, asked, glimpse.name, KINDS), test_glimpse)
 

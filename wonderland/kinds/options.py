@@ -16,6 +16,26 @@ class KindOptions:
 
 
 @dataclass(frozen=True)
+class FileOptions(KindOptions):
+    """How a table file is written, where that is not found out right; `wonderland.data.reading.Reading` has the same fields."""
+
+    encoding: str | None = option(
+        help="encoding of the file, such as cp1252 (default: found out, and reported)", metavar="NAME"
+    )
+    delimiter: str | None = option(
+        help="what separates cells: a character, or tab, comma, semicolon, pipe, space (default: found out)",
+        metavar="CHARACTER",
+    )
+    quote: str | None = option(
+        help='the character around cells that hold the delimiter, or none (default ")', metavar="CHARACTER"
+    )
+    sheet: str | None = option(
+        help="the sheet of a workbook, table of a database, or file in a zip file (default: the first that holds rows)",
+        metavar="NAME",
+    )
+
+
+@dataclass(frozen=True)
 class RowOptions(KindOptions):
     """Options of kinds that have rows with a target column."""
 

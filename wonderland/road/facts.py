@@ -20,7 +20,9 @@ from wonderland.understand import cost
 def facts(run: Run, plan: Plan) -> dict[str, Any]:
     """The facts of a run as plain values, for the report."""
     dataset, record = plan.dataset, run.record["measured"]["test"]
-    source = dataset.origin.get("path") or dataset.origin.get("bundled") or "data in memory"
+    source = next(
+        (dataset.origin[key] for key in ("path", "bundled", "url") if dataset.origin.get(key)), "data in memory"
+    )
     common = {
         "title": dataset.name,
         "source": json.dumps(source)[1:-1],
@@ -130,7 +132,7 @@ def commands(run: Run) -> list[dict[str, str]]:
 def refit_command(run: Run) -> list[dict[str, str]]:
     """The command that repeats the run."""
     origin = run.config["source"]["origin"]
-    source = origin.get("bundled") or origin.get("path")
+    source = origin.get("bundled") or origin.get("path") or origin.get("url")
     if not source:
         return []
     request, recipe = Request.from_json(run.config["request"]), Recipe.from_json(run.config["recipe"])

@@ -2,6 +2,7 @@
 
 import functools
 import random
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -29,7 +30,9 @@ from wonderland.core import (
 )
 from wonderland.core.damage import refuse_damaged
 from wonderland.core.schema import require
+from wonderland.data.reading import Reading
 from wonderland.data.source import Glimpse
+from wonderland.data.sql import is_url
 from wonderland.kinds import KINDS
 from wonderland.kinds.choose import choose as choose_kind
 from wonderland.kinds.choose import make_options, open_as
@@ -139,7 +142,9 @@ def _fit(
         folder = Path(out) if out is not None else free_folder(source)
     _check_folder(folder)
     with _remove_if_empty(folder), lock(folder), _seeded(request):
-        glimpse, test_glimpse = Glimpse(source, recorded=recorded), Glimpse(test) if _is_source(test) else None
+        reading = Reading.of(request.options)
+        glimpse = Glimpse(source, recorded=recorded, reading=reading)
+        test_glimpse = Glimpse(test, reading=reading) if _is_source(test) else None
         hints = dict(request.options) | ({} if test_glimpse is None else {"test": test})
         kind = choose_kind(glimpse, named, hints, KINDS)
         dataset = open_as(kind, glimpse, make_options(kind, request.options, glimpse.name, KINDS), test_glimpse)
@@ -337,6 +342,13 @@ def _recorded_source(origin: dict[str, Any], folder: Path) -> Any:
     for key in ("path", "bundled"):
         if isinstance(origin.get(key), str):
             return origin[key]
+    url = origin.get("url")
+    if isinstance(url, str) and url.startswith("sqlite://"):
+        return url
+    if isinstance(url, str):  # no password is recorded
+        raise WonderlandError(
+            f"The run in {folder} was fitted from {url}: give the URL again, with --resume {shlex.quote(str(folder))}."
+        )
     raise WonderlandError(
         f"The run in {folder} was fitted from data in memory: continue it from Python with wonderland.fit(data, resume={str(folder)!r})."
     )
@@ -344,7 +356,7 @@ def _recorded_source(origin: dict[str, Any], folder: Path) -> Any:
 
 def free_folder(source: Any) -> Path:
     """A folder under `runs/` that is not taken yet, named after the source."""
-    name = Path(source).stem if isinstance(source, str | Path) else "run"
+    name = Path(source).stem if isinstance(source, str | Path) and not is_url(source) else "run"
     for number in range(1, 10_000):
         folder = Path("runs") / (name if number == 1 else f"{name}-{number}")
         if not (folder / "config.json").exists():

@@ -31,6 +31,10 @@ class FitOptions(TypedDict, total=False):
     weight_to: str | None
     seed: int | None
     strict: bool | None
+    encoding: str | None
+    delimiter: str | None
+    quote: str | None
+    sheet: str | None
     split: str | None
     task: str | None
     group: str | None

@@ -29,8 +29,10 @@ from wonderland.core.recipe import Recipe
 from wonderland.core.schema import require
 from wonderland.data.dataset import Dataset, Finding, stop_if_strict
 from wonderland.data.encoder import Encoder
+from wonderland.data.reading import READING
 from wonderland.kinds import KINDS, NAMES, predict_options_of
 from wonderland.ship.context import label_shift_of, shift_of
+from wonderland.ship.given import SAME_DATA, is_recorded, with_id, written
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import load_model, read_config
 from wonderland.tasks import RowTrust, Task, View
@@ -109,38 +111,61 @@ class Run:
         *,
         level: float | None = None,
         strict: bool = False,
+        id: str | None = None,
         label_shift: str | None = None,
         **options: Any,
     ) -> pd.DataFrame:
         """One row for each example of `source`: the prediction, and its conformal set or interval at `level`.
 
+        A frame keeps its index. `id` names a column of the new data that comes first in the result, as it is written there.
+
         Classes: `prediction`, `probability`, `set`, and `p(class)` for each class. Numbers: `prediction`, `low`, `high`. Texts
         and file names come first. Without a source, the data that the run keeps are predicted, such as the nodes of its graph.
         `label_shift` ("em" or "black-box") estimates the shares of classes among these rows and corrects the probabilities.
-        `options` are those that the kind of data brings, such as `top`.
+        `options` are those that the kind of data brings, such as `top`, and those of a table file, such as `encoding`.
         """
         with self._guarded():
-            return self._predict(source, level, strict, label_shift, options)
+            return self._predict(source, level, strict, id, label_shift, options)
 
     def _predict(
-        self, source: Any, level: float | None, strict: bool, label_shift: str | None, options: dict[str, Any]
+        self,
+        source: Any,
+        level: float | None,
+        strict: bool,
+        id: str | None,
+        label_shift: str | None,
+        options: dict[str, Any],
     ) -> pd.DataFrame:
         level = self.trust.level if level is None else check_level(level)
+        given, options = written(self.encoder, source, options, id)
         asked = self._asked(options)
-        dataset = self.encoder.open_stored() if source is None else self.encoder.open(source, need_target=False)
+        dataset = self.encoder.open_stored() if source is None else self.encoder.open(given, need_target=False)
         view = replace(self._view(dataset, strict), asked=asked)
         table = self.task.predictions(view, self._corrected(view, label_shift), level)
         for column, values in reversed(dataset.labels().items()):
             if column not in table:
                 table.insert(0, column, values)
+        if isinstance(source, pd.DataFrame) and len(source) == len(table):
+            table.index = source.index
+        if id is not None:
+            with_id(table, given, id)
         return table
 
-    def evaluate(self, source: Any, *, level: float | None = None, label_shift: str | None = None) -> dict[str, Any]:
-        """Metrics, calibration and coverage on data whose targets are known; `label_shift` as in `predict`."""
+    def evaluate(
+        self, source: Any, *, level: float | None = None, label_shift: str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Metrics, calibration and coverage on data whose targets are known; `label_shift` and `options` as in `predict`."""
         with self._guarded():
-            dataset = self.encoder.open(source, need_target=True)
+            given, rest = written(self.encoder, source, options, None)
+            if rest:
+                name = next(iter(rest))
+                raise WonderlandError(f"evaluate has no option {name!r}.{nearest(name, READING)}")
+            dataset = self.encoder.open(given, need_target=True)
             view = self._view(dataset)
-            return self.task.evaluate(view, self._corrected(view, label_shift), level)
+            measured = self.task.evaluate(view, self._corrected(view, label_shift), level)
+            if is_recorded(source, self.config["source"]["origin"]):
+                self._noticed = [*self._noticed, Finding("training data", str(source), len(dataset), SAME_DATA)]
+            return measured
 
     def _corrected(self, view: View, label_shift: str | None) -> Any:
         """The calibration, corrected for other shares of classes where it was asked for; says what was found."""

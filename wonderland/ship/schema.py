@@ -11,7 +11,9 @@ CONFIG: Schema = entries(
         "source": entries(
             {
                 "kind": text,
-                "origin": entries({}, {"path": text, "bundled": text, "own": text, "test": optional(values(text))}),
+                "origin": entries(
+                    {}, {"path": text, "bundled": text, "url": text, "own": text, "test": optional(values(text))}
+                ),
                 "fingerprint": text,
                 "findings": items(text, most=100_000),
             },

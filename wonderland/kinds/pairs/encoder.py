@@ -48,6 +48,7 @@ class PairsEncoder(Encoder):
     """One tokenizer for both sides and their lengths. An encoded row is the source, then the input of the decoder."""
 
     kind = "pairs"
+    reads_tables = True
 
     def __init__(self, tokenizer: Tokenizer, read: int, write: int, columns: tuple[str, str], begin: int = 1):
         self.tokenizer, self.read, self.write, self.columns, self.begin = tokenizer, read, write, columns, begin

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from wonderland.core.options import option
-from wonderland.kinds.options import RowOptions, TokenOptions
+from wonderland.kinds.options import FileOptions, RowOptions, TokenOptions
 
 
 @dataclass(frozen=True)
-class Options(TokenOptions, RowOptions):
+class Options(TokenOptions, RowOptions, FileOptions):
     """Pairs of texts: a source that is read, and a target to write."""
 
     task: str | None = option(help="what is learned", choices=("translation",))

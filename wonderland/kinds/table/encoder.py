@@ -14,6 +14,8 @@ from wonderland.data.columns import Column, read_as, read_column
 from wonderland.data.dataset import TASKS, Finding
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.ports import Preprocessing
+from wonderland.data.reading import Written
+from wonderland.data.several import read_folder, table_files
 from wonderland.data.source import read_source
 from wonderland.data.target import MAX_CLASSES, class_codes, missing_target
 from wonderland.kinds.table.column_encoding import LARGEST, ColumnEncoding, are_texts, is_text, read_encoding, require
@@ -59,6 +61,7 @@ class TableEncoder(RowEncoder):
     """
 
     kind = "table"
+    reads_tables = True
 
     def __init__(
         self,
@@ -158,9 +161,13 @@ class TableEncoder(RowEncoder):
     def open(self, source: Any, *, need_target: bool = False) -> Table:
         """Open new data the way the training data was opened; with `need_target`, the target as well."""
         text_columns = {encoding.name for encoding in self.encodings if encoding.kind in ("category", "text")}
-        contents = read_source(
-            source, as_text=text_columns | ({self.target} if self.classes and self.target else set())
-        )
+        as_text = text_columns | ({self.target} if self.classes and self.target else set())
+        contents = read_source(source, as_text=as_text)
+        if isinstance(source, Written):
+            as_text |= set(source.as_text)
+        if contents.folder is not None and contents.frame is None and (paths := table_files(contents.folder)):
+            reading = source.reading if isinstance(source, Written) else None
+            contents.frame, contents.findings = read_folder(contents.folder, paths, as_text, reading)
         if contents.frame is None:
             content = f"{contents.folder} is a folder" if contents.folder else f"{contents.name} holds images"
             raise WonderlandError(f"This model was trained on a table; {content}.")

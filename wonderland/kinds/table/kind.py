@@ -13,6 +13,7 @@ from wonderland.core import Spec, WonderlandError, nearest
 from wonderland.core.recipe import Ensemble, Recipe
 from wonderland.data.dataset import Dataset
 from wonderland.data.folders import refuse_tables, scan
+from wonderland.data.several import read_folder, table_files
 from wonderland.data.source import Contents, Glimpse
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.kinds.table.encoder import TableEncoder
@@ -31,7 +32,7 @@ SIGMAS = (0.1, 0.5, 3.0)
 
 
 class TableKind(Kind):
-    """Rows and columns: CSV, TSV, Parquet, JSON lines, frames, arrays."""
+    """Rows and columns: CSV, JSON, Parquet, Feather, workbooks, databases, frames, arrays."""
 
     name = "table"
     Options = TableOptions
@@ -41,21 +42,16 @@ class TableKind(Kind):
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.plain_text is not None:
             return None
-        if (
-            glimpse.path is not None and glimpse.path.is_dir()
-        ):  # opening it raises an error that asks for one of its tables
+        if glimpse.path is not None and glimpse.path.is_dir():
             listing = scan(glimpse.path)
-            tables = listing.tables and not (listing.files or listing.loose)
+            tables = table_files(glimpse.path) and not (listing.files or listing.loose)
             return Claim(0.2, "it is a folder with tables") if tables else None
         return None if glimpse.frame is None else Claim(0.5, "it has rows and columns")
 
     def open(self, glimpse: Glimpse, options: TableOptions, test: Glimpse | None = None) -> Table:
-        contents = glimpse.contents
-        if contents.folder is not None:
-            refuse_tables(scan(contents.folder))
-        if contents.frame is None:
-            raise WonderlandError(f"{contents.name} is not a table: it has no columns.")
-        test_rows = None if test is None else join_test(contents, test.contents)
+        contents = table_contents(glimpse)
+        assert contents.frame is not None
+        test_rows = None if test is None else join_test(contents, table_contents(test))
         named = options.target is not None or contents.target in options.drop
         return Table.from_frame(
             contents.frame,
@@ -150,6 +146,20 @@ class TableKind(Kind):
             "model.depth": ("integer", 1, 5),
             "optimizer.weight_decay": ("log", 1e-4, 0.3),
         }
+
+
+def table_contents(glimpse: Glimpse) -> Contents:
+    """The contents of a source, with a frame: a folder is read as one table in several files."""
+    contents = glimpse.contents
+    if contents.folder is not None and contents.frame is None:
+        paths = table_files(contents.folder)
+        if not paths:
+            refuse_tables(scan(contents.folder))
+        else:
+            contents.frame, contents.findings = read_folder(contents.folder, paths, (), glimpse.reading)
+    if contents.frame is None:
+        raise WonderlandError(f"{contents.name} is not a table: it has no columns.")
+    return contents
 
 
 def join_test(contents: Contents, test: Contents) -> np.ndarray:

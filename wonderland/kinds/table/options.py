@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from wonderland.core.options import option
-from wonderland.kinds.options import RowOptions
+from wonderland.kinds.options import FileOptions, RowOptions
 
 
 @dataclass(frozen=True)
-class Options(RowOptions):
+class Options(RowOptions, FileOptions):
     """Rows of numbers, categories, dates and short texts."""
 
     task: str | None = option(

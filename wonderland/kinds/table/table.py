@@ -293,7 +293,8 @@ def note_repairs(features: list[Column], findings: list[Finding]) -> None:
             text = f"Column {name!r} has no value in {column.missing:,} of {rows:,} rows."
             findings.append(Finding("missing", name, column.missing, text))
         if column.note:
-            findings.append(Finding("date order", name, rows, f"Column {name!r} {column.note}."))
+            doubt = "date order" if column.kind == "date" else "large integers"
+            findings.append(Finding(doubt, name, rows, f"Column {name!r} {column.note}."))
         if column.kind == "category":
             assert column.levels is not None
             counts = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))

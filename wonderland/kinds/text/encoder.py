@@ -40,6 +40,7 @@ class TextEncoder(RowEncoder):
     """
 
     kind = "text"
+    reads_tables = True
 
     def __init__(
         self,

@@ -1,0 +1,151 @@
+"""Tables as JSON: lines of objects, a list of records, columns by name, or columns, index and data apart ("split")."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from wonderland.core import WonderlandError
+from wonderland.core.limits import beyond, check, limit
+from wonderland.data.bounds import check_names
+
+_UNPACK = "Unpack nested values into plain columns."
+_LAYOUTS = 'It may hold a list of objects, an object of columns, or {"columns": [...], "data": [[...]]}.'
+
+
+def read_json_lines(text: str, path: Path) -> pd.DataFrame:
+    """One JSON object a line; keys are the columns."""
+    records, names, written, most = [], {}, 0, limit("table_columns")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        record = _parse(line, f"{path}: line {number}")
+        if not isinstance(record, dict):
+            raise WonderlandError(f"{path}: line {number} holds {json_type(record)} where an object is expected.")
+        _check_record(record, f"{path}: line {number}", "\\ud" in line.lower())
+        records.append(record)
+        names |= dict.fromkeys(record)
+        written += len(record)
+        if len(names) > most:
+            raise beyond("table_columns", path)
+    check("empty_cells", len(records) * len(names) - 16 * written, f"{path}, where most records lack most keys,")
+    check_names(list(names), path)
+    return frame_of({name: [record.get(name) for record in records] for name in names})
+
+
+def read_json(text: str, path: Path) -> pd.DataFrame:
+    """A JSON file that holds one table: records, columns or split; or lines of objects."""
+    stripped = text.lstrip()
+    if stripped.startswith("{") and len(lines := [line for line in text.split("\n") if line.strip()]) > 1:
+        first = lines[0].strip()
+        if first.endswith("}") and lines[1].lstrip().startswith("{"):
+            return read_json_lines(text, path)
+    whole = _parse(text, str(path))
+    surrogates = "\\ud" in text.lower()
+    if isinstance(whole, dict) and len(whole) == 1 and isinstance(next(iter(whole.values())), list):
+        inner = next(iter(whole.values()))
+        whole = inner if inner and isinstance(inner[0], dict) else whole  # {"data": [{...}, ...]}
+    if isinstance(whole, list):
+        return _records(whole, path, surrogates)
+    if not isinstance(whole, dict) or not whole:
+        raise WonderlandError(f"{path} holds {json_type(whole)} where a table is expected. {_LAYOUTS}")
+    if isinstance(whole.get("columns"), list) and isinstance(whole.get("data"), list):
+        return _split(whole["columns"], whole["data"], path, surrogates)
+    return _columns(whole, path, surrogates)
+
+
+def frame_of(columns: dict[str, list[Any]]) -> pd.DataFrame:
+    """Columns of plain cells as a frame. Integers that a float could not hold exactly stay integers beside missing cells."""
+    return pd.DataFrame({name: _series(cells) for name, cells in columns.items()})
+
+
+def _series(cells: list[Any]) -> pd.Series:
+    if any(isinstance(cell, int) and not isinstance(cell, bool) and abs(cell) > 2**53 for cell in cells):
+        return pd.Series(cells, dtype=object)
+    return pd.Series(cells)
+
+
+def _records(records: list[Any], path: Path, surrogates: bool) -> pd.DataFrame:
+    names: dict[str, None] = {}
+    written, most = 0, limit("table_columns")
+    for number, record in enumerate(records, start=1):
+        if not isinstance(record, dict):
+            raise WonderlandError(
+                f"{path}: entry {number} is {json_type(record)} where an object is expected. {_LAYOUTS}"
+            )
+        _check_record(record, f"{path}: entry {number}", surrogates)
+        names |= dict.fromkeys(record)
+        written += len(record)
+        if len(names) > most:
+            raise beyond("table_columns", path)
+    check("empty_cells", len(records) * len(names) - 16 * written, f"{path}, where most records lack most keys,")
+    check_names(list(names), path)
+    return frame_of({name: [record.get(name) for record in records] for name in names})
+
+
+def _split(names: list[Any], rows: list[Any], path: Path, surrogates: bool) -> pd.DataFrame:
+    names = [str(name) for name in names]
+    check_names(names, path)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, list) or len(row) != len(names):
+            size = f"{len(row)} cells" if isinstance(row, list) else json_type(row)
+            raise WonderlandError(f"{path}: row {number} of data has {size} where {len(names)} columns are named.")
+        _check_record(dict(zip(names, row, strict=True)), f"{path}: row {number} of data", surrogates)
+    return frame_of({name: [row[i] for row in rows] for i, name in enumerate(names)})
+
+
+def _columns(columns: dict[str, Any], path: Path, surrogates: bool) -> pd.DataFrame:
+    """Columns as lists, or as objects of cells by row label."""
+    check_names(list(columns), path)
+    first = next(iter(columns.values()))
+    if isinstance(first, dict):
+        index = list(dict.fromkeys(key for cells in columns.values() if isinstance(cells, dict) for key in cells))
+        columns = {name: [cells.get(key) for key in index] if isinstance(cells, dict) else cells
+                   for name, cells in columns.items()}  # fmt: skip
+    for name, cells in columns.items():
+        if not isinstance(cells, list):
+            raise WonderlandError(
+                f"{path}: {name!r} is {json_type(cells)} where a column of cells is expected. {_LAYOUTS}"
+            )
+        if len(cells) != len(first := next(iter(columns.values()))):
+            raise WonderlandError(
+                f"{path}: column {name!r} has {len(cells)} cells, but column {next(iter(columns))!r} has {len(first)}."
+            )
+        _check_record({name: next((cell for cell in cells if isinstance(cell, list | dict)), None)}, str(path), False)
+        if surrogates:
+            _check_record(dict(enumerate(cells)), str(path), True)
+    return frame_of(columns)
+
+
+def _check_record(record: dict[Any, Any], where: str, surrogates: bool) -> None:
+    for key, value in record.items():
+        if isinstance(value, list | dict):
+            raise WonderlandError(f"{where} has {json_type(value)} in {key!r}. {_UNPACK}")
+    if surrogates and not _is_valid_unicode(record):
+        raise WonderlandError(f"{where} holds half of a character (a lone surrogate).")
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= 40 else digits)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
+        at = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) and "line " not in where else ""
+        raise WonderlandError(f"{where} is not valid JSON ({reason}{at}).") from error
+
+
+def _is_valid_unicode(record: dict[Any, Any]) -> bool:
+    try:
+        json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def json_type(value: Any) -> str:
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "an object"
+    return "null" if value is None else f"{json.dumps(value)[:20]}"
