@@ -128,12 +128,15 @@ def _layouts(text: str, reading: Reading, any_label: bool) -> Iterator[_Layout]:
             continue
         word = DELIMITER_WORDS.get(delimiter, repr(delimiter)[1:-1])
         quotes = [reading.quote_character] if reading.quote is not None else ['"', ""] if '"' in text else [""]
-        whole = False
-        for rank, quote in enumerate(quotes):
-            rows = _cut(text, lines, delimiter, quote)
+        cut = [_cut(text, lines, delimiter, quote) for quote in quotes]
+        if len(cut) > 1 and cut[0] is not None and cut[1] is not None and len(cut[0]) < len(cut[1]):
+            cut[0] = None  # a lone quote swallowed line ends that are there without it
+        whole = any(rows is not None for rows in cut)
+        for rank, (quote, rows) in enumerate(zip(quotes, cut, strict=True)):
             if rows is not None:
-                whole = True
-                how = f"cells separated by {word}" + (", quotes as plain characters" if '"' in text and not quote else "")
+                how = f"cells separated by {word}" + (
+                    ", quotes as plain characters" if '"' in text and not quote else ""
+                )
                 yield _Layout(how, rows, 10 * place + rank, "--quote" if len(quotes) > 1 else "--delimiter")
         if not whole and reading.quote in (None, "none") and all(delimiter in line for line in lines):
             for rank, last in enumerate((False, True)):
@@ -221,7 +224,9 @@ def _is_text(cells: list[str]) -> bool:
 
 def _is_identifier(cells: list[str], rows: int) -> bool:
     """Whether cells name the rows: all different, and no fractions."""
-    return len(set(cells)) == len(cells) >= 0.9 * rows and not any("." in cell and is_number(cell) for cell in cells[:100])
+    return len(set(cells)) == len(cells) >= 0.9 * rows and not any(
+        "." in cell and is_number(cell) for cell in cells[:100]
+    )
 
 
 def _is_target(cells: list[str], rows: int) -> bool:
@@ -237,7 +242,9 @@ def _has_header(first: list[str], body: list[list[str]], texts: list[int], targe
         return False
     for i in targets:
         labels = {row[i] for row in body}
-        if first[i] in labels or (first[i] and all(is_number(label) for label in labels if label) and is_number(first[i])):
+        if first[i] in labels or (
+            first[i] and all(is_number(label) for label in labels if label) and is_number(first[i])
+        ):
             return False
     named = [cell for cell in first if cell]
     short = all(len(cell.split()) <= 3 and len(cell) <= 40 and not is_number(cell) for cell in named)
@@ -299,4 +306,3 @@ def _sentence(path: Path, layout: _Layout, columns: _Columns, findings: list[Fin
         f"{path.name} is read as {counted(rows, 'row', 'rows')}: {layout.words}, {header}{encoding}; {texts} {noun} and "
         f"{columns.answer!r} is the target. Options overrule it: --delimiter, --quote, --encoding, --target, --column, --kind."
     )
-

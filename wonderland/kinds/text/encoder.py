@@ -12,12 +12,15 @@ import torch
 from torch import Tensor
 
 from wonderland.core import Spec, WonderlandError, nearest
-from wonderland.data.dataset import TASKS, Dataset, Finding, counted
+from wonderland.data.dataset import MULTILABEL, TASKS, Dataset, Finding, counted
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.examples import Examples, RowExamples
+from wonderland.data.labels import coded, pieces, read_labels
+from wonderland.data.reading import Reading, Written
 from wonderland.data.source import read_source
 from wonderland.data.target import missing_target
 from wonderland.data.text.grams import Grams
+from wonderland.data.text.layouts import read_text_table
 from wonderland.data.text.recognise import recognise
 from wonderland.data.text.sources import is_text_file, read_documents
 from wonderland.data.text.tokenizer import Tokenizer, repeatable
@@ -229,12 +232,45 @@ class TextEncoder(RowEncoder):
                 return self._new_texts(
                     path.name, texts, labels if known or need_target else None, need_target, findings
                 )
+            if path.is_file() and (found := self._from_layout(path, Reading(), need_target)) is not None:
+                return found
             if path.exists() and is_text_file(path) and (kind := recognise(path)) is not None:
                 return self._from_lines(path, kind, need_target)
+        if isinstance(source, Written) and isinstance(source.source, str | os.PathLike) and source.contents is None:
+            path = Path(source.source).expanduser()
+            if path.is_file() and (found := self._from_layout(path, source.reading, need_target)) is not None:
+                return found
         contents = read_source(source, as_text=self._as_text())
         if contents.frame is None:
             raise WonderlandError(f"This model reads texts, and {contents.name} is not made of texts.")
         return self._from_frame(contents.frame, contents.name, need_target, contents.findings)
+
+    def _from_layout(self, path: Path, reading: Reading, need_target: bool) -> Texts | None:
+        """A file of texts and answers in any layout, if it has as many columns of text as the training data; None for another."""
+        try:
+            table = read_text_table(path, reading)
+        except WonderlandError:
+            if need_target:
+                raise
+            return None
+        if table is None or len(table.texts) != len(self.names):
+            return None
+        answers = table.target.split(",")
+        own = (self.target or "class").split(",")
+        frame = table.frame
+        if self.classes is not None:
+            frame = frame.assign(**{name: frame[name].map(_as_words) for name in answers})
+        if set(self.names) <= set(frame.columns) and (self.target in frame.columns or len(own) > 1):
+            return self._from_frame(frame, path.name, need_target, table.findings)
+        if len(answers) != len(own):
+            return None
+        renamed = frame.rename(columns=dict(zip((*table.texts, *answers), (*self.names, *own), strict=True)))
+        known = self.classes is None or len(own) > 1 or set(_as_words(renamed)[own[0]].dropna()) <= set(self.classes)
+        return (
+            self._from_frame(_as_words(renamed), path.name, need_target, table.findings)
+            if known or need_target
+            else None
+        )
 
     def _from_lines(self, path: Path, kind: str, need_target: bool) -> Texts:
         documents = read_documents(path, lines=True)
@@ -250,6 +286,8 @@ class TextEncoder(RowEncoder):
             if column not in frame.columns:
                 hint = nearest(column, frame.columns)
                 raise WonderlandError(f"{name} has no column {column!r}, which holds the texts this model reads.{hint}")
+        if self.task == MULTILABEL:
+            return self._several(frame, name, need_target, findings)
         labels = None
         if need_target and self.target is not None and self.target in frame.columns:
             has_target = pd.Series(frame[self.target]).notna()
@@ -263,8 +301,26 @@ class TextEncoder(RowEncoder):
             labels = list(frame[self.target])
             if self.classes is not None and not {str(value) for value in labels} <= set(self.classes):
                 labels = None
+        return self._new_texts(name, self._cells(frame), labels, need_target, findings)
+
+    def _cells(self, frame: pd.DataFrame) -> list[tuple[str, ...]]:
         columns = (["" if pd.isna(cell) else str(cell) for cell in frame[column]] for column in self.names)
-        return self._new_texts(name, list(zip(*columns, strict=True)), labels, need_target, findings)
+        return list(zip(*columns, strict=True))
+
+    def _several(self, frame: pd.DataFrame, name: str, need_target: bool, findings: list[Finding]) -> Texts:
+        """Texts with several labels each: from a column of lists, or a column of 0 and 1 for each label."""
+        labels, y = self.classes or [], None
+        if self.target in frame.columns:
+            y = coded(pieces(frame[self.target]), labels)
+        elif set(labels) <= set(frame.columns):
+            found, _, rows = read_labels(frame, labels, [])
+            y, frame = found[rows], frame.iloc[rows]
+        elif need_target:
+            raise WonderlandError(
+                f"{name} has no labels to compare with: give a table with the column {self.target!r}."
+            )
+        named = {"names": self.names, "target": self.target, "task": self.task, "findings": findings}
+        return Texts(name, self._cells(frame), y=y, classes=None if y is None else labels, **named)
 
     def _as_text(self) -> list[str]:
         """Columns whose cells are read as they are written."""
@@ -358,7 +414,7 @@ class TextEncoder(RowEncoder):
         )
         fine = fine and isinstance(value.get("target"), str | None)
         fine = fine and isinstance(value.get("pad", 0), int) and isinstance(value.get("framed", False), bool)
-        fine = fine and value.get("task") in TASKS and value.get("reads", "tokens") in READS
+        fine = fine and value.get("task") in (*TASKS, MULTILABEL) and value.get("reads", "tokens") in READS
         classes = value.get("classes") if fine else None
         if fine and value["task"] != "regression":
             fine = isinstance(classes, list) and all(isinstance(name, str) for name in classes)
@@ -383,6 +439,11 @@ class TextEncoder(RowEncoder):
             "reads": reads,
         }
         return cls(tokenizer, value["length"], names=names, **named, pad=pad, add_special_tokens=add_special_tokens)
+
+
+def _as_words(cell: Any) -> Any:
+    """A whole number as it is written, without the fraction that a missing cell elsewhere would give it."""
+    return f"{cell:g}" if isinstance(cell, float) and cell == cell else cell
 
 
 def shared_room(lengths: list[int], room: int) -> list[int]:

@@ -102,6 +102,8 @@ def _scores(run: Any, encoder: TextEncoder, cells: list[tuple[str, ...]], y: Ten
 def baselines(run: Any, plan: Any) -> list[dict[str, Any]]:
     """What the parts of the model reach alone on the test part, beside the answer that needs no text."""
     task, y = run.task, plan.dataset.y[plan.parts.test]
+    if y.ndim == 2:
+        return []
     measure = "accuracy" if task.classes is not None else "rmse"
     made = []
     if task.classes is not None:

@@ -8,7 +8,9 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Ensemble, Recipe
-from wonderland.data.source import Glimpse
+from wonderland.data.dataset import Finding
+from wonderland.data.source import Contents, Glimpse
+from wonderland.data.text.layouts import TextTable
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.kinds.table.kind import join_test
 from wonderland.kinds.text.encoder import TextEncoder
@@ -24,6 +26,7 @@ from wonderland.train.start import Start
 
 NETWORK = TextCNN.spec(vocab=10_000, classes=5, dim=96, channels=64, widths=[2, 3, 4], max_norm=3.0)
 TOKENS = 1_500_000  # tokens that the network of the default model learns from, counted once an epoch
+OTHER_COLUMNS = ("column", "split", "keep", "drop", "group", "time")  # options that say what columns of a table mean
 LEAST_EPOCHS, MOST_EPOCHS = 4, 50  # with fewer epochs within that number of tokens there is no network
 
 
@@ -36,7 +39,15 @@ class TextKind(Kind):
     typical = {"vocab": 10_000, "classes": 5, "features": 30_000, "length": 24, "network": NETWORK}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
-        if glimpse.plain_text in ("folders", "labelled"):
+        if glimpse.plain_text == "folders":
+            return Claim(0.95, "each text has a label")
+        if not any(asked.get(name) for name in OTHER_COLUMNS):
+            try:
+                if (table := glimpse.text_table(asked.get("target"))) is not None:
+                    return Claim(0.975, f"each row holds text and {table.target!r} an answer")
+            except WonderlandError:  # two layouts: opening it says which option decides
+                return Claim(0.94, "each line holds text and an answer")
+        if glimpse.plain_text == "labelled":
             return Claim(0.95, "each text has a label")
         if (glimpse.plain_text is not None and not asked.get("column")) or glimpse.frame is None:
             return None
@@ -62,6 +73,10 @@ class TextKind(Kind):
             assert glimpse.path is not None
             self.refuse_test(test, "texts from files are split by themselves")
             return self._with_start(Texts.from_folder(glimpse.path, strict=options.strict), options)
+        if not any(vars(options).get(name) for name in OTHER_COLUMNS):
+            table = glimpse.text_table(options.target) or glimpse.text_table(options.target, any_label=True)
+            if table is not None:
+                return self._with_start(self._from_table(glimpse, table, options, test), options)
         if glimpse.plain_text == "labelled":
             assert glimpse.path is not None
             other = None if test is None else test.path
@@ -92,6 +107,21 @@ class TextKind(Kind):
             findings=findings, test_rows=test_rows, split=options.split,
         )  # fmt: skip
         return self._with_start(dataset, options)
+
+    def _from_table(self, glimpse: Glimpse, table: TextTable, options: TextOptions, test: Glimpse | None) -> Texts:
+        """Texts from a file whose layout was found out; a test file has the same columns."""
+        assert glimpse.path is not None
+        frame, origin, test_rows = table.frame, {"path": str(glimpse.path.absolute())}, None
+        if test is not None:
+            contents = Contents(glimpse.name, origin, frame=frame)
+            test_rows = join_test(contents, _as_like(table, test))
+            frame, origin = contents.frame, contents.origin
+        assert frame is not None
+        findings = [Finding("text", glimpse.name, len(frame), table.sentence), *table.findings]
+        return Texts.from_frame(
+            frame, table.texts, table.target, task=options.task, strict=options.strict, name=glimpse.name, origin=origin,
+            findings=findings, test_rows=test_rows, note_text=False,
+        )  # fmt: skip
 
     def _with_start(self, dataset: Texts, options: TextOptions) -> Texts:
         dataset.start = Start.of(options)
@@ -171,6 +201,21 @@ class TextKind(Kind):
     def explain(self, run: Any, plan: Any, facts: dict[str, Any]) -> dict[str, Any]:
         """The words that mattered for each mistake that the report shows."""
         return {"mistakes": explained_mistakes(run, plan, facts.get("mistakes") or [])}
+
+
+def _as_like(table: TextTable, test: Glimpse) -> Contents:
+    """The contents of a test file, its columns named as those of the training file where both have no names."""
+    other = test.text_table() or test.text_table(any_label=True)
+    if other is None:
+        return test.contents
+    frame = other.frame
+    if len(other.texts) == len(table.texts):
+        names = dict(
+            zip((*other.texts, *other.target.split(",")), (*table.texts, *table.target.split(",")), strict=False)
+        )
+        frame = frame.rename(columns=names)
+    origin = {} if test.path is None else {"path": str(test.path.absolute())}
+    return Contents(test.name, origin, frame=frame)
 
 
 def _names(value: Any) -> list[str]:

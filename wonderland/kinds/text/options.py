@@ -11,7 +11,8 @@ class Options(TokenOptions, RowOptions, FileOptions):
     """Texts with a class or a number each."""
 
     task: str | None = option(
-        help="what is learned (default: inferred)", choices=("binary", "multiclass", "classification", "regression")
+        help="what is learned (default: inferred)",
+        choices=("binary", "multiclass", "classification", "multilabel", "regression"),
     )
     keep: tuple[str, ...] = option(
         (), help="use a column that looks uninformative, such as row numbers; may be repeated", metavar="COLUMN"

@@ -11,8 +11,9 @@ import pandas as pd
 from wonderland.core import WonderlandError
 from wonderland.core.limits import check
 from wonderland.data.columns import read_column
-from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
+from wonderland.data.dataset import MULTILABEL, Dataset, Finding, counted, stop_if_strict
 from wonderland.data.folders import natural
+from wonderland.data.labels import flag_columns, label_target, read_labels
 from wonderland.data.split import read_assigned
 from wonderland.data.target import TARGET_NAMES, read_target
 from wonderland.data.text.recognise import ColumnRoles, holds_sentences
@@ -85,19 +86,34 @@ class Texts(Dataset):
         return [
             {
                 "class": name,
-                "texts": int((self.y == code).sum()),
-                "share": f"{100 * (self.y == code).mean():.1f} %",
-                "median words": float(np.median(words[self.y == code])) if (self.y == code).any() else 0.0,
+                "texts": int(chosen.sum()),
+                "share": f"{100 * chosen.mean():.1f} %",
+                "median words": float(np.median(words[chosen])) if chosen.any() else 0.0,
             }
-            for code, name in enumerate(self.classes)
+            for name, chosen in zip(self.classes, self._of_classes(), strict=True)
         ]
+
+    def _of_classes(self) -> list[np.ndarray]:
+        """For each class, which texts have it (n,)."""
+        assert self.y is not None
+        assert self.classes is not None
+        several = self.y.ndim == 2
+        return [self.y[:, code] > 0 if several else self.y == code for code in range(len(self.classes))]
 
     def example(self, i: int) -> dict[str, Any]:
         """One text, and its class when there is one."""
         shown: dict[str, Any] = dict(zip(self.names, self.cells[i], strict=True))
         if self.y is not None:
-            shown[self.target or "class"] = float(self.y[i]) if self.classes is None else self.classes[self.y[i]]
+            shown[self.target or "class"] = self._answer(i)
         return shown
+
+    def _answer(self, i: int) -> Any:
+        assert self.y is not None
+        if self.classes is None:
+            return float(self.y[i])
+        if self.y.ndim == 2:
+            return "; ".join(self.classes[code] for code in np.flatnonzero(self.y[i]))
+        return self.classes[self.y[i]]
 
     def labels(self) -> dict[str, list[Any]]:
         """The texts."""
@@ -121,7 +137,7 @@ class Texts(Dataset):
     ) -> "Texts":
         """Text columns and a target column of a frame."""
         findings = list(findings or [])
-        y, task_name, classes, rows = read_target(read_column(target, pd.Series(frame[target])), task, findings)
+        y, task_name, classes, rows = read_answers(frame, target, task, columns, findings)
         if note_text:
             findings.append(reading(columns, target, classes, len(frame)))
         columns = list(columns)
@@ -214,6 +230,20 @@ def read_folder(root: Path, strict: bool) -> tuple[list[str], list[str], list[Fi
     return texts, labels, documents.findings
 
 
+def read_answers(
+    frame: pd.DataFrame, target: str, task: str | None, columns: Sequence[str], findings: list[Finding]
+) -> tuple[np.ndarray, str, list[str] | None, np.ndarray]:
+    """The answers of all rows, the task, the classes or labels, and the rows that have an answer.
+
+    `target` names one column, or several of 0 and 1 with commas between them.
+    """
+    labels = label_target(frame, target, task, columns)
+    if labels is None:
+        return read_target(read_column(target, pd.Series(frame[target])), task, findings)
+    y, names, rows = read_labels(frame, labels, findings)
+    return y, MULTILABEL, names, rows
+
+
 def reading(columns: Sequence[str], target: str, classes: list[str] | None, rows: int) -> Finding:
     """The finding that says which columns are read as texts and which as their target."""
     shown = " and ".join(filter(None, (", ".join(map(repr, columns[:-1])), repr(columns[-1]))))
@@ -250,9 +280,10 @@ def text_columns(
     given = (
         [] if column is None else [column] if column in frame.columns else [name.strip() for name in column.split(",")]
     )
-    for name in (*given, target):
+    several = [] if target is None or target in frame.columns else [name.strip() for name in target.split(",")]
+    for name in (*given, *(several or [target])):
         if name is not None and name not in frame.columns:
-            raise unknown_column("target" if name == target else "column", name, list(frame.columns))
+            raise unknown_column("column" if name in given else "target", name, list(frame.columns))
     names = (*roles.free_text, *roles.informative, *roles.uninformative)
     free = [name for name in roles.free_text if name != target]
     if free:  # a sentence that comes again and again, such as a premise with several hypotheses
@@ -269,9 +300,11 @@ def text_columns(
         folded = {name.strip().casefold(): name for name in reversed(others)}
         named = next((folded[name] for name in TARGET_NAMES if name in folded), None)
         target = others[0] if len(others) == 1 else named
+        if target is None and len(others) > 1 and set(others) == set(flag_columns(pd.DataFrame(frame[others]))):
+            target, several = ",".join(others), others  # a column of 0 and 1 for each label
     if target is None or target in free:
         return None
-    return (free, target) if asked or given or not [name for name in others if name != target] else None
+    return (free, target) if asked or given or not set(others) - {target, *several} else None
 
 
 def _is_text(cells: Any) -> bool:
