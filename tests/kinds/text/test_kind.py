@@ -26,7 +26,7 @@ def test_a_table_of_texts_is_learned_and_trusted():
     run = topics()
     assert run.metrics["accuracy"] > 0.9
     assert run.classes == ["animals", "food", "weather"]
-    assert any("holds free text and 'label' the classes" in text for text in run.findings)
+    assert any("'text' is the text and 'label' is the target" in text for text in run.findings)
     table = wonderland.load(run.folder).predict(["the fox was here", "bread and soup", ""])
     assert table["prediction"].tolist()[:2] == ["animals", "food"]
     assert table.columns.tolist()[:4] == ["text", "prediction", "probability", "set"]
