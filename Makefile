@@ -8,7 +8,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt $(RUN)/pip install --disable-pip-versi
 # Compiled modules are kept, also where the environment says otherwise: every command of a test would compile them again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow lint format bench clean
+.PHONY: demo test test-slow lint format bench docs clean
 
 demo: $(VENV)/.installed
 	$(RUN)/wonderland fit digits --out $(OUT)
@@ -31,6 +31,9 @@ format: $(VENV)/.installed-test
 bench: $(VENV)/.installed-test
 	$(RUN)/python -m bench.tables
 
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict --quiet
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -45,6 +48,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(VENV)/.torch
 $(VENV)/.installed-test: pyproject.toml constraints.txt $(VENV)/.torch
 	$(INSTALL) --editable '.[test]'
 	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt $(VENV)/.torch
+	$(INSTALL) --editable '.[docs]'
+	touch $@
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     asked: dict[str, Any] = flags.chosen(args, args.names)
     if args.kind is not None:
         asked["kind"] = args.kind
-    on_start, on_measured = (None, None) if args.quiet else (show.before_training, show.measured)
+    on_start = None if args.quiet else show.before_training
     try:
         result = fit(
             args.source,
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             progress=not args.quiet,
             tensorboard=args.tensorboard,
             on_start=on_start,
-            on_measured=on_measured,
+            on_measured=None if args.quiet else show.after_training,
             **asked,
         )
     except Stopped as stop:
@@ -71,5 +71,5 @@ def run(args: argparse.Namespace) -> int:
             f"{stop} Continue with: wonderland fit --resume {shlex.quote(str(stop.folder))}", stop.signum, stop.folder
         ) from None
     if not args.quiet:
-        show.after_training(result)
+        show.after_report(result)
     return 0

@@ -197,8 +197,31 @@ def warnings_about(evaluation: dict[str, Any]) -> list[str]:
     return warnings
 
 
-def measured(run: Any) -> None:
-    """Print the metrics of a trained run, before its report is written."""
+def leaderboard(run: Any) -> None:
+    """Print the run beside simple methods."""
+    from wonderland.road.facts import training_seconds
+    from wonderland.road.leaderboard import read_leaderboard, seconds_of
+
+    board = read_leaderboard(run.folder)
+    if board is None:
+        return
+    taken = {"this model": training_seconds(run.folder)} | seconds_of(run.folder)
+    rows = []
+    for entry in board["rows"]:
+        row: dict[str, Any] = {"method": entry["name"]}
+        row |= {name.replace("_", " "): value for name, value in entry["metrics"].items()}
+        first = next(iter(entry.get("differences", {}).items()), None)
+        row["difference"] = "" if first is None else "{value:+.3g} [{low:+.3g}, {high:+.3g}]".format(**first[1])
+        row["seconds"] = taken.get(entry["name"])
+        rows.append(row)
+    measure = next(iter(board["rows"][0]["metrics"])).replace("_", " ")
+    table(f"Leaderboard on the same test rows (difference of {measure}: this model minus the method)", rows)
+    if board["sentence"]:
+        note(board["sentence"])
+
+
+def after_training(run: Any) -> None:
+    """Print the metrics of a run that is measured."""
     from wonderland.road.facts import records, training_seconds
 
     record = run.record["measured"]["test"]
@@ -208,10 +231,11 @@ def measured(run: Any) -> None:
     if spent and rows:
         early = f", stopped early of {planned:,}: the validation part got no better" if done < planned else ""
         console.print(f"Trained {done:,} {'step' if done == 1 else 'steps'}{early}, in {spent:.3g} s.", highlight=False)
+    leaderboard(run)
 
 
-def after_training(run: Any) -> None:
-    """Print where the report of a finished run is, and the next commands."""
+def after_report(run: Any) -> None:
+    """Print where the report is, and the next command."""
     console.print(f"Report: {escape(str(run.folder / 'report.html'))}", highlight=False, soft_wrap=True)
     text, command = run.task.next_commands(shlex.quote(str(run.folder)))[0]
     console.print(escape(f"{text}: {command}"), highlight=False, soft_wrap=True)

@@ -42,6 +42,9 @@ NOTES = frozenset(
         "similar labels",
         "text",
         "pairs",
+        "season",
+        "time zone",
+        "levels",
         "weights",
     }
 )

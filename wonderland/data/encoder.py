@@ -1,14 +1,17 @@
 """Encoder: preprocessing fitted on the training examples, which also opens and encodes new data."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.core.tensors import digest
+from wonderland.data.cells import label
 from wonderland.data.dataset import Dataset, Finding
 from wonderland.data.examples import Examples, RowExamples
 from wonderland.data.ports import Preprocessing
@@ -29,6 +32,28 @@ class Field:
     low: float | None = None
     high: float | None = None
     shape: tuple[int | None, ...] = ()
+
+
+def texts_of_field(rows: Sequence[Mapping[str, Any]], name: str) -> list[str]:
+    """The texts of one field, "" where there is none."""
+    return ["" if row.get(name) is None else str(row[name]) for row in rows]
+
+
+def cells_of_field(rows: Sequence[Mapping[str, Any]], field: Field) -> pd.Series:
+    """One field of rows as a column whose type depends on the field alone, so that a row reads the same whatever came with it.
+
+    >>> cells_of_field([{"age": 3}, {"age": None}], Field("age", "number")).tolist()
+    [3.0, nan]
+    >>> cells_of_field([{"paid": True}, {"paid": "no"}], Field("paid", "boolean", levels=("no", "yes"))).tolist()
+    ['yes', 'no']
+    """
+    values = [row.get(field.name) for row in rows]
+    if field.kind == "number":
+        return pd.Series([np.nan if value is None else value for value in values], dtype=np.float64)
+    if field.kind == "boolean":
+        words = field.levels if len(field.levels) == 2 else ("0", "1")
+        values = [words[value] if isinstance(value, bool) else value for value in values]
+    return pd.Series([None if value is None else label(value) for value in values], dtype=object)
 
 
 class Encoder(ABC):
@@ -59,6 +84,10 @@ class Encoder(ABC):
     @abstractmethod
     def schema(self) -> list[Field]:
         """The fields of one input."""
+
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> Any:
+        """Inputs given as values of the fields of `schema`, by name, as a source for `open`: a request to a server, a form."""
+        return pd.DataFrame({field.name: cells_of_field(rows, field) for field in self.schema()})
 
     def module(self, *, double: bool = False) -> Preprocessing | str:
         """The preprocessing as a torch module with named inputs, or a sentence that says why there is none.

@@ -17,6 +17,7 @@ NAMES = (
     "corpus",
     "pairs",
     "graph",
+    "series",
     "environment",
     "ratings",
 )

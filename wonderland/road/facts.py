@@ -5,15 +5,17 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from wonderland.core import read_bytes, write_spec
+from wonderland.core import write_spec
 from wonderland.core.options import described, flags
 from wonderland.core.recipe import Recipe
 from wonderland.core.schema import whole
 from wonderland.kinds import KINDS
+from wonderland.road.leaderboard import read_leaderboard
 from wonderland.road.plan import Plan, versions
 from wonderland.road.request import Request
 from wonderland.road.training import Training
 from wonderland.ship import Run
+from wonderland.train.records import read_records
 from wonderland.understand import cost
 
 
@@ -23,6 +25,7 @@ def facts(run: Run, plan: Plan) -> dict[str, Any]:
     source = next(
         (dataset.origin[key] for key in ("path", "bundled", "url") if dataset.origin.get(key)), "data in memory"
     )
+    board = read_leaderboard(run.folder)
     common = {
         "title": dataset.name,
         "source": json.dumps(source)[1:-1],
@@ -40,6 +43,7 @@ def facts(run: Run, plan: Plan) -> dict[str, Any]:
         "cost": costs(run, plan),
         "config": run.config,
         "commands": commands(run),
+        "leaderboard": None if board is None else {"rows": board["rows"], "sentence": board["sentence"]},
         "versions": versions(),
         "fingerprint": dataset.fingerprint,
     }
@@ -68,14 +72,8 @@ def curves(run: Run) -> list[dict[str, Any]]:
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSON lines file; damaged lines are skipped."""
-    rows = []
-    for line in read_bytes(path, "records_bytes").decode(errors="replace").splitlines() if path.is_file() else []:
-        try:
-            rows.append(json.loads(line))
-        except (ValueError, RecursionError):
-            continue
-    return [row for row in rows if _is_record(row)]
+    """The rows of metrics or times by step; damaged lines are skipped."""
+    return [row for row in read_records(path) if _is_record(row)]
 
 
 def _is_record(row: Any) -> bool:

@@ -58,6 +58,9 @@ class Plan:
     own: nn.Module | None = None
     device: str = "cpu"
     wanted: Wanted = field(default_factory=Wanted)
+    watching: Any = (
+        None  # called with the name of long work after training; returns a function of what is done and of all
+    )
     weighted: str | None = None  # the digest of weights towards other rows
 
     @functools.cached_property
@@ -176,6 +179,7 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     recipe = kind.recipe(dataset, parts, encoder, task)
     if plain:
         recipe = plain_recipe(recipe, type(own).__name__ if own is not None else recipe.model)
+        recipe = kind.named_recipe(recipe, dataset, parts)
     if asked is not None:
         assert isinstance(recipe.model, Spec)
         rows = len(parts.train) if is_closed_form(asked) else 1

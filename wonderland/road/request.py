@@ -70,6 +70,11 @@ def _to_json_value(name: str, value: Any) -> Any:
         return write_spec(value)
     if isinstance(value, tuple | set):
         return list(value)
-    if name in ("keep", "drop") and isinstance(value, str):
+    if isinstance(value, str) and _holds_names(name):
         return [value]
     return value
+
+
+def _holds_names(name: str) -> bool:
+    """Whether an option of some kind of data takes several names."""
+    return any(tuple in options[name].types for kind in KINDS.values() if name in (options := described(kind.Options)))

@@ -29,6 +29,7 @@ class FitOptions(TypedDict, total=False):
     abstain: float | None
     uncertainty: str | None
     weight_to: str | None
+    leaderboard: str | None
     seed: int | None
     strict: bool | None
     encoding: str | None
@@ -55,10 +56,15 @@ class FitOptions(TypedDict, total=False):
     tokenizer: str | Path | None
     of: str | None
     directed: bool | None
+    horizon: int | None
+    series: str | None
+    known: str | list[str] | tuple[str, ...] | None
+    past: str | list[str] | tuple[str, ...] | None
+    season: int | None
+    loss: str | None
     learner: str | None
     episodes: int | None
     environments: int | None
-    horizon: int | None
     discount: float | None
     limit: int | None
     user: str | None

@@ -1,7 +1,9 @@
 """Run: save, load, predict, export, serve."""
 
 from wonderland.ship.exporting import Export, export
+from wonderland.ship.predictor import Predictor
 from wonderland.ship.run import Run, load
+from wonderland.ship.serving.serve import serve
 from wonderland.ship.signing import new_key, sign, verify
 from wonderland.ship.store import FORMAT, load_model, read_config, save_model
 from wonderland.ship.tables import table_format, write_table
@@ -9,6 +11,7 @@ from wonderland.ship.tables import table_format, write_table
 __all__ = [
     "FORMAT",
     "Export",
+    "Predictor",
     "Run",
     "export",
     "load",
@@ -16,6 +19,7 @@ __all__ = [
     "new_key",
     "read_config",
     "save_model",
+    "serve",
     "sign",
     "table_format",
     "verify",

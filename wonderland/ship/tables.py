@@ -42,14 +42,20 @@ def write_table(table: pd.DataFrame, path: str | Path, *, safe: bool = False) ->
         text = table.to_json(None, orient="records", lines=True, force_ascii=False, double_precision=15)
         write_bytes(path, str(text).encode())
     else:
-        if "set" in table:
-            table = table.assign(set=[json.dumps(labels, ensure_ascii=False) for labels in table["set"]])
-        if safe:
-            table = table.rename(columns=_inert).map(_inert)
-        content = table.to_csv(index=False)
-        if "\r" in content:  # the writer leaves it unquoted, and readers take it for the end of a row
-            content = table.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
+        content = as_csv(table, safe=safe)
         write_bytes(path, content.encode())
+
+
+def as_csv(table: pd.DataFrame, *, safe: bool = False, header: bool = True) -> str:
+    """A table of predictions as CSV text: a set is a JSON list; with `safe`, no cell is a formula."""
+    if "set" in table:
+        table = table.assign(set=[json.dumps(labels, ensure_ascii=False) for labels in table["set"]])
+    if safe:
+        table = table.rename(columns=_inert).map(_inert)
+    content = table.to_csv(index=False, header=header)
+    if "\r" in content:  # the writer leaves it unquoted, and readers take it for the end of a row
+        content = table.to_csv(index=False, header=header, quoting=csv.QUOTE_NONNUMERIC)
+    return content
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")

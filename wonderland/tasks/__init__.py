@@ -3,6 +3,8 @@
 from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.control import Control
+from wonderland.tasks.forecast import Forecast
+from wonderland.tasks.forecast_trust import ForecastTrust
 from wonderland.tasks.label_trust import LabelTrust
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.multilabel import MultiLabel
@@ -19,6 +21,8 @@ from wonderland.tasks.view import Holdout, View
 __all__ = [
     "Classification",
     "Control",
+    "Forecast",
+    "ForecastTrust",
     "Holdout",
     "LabelTrust",
     "LanguageModelling",

@@ -1,6 +1,7 @@
 """Encoder of a language model: its tokenizer and its context length."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.data.dataset import Dataset, Finding, counted
-from wonderland.data.encoder import Encoder, Field
+from wonderland.data.encoder import Encoder, Field, texts_of_field
 from wonderland.data.examples import Examples
 from wonderland.data.text.sources import read_documents
 from wonderland.data.text.tokenizer import Tokenizer
@@ -69,6 +70,9 @@ class CorpusEncoder(Encoder):
 
     def schema(self) -> list[Field]:
         return [Field("text", "text")]
+
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        return texts_of_field(rows, "text")
 
     def arguments(self) -> dict[str, Any]:
         """For language models: the size of the vocabulary and the context."""

@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from torch import Tensor
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.arrays import is_side, name_of
 from wonderland.data.dataset import MULTILABEL, TASKS, Dataset, Finding, counted
-from wonderland.data.decode import conform
+from wonderland.data.decode import conform, decode_bytes, guard_decompression
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.folders import Listing, is_table, listed, natural, refuse_flat, scan
 from wonderland.data.labels import coded, pieces, read_labels
@@ -65,6 +65,15 @@ class ImageEncoder(RowEncoder):
 
     def schema(self) -> list[Field]:
         return [Field("image", "image", shape=(self.height, self.width, self.channels))]
+
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> Images:
+        """Pictures given as the bytes of PNG, JPEG or WebP files, decoded as files of a folder are."""
+        shape = (self.channels, self.height, self.width)
+        pixels = np.empty((len(rows), *shape), np.uint8)
+        with guard_decompression():
+            for place, row in enumerate(rows):
+                pixels[place] = conform(decode_bytes(row["image"], "The image", shape[1:]), *shape)
+        return Images.from_arrays(pixels, name="images", layout="nchw")
 
     def arguments(self) -> dict[str, Any]:
         """For models of images: channels, height, width, and what normalises pixels."""

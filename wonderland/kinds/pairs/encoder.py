@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from wonderland.core import WonderlandError, nearest
 from wonderland.core.batch import Batch
 from wonderland.data.dataset import Finding, counted
-from wonderland.data.encoder import Encoder, Field
+from wonderland.data.encoder import Encoder, Field, texts_of_field
 from wonderland.data.examples import RowExamples
 from wonderland.data.source import read_source
 from wonderland.data.text.sources import is_text_file, read_documents
@@ -182,6 +182,9 @@ class PairsEncoder(Encoder):
 
     def schema(self) -> list[Field]:
         return [Field(self.columns[0], "text")]
+
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        return texts_of_field(rows, self.columns[0])
 
     def arguments(self) -> dict[str, Any]:
         """For models of pairs: the size of the vocabulary and the token that begins a target."""

@@ -1,5 +1,7 @@
 """Encoder of tables: numbers, scaled and softly clipped, then category codes; fitted on the training rows only."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from wonderland.core.limits import limit
 from wonderland.data.cells import to_levels, to_supported_type
 from wonderland.data.columns import Column, read_as, read_column
 from wonderland.data.dataset import TASKS, Finding
-from wonderland.data.encoder import Field, RowEncoder
+from wonderland.data.encoder import Field, RowEncoder, cells_of_field
 from wonderland.data.ports import Preprocessing
 from wonderland.data.reading import Written
 from wonderland.data.several import read_folder, table_files
@@ -160,6 +162,8 @@ class TableEncoder(RowEncoder):
 
     def open(self, source: Any, *, need_target: bool = False) -> Table:
         """Open new data the way the training data was opened; with `need_target`, the target as well."""
+        if isinstance(source, Table) and not need_target:
+            return source
         text_columns = {encoding.name for encoding in self.encodings if encoding.kind in ("category", "text")}
         as_text = text_columns | ({self.target} if self.classes and self.target else set())
         contents = read_source(source, as_text=as_text)
@@ -259,6 +263,18 @@ class TableEncoder(RowEncoder):
     def schema(self) -> list[Field]:
         """One field for each column of the table."""
         return [encoding.field() for encoding in self.encodings]
+
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """Rows given as values of the fields, as a table: column by column, without a frame in between."""
+        columns = []
+        for encoding, field in zip(self.encodings, self.schema(), strict=True):
+            if encoding.kind == "number":
+                numbers = [np.nan if (value := row.get(field.name)) is None else value for row in rows]
+                columns.append(replace(encoding.like(), values=np.array(numbers, np.float64)))
+            else:
+                columns.append(read_as(encoding.like(), cells_of_field(rows, field)))
+        check_finite(columns)
+        return Table("rows", columns, target=self.target, task=self.task, classes=self.classes, fingerprint="rows")
 
     def module(self, *, double: bool = False) -> Preprocessing | str:
         for encoding in self.encodings:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from wonderland.core import Spec, WonderlandError, nearest
 from wonderland.data.dataset import MULTILABEL, TASKS, Dataset, Finding, counted
-from wonderland.data.encoder import Field, RowEncoder
+from wonderland.data.encoder import Field, RowEncoder, texts_of_field
 from wonderland.data.examples import Examples, RowExamples
 from wonderland.data.labels import coded, pieces, read_labels
 from wonderland.data.reading import Reading, Written
@@ -396,6 +396,10 @@ class TextEncoder(RowEncoder):
             return ""
         pieces = "words, pairs of words and pieces of words" if self.grams.pieces else "words and pairs of words"
         return f"Features: {len(self.grams):,} {pieces}. "
+
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+        columns = [texts_of_field(rows, name) for name in self.names]
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def arguments(self) -> dict[str, Any]:
         """For models of tokens: the size of the vocabulary, the padding token, and the length of a row; for linear ones the features."""

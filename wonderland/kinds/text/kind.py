@@ -53,6 +53,8 @@ class TextKind(Kind):
             return None
         if asked.get("group") or asked.get("time"):
             return None
+        if asked.get("target") is not None and asked["target"] not in glimpse.frame.columns:
+            return None  # another kind may read it as several columns, or says that there is none
         columns = self._columns(glimpse, asked, chosen=False)
         if columns is None:
             return None

@@ -63,6 +63,12 @@ class Writing:
 
     def write(self, prompt: str = "", count: int | None = None, *, stop: Any = (), **options: Any) -> Iterator[str]:
         """Stream `generate`: pieces of text as soon as their characters are complete."""
+        return (text for text, _ in self.steps(prompt, count, stop=stop, **options) if text)
+
+    def steps(
+        self, prompt: str = "", count: int | None = None, *, stop: Any = (), **options: Any
+    ) -> Iterator[tuple[str, str]]:
+        """`write`, token by token: the characters that each completes, maybe none, and why the text ends, "" while it goes on."""
         given, ends, constraint = self.read(prompt), self._ends(stop), self._constraint(options, prompt)
         count = self._count(count, given)
         tokens = write(self.model, [given], count, stop=ends, pieces=self.pieces(), constraint=constraint, **options)
@@ -201,11 +207,9 @@ def _read(model: Any, ids: list[int]) -> tuple[float, int, Tensor]:
     return nats, len(ids) - 1, last
 
 
-def _text(tokens: Iterator[Any], *, strip: bool) -> Iterator[str]:
+def _text(tokens: Iterator[Any], *, strip: bool) -> Iterator[tuple[str, str]]:
     """The bytes of tokens as text; an incomplete character waits for its remaining bytes."""
     writer = Writer([], strip=strip)
     for token in tokens:
-        if text := writer.feed(token.text):
-            yield text
-    if rest := writer.close():
-        yield rest
+        text = writer.feed(token.text)
+        yield text + (writer.close() if token.ended else ""), token.ended

@@ -14,7 +14,7 @@ r"""Loss functions with one convention.
 from wonderland.tasks.losses.classes import binary_cross_entropy, cross_entropy, focal
 from wonderland.tasks.losses.contrastive import contrastive
 from wonderland.tasks.losses.costs import decide, expected_costs
-from wonderland.tasks.losses.likelihood import gaussian_nll, poisson_nll
+from wonderland.tasks.losses.likelihood import gaussian_nll, negative_binomial_nll, poisson_nll, student_nll
 from wonderland.tasks.losses.margin import hinge
 from wonderland.tasks.losses.regression import absolute, huber, quantile, squared
 
@@ -29,7 +29,9 @@ __all__ = [
     "gaussian_nll",
     "hinge",
     "huber",
+    "negative_binomial_nll",
     "poisson_nll",
     "quantile",
     "squared",
+    "student_nll",
 ]

@@ -13,6 +13,7 @@ from wonderland.understand.charts.attention import attention
 from wonderland.understand.charts.bars import bars, counts, histogram
 from wonderland.understand.charts.confusion import confusion
 from wonderland.understand.charts.curves import curves
+from wonderland.understand.charts.forecast import forecast
 from wonderland.understand.charts.heat_map import heat_map
 from wonderland.understand.charts.intervals import coverage, intervals
 from wonderland.understand.charts.reliability import reliability
@@ -33,6 +34,7 @@ __all__ = [
     "duration",
     "escape",
     "fit_text",
+    "forecast",
     "heat_map",
     "histogram",
     "intervals",

@@ -10,6 +10,7 @@ from wonderland.understand.sections.decisions import decisions
 from wonderland.understand.sections.errors import errors
 from wonderland.understand.sections.importance import importance
 from wonderland.understand.sections.labels import labels
+from wonderland.understand.sections.leaderboard import leaderboard
 from wonderland.understand.sections.learning import learning
 from wonderland.understand.sections.mistakes import mistakes
 from wonderland.understand.sections.network import network
@@ -42,6 +43,7 @@ class Section:
 SECTIONS = (
     Section("summary", "Summary", "Summary", overview),
     Section("baselines", "Baselines", "Beside simple methods", baselines),
+    Section("leaderboard", "Leaderboard", "Leaderboard", leaderboard),
     Section("learning", "Learning", "Learning curves", learning),
     Section("samples", "Samples", "Generated samples", samples),
     Section("errors", "Errors", "Confusion matrix", errors, "Predictions and residuals"),

@@ -1,0 +1,1 @@
+"""Series: forecasts of one or many series over time."""
