@@ -86,6 +86,10 @@ class Kind(ABC):
         """The model of a checkpoint to start from; None for a new model with random weights."""
         return None
 
+    def around(self, initial: nn.Module, recipe: Recipe) -> nn.Module:
+        """The model of the recipe around that of a checkpoint, where the recipe has more than it."""
+        return initial
+
     def remember(self, dataset: Any, folder: Path, config: Mapping[str, Any] | None) -> None:
         """Reuse what an interrupted run in this folder, with this config, has already prepared."""
         return

@@ -86,7 +86,8 @@ class Plan:
         if isinstance(self.recipe.model, str):
             assert self.own is not None, "a recipe for a user's own module is built with that module"
             return self.own
-        return self.kind.initial(self.dataset, self.task) or self.recipe.model.build()
+        initial = self.kind.initial(self.dataset, self.task)
+        return self.recipe.model.build() if initial is None else self.kind.around(initial, self.recipe)
 
     def batches(self) -> Any:
         """The training part, shuffled; each ensemble member in its own order."""

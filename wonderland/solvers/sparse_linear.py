@@ -34,6 +34,21 @@ class SparseMatrix:
         return _bags(row, y, self.column_starts, values)
 
 
+class DenseMatrix:
+    """A matrix (n, f) of numbers with the products of `SparseMatrix`."""
+
+    def __init__(self, values: Tensor):
+        self.values, self.width = values, values.shape[1]
+
+    def times(self, weights: Tensor) -> Tensor:
+        """X W. Shapes: (f, c) -> (n, c)."""
+        return self.values @ weights
+
+    def transposed_times(self, y: Tensor) -> Tensor:
+        """X' Y. Shapes: (n, c) -> (f, c)."""
+        return self.values.T @ y
+
+
 def _bags(index: Tensor, table: Tensor, starts: Tensor, values: Tensor) -> Tensor:
     if not len(index):
         return table.new_zeros(len(starts), table.shape[1])
@@ -91,7 +106,7 @@ def lbfgs(function: Callable[[Tensor], tuple[float, Tensor]], start: Tensor, *, 
 
 
 def sparse_softmax(
-    X: SparseMatrix,
+    X: SparseMatrix | DenseMatrix,
     y: Tensor,
     classes: int,
     *,
@@ -124,7 +139,13 @@ def sparse_softmax(
 
 
 def sparse_logistic(
-    X: SparseMatrix, y: Tensor, *, ridge: float, start: Tensor | None = None, steps: int = 100, tolerance: float = 1e-3
+    X: SparseMatrix | DenseMatrix,
+    y: Tensor,
+    *,
+    ridge: float,
+    start: Tensor | None = None,
+    steps: int = 100,
+    tolerance: float = 1e-3,
 ) -> Tensor:
     r"""Logistic regression on sparse rows, for several labels that may hold together.
 
@@ -148,7 +169,13 @@ def sparse_logistic(
 
 
 def sparse_ridge(
-    X: SparseMatrix, y: Tensor, *, ridge: float, start: Tensor | None = None, steps: int = 100, tolerance: float = 1e-3
+    X: SparseMatrix | DenseMatrix,
+    y: Tensor,
+    *,
+    ridge: float,
+    start: Tensor | None = None,
+    steps: int = 100,
+    tolerance: float = 1e-3,
 ) -> Tensor:
     r"""Ridge regression on sparse rows, for several targets at once.
 

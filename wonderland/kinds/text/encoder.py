@@ -126,7 +126,9 @@ class TextEncoder(RowEncoder):
                 f"context is from {extra + 1} to {most or 'any number'} for this checkpoint, not {length}."
             )
         named = {"names": dataset.names, "target": dataset.target, "classes": dataset.classes, "task": dataset.task}
-        return cls(tokenizer, length, **named, pad=pad, add_special_tokens=True)
+        cells, outputs = [dataset.cells[row] for row in rows], len(dataset.classes or ()) or 1
+        grams = Grams.fit(cells, most=max(1000, min(400_000, MOST_WEIGHTS // outputs)))
+        return cls(tokenizer, length, **named, pad=pad, add_special_tokens=True, grams=grams, reads="both")
 
     def for_model(self, model: Spec | str) -> "TextEncoder":
         reads = getattr(model.part, "reads", "tokens") if isinstance(model, Spec) else "tokens"

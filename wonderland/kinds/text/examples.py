@@ -23,7 +23,7 @@ class AllTexts:
     features: SparseTexts
     width: int
     y: Tensor
-    weights: Tensor | None = None
+    tokens: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -79,7 +79,9 @@ class TextExamples(RowExamples):
         """Batches of tokens and features; the members of the model share them. The first one also holds all training texts."""
         assert self.targets is not None
         part = np.asarray(part)
-        whole = AllTexts(self.features.rows(part), self.width, self.targets[torch.as_tensor(part)])
+        chosen = torch.as_tensor(part)
+        tokens = None if self.tokens is None else self.tokens[chosen]
+        whole = AllTexts(self.features.rows(part), self.width, self.targets[chosen], tokens)
         return WholeFirst(
             self.x, self.targets, whole, size=size, seed=seed, rows=part, augment=augment, workers=workers
         )

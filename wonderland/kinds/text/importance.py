@@ -133,7 +133,12 @@ def _measure(task: Any, alone: np.ndarray, y: np.ndarray, measure: str) -> float
 def neighbours(run: Any, encoder: TextEncoder, words: list[str]) -> list[dict[str, Any]]:
     """For a few words, the tokens whose embeddings have the largest cosine with theirs."""
     modules = dict(run.model.named_modules())
-    table = modules.get("trunk.embedding") or modules.get("network.embedding") or modules.get("embedding")
+    table = (
+        modules.get("trunk.embedding")
+        or modules.get("network.trunk.embedding")
+        or modules.get("network.embedding")
+        or modules.get("embedding")
+    )
     if not isinstance(table, nn.Embedding):
         return []
     vectors = torch.nn.functional.normalize(table.weight.detach(), dim=1)[: encoder.tokenizer.vocab]

@@ -21,7 +21,6 @@ from wonderland.kinds.text.texts import Texts, text_columns
 from wonderland.models import TextBlend, TextCNN, TextLinear
 from wonderland.optim import FusedAdamW
 from wonderland.tasks import Task
-from wonderland.train.learner import GradientDescent
 from wonderland.train.start import Start
 
 NETWORK = TextCNN.spec(vocab=10_000, classes=5, dim=96, channels=64, widths=[2, 3, 4], max_norm=3.0)
@@ -133,7 +132,7 @@ class TextKind(Kind):
         start, options = dataset.start, dataset.options
         if start is None:
             return TextEncoder.fit(dataset, parts.train, **options.token_options())
-        outline = start.classifier(len(dataset.classes or ()))
+        outline = start.classifier(max(1, len(dataset.classes or ())))
         limit = {"most": outline.positions, "context": options.context}
         return TextEncoder.with_tokenizer(start.tokenizer, outline.pad, dataset, parts.train, **limit)
 
@@ -173,11 +172,29 @@ class TextKind(Kind):
         if start is None:
             return recipe
         batch = 16 if rows >= 200 else 8
-        epoch, epochs = max(1, rows // batch), max(2, min(10, round(30_000 / rows)))
-        recipe = replace(
-            recipe, batch_size=batch, task=task_spec(task), learner=GradientDescent.spec(), ensemble=None, augment=None
+        epoch, epochs = max(1, rows // batch), max(2, min(10, round(20_000 / rows)))
+        recipe = replace(recipe, batch_size=batch, task=task_spec(task), augment=None)
+        network = start.classifier(task.outputs).spec
+        model = TextBlend.spec(features=features, classes=outputs, length=encoder.length, network=network)
+        tuned = start.recipe(recipe, model, epoch=epoch, epochs=epochs)
+        # A linear layer on a frozen trunk is fitted in the first step, to the vectors of all texts.
+        return replace(tuned, steps=1, evaluate_every=1) if self._has_closed_form(start, network) else tuned
+
+    def _has_closed_form(self, start: Start, network: Spec) -> bool:
+        arguments = network.arguments
+        return (
+            start.method == "head"
+            and arguments.get("pool", "mean") != "summary"
+            and arguments.get("bias", True) is True
         )
-        return start.recipe(recipe, start.classifier(task.outputs).spec, epoch=epoch, epochs=epochs)
+
+    def around(self, initial: nn.Module, recipe: Recipe) -> nn.Module:
+        """The network of a checkpoint beside the linear model."""
+        if not isinstance(recipe.model, Spec) or recipe.model.name != "models.TextBlend":
+            return initial
+        blend: Any = recipe.model.build()
+        blend.network = initial
+        return blend
 
     def adjust_to_steps(self, recipe: Recipe) -> Recipe:
         """A linear model alone is fitted in one step, and nothing is dropped from the features that it reads."""
