@@ -90,6 +90,10 @@ class Kind(ABC):
         """The model of the recipe around that of a checkpoint, where the recipe has more than it."""
         return initial
 
+    def prepare(self, model: nn.Module, plan: Any) -> nn.Module:
+        """The model before the first step, with weights that are known and not random, such as vectors of words."""
+        return model
+
     def remember(self, dataset: Any, folder: Path, config: Mapping[str, Any] | None) -> None:
         """Reuse what an interrupted run in this folder, with this config, has already prepared."""
         return

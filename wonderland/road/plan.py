@@ -87,7 +87,8 @@ class Plan:
             assert self.own is not None, "a recipe for a user's own module is built with that module"
             return self.own
         initial = self.kind.initial(self.dataset, self.task)
-        return self.recipe.model.build() if initial is None else self.kind.around(initial, self.recipe)
+        model = self.recipe.model.build() if initial is None else self.kind.around(initial, self.recipe)
+        return self.kind.prepare(model, self)
 
     def batches(self) -> Any:
         """The training part, shuffled; each ensemble member in its own order."""

@@ -300,3 +300,23 @@ def test_the_report_escapes_texts(tmp_path):
     assert "&lt;script&gt;" in page
     for heading in ("Confusion matrix", "Most confident mistakes", "Importance", "Nearest neighbours"):
         assert heading in page, heading
+
+
+def test_word_vectors_are_where_the_network_begins(tmp_path):
+    """Words of the vectors file alone, unseen in training, are told apart by them."""
+    topics = {"animals": (1, 0), "weather": (-1, 1), "food": (0, -1)}
+    words = {"animals": ["fox", "hare", "crow", "wolf", "owl"], "weather": ["rain", "snow", "wind", "sun", "fog"],
+             "food": ["bread", "corn", "soup", "tea", "rice"]}  # fmt: skip
+    lines = [f"{word} {a} {b} 0.1" for topic, (a, b) in topics.items() for word in words[topic]]
+    (tmp_path / "v.txt").write_text("15 3\n" + "\n".join(lines))
+    frame = pd.DataFrame(labelled(120), columns=["label", "text"])
+    run = wonderland.fit(frame, out=tmp_path / "run", epochs=1, vectors=str(tmp_path / "v.txt"))
+    network = run.model.network
+    fox = run.encoder.tokenizer.id("fox")
+    assert network.known[fox].tolist() == pytest.approx([1, 0, 0.1])
+    assert (network.known.abs().sum(1) > 0).sum() == 12
+    assert network.embedding.weight.shape[1] == 3
+    assert wonderland.load(run.folder).predict(["the fox was here"])["prediction"].tolist() == ["animals"]
+    (tmp_path / "other.txt").write_text("chat 1 2\nchien 3 4\n")
+    refuses(f"{tmp_path / 'other.txt'} has no vector of any word of frame: is it of another language?",
+            lambda: wonderland.fit(frame, out=tmp_path / "b", vectors=str(tmp_path / "other.txt")))  # fmt: skip

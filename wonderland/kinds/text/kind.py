@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
@@ -11,6 +12,7 @@ from wonderland.core.recipe import Ensemble, Recipe
 from wonderland.data.dataset import Finding
 from wonderland.data.source import Contents, Glimpse
 from wonderland.data.text.layouts import TextTable
+from wonderland.data.text.vectors import read_vectors
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.kinds.table.kind import join_test
 from wonderland.kinds.text.encoder import TextEncoder
@@ -126,6 +128,8 @@ class TextKind(Kind):
 
     def _with_start(self, dataset: Texts, options: TextOptions) -> Texts:
         dataset.start = Start.of(options)
+        if dataset.start is not None and options.vectors is not None:
+            raise WonderlandError("A checkpoint has an embedding of its own: vectors is for a fit without one.")
         return dataset
 
     def encoder(self, dataset: Texts, parts: Any) -> TextEncoder:
@@ -146,6 +150,9 @@ class TextKind(Kind):
         epoch = max(1, rows // batch)
         epochs = min(MOST_EPOCHS, TOKENS // (rows * encoder.length))
         network = NETWORK.changed(vocab=encoder.tokenizer.vocab, classes=outputs, pad=encoder.pad)
+        if dataset.options is not None and dataset.options.vectors is not None:
+            table, _ = read_vectors(dataset.options.vectors, {}, 1)
+            network, epochs = network.changed(dim=table.shape[1], fixed=True), max(epochs, LEAST_EPOCHS)
         recipe = Recipe(
             model=TextBlend.spec(features=features, classes=outputs, length=encoder.length, network=network),
             task=task_spec(task, **({} if task.classes is None else {"label_smoothing": 0.05})),
@@ -179,6 +186,25 @@ class TextKind(Kind):
         tuned = start.recipe(recipe, model, epoch=epoch, epochs=epochs)
         # A linear layer on a frozen trunk is fitted in the first step, to the vectors of all texts.
         return replace(tuned, steps=1, evaluate_every=1) if self._has_closed_form(start, network) else tuned
+
+    def prepare(self, model: nn.Module, plan: Any) -> nn.Module:
+        """With `vectors`, the embedding begins with them, and stays beside itself as it began: the two channels of Kim, 2014."""
+        path = plan.dataset.options.vectors
+        network: Any = getattr(model, "network", model)
+        if path is None or getattr(network, "known", None) is None:
+            return model
+        tokenizer = plan.encoder.tokenizer
+        words = {tokenizer.token(i): i for i in range(tokenizer.vocab)}
+        table, has = read_vectors(path, words, tokenizer.vocab)
+        if not has.any():
+            raise WonderlandError(
+                f"{path} has no vector of any word of {plan.dataset.name}: is it of another language?"
+            )
+        known = torch.as_tensor(has)
+        with torch.no_grad():
+            network.known.copy_(table)
+            network.embedding.weight[known] = table[known] * (0.15 / table[known].std().clamp_min(1e-6))
+        return model
 
     def _has_closed_form(self, start: Start, network: Spec) -> bool:
         arguments = network.arguments

@@ -46,7 +46,7 @@ class LinearFirst(GradientDescent):
             linear = model if isinstance(model, TextLinear) else getattr(model, "linear", None)
             if isinstance(linear, TextLinear):
                 linear.set_weights(fitted.to(linear.weight))
-        network = getattr(state.model, "network", None)
+        network: Any = getattr(state.model, "network", None)
         if is_closed_form(network) and whole.tokens is not None:
             fit_head(network, whole.tokens, whole.y, self.task)
         return {"loss": loss}

@@ -14,6 +14,9 @@ class Options(TokenOptions, RowOptions, FileOptions):
         help="what is learned (default: inferred)",
         choices=("binary", "multiclass", "classification", "multilabel", "regression"),
     )
+    vectors: str | None = option(
+        help="begin with the word vectors of this text file (GloVe, word2vec, fastText)", metavar="FILE"
+    )
     keep: tuple[str, ...] = option(
         (), help="use a column that looks uninformative, such as row numbers; may be repeated", metavar="COLUMN"
     )
