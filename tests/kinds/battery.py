@@ -145,7 +145,7 @@ class Battery:
     def test_the_report_says_how_to_fit_it_again(self, home, data, run):
         if not isinstance(data[0], str | Path):
             return
-        words = shlex.split(refit_command(run)[0]["command"].replace("NEWFOLDER", str(home / "repeated")))
+        words = shlex.split(refit_command(run.config)[0]["command"].replace("NEWFOLDER", str(home / "repeated")))
         assert main([*words[1:], "--quiet"]) == 0
         assert digest(home / "repeated" / "model.safetensors") == digest(run.folder / "model.safetensors")
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from wonderland.core import MIB, WonderlandError, read_json
+from wonderland.core import WonderlandError, read_json
 
 POOLINGS = {
     "pooling_mode_mean_tokens": "mean",
@@ -16,7 +16,7 @@ def pooling_of(folder: Path) -> str | None:
     """The pooling named by `modules.json` and the configuration of its pooling module; None for a folder without one."""
     if not (folder / "modules.json").is_file():
         return None
-    modules = read_json(folder / "modules.json", MIB)
+    modules = read_json(folder / "modules.json", strict=False)
     named = [module for module in modules if isinstance(module, dict)] if isinstance(modules, list) else []
     places = [str(module.get("path")) for module in named if str(module.get("type")).endswith(".Pooling")]
     if not places:
@@ -24,7 +24,7 @@ def pooling_of(folder: Path) -> str | None:
     place = folder / places[0]
     if len(places) > 1 or place.parent != folder or not (place / "config.json").is_file():
         raise WonderlandError(f"{folder / 'modules.json'} names a pooling that is not there: copy the folder again.")
-    config = read_json(place / "config.json", MIB)
+    config = read_json(place / "config.json", strict=False)
     chosen = [name for name, value in config.items() if name.startswith("pooling_mode") and value is True]
     if len(chosen) != 1 or chosen[0] not in POOLINGS:
         shown = " and ".join(chosen) or "none"

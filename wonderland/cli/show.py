@@ -117,9 +117,17 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
         rows.append({"measure": "calibration error (ECE), after", "value": evaluation["ece"]["after"]})
     conformal = evaluation["conformal"]
     noun = "sets" if "mean_size" in conformal else "intervals"
-    if "coverage" in conformal:
+    if of := conformal.get("of"):  # boxes or pixels, of which a share may be missed
+        rows.append(
+            {"measure": f"{of} found, where {conformal['level']:.0%} was asked", "value": conformal["coverage"]}
+        )
+        size = "boxes in an image, on average" if of == "boxes" else "classes in the set of a pixel, on average"
+        rows.append({"measure": size, "value": conformal["mean_size"]})
+    elif "coverage" in conformal:
         rows.append({"measure": f"coverage of {conformal['level']:.0%} {noun}", "value": conformal["coverage"]})
-    if "mean_size" in conformal:
+    if conformal.get("of"):
+        pass
+    elif "mean_size" in conformal:
         rows.append({"measure": "mean size of a set", "value": conformal["mean_size"]})
     elif "mean_width" in conformal:
         rows.append({"measure": "mean width of an interval", "value": conformal["mean_width"]})

@@ -46,6 +46,7 @@ from wonderland.models.vision.anynet import AnyNet
 from wonderland.models.vision.convmixer import ConvMixer
 from wonderland.models.vision.convnext import ConvNeXt
 from wonderland.models.vision.densenet import DenseNet
+from wonderland.models.vision.faster_rcnn import FasterRCNN
 from wonderland.models.vision.fcn import FCN
 from wonderland.models.vision.googlenet import GoogLeNet
 from wonderland.models.vision.lenet import LeNet
@@ -56,6 +57,8 @@ from wonderland.models.vision.nin import NiN
 from wonderland.models.vision.regnet import RegNet
 from wonderland.models.vision.resnet import ResNet
 from wonderland.models.vision.resnext import ResNeXt
+from wonderland.models.vision.retinanet import RetinaNet
+from wonderland.models.vision.tiny_ssd import TinySSD
 from wonderland.models.vision.unet import UNet
 from wonderland.models.vision.vgg import VGG
 from wonderland.models.vision.vit import ViT
@@ -84,6 +87,7 @@ __all__ = [
     "EncoderDecoder",
     "FactorisationMachine",
     "FastText",
+    "FasterRCNN",
     "ForecastBlend",
     "Forecaster",
     "GaussianProcess",
@@ -112,6 +116,7 @@ __all__ = [
     "RegNet",
     "ResNeXt",
     "ResNet",
+    "RetinaNet",
     "Seq2Seq",
     "SequenceClassifier",
     "SequenceRecommender",
@@ -120,6 +125,7 @@ __all__ = [
     "TextBlend",
     "TextCNN",
     "TextLinear",
+    "TinySSD",
     "TokenClassifier",
     "Tree",
     "UNet",

@@ -26,6 +26,7 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
                   "answered", "risk", "bound", "curve": [{"coverage", "risk"}]}}
     labels        {"each": [{"label", "share", "precision", "recall", "f1", "average_precision", "threshold"}], "risk": {"level",
                   "held", "size", "levels": [{"level", "coverage"}], "note"}}, where rows have several labels
+    bands         [{"name", "x", "prediction", "low", "high", "points": [[x, y]]}], curves along a column
     mistakes      [{"true", "predicted", "probability", "image": data URI, "path", "row": {column: value}}], the worst
                   first; for regression also "low", "high"
     importance    [{"name", "value", "spread"}] of columns, or a pixel map {"height", "width", "values": flat or rows}

@@ -15,6 +15,7 @@ from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.several import read_folder, table_files
 from wonderland.data.source import Contents, Glimpse
 from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.kinds.table.bands import bands
 from wonderland.kinds.table.baselines import baselines
 from wonderland.kinds.table.column_importance import column_importance
 from wonderland.kinds.table.encoder import TableEncoder
@@ -127,7 +128,10 @@ class TableKind(Kind):
         return baselines(plan)
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        return column_importance(run, plan)
+        """Importance of the columns, and predictions along the most important numbers."""
+        found = column_importance(run, plan)
+        curves = bands(run, plan, [row["name"] for row in found["importance"]])
+        return found | ({"bands": curves} if curves else {})
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
         return super().space(recipe) | {

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wonderland.understand.facts import Facts, predicts_values
+from wonderland.understand.sections.bands import bands
 from wonderland.understand.sections.baselines import baselines
 from wonderland.understand.sections.data import data
 from wonderland.understand.sections.decisions import decisions
@@ -51,6 +52,7 @@ SECTIONS = (
     Section("calibration", "Calibration", "Calibration", calibration),
     Section("conformal", "Coverage", "Conformal prediction sets", conformal, "Conformal prediction intervals"),
     Section("decisions", "Decisions", "Decisions", decisions),
+    Section("bands", "Bands", "Predictions along each column", bands),
     Section("mistakes", "Mistakes", "Most confident mistakes", mistakes, "Largest errors"),
     Section("importance", "Importance", "Importance", importance),
     Section("neighbours", "Neighbours", "Nearest neighbours", neighbours),
