@@ -302,6 +302,31 @@ def test_the_report_escapes_texts(tmp_path):
         assert heading in page, heading
 
 
+def test_classes_that_are_spelt_nearly_alike_are_pointed_out():
+    moods = ["positive"] * 60 + ["Positive"] * 5 + ["positve"] * 2 + ["negative"] * 50
+    frame = pd.DataFrame({"text": [f"this is text number {i}" for i in range(len(moods))], "mood": moods})
+    said = [text for text in told(kinds.open(frame, strict=True)) if "spelt" in text]
+    assert said == [
+        "The classes 'Positive' (5 rows) and 'positive' (60) of 'mood' are spelt nearly alike: if they are one, correct the file.",
+        "The classes 'positve' (2 rows) and 'positive' (60) of 'mood' are spelt nearly alike: if they are one, correct the file.",
+    ]
+
+
+def test_several_labels_for_a_text_are_learned(tmp_path):
+    random = np.random.default_rng(0)
+    words = {"animals": "fox", "weather": "rain", "food": "bread"}
+    chosen = [[topic for topic in words if random.random() < 0.5] for _ in range(240)]
+    texts = [" ".join(["day", str(i), "with", *(words[topic] for topic in topics)]) for i, topics in enumerate(chosen)]
+    frame = pd.DataFrame({"text": texts, "topics": [";".join(topics) for topics in chosen]})
+    run = wonderland.fit(frame, "topics", out=tmp_path / "run", model="TextLinear")
+    assert run.task.name == "multilabel"
+    assert run.metrics["f1"] > 0.95
+    found = wonderland.load(run.folder).predict(["day with fox and bread"])
+    assert set(found["prediction"][0]) == {"animals", "food"}
+    flags = frame[["text"]].assign(**{topic: [int(topic in topics) for topics in chosen] for topic in words})
+    assert (kinds.open(flags).task, kinds.open(flags).classes) == ("multilabel", list(words))
+
+
 def test_word_vectors_are_where_the_network_begins(tmp_path):
     """Words of the vectors file alone, unseen in training, are told apart by them."""
     topics = {"animals": (1, 0), "weather": (-1, 1), "food": (0, -1)}

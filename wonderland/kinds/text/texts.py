@@ -20,6 +20,8 @@ from wonderland.data.text.recognise import ColumnRoles, holds_sentences
 from wonderland.data.text.sources import read_documents
 from wonderland.kinds.table.table import unknown_column
 
+MOST_COMPARED = 200  # classes whose names are compared with each other
+
 
 class Texts(Dataset):
     """Texts and their classes, or a number for each; a text may have several columns, such as a title and a body.
@@ -138,6 +140,9 @@ class Texts(Dataset):
         """Text columns and a target column of a frame."""
         findings = list(findings or [])
         y, task_name, classes, rows = read_answers(frame, target, task, columns, findings)
+        if classes is not None and y.ndim == 1:
+            counts = np.bincount(y[rows], minlength=len(classes))
+            findings += spelling_variants(classes, counts.tolist(), target)
         if note_text:
             findings.append(reading(columns, target, classes, len(frame)))
         columns = list(columns)
@@ -242,6 +247,45 @@ def read_answers(
         return read_target(read_column(target, pd.Series(frame[target])), task, findings)
     y, names, rows = read_labels(frame, labels, findings)
     return y, MULTILABEL, names, rows
+
+
+def spelling_variants(classes: Sequence[str], counts: Sequence[int], target: str) -> list[Finding]:
+    """A finding for each two classes that may be one: they differ in capital letters alone, or a rare one in a single letter.
+
+    >>> [finding.subject for finding in spelling_variants(["Good", "bad", "good", "positive", "positve"], [5, 9, 9, 90, 2], "mood")]
+    ['Good', 'positve']
+    """
+    found = []
+    for i, one in enumerate(classes[:MOST_COMPARED]):
+        for j, other in enumerate(classes[:MOST_COMPARED]):
+            few, many = counts[i], counts[j]
+            if i == j or few > many or (few == many and i > j):
+                continue
+            same = one.strip().casefold() == other.strip().casefold()
+            if same or (few <= 0.1 * many and min(len(one), len(other)) >= 5 and one_letter_apart(one, other)):
+                text = (
+                    f"The classes {one!r} ({counted(few, 'row', 'rows')}) and {other!r} ({many:,}) of {target!r} are spelt nearly alike: "
+                    "if they are one, correct the file."
+                )
+                found.append(Finding("spelling", one, few, text))
+                break
+    return found
+
+
+def one_letter_apart(a: str, b: str) -> bool:
+    """Whether one letter was changed, added, left out, or exchanged with its neighbour; digits do not count as misspelt.
+
+    >>> one_letter_apart("positve", "positive"), one_letter_apart("class1", "class2")
+    (True, False)
+    """
+    a, b = sorted((a.casefold(), b.casefold()), key=len)
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
+    rest_a, rest_b = a[start:], b[start:]
+    if any(letter.isdigit() for letter in rest_a[:1] + rest_b[:1]):
+        return False
+    if len(a) == len(b):
+        return rest_a[1:] == rest_b[1:] or (rest_a[:2] == rest_b[1::-1] and rest_a[2:] == rest_b[2:])
+    return len(b) == len(a) + 1 and rest_a == rest_b[1:]
 
 
 def reading(columns: Sequence[str], target: str, classes: list[str] | None, rows: int) -> Finding:
