@@ -14,7 +14,7 @@ from wonderland.data.source import Contents, Glimpse
 from wonderland.data.text.layouts import TextTable
 from wonderland.data.text.vectors import read_vectors
 from wonderland.kinds.kind import Claim, Kind, task_spec
-from wonderland.kinds.table.kind import join_test
+from wonderland.kinds.table.test_set import join_test
 from wonderland.kinds.text.encoder import TextEncoder
 from wonderland.kinds.text.importance import baselines, explained_mistakes, neighbours, word_importance
 from wonderland.kinds.text.learner import LinearFirst
