@@ -13,7 +13,7 @@ from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
 from wonderland.kinds.kind import Claim, Kind, task_spec
-from wonderland.kinds.table.kind import join_test
+from wonderland.kinds.table.test_set import join_test
 from wonderland.kinds.text.encoder import TextEncoder
 from wonderland.kinds.text.options import Options as TextOptions
 from wonderland.kinds.text.texts import Texts, text_column
