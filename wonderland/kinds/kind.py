@@ -98,6 +98,10 @@ class Kind(ABC):
         """Reuse what an interrupted run in this folder, with this config, has already prepared."""
         return
 
+    def for_epochs(self, recipe: Recipe, epochs: float) -> Recipe | None:
+        """Another recipe where a time budget allows so many passes over the training rows; None to keep this one."""
+        return None
+
     def adjust_to_steps(self, recipe: Recipe) -> Recipe:
         """The recipe once the number of steps is known."""
         return recipe

@@ -46,6 +46,7 @@ from wonderland.models.vision.anynet import AnyNet
 from wonderland.models.vision.convmixer import ConvMixer
 from wonderland.models.vision.convnext import ConvNeXt
 from wonderland.models.vision.densenet import DenseNet
+from wonderland.models.vision.efficientnet_lite import EfficientNetLite
 from wonderland.models.vision.faster_rcnn import FasterRCNN
 from wonderland.models.vision.fcn import FCN
 from wonderland.models.vision.googlenet import GoogLeNet
@@ -83,6 +84,7 @@ __all__ = [
     "DecomposableAttention",
     "DeepFM",
     "DenseNet",
+    "EfficientNetLite",
     "Encoder",
     "EncoderDecoder",
     "FactorisationMachine",

@@ -250,10 +250,21 @@ def resolve_measured(plan: Plan, request: Request) -> None:
             )
         plan.recipe = plan.recipe.changed(lr=find_lr(plan.learner().supervised, trial_state(plan), batches).lr)  # pyright: ignore
     if training.budget:
-        every = plan.recipe.evaluate_every
-        steps = steps_within(training.budget, plan.learner().step, trial_state(plan), batches, plan.evaluate, every)
+        steps = steps_within_budget(plan, training.budget, batches)
+        while (
+            training.model is None
+            and (other := plan.kind.for_epochs(plan.recipe, steps / batches.per_epoch)) is not None
+        ):
+            plan.recipe = other
+            steps = steps_within_budget(plan, training.budget, batches)
         plan.recipe = plan.recipe.changed(steps=steps)
     plan.recipe = plan.kind.adjust_to_steps(plan.recipe)
+
+
+def steps_within_budget(plan: Plan, budget: float, batches: Any) -> int:
+    """How many steps of the recipe fit into a number of seconds, with the evaluations among them."""
+    every = max(plan.recipe.evaluate_every, 1)
+    return steps_within(budget, plan.learner().step, trial_state(plan), batches, plan.evaluate, every)
 
 
 def trial_state(plan: Plan) -> State:
