@@ -37,6 +37,7 @@ from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.series import DLinear, ForecastBlend, Forecaster, LinearAutoregression, NLinear
 from wonderland.models.tablenet import TableNet
+from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
 from wonderland.models.universal import approximate, approximate_with_relu
@@ -45,6 +46,7 @@ from wonderland.models.vision.anynet import AnyNet
 from wonderland.models.vision.convmixer import ConvMixer
 from wonderland.models.vision.convnext import ConvNeXt
 from wonderland.models.vision.densenet import DenseNet
+from wonderland.models.vision.efficientnet_lite import EfficientNetLite
 from wonderland.models.vision.faster_rcnn import FasterRCNN
 from wonderland.models.vision.fcn import FCN
 from wonderland.models.vision.googlenet import GoogLeNet
@@ -82,6 +84,7 @@ __all__ = [
     "DecomposableAttention",
     "DeepFM",
     "DenseNet",
+    "EfficientNetLite",
     "Encoder",
     "EncoderDecoder",
     "FactorisationMachine",
@@ -121,7 +124,9 @@ __all__ = [
     "SequenceRecommender",
     "SpanFinder",
     "TableNet",
+    "TextBlend",
     "TextCNN",
+    "TextLinear",
     "TinySSD",
     "TokenClassifier",
     "Tree",

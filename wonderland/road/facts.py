@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ def facts(run: Run, plan: Plan) -> dict[str, Any]:
         "fingerprint": dataset.fingerprint,
     }
     task_facts = plan.task.facts(plan.view(run.model, "test"), run.trust, record, dataset)
-    return common | task_facts | plan.kind.facts(run, plan)
+    known = common | task_facts | plan.kind.facts(run, plan)
+    return known | plan.kind.explain(run, plan, known)
 
 
 def curves(run: Run) -> list[dict[str, Any]]:
@@ -123,17 +125,17 @@ def split_note(plan: Plan) -> str:
 def commands(run: Run) -> list[dict[str, str]]:
     """Commands to repeat the run, and what to do next, for the folder of the run."""
     further = [{"text": text, "command": command} for text, command in run.task.next_commands(".")]
-    return [*refit_command(run), *further]
+    return [*refit_command(run.config), *further]
 
 
-def refit_command(run: Run) -> list[dict[str, str]]:
-    """The command that repeats the run."""
-    origin = run.config["source"]["origin"]
+def refit_command(config: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The command that repeats the run with this config.json."""
+    origin = config["source"]["origin"]
     source = origin.get("bundled") or origin.get("path") or origin.get("url")
     if not source:
         return []
-    request, recipe = Request.from_json(run.config["request"]), Recipe.from_json(run.config["recipe"])
-    kind = KINDS[run.config["source"]["kind"]]
+    request, recipe = Request.from_json(config["request"]), Recipe.from_json(config["recipe"])
+    kind = KINDS[config["source"]["kind"]]
     training = {name: vars(request.training)[name] for name in described(Training)}
     # Measured values (budget, lr auto) could differ in a second measurement, so their results are given instead.
     if training["budget"] is not None:
@@ -143,7 +145,7 @@ def refit_command(run: Run) -> list[dict[str, str]]:
     if training["optimizer"] is not None:
         training["optimizer"] = write_spec(recipe.optimizer)
         training["lr"] = recipe.lr
-    training["threads"] = run.config["threads"]
+    training["threads"] = config["threads"]
     if origin.get("test"):
         training["test"] = origin["test"].get("path") or origin["test"].get("bundled") or training["test"]
     kind_flag = [] if request.kind is None else ["--kind", request.kind]

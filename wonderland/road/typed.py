@@ -41,6 +41,7 @@ class FitOptions(TypedDict, total=False):
     group: str | None
     time: str | None
     keep: str | list[str] | tuple[str, ...] | None
+    blend: bool | None
     drop: str | list[str] | tuple[str, ...] | None
     skip_broken: bool | None
     size: int | None
