@@ -37,6 +37,7 @@ from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.series import DLinear, ForecastBlend, Forecaster, LinearAutoregression, NLinear
 from wonderland.models.tablenet import TableNet
+from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
 from wonderland.models.universal import approximate, approximate_with_relu
@@ -123,7 +124,9 @@ __all__ = [
     "SequenceRecommender",
     "SpanFinder",
     "TableNet",
+    "TextBlend",
     "TextCNN",
+    "TextLinear",
     "TinySSD",
     "TokenClassifier",
     "Tree",
