@@ -35,7 +35,20 @@ from wonderland.models.recommend import (
 )
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
-from wonderland.models.series import DLinear, ForecastBlend, Forecaster, LinearAutoregression, NLinear
+from wonderland.models.series import (
+    TCN,
+    DeepAR,
+    DLinear,
+    ForecastBlend,
+    Forecaster,
+    LinearAutoregression,
+    NBeats,
+    NLinear,
+    PatchTST,
+    Seq2SeqForecaster,
+    SequenceForecaster,
+    TemporalBlock,
+)
 from wonderland.models.tablenet import TableNet
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -65,6 +78,7 @@ __all__ = [
     "FCN",
     "GLM",
     "RNNLM",
+    "TCN",
     "VGG",
     "AlexNet",
     "AnyNet",
@@ -77,6 +91,7 @@ __all__ = [
     "DLinear",
     "Decoder",
     "DecomposableAttention",
+    "DeepAR",
     "DeepFM",
     "DenseNet",
     "Encoder",
@@ -98,6 +113,7 @@ __all__ = [
     "MatrixFactorisation",
     "MetaFormer",
     "MobileNetV2",
+    "NBeats",
     "NLinear",
     "NeuMF",
     "NeuralNgram",
@@ -105,6 +121,7 @@ __all__ = [
     "NiN",
     "Node2Vec",
     "NodeNet",
+    "PatchTST",
     "PrefixTuned",
     "PromptTuned",
     "Recommender",
@@ -112,10 +129,13 @@ __all__ = [
     "ResNeXt",
     "ResNet",
     "Seq2Seq",
+    "Seq2SeqForecaster",
     "SequenceClassifier",
+    "SequenceForecaster",
     "SequenceRecommender",
     "SpanFinder",
     "TableNet",
+    "TemporalBlock",
     "TextCNN",
     "TokenClassifier",
     "Tree",
