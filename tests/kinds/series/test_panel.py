@@ -80,7 +80,7 @@ def test_missing_repeated_and_uneven_stamps_are_repaired_and_told():
     assert told(panel, "gap").startswith("2 stamps are missing (hourly);")
     assert told(panel, "duplicate") == "1 row repeats a stamp of the same series; values of one stamp are averaged."
     assert told(panel, "irregular") == "1 stamp lies between two steps (hourly) and is moved to the nearer one."
-    with pytest.raises(WonderlandError, match="^Strict mode stops here"):
+    with pytest.raises(WonderlandError, match="Strict mode stops here"):
         read(frame, strict=True)
 
 
@@ -119,10 +119,7 @@ def test_targets_may_be_missing_here_and_there(tmp_path):
     frame = monthly()
     frame.loc[[5, 40, 41, 90], "units"] = np.nan
     run = wonderland.fit(frame, out=tmp_path / "run", horizon=4, threads=1)
-    assert (
-        any(text.startswith("4 stamps are missing") or text.startswith("4 values are missing") for text in run.findings)
-        or run.findings
-    )
+    assert any(text.startswith(("4 stamps are missing", "4 values are missing")) for text in run.findings)
     assert run.metrics["mase"] < 1
 
 
@@ -150,11 +147,14 @@ FAR = stamped([*pd.date_range("2024-01-01", periods=50, freq="h"), pd.Timestamp(
 )  # fmt: skip
 def test_what_cannot_be_read_is_told(frame, options, sentence):
     with pytest.raises(WonderlandError) as error:
-        panel = read(frame, **options)
-        wonderland.kinds.KINDS["series"].split(panel, test=0.2, seed=0)
+        read_and_split(frame, options)
     if sentence is None:
         sentence = "frame has 20 steps, too few to learn and to measure forecasts of 28 steps, which take 126: give a horizon of at most 4."
     assert str(error.value) == sentence
+
+
+def read_and_split(frame, options):
+    return wonderland.kinds.KINDS["series"].split(read(frame, **options), test=0.2, seed=0)
 
 
 def test_without_an_option_of_forecasts_a_table_stays_a_table():

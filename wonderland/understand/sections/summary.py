@@ -34,6 +34,10 @@ _METRICS = {
     "wrong_labels": ("Wrong labels", "share of all labels of all rows"),
     "rmse": ("RMSE", "root mean squared error"),
     "mae": ("MAE", "mean absolute error"),
+    "mase": ("MASE", "absolute error over that of a season before"),
+    "smape": ("sMAPE", "symmetric percentage error, 0 to 200"),
+    "crps": ("CRPS", "error of the whole distribution"),
+    "pinball": ("Pinball loss", "mean over the levels 0.05 to 0.95"),
     "r2": ("R²", "share of the variance explained"),
 }
 
