@@ -8,7 +8,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt $(RUN)/pip install --disable-pip-versi
 # Compiled modules are kept, also where the environment says otherwise: every command of a test would compile them again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow lint format bench docs clean
+.PHONY: demo test test-slow sanitize lint format bench docs sbom clean
 
 demo: $(VENV)/.installed
 	$(RUN)/wonderland fit digits --out $(OUT)
@@ -18,6 +18,10 @@ test: $(VENV)/.installed-test lint
 
 test-slow: $(VENV)/.installed-test
 	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -m slow -n 2 --dist worksteal
+
+# Every C++ kernel under the address and undefined behaviour sanitizers; part of test-slow too.
+sanitize: $(VENV)/.installed-test
+	OMP_NUM_THREADS=3 $(RUN)/python -m tests.ops.sanitize
 
 lint: $(VENV)/.installed-test
 	$(RUN)/ruff check --quiet .
@@ -52,6 +56,9 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt $(VENV)/.torch
 $(VENV)/.installed-docs: pyproject.toml constraints.txt $(VENV)/.torch
 	$(INSTALL) --editable '.[docs]'
 	touch $@
+
+sbom: $(VENV)/.installed-test
+	$(RUN)/python -m bench.sbom
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

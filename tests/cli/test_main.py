@@ -28,7 +28,7 @@ def said(capsys, *words) -> tuple[int, str, str]:
         (["fit", "digits", "--steps", "2.5"], "--steps must be a whole number, not '2.5'. See: wonderland fit --help"),
         (["fit", "digits", "--keep"], "--keep needs a value. See: wonderland fit --help"),
         (["fit", "digits", "--epochs", "1", "--steps", "1"], "Choose one of epochs, steps and budget: each of them sets the length of training."),
-        (["fit", "digits", "--task", "multi"], "There is no task 'multi'. Did you mean 'multiclass'? Known are binary, multiclass, "),
+        (["fit", "digits", "--task", "multi"], "There is no task 'multi'. Did you mean 'multilabel' or 'multiclass'? Known are binary, "),
         (["fit", "digits", "--precision", "flaot32"], "There is no precision 'flaot32'. Did you mean 'float32'? Known are float32, bfloat16."),
         (["fit", "digits", "--kind", "tabel"], "There is no kind 'tabel'. Did you mean 'table'? Known are table, image, "),
         (["fit", "--help", "tabel"], "There is no kind 'tabel'. Did you mean 'table'? Known are table, image, "),
@@ -198,6 +198,19 @@ def test_the_same_command_again_continues_and_another_is_refused(tmp_path, capsy
     code, _, err = said(capsys, "fit", "--resume", tmp_path / "run", "--epochs", 3)
     assert code == 2
     assert err == "wonderland: A resumed run keeps the options it began with: give --resume and the folder only.\n"
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: 1 TB")])
+def test_no_memory_is_a_sentence(monkeypatch, capsys, error):
+    def fail(args):
+        raise error
+
+    monkeypatch.setattr("wonderland.cli.models.run", fail)
+    assert main(["models"]) == 2
+    assert capsys.readouterr().err == (
+        "wonderland: there is not enough memory. Take smaller batches (--batch-size, --accumulate), a smaller model, or fewer rows; "
+        "a run that had begun continues with --resume.\n"
+    )
 
 
 def test_a_broken_pipe_is_quiet():

@@ -107,6 +107,22 @@ def test_sha256_of_bytes_and_files(tmp_path):
     )
 
 
+def test_a_lock_that_is_lost_stops_all_writing(tmp_path):
+    (tmp_path / "checkpoint").mkdir()
+    with lock(tmp_path):
+        write_bytes(tmp_path / "a", b"1")
+        (tmp_path / ".lock").unlink()
+        for place in (tmp_path / "a", tmp_path / "checkpoint" / "b"):
+            with pytest.raises(WonderlandError) as caught:
+                write_bytes(place, b"2")
+            assert str(caught.value) == (
+                f"The lock file of {tmp_path} was removed, so another process may be writing there. Nothing more is written; "
+                "see that no other process runs, and continue with --resume."
+            )
+    assert (tmp_path / "a").read_bytes() == b"1"
+    write_bytes(tmp_path / "a", b"3")
+
+
 def test_pipes_and_link_loops_are_refused_without_blocking(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(WonderlandError) as caught:

@@ -25,6 +25,7 @@ from wonderland.probability.gaussian_process import (
     fit_sparse,
     fit_variational,
     laplace_classifier,
+    regression,
 )
 from wonderland.probability.gaussian_process.bfgs import bfgs
 from wonderland.probability.gaussian_process.classification import _mode, latent_samples
@@ -418,3 +419,18 @@ def test_sentences(call, words):
     with pytest.raises(WonderlandError) as caught:
         call()
     assert str(caught.value) == words
+
+
+def test_lapack_in_place_gives_the_same_evidence(monkeypatch):
+    pytest.importorskip("scipy")
+    draw = np.random.default_rng(0)
+    X, y = draw.normal(size=(90, 3)), draw.normal(size=90)
+    process = GaussianProcess(1.5 * RBF([0.7, 1.0, 2.0]) + Linear(), 0.1)
+    fast = process.evidence(X, y)
+    monkeypatch.setattr(regression, "in_place", lambda matrix, y: None)
+    plain = process.evidence(X, y)
+    assert fast.total == pytest.approx(plain.total, rel=1e-12)
+    torch.testing.assert_close(fast.gradient, plain.gradient, rtol=1e-9, atol=1e-9)
+    repeated = np.repeat(X[:40], 2, 0)  # without noise no factor exists: the jitter of safe_cholesky takes over
+    monkeypatch.undo()
+    assert math.isfinite(GaussianProcess(RBF(5.0), 0.0).evidence(repeated, y[:80]).total)

@@ -39,6 +39,28 @@ def test_a_process_is_fitted_stored_and_read(process):
     assert 0.7 <= process.record["measured"]["test"]["conformal"]["coverage"] <= 1
 
 
+def test_the_report_draws_bands(process, tmp_path):
+    page = (process.folder / "report.html").read_text()
+    assert page.count("Band along x") == 1
+    assert ">rows</text>" in page  # one input: its rows are drawn
+    table = wave(60).assign(z=np.arange(60) % 7, town=["a", "b"] * 30)
+    page = (wonderland.fit(table, "y", out=tmp_path / "run", model="gp").folder / "report.html").read_text()
+    assert "Band along x" in page
+    assert "Band along z" in page
+    assert "The other columns are held at those of a typical row." in page
+
+
+def test_an_interrupted_fit_resumes_to_the_same_bytes(process, tmp_path):
+    wave(80).to_csv(tmp_path / "wave.csv", index=False)
+    run = wonderland.fit(tmp_path / "wave.csv", "y", out=tmp_path / "run", model="gp")
+    model = tmp_path / "run" / "model.safetensors"
+    before = model.read_bytes()
+    model.unlink()
+    again = wonderland.fit(resume=tmp_path / "run")
+    assert model.read_bytes() == before
+    assert again.metrics == run.metrics
+
+
 def test_the_posterior_is_that_of_the_library():
     draw = np.random.default_rng(0)
     x = torch.from_numpy(draw.normal(size=(40, 2)).astype(np.float32))
@@ -132,7 +154,7 @@ def test_counts_by_a_poisson_model(tmp_path):
 
 @pytest.mark.parametrize("family", ["probit", "logit"])
 def test_two_classes_by_a_linear_model(tmp_path, family):
-    run = wonderland.fit(runs.mixed(150), "risk", out=tmp_path / "run", model=f"GLM(family={family!r})")
+    run = wonderland.fit(runs.mixed(150), "risk", out=tmp_path / "run", model=GLM.spec(family=family))
     assert run.metrics["auroc"] > 0.8
     pd.testing.assert_frame_equal(run.predict(runs.mixed(9)), wonderland.load(run.folder).predict(runs.mixed(9)))
 

@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
             progress=not args.quiet,
             tensorboard=args.tensorboard,
             on_start=on_start,
+            on_measured=None if args.quiet else show.after_training,
             **asked,
         )
     except Stopped as stop:
@@ -70,5 +71,5 @@ def run(args: argparse.Namespace) -> int:
             f"{stop} Continue with: wonderland fit --resume {shlex.quote(str(stop.folder))}", stop.signum, stop.folder
         ) from None
     if not args.quiet:
-        show.after_training(result)
+        show.after_report(result)
     return 0

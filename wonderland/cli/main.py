@@ -19,11 +19,13 @@ from wonderland.cli import (
     serve,
     shift,
     sign,
+    studio,
     tokenize,
     trace,
     verify,
 )
 from wonderland.core.errors import WonderlandError, nearest, printable
+from wonderland.core.memory import is_out_of_memory
 from wonderland.version import __version__
 
 VERBS = (
@@ -33,6 +35,7 @@ VERBS = (
     shift,
     export,
     serve,
+    studio,
     generate,
     chat,
     inspect,
@@ -138,6 +141,15 @@ def main(words: list[str] | None = None) -> int:
         # The reader of our output has closed the pipe, so nothing more can be printed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print(
+            "wonderland: there is not enough memory. Take smaller batches (--batch-size, --accumulate), a smaller model, or fewer rows; a run that had begun "
+            "continues with --resume.",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt as stop:
         print(f"\nwonderland: {printable(str(stop))}" if str(stop) else "\nwonderland: stopped.", file=sys.stderr)
         return 128 + getattr(stop, "signum", 2)

@@ -117,9 +117,17 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
         rows.append({"measure": "calibration error (ECE), after", "value": evaluation["ece"]["after"]})
     conformal = evaluation["conformal"]
     noun = "sets" if "mean_size" in conformal else "intervals"
-    if "coverage" in conformal:
+    if of := conformal.get("of"):  # boxes or pixels, of which a share may be missed
+        rows.append(
+            {"measure": f"{of} found, where {conformal['level']:.0%} was asked", "value": conformal["coverage"]}
+        )
+        size = "boxes in an image, on average" if of == "boxes" else "classes in the set of a pixel, on average"
+        rows.append({"measure": size, "value": conformal["mean_size"]})
+    elif "coverage" in conformal:
         rows.append({"measure": f"coverage of {conformal['level']:.0%} {noun}", "value": conformal["coverage"]})
-    if "mean_size" in conformal:
+    if conformal.get("of"):
+        pass
+    elif "mean_size" in conformal:
         rows.append({"measure": "mean size of a set", "value": conformal["mean_size"]})
     elif "mean_width" in conformal:
         rows.append({"measure": "mean width of an interval", "value": conformal["mean_width"]})
@@ -185,8 +193,31 @@ def warnings_about(evaluation: dict[str, Any]) -> list[str]:
     return warnings
 
 
+def leaderboard(run: Any) -> None:
+    """Print the run beside simple methods."""
+    from wonderland.road.facts import training_seconds
+    from wonderland.road.leaderboard import read_leaderboard, seconds_of
+
+    board = read_leaderboard(run.folder)
+    if board is None:
+        return
+    taken = {"this model": training_seconds(run.folder)} | seconds_of(run.folder)
+    rows = []
+    for entry in board["rows"]:
+        row: dict[str, Any] = {"method": entry["name"]}
+        row |= {name.replace("_", " "): value for name, value in entry["metrics"].items()}
+        first = next(iter(entry.get("differences", {}).items()), None)
+        row["difference"] = "" if first is None else "{value:+.3g} [{low:+.3g}, {high:+.3g}]".format(**first[1])
+        row["seconds"] = taken.get(entry["name"])
+        rows.append(row)
+    measure = next(iter(board["rows"][0]["metrics"])).replace("_", " ")
+    table(f"Leaderboard on the same test rows (difference of {measure}: this model minus the method)", rows)
+    if board["sentence"]:
+        note(board["sentence"])
+
+
 def after_training(run: Any) -> None:
-    """Print the metrics of a finished run, and the next commands."""
+    """Print the metrics of a run that is measured."""
     from wonderland.road.facts import records, training_seconds
 
     record = run.record["measured"]["test"]
@@ -196,6 +227,11 @@ def after_training(run: Any) -> None:
     if spent and rows:
         early = f", stopped early of {planned:,}: the validation part got no better" if done < planned else ""
         console.print(f"Trained {done:,} steps{early}, in {spent:.3g} s.", highlight=False)
+    leaderboard(run)
+
+
+def after_report(run: Any) -> None:
+    """Print where the report is, and the next command."""
     console.print(f"Report: {escape(str(run.folder / 'report.html'))}", highlight=False, soft_wrap=True)
     text, command = run.task.next_commands(shlex.quote(str(run.folder)))[0]
     console.print(escape(f"{text}: {command}"), highlight=False, soft_wrap=True)

@@ -20,6 +20,7 @@ from wonderland.core.strict_json import dump_json, parse_json
 def write_bytes(path: str | Path, *chunks: bytes) -> None:
     """Replace the content of `path` atomically: a reader sees the whole old file or the whole new one."""
     path = Path(path)
+    _refuse_without_lock(path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
@@ -140,6 +141,25 @@ def inside(folder: str | Path, name: str) -> Path:
     return path
 
 
+_HELD: dict[Path, int] = {}  # the lock files of this process, with the number that the file system gave to each
+
+
+def _refuse_without_lock(folder: Path) -> None:
+    """Stop before writing into a folder whose lock file is no longer the one that this process locked."""
+    for place in (folder, folder.parent) if _HELD else ():
+        path = (place / ".lock").absolute()
+        if path in _HELD:
+            try:
+                same = path.stat().st_ino == _HELD[path]
+            except OSError:
+                same = False
+            if not same:
+                raise WonderlandError(
+                    f"The lock file of {place} was removed, so another process may be writing there. Nothing more is written; "
+                    "see that no other process runs, and continue with --resume."
+                )
+
+
 @contextmanager
 def lock(folder: str | Path) -> Iterator[None]:
     """Lock a folder for this process; the operating system releases the lock even if the process is killed."""
@@ -153,9 +173,13 @@ def lock(folder: str | Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise disk_trouble(error, path) from error
             raise WonderlandError(
                 f"{folder} is in use by another process. Wait for it, or choose another folder."
             ) from error
+        _HELD[path.absolute()] = os.fstat(handle).st_ino
         yield
     finally:
+        _HELD.pop(path.absolute(), None)
         os.close(handle)

@@ -30,6 +30,11 @@ def peak_megabytes() -> float:
     return used / (1 << 20) if sys.platform == "darwin" else used / 1024
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory could not be had: PyTorch raises RuntimeError for it."""
+    return isinstance(error, MemoryError) or "can't allocate memory" in str(error) or "not enough memory" in str(error)
+
+
 def available_bytes() -> int:
     """How much memory is free for new things."""
     import os

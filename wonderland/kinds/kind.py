@@ -18,6 +18,7 @@ from wonderland.data.split import Parts, Split, split
 from wonderland.kinds.options import KindOptions
 from wonderland.optim import FusedAdamW
 from wonderland.tasks import Classification, MultiLabel, Regression, Task
+from wonderland.tasks.leaderboard import Baseline
 from wonderland.train.learner import GradientDescent
 
 
@@ -100,6 +101,10 @@ class Kind(ABC):
     def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe, asked: Mapping[str, Any]) -> None:
         """Refuse a recipe that does not fit the data; `asked` are the numbers in it that the user gave."""
         return
+
+    def baselines(self, plan: Any) -> list[Baseline]:
+        """Simple methods to measure beside a finished run of this plan, on its test rows."""
+        return []
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """Facts that the report shows for this kind of data, in addition to those of the task."""

@@ -58,6 +58,7 @@ from wonderland.models.vision.anynet import AnyNet
 from wonderland.models.vision.convmixer import ConvMixer
 from wonderland.models.vision.convnext import ConvNeXt
 from wonderland.models.vision.densenet import DenseNet
+from wonderland.models.vision.faster_rcnn import FasterRCNN
 from wonderland.models.vision.fcn import FCN
 from wonderland.models.vision.googlenet import GoogLeNet
 from wonderland.models.vision.lenet import LeNet
@@ -68,6 +69,8 @@ from wonderland.models.vision.nin import NiN
 from wonderland.models.vision.regnet import RegNet
 from wonderland.models.vision.resnet import ResNet
 from wonderland.models.vision.resnext import ResNeXt
+from wonderland.models.vision.retinanet import RetinaNet
+from wonderland.models.vision.tiny_ssd import TinySSD
 from wonderland.models.vision.unet import UNet
 from wonderland.models.vision.vgg import VGG
 from wonderland.models.vision.vit import ViT
@@ -98,6 +101,7 @@ __all__ = [
     "EncoderDecoder",
     "FactorisationMachine",
     "FastText",
+    "FasterRCNN",
     "ForecastBlend",
     "Forecaster",
     "GaussianProcess",
@@ -128,6 +132,7 @@ __all__ = [
     "RegNet",
     "ResNeXt",
     "ResNet",
+    "RetinaNet",
     "Seq2Seq",
     "Seq2SeqForecaster",
     "SequenceClassifier",
@@ -137,6 +142,7 @@ __all__ = [
     "TableNet",
     "TemporalBlock",
     "TextCNN",
+    "TinySSD",
     "TokenClassifier",
     "Tree",
     "UNet",

@@ -226,14 +226,13 @@ class GaussianProcess(Checked, nn.Module):
         return half.T @ weights, (left + (inner.T @ half).square().sum(0)).clamp(min=1e-12)
 
     def forward(self, x: Tensor) -> Tensor:
-        with torch.no_grad():
-            if self.outputs == 1:
-                found = self.latent(x)[0].unsqueeze(1)
-            else:
-                chances = torch.stack([averaged_chance(*self.latent(x, k)) for k in range(self.problems)], 1)
-                chances = chances.clamp(1e-9, 1 - 1e-9)
-                p = torch.cat([1 - chances, chances], 1) if self.problems == 1 else chances
-                found = (p / p.sum(1, keepdim=True)).log()
+        if self.outputs == 1:
+            found = self.latent(x)[0].unsqueeze(1)
+        else:
+            chances = torch.stack([averaged_chance(*self.latent(x, k)) for k in range(self.problems)], 1)
+            chances = chances.clamp(1e-9, 1 - 1e-9)
+            p = torch.cat([1 - chances, chances], 1) if self.problems == 1 else chances
+            found = (p / p.sum(1, keepdim=True)).log()
         return found.to(x.dtype if x.is_floating_point() else torch.float32)
 
     def spread(self, x: Tensor) -> Tensor:

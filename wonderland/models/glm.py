@@ -78,12 +78,11 @@ class GLM(Checked, nn.Module):
             self.standard.copy_(torch.tensor([mean, scale], dtype=torch.float64))
 
     def forward(self, x: Tensor) -> Tensor:
-        with torch.no_grad():
-            eta = row_features(x, self.numbers, self.levels) @ self.weights + self.bias
-            if self.family == "logit":
-                found = torch.stack([nn.functional.logsigmoid(-eta), nn.functional.logsigmoid(eta)], 1)
-            elif self.family == "probit":
-                found = torch.stack([torch.special.log_ndtr(-eta), torch.special.log_ndtr(eta)], 1)
-            else:
-                found = ((eta.clamp(max=300).exp() - self.standard[0]) / self.standard[1]).unsqueeze(1)
+        eta = row_features(x, self.numbers, self.levels) @ self.weights + self.bias
+        if self.family == "logit":
+            found = torch.stack([nn.functional.logsigmoid(-eta), nn.functional.logsigmoid(eta)], 1)
+        elif self.family == "probit":
+            found = torch.stack([torch.special.log_ndtr(-eta), torch.special.log_ndtr(eta)], 1)
+        else:
+            found = ((eta.clamp(max=300).exp() - self.standard[0]) / self.standard[1]).unsqueeze(1)
         return found.to(x.dtype if x.is_floating_point() else torch.float32)

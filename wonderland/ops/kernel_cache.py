@@ -24,6 +24,8 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parent / "kernels"
 FLAGS = ("-O3", "-march=native", "-std=c++17", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno", "-fno-trapping-math")
+# With WONDERLAND_SANITIZE=1, for `make sanitize`: reads and writes outside of arrays, and undefined behaviour, end the process.
+SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 LONGEST_BUILD = 300  # seconds
 _LOADING = threading.RLock()
 _said: set[str] = set()
@@ -104,7 +106,7 @@ def _build(folder: Path, name: str) -> Path:
         once="compiling",
     )
     compiler, path = _compiler(), folder / "library.so"
-    command = [compiler, *FLAGS, f"-I{SOURCES}", "-x", "c++", str(SOURCES / f"{name}.cpp"), "-o", str(path)]
+    command = [compiler, *_flags(), f"-I{SOURCES}", "-x", "c++", str(SOURCES / f"{name}.cpp"), "-o", str(path)]
     try:
         done = subprocess.run(
             command,
@@ -225,8 +227,12 @@ def _key(name: str) -> str:
     """A digest of everything that the compiled form depends on."""
     source = (SOURCES / f"{name}.cpp").read_bytes()
     common = b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.h")))
-    parts = [source, common, repr(FLAGS).encode(), _compiler().encode(), _machine().encode()]
+    parts = [source, common, repr(_flags()).encode(), _compiler().encode(), _machine().encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
+
+
+def _flags() -> tuple[str, ...]:
+    return (*FLAGS, *SANITIZE) if os.environ.get("WONDERLAND_SANITIZE") == "1" else FLAGS
 
 
 def _compiler() -> str:

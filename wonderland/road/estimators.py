@@ -61,7 +61,9 @@ class RowEstimator(BaseEstimator):
             if module == "polars":
                 X = read_source(X).frame
                 assert X is not None
-            return X.set_axis([str(name) for name in X.columns], axis=1).reset_index(drop=True)
+            X = X.set_axis([str(name) for name in X.columns], axis=1).reset_index(drop=True)
+            _refuse_infinite(X)
+            return X
         options: dict[str, Any] = {"dtype": None, "ensure_all_finite": "allow-nan"}
         values: Any = validate_data(self, X, reset=reset, **options)
         frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
@@ -329,6 +331,18 @@ def best_threshold(metric: str, prediction: np.ndarray, y: np.ndarray, weights: 
 def _is_of_labels(scorer: Any) -> bool:
     """Whether a scorer compares predicted labels."""
     return getattr(scorer, "_response_method", None) == "predict"
+
+
+def _refuse_infinite(frame: pd.DataFrame) -> None:
+    """Infinite values by the row that the user has: fit puts rows in another order."""
+    for i, kind in enumerate(frame.dtypes):
+        if getattr(kind, "kind", "") == "f":
+            infinite = np.isinf(frame.iloc[:, i].to_numpy(np.float64, na_value=np.nan))
+            if infinite.any():
+                raise WonderlandError(
+                    f"Column {frame.columns[i]!r} holds an infinite value in row {int(infinite.argmax()) + 1}. Correct it, or "
+                    "leave the cell empty."
+                )
 
 
 def _targets(estimator: Any, frame: pd.DataFrame, y: Any, numeric: bool = False) -> np.ndarray:

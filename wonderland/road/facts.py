@@ -2,18 +2,21 @@
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wonderland.core import read_bytes, write_spec
+from wonderland.core import write_spec
 from wonderland.core.options import described, flags
 from wonderland.core.recipe import Recipe
 from wonderland.core.schema import whole
 from wonderland.kinds import KINDS
+from wonderland.road.leaderboard import read_leaderboard
 from wonderland.road.plan import Plan, versions
 from wonderland.road.request import Request
 from wonderland.road.training import Training
 from wonderland.ship import Run
+from wonderland.train.records import read_records
 from wonderland.understand import cost
 
 
@@ -23,6 +26,7 @@ def facts(run: Run, plan: Plan) -> dict[str, Any]:
     source = next(
         (dataset.origin[key] for key in ("path", "bundled", "url") if dataset.origin.get(key)), "data in memory"
     )
+    board = read_leaderboard(run.folder)
     common = {
         "title": dataset.name,
         "source": json.dumps(source)[1:-1],
@@ -40,6 +44,7 @@ def facts(run: Run, plan: Plan) -> dict[str, Any]:
         "cost": costs(run, plan),
         "config": run.config,
         "commands": commands(run),
+        "leaderboard": None if board is None else {"rows": board["rows"], "sentence": board["sentence"]},
         "versions": versions(),
         "fingerprint": dataset.fingerprint,
     }
@@ -67,14 +72,8 @@ def curves(run: Run) -> list[dict[str, Any]]:
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSON lines file; damaged lines are skipped."""
-    rows = []
-    for line in read_bytes(path, "records_bytes").decode(errors="replace").splitlines() if path.is_file() else []:
-        try:
-            rows.append(json.loads(line))
-        except (ValueError, RecursionError):
-            continue
-    return [row for row in rows if _is_record(row)]
+    """The rows of metrics or times by step; damaged lines are skipped."""
+    return [row for row in read_records(path) if _is_record(row)]
 
 
 def _is_record(row: Any) -> bool:
@@ -125,17 +124,17 @@ def split_note(plan: Plan) -> str:
 def commands(run: Run) -> list[dict[str, str]]:
     """Commands to repeat the run, and what to do next, for the folder of the run."""
     further = [{"text": text, "command": command} for text, command in run.task.next_commands(".")]
-    return [*refit_command(run), *further]
+    return [*refit_command(run.config), *further]
 
 
-def refit_command(run: Run) -> list[dict[str, str]]:
-    """The command that repeats the run."""
-    origin = run.config["source"]["origin"]
+def refit_command(config: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The command that repeats the run with this config.json."""
+    origin = config["source"]["origin"]
     source = origin.get("bundled") or origin.get("path") or origin.get("url")
     if not source:
         return []
-    request, recipe = Request.from_json(run.config["request"]), Recipe.from_json(run.config["recipe"])
-    kind = KINDS[run.config["source"]["kind"]]
+    request, recipe = Request.from_json(config["request"]), Recipe.from_json(config["recipe"])
+    kind = KINDS[config["source"]["kind"]]
     training = {name: vars(request.training)[name] for name in described(Training)}
     # Measured values (budget, lr auto) could differ in a second measurement, so their results are given instead.
     if training["budget"] is not None:
@@ -145,7 +144,7 @@ def refit_command(run: Run) -> list[dict[str, str]]:
     if training["optimizer"] is not None:
         training["optimizer"] = write_spec(recipe.optimizer)
         training["lr"] = recipe.lr
-    training["threads"] = run.config["threads"]
+    training["threads"] = config["threads"]
     if origin.get("test"):
         training["test"] = origin["test"].get("path") or origin["test"].get("bundled") or training["test"]
     kind_flag = [] if request.kind is None else ["--kind", request.kind]

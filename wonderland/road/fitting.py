@@ -37,6 +37,8 @@ from wonderland.kinds import KINDS
 from wonderland.kinds.choose import choose as choose_kind
 from wonderland.kinds.choose import make_options, open_as
 from wonderland.road.facts import facts
+from wonderland.road.leaderboard import FILE as LEADERBOARD
+from wonderland.road.leaderboard import leaderboard
 from wonderland.road.parts import check_memory
 from wonderland.road.plan import Plan, make_config, make_plan, rebuild, resolve_measured, threads_for, try_model
 from wonderland.road.request import Request
@@ -48,6 +50,7 @@ from wonderland.ship.schema import TRUST
 from wonderland.ship.store import check_model
 from wonderland.train import run as train
 from wonderland.train.checkpoint import Checkpoints
+from wonderland.train.progress import Watching
 from wonderland.train.start import merge_adapters
 from wonderland.train.state import random_state, set_random_state
 from wonderland.understand import render
@@ -65,6 +68,7 @@ def fit(
     progress: bool = False,
     tensorboard: bool = False,
     on_start: Any = None,
+    on_measured: Any = None,
     **options: Unpack[FitOptions],
 ) -> Run:
     """Fit a model to a source; the result is a run folder with model, preprocessing, calibration, conformal sets, records and a report.
@@ -82,6 +86,7 @@ def fit(
         overwrite: start again in a folder that holds another run.
         progress: show a live bar.
         tensorboard: also write TensorBoard files.
+        on_measured: called with the run once it is measured, before its report is written.
         on_start: called before training with the dataset, the plan, and whether the model is already trained.
         options: those of training (`wonderland.road.Training`) and of the kind of data (`wonderland fit --help KIND`).
     """
@@ -93,7 +98,20 @@ def fit(
     else:
         guard = nullcontext()
     with guard:
-        return _fit(source, target, out, resume, test, model, overwrite, progress, tensorboard, on_start, dict(options))
+        return _fit(
+            source,
+            target,
+            out,
+            resume,
+            test,
+            model,
+            overwrite,
+            progress,
+            tensorboard,
+            on_start,
+            on_measured,
+            dict(options),
+        )
 
 
 def _fit(
@@ -107,6 +125,7 @@ def _fit(
     progress: bool,
     tensorboard: bool,
     on_start: Any,
+    on_measured: Any,
     asked: dict[str, Any],
 ) -> Run:
     recorded = False
@@ -157,7 +176,11 @@ def _fit(
             stages.train(progress, tensorboard)
         stages.trust()
         stages.context()
-        stages.report()
+        if request.training.leaderboard == "all":
+            leaderboard(folder, plan, stages.run)
+        if on_measured:
+            on_measured(stages.run)
+        stages.report(progress)
         return stages.run
 
 
@@ -322,12 +345,16 @@ class Stages:
             view = plan.view(self.model, "calibration")
             save_context(self.folder, reference_of(plan.task, plan.encoder, self.run.trust, view))
 
-    def report(self) -> None:
+    def report(self, progress: bool = False) -> None:
         """Write report.html, unless it was made from the current trust.json."""
-        mark = f"<!-- made from {sha256(self.folder / 'trust.json')} -->"
+        made_from = [
+            sha256(self.folder / name) for name in ("trust.json", LEADERBOARD) if (self.folder / name).exists()
+        ]
+        mark = f"<!-- made from {' '.join(made_from)} -->"
         path = self.folder / "report.html"
         if path.exists() and path.read_text(errors="replace").endswith(mark + "\n"):
             return
+        self.plan.watching = Watching() if progress else None
         record = facts(self.run, self.plan)
         write_text(path, render(record, self.plan.task.sections(record)) + mark + "\n")
 
@@ -359,7 +386,7 @@ def free_folder(source: Any) -> Path:
 
 
 RUN_FILES = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors", "metrics.jsonl",
-             "times.jsonl", "trust.json", CONTEXT, "report.html")  # fmt: skip
+             "times.jsonl", "trust.json", LEADERBOARD, CONTEXT, "report.html")  # fmt: skip
 
 
 def _clear(folder: Path) -> None:

@@ -58,6 +58,9 @@ class Plan:
     own: nn.Module | None = None
     device: str = "cpu"
     wanted: Wanted = field(default_factory=Wanted)
+    watching: Any = (
+        None  # called with the name of long work after training; returns a function of what is done and of all
+    )
     weighted: str | None = None  # the digest of weights towards other rows
 
     @functools.cached_property

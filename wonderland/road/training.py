@@ -59,6 +59,11 @@ class Training:
         help="weight training rows towards the rows of this file, which needs no target (covariate shift)",
         metavar="FILE",
     )
+    leaderboard: str = option(
+        "all",
+        help="simple methods measured beside the model, where the kind has them (default all)",
+        choices=("all", "none"),
+    )
     seed: int = option(0, help="the same seed gives the same run (default 0)", least=0, most=2**63 - 1)
 
     def __post_init__(self):

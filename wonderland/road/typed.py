@@ -29,6 +29,7 @@ class FitOptions(TypedDict, total=False):
     abstain: float | None
     uncertainty: str | None
     weight_to: str | None
+    leaderboard: str | None
     seed: int | None
     strict: bool | None
     encoding: str | None

@@ -3,6 +3,7 @@
 from wonderland.tasks import losses, metrics, penalties, text
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.control import Control
+from wonderland.tasks.detection import Detection
 from wonderland.tasks.forecast import Forecast
 from wonderland.tasks.forecast_trust import ForecastTrust
 from wonderland.tasks.label_trust import LabelTrust
@@ -12,6 +13,7 @@ from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.ranking import Ranking
 from wonderland.tasks.ranking_measures import ranking_measures
 from wonderland.tasks.regression import Regression
+from wonderland.tasks.segmentation import Segmentation
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.token_trust import TokenTrust
 from wonderland.tasks.translation import Translation
@@ -21,6 +23,7 @@ from wonderland.tasks.view import Holdout, View
 __all__ = [
     "Classification",
     "Control",
+    "Detection",
     "Forecast",
     "ForecastTrust",
     "Holdout",
@@ -30,6 +33,7 @@ __all__ = [
     "Ranking",
     "Regression",
     "RowTrust",
+    "Segmentation",
     "Task",
     "TokenTrust",
     "Translation",

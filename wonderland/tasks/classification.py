@@ -115,6 +115,9 @@ class Classification(RowTask):
             return found
         return log_softmax(found + np.log(np.maximum(trust.label_weights, 1e-12)))
 
+    def point(self, view: View, trust: RowTrust) -> ndarray:
+        return self.log_probabilities(view.outputs().cpu(), trust)
+
     def sets(
         self, outputs: Tensor, trust: RowTrust, level: float | None = None, groups: ndarray | None = None
     ) -> ndarray:

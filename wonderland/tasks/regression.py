@@ -118,6 +118,9 @@ class Regression(RowTask):
         """Predictions in the scale of the target (n,), from members' outputs (m, n, 1)."""
         return self.original(self.combined(outputs, trust)[:, 0])
 
+    def point(self, view: View, trust: RowTrust) -> ndarray:
+        return self.values(view.outputs().cpu(), trust)
+
     def intervals(
         self,
         outputs: Tensor,

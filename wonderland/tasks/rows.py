@@ -9,6 +9,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from wonderland.core.batch import Batch
+from wonderland.tasks.leaderboard import class_row, number_row, sentence
 from wonderland.tasks.task import Task
 from wonderland.tasks.trust import RowTrust, holdout_prediction, variant_weights
 from wonderland.tasks.view import Holdout, View
@@ -97,6 +98,14 @@ class RowTask(Task):
     def combined(self, outputs: Tensor, trust: RowTrust) -> ndarray:
         """Outputs of members as one prediction (n, c), weighted as trust says."""
         return self.combine(outputs, spread(trust.shares, len(outputs))).numpy()
+
+    def leaderboard_row(self, name: str, predicted: ndarray, ours: ndarray | None, y: ndarray) -> dict[str, Any]:
+        """The row of a method: its measures, and the differences of this model (`ours`) from it."""
+        return (number_row if self.classes is None else class_row)(name, predicted, ours, y)
+
+    def leaderboard_sentence(self, rows: list[dict[str, Any]], count: int) -> str:
+        """What the leaderboard says, in a sentence; empty where the model is better than every method."""
+        return sentence(rows, count)
 
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
         shape = tuple(model_outputs(model, batch["x"]).shape[1:])

@@ -96,6 +96,18 @@ class Task(Part, ABC):
         """The largest difference between predictions and the outputs of an exported model; infinite where a class or set differs."""
         raise NotImplementedError
 
+    def point(self, view: View, trust: Any) -> Any:
+        """The predictions of a part, to be measured beside those of simple methods."""
+        raise NotImplementedError
+
+    def leaderboard_row(self, name: str, predicted: Any, ours: Any, y: Any) -> dict[str, Any]:
+        """The row of a method: its measures, and the differences of this model (`ours`) from it."""
+        raise NotImplementedError
+
+    def leaderboard_sentence(self, rows: list[dict[str, Any]], count: int) -> str:
+        """What the leaderboard says, in a sentence; empty where there is nothing to say."""
+        return ""
+
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
         """A message if the model's output for a batch does not fit the task, else None."""
         return None

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -83,6 +83,25 @@ class Lines:
         )
 
     def stop(self) -> None: ...
+
+
+class Watching:
+    """Lines about long work after training, every few seconds."""
+
+    def __init__(self, every: float = 3.0) -> None:
+        self.every = every
+
+    def __call__(self, label: str) -> Callable[[int, int], None]:
+        """A function to call with what is done, and of how much."""
+        shown = time.monotonic()
+
+        def update(done: int, whole: int) -> None:
+            nonlocal shown
+            if time.monotonic() - shown >= self.every:
+                shown = time.monotonic()
+                print(f"{label}: {done:,} of {whole:,}", file=sys.stderr, flush=True)
+
+        return update
 
 
 @contextmanager

@@ -80,3 +80,14 @@ class Records:
         """Close open files."""
         if self._board:
             self._board.close()
+
+
+def read_records(path: Path) -> list[Any]:
+    """The rows of a JSON lines file; damaged lines are skipped."""
+    rows = []
+    for line in read_bytes(path, "records_bytes").decode(errors="replace").splitlines() if path.is_file() else []:
+        try:
+            rows.append(json.loads(line))
+        except (ValueError, RecursionError):
+            continue
+    return rows

@@ -29,6 +29,7 @@ def permutation_importance(
     repeats: int = 3,
     seed: int = 0,
     limit_rows: int = 2000,
+    watch: Callable[[int, int], None] | None = None,
 ) -> list[Importance]:
     """The drop of `score(x, y)` (higher is better) when the values of a column are permuted between rows.
 
@@ -38,7 +39,7 @@ def permutation_importance(
     because the other one remains.
 
     `score` gets all rows at once and may return one number, or one for each row (their mean is taken). At most
-    `limit_rows` rows are used. The same seed gives the same result; global random state is neither read nor changed.
+    `limit_rows` rows are used. `watch` is called with the number of columns done and of all. The same seed gives the same result; global random state is neither read nor changed.
 
     Shapes: x (n, d, ...), y (n, ...) -> one Importance for each entry of columns.
 
@@ -73,6 +74,8 @@ def permutation_importance(
             if drops:
                 work[:, features] = x[:, features]
             importances.append(_summary(drops))
+            if watch is not None:
+                watch(index + 1, len(columns))
     return importances
 
 

@@ -187,6 +187,8 @@ summary{cursor:pointer;padding:.5rem 0;font-weight:500}
 border:1px solid var(--line);border-radius:8px;background:var(--soft)}
 .gallery figcaption{margin-top:.35rem;line-height:1.4;overflow-wrap:anywhere}
 .gallery b{color:var(--ink)}
+.gallery.wide{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr))}
+.gallery.wide img{width:100%;height:auto}
 footer{padding-top:28px;padding-bottom:56px}
 @media (max-width:760px){.pair{grid-template-columns:minmax(0,1fr)}header{padding-top:32px}section{padding:36px 0}
 .tiles{grid-template-columns:repeat(2,minmax(0,1fr))}.tile{padding:12px 14px}.tile strong{font-size:1.35rem}}

@@ -295,7 +295,7 @@ def test_the_command_that_fits_again_asks_for_what_was_measured(tmp_path):
     (tmp_path / "a.txt").write_text(rhyme(40))
     run = wonderland.fit(tmp_path / "a.txt", out=tmp_path / "run", context=16, budget=0.5, weight_decay=0.0, threads=1)
     steps = run.config["recipe"]["steps"]
-    assert refit_command(run) == [
+    assert refit_command(run.config) == [
         {
             "text": "Fit it again, to the same bits on the same machine",
             "command": f"wonderland fit {tmp_path / 'a.txt'} --context 16 --steps {steps} --weight-decay 0.0 --threads 1 --out NEWFOLDER",
@@ -313,7 +313,7 @@ def test_a_checkpoint_is_named_as_the_shell_names_it():
         "source": {"kind": "corpus", "origin": {"path": "a.txt"}}, "recipe": config["recipe"] | {"lr": 0.25}, "threads": 2,
         "request": {"kind": None, "options": {"start": "/x/gpt2", "method": "lora", "lines": True}, "training": {"lr": "auto"}},
     })  # fmt: skip
-    (found,) = refit_command(run)
+    (found,) = refit_command(run.config)
     assert (
         found["command"]
         == "wonderland fit a.txt --from /x/gpt2 --method lora --lines --lr 0.25 --threads 2 --out NEWFOLDER"
@@ -334,7 +334,7 @@ def test_a_users_own_tokenizer(tmp_path):
     made = Tokenizer.load(folder)
     assert run.encoder.tokenizer.digest == made.digest
     assert run.ability("generate")("a", 5)
-    assert f"--tokenizer {folder} " in refit_command(run)[0]["command"]
+    assert f"--tokenizer {folder} " in refit_command(run.config)[0]["command"]
     with_file = wonderland.fit(text, tokenizer=folder / "tokenizer.json", out=tmp_path / "other", steps=3)
     assert with_file.config["split"]["digest"] == run.config["split"]["digest"]
     refuses(

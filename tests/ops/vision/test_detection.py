@@ -26,8 +26,10 @@ from wonderland.ops.vision import (
     focal_loss,
     generalised_iou,
     iou,
+    match,
     mean_iou,
     nms,
+    precision_at_recalls,
     roi_align,
     soft_nms,
 )
@@ -230,3 +232,33 @@ def test_refusals():
     sentence = r"^Suppression takes boxes \(n, 4\) and a score for each, not \(3, 4\) and \(2,\)\.$"
     with pytest.raises(WonderlandError, match=sentence):
         nms(torch.zeros(3, 4), torch.zeros(2))
+
+
+def test_matching_equals_taking_the_best_pair_again_and_again():
+    """All images at once, with padding, against a plain loop over the pairs of each image."""
+    draw = torch.Generator().manual_seed(0)
+    around = torch.rand(40, 4, generator=draw, dtype=torch.float64).sort(1).values[:, [0, 1, 2, 3]] * 10
+    boxes = torch.rand(3, 7, 4, generator=draw, dtype=torch.float64).sort(2).values * 10
+    boxes[0, 1] = boxes[0, 0]  # two equal boxes want the same anchors
+    real = torch.rand(3, 7, generator=draw) < 0.8
+    found = match(around, boxes, real, positive=0.5, negative=0.3)
+    for row in range(3):
+        overlap = iou(around, boxes[row]).masked_fill(~real[row], -1.0)
+        best, index = overlap.max(1)
+        wanted = torch.where(best >= 0.5, index, torch.where(best >= 0.3, -2, -1))
+        for _ in range(int(real[row].sum())):
+            anchor, box = divmod(int(overlap.argmax()), 7)
+            wanted[anchor] = box
+            overlap[anchor], overlap[:, box] = -1.0, -1.0
+        assert found[row].tolist() == wanted.tolist()
+
+
+def test_precision_at_recalls_has_the_mean_that_average_precision_has():
+    draw = torch.Generator().manual_seed(1)
+    truth = [
+        {"boxes": torch.rand(3, 4, generator=draw).sort(1).values * 9, "classes": torch.tensor([0, 1, 0])}
+        for _ in range(4)
+    ]
+    found = [{**row, "boxes": row["boxes"] + 0.2, "scores": torch.rand(3, generator=draw)} for row in truth]
+    told = average_precision(found, truth, thresholds=[0.5])
+    assert precision_at_recalls(found, truth, 0).mean() == pytest.approx(told["by_class"][0], abs=1e-12)

@@ -1,7 +1,8 @@
 """Tokenizer: text to ids and back, saved as the standard tokenizer.json of the `tokenizers` package."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from wonderland.core import WonderlandError, nearest, read_bytes, sha256, write_json, write_text
+from wonderland.core.limits import limit
 from wonderland.data.text import vocabulary
 from wonderland.data.text.pieces import pieces_of
-from wonderland.data.text.tokenizer_json import LARGEST, ROLES, TRANSFORMERS_NAMES, check_json, parse, read_roles
+from wonderland.data.text.tokenizer_json import ROLES, TRANSFORMERS_NAMES, check_json, parse, read_roles
 from wonderland.data.text.writer import Writer
 
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -77,19 +79,20 @@ class Tokenizer:
                 f"Tokens of kind {kind!r} need '<unk>' among the special tokens, for words that are not in the vocabulary."
             )
         least = len(specials) + (vocabulary.BYTES if kind in ("bpe", "unigram") else 1)
-        if isinstance(vocab, bool) or not isinstance(vocab, int) or not least <= vocab <= LARGEST:
+        most = limit("tokenizer_tokens")
+        if isinstance(vocab, bool) or not isinstance(vocab, int) or not least <= vocab <= most:
             why = f" ({vocabulary.BYTES} bytes and the special tokens)" if kind in ("bpe", "unigram") else ""
             raise WonderlandError(
-                f"A vocabulary of kind {kind!r} has from {least:,} to {LARGEST:,} tokens{why}, not {vocab!r}."
+                f"A vocabulary of kind {kind!r} has from {least:,} to {most:,} tokens{why}, not {vocab!r}."
             )
+        vocabulary.tokenizers_package()
         counted = _CountedTexts([texts] if isinstance(texts, str) else texts)
         try:
-            inner = vocabulary.learn_vocabulary(kind, counted, vocab, specials, lowercase)
-        except WonderlandError:
-            raise
-        except Exception as error:  # the package raises plain Exception for whatever goes wrong in it
-            if counted.letters:
-                raise WonderlandError(f"The tokenizer could not be trained ({_first_line(error)}).") from error
+            with native("The tokenizer could not be trained"):
+                inner = vocabulary.learn_vocabulary(kind, counted, vocab, specials, lowercase)
+        except WonderlandError as error:
+            if counted.letters or error.__cause__ is None:
+                raise
             inner = None
         if not counted.letters or inner is None:
             raise WonderlandError("There is no text to learn tokens from: every text is empty.")
@@ -101,13 +104,9 @@ class Tokenizer:
         """A tokenizer from its standard JSON."""
         base = vocabulary.tokenizers_package()
         text = text if isinstance(text, str) else json.dumps(text)
-        check_json(text)
-        try:
+        text = check_json(text)
+        with native("This is not the JSON of a tokenizer"):
             return cls(base.Tokenizer.from_str(text), roles)
-        except WonderlandError:
-            raise
-        except Exception as error:  # the package raises plain Exception
-            raise WonderlandError(f"This is not the JSON of a tokenizer ({_first_line(error)}).") from error
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
@@ -163,19 +162,15 @@ class Tokenizer:
         if self._id_of_code_point is not None and not specials and not add_special_tokens:
             return [ids.tolist() for ids in self.arrays(texts)]
         inner = self._with_specials if specials else self._inner
-        try:
+        with native("The text could not be cut into tokens", texts):
             return [encoding.ids for encoding in _encode_batch_of(inner)(texts, add_special_tokens=add_special_tokens)]
-        except Exception as error:  # the package raises plain Exception
-            raise _unreadable(error, texts) from error
 
     def arrays(self, texts: Sequence[str]) -> list[np.ndarray]:
         """`encode_batch` as arrays; single characters are looked up by numpy, with the same result."""
         table = self._id_of_code_point
         if table is None:
-            try:
+            with native("The text could not be cut into tokens", texts):
                 encodings = _encode_batch_of(self._inner)(texts, add_special_tokens=False)
-            except Exception as error:
-                raise _unreadable(error, texts) from error
             return [np.asarray(encoding.ids, np.int64) for encoding in encodings]
         arrays = [table[vocabulary.code_points(text)] for text in texts]
         if self.unknown is None:
@@ -187,7 +182,8 @@ class Tokenizer:
         ids = [int(i) for i in ids]
         for i in ids:
             self.check(i)
-        text = self._inner.decode(ids, skip_special_tokens=True)
+        with native("The tokens could not be written as text"):
+            text = self._inner.decode(ids, skip_special_tokens=True)
         return text.removeprefix("##") if self.kind == "wordpiece" else text
 
     def writer(self) -> Writer:
@@ -305,7 +301,8 @@ class Tokenizer:
     @cached_property
     def _with_specials(self) -> Any:
         """A copy that reads special tokens that are spelt out in a text."""
-        copy = vocabulary.tokenizers_package().Tokenizer.from_str(self.to_json())
+        with native("This tokenizer cannot be copied"):
+            copy = vocabulary.tokenizers_package().Tokenizer.from_str(self.to_json())
         copy.encode_special_tokens = False
         return copy
 
@@ -373,11 +370,17 @@ def _encode_batch_of(inner: Any) -> Any:
     return getattr(inner, "encode_batch_fast", inner.encode_batch)
 
 
-def _unreadable(error: Exception, texts: Sequence[str]) -> WonderlandError:
-    for text in texts:
-        vocabulary.code_points(text)
-    return WonderlandError(f"The text could not be cut into tokens ({_first_line(error)}).")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+@contextmanager
+def native(says: str, texts: Sequence[str] = ()) -> Iterator[None]:
+    """Around calls of the package, which raises plain Exception, and panics with an error that is none: both become a sentence."""
+    try:
+        yield
+    except WonderlandError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        for text in texts:
+            vocabulary.code_points(text)
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise WonderlandError(f"{says} ({reason}).") from error

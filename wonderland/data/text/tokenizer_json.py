@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from wonderland.core import WonderlandError, read_bytes
-from wonderland.core.limits import check
+from wonderland.core.limits import check, limit
+from wonderland.data.text.tokenizer_grammar import check_grammar
 
-LARGEST = 1 << 20
 # The usual names of the token of each role; the first that a vocabulary has is used.
 ROLES: dict[str, tuple[str, ...]] = {
     "pad": ("<pad>", "[PAD]", "<|pad|>", "<blank>"),
@@ -27,8 +27,8 @@ def parse(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def check_json(text: str) -> None:
-    """Refuse JSON that is too large, lacks a vocabulary, or has ids out of range or with gaps."""
+def check_json(text: str) -> str:
+    """The JSON, for the native library; refused if it is too large, has ids out of range or with gaps, or does not follow the grammar."""
     check("tokenizer_bytes", len(text), "This tokenizer")
     try:
         content = parse(text)
@@ -44,12 +44,19 @@ def check_json(text: str) -> None:
     ):
         raise WonderlandError("This is not the JSON of a tokenizer: its added tokens are damaged.")
     ids = [*(vocab.values() if isinstance(vocab, dict) else range(len(vocab))), *(entry["id"] for entry in added)]
-    if not all(isinstance(i, int) and 0 <= i < LARGEST for i in ids) or len(ids) > 2 * LARGEST:
-        raise WonderlandError(f"This tokenizer has ids outside of 0 to {LARGEST - 1:,}: it is damaged.")
+    check("tokenizer_tokens", len(ids), "This tokenizer")
+    most = limit("tokenizer_tokens")
+    if not all(isinstance(i, int) and not isinstance(i, bool) and 0 <= i < most for i in ids):
+        raise WonderlandError(f"This tokenizer has ids outside of 0 to {most - 1:,}: it is damaged.")
     if ids and max(ids) >= len(set(ids)):
         raise WonderlandError(
             f"This tokenizer has {len(set(ids)):,} tokens with ids up to {max(ids):,}: ids must have no gaps."
         )
+    check_grammar(content)
+    # Padding and truncation are not used, so what a file says of them is not read.
+    if content.get("padding") is not None or content.get("truncation") is not None:
+        return json.dumps({**content, "padding": None, "truncation": None})
+    return text
 
 
 def checked_roles(value: Any) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Vocabularies of each kind of token (characters, words, bpe, ...), learned with the `tokenizers` package."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from wonderland.core import WonderlandError, need
 TOKEN_KINDS = ("characters", "words", "bpe", "wordpiece", "unigram")
 BYTES = 256
 CODE_POINTS = 0x110000
+_LONG_RUN = re.compile(r"\S{257}|\s{257}")
+_PIECES = re.compile(r"\s{0,256}\S{1,256}|\s{1,256}")
 
 
 def tokenizers_package() -> Any:
@@ -34,14 +37,19 @@ def learn_vocabulary(kind: str, texts: Iterable[str], vocab: int, specials: Sequ
 
 
 def _bounded(texts: Iterable[str], longest: int = 1 << 20) -> Iterator[str]:
-    """Texts in pieces of at most `longest` characters, to bound the memory of the trainer."""
+    """Texts in pieces of at most `longest` characters, to bound the memory of the trainer, without words or gaps of more than
+    256 characters, to bound its time, which grows with the square of the longest word."""
     for text in texts:
         if not isinstance(text, str):
             raise WonderlandError(
                 f"A tokenizer is trained on texts, and {text!r:.60} is of type {type(text).__name__}."
             )
         for start in range(0, len(text), longest):
-            yield text[start : start + longest]
+            piece = text[start : start + longest]
+            if _LONG_RUN.search(piece):
+                yield from _PIECES.findall(piece)
+            else:
+                yield piece
 
 
 def _trainer(package: Any, kind: str, vocab: int, specials: Sequence[str]) -> Any:

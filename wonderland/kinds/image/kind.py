@@ -13,6 +13,9 @@ from wonderland.data.augment import Augment
 from wonderland.data.dataset import stop_if_strict
 from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.source import Glimpse
+from wonderland.kinds.image import annotated_recipe
+from wonderland.kinds.image.annotated import TASKS, AnnotatedImages, recognise
+from wonderland.kinds.image.annotated_encoder import AnnotatedEncoder
 from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.image_list import open_list, path_column
 from wonderland.kinds.image.images import Images
@@ -35,10 +38,15 @@ class ImageKind(Kind):
 
     name = "image"
     Options = ImageOptions
-    models = tuple(f"models.{name}" for name in MODELS)
+    models = tuple(f"models.{name}" for name in (*MODELS, *annotated_recipe.DETECTORS, *annotated_recipe.SEGMENTERS))
     typical = {"channels": 3, "classes": 10, "height": 32, "width": 32}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
+        asked_for = asked.get("task")
+        if glimpse.path is not None and (asked_for is None or asked_for in TASKS):
+            form = recognise(glimpse.path)
+            if form is not None:
+                return Claim(0.97, "it holds images with boxes or masks")
         if glimpse.plain_text is not None:
             return None
         if glimpse.path is not None and glimpse.path.is_dir():
@@ -55,6 +63,10 @@ class ImageKind(Kind):
 
     def open(self, glimpse: Glimpse, options: ImageOptions, test: Glimpse | None = None) -> Images:
         self.refuse_test(test, "images are split by themselves")
+        if glimpse.path is not None and options.task in (None, *TASKS) and (options.task or recognise(glimpse.path)):
+            annotated = annotated_recipe.open_source(glimpse.path, options)
+            stop_if_strict(annotated.findings, options.strict)
+            return annotated
         contents, start = glimpse.contents, ImageStart.of(options)
         size = options.size if options.size is not None or start is None else start.side
         if glimpse.path is not None and contents.frame is not None:
@@ -81,15 +93,31 @@ class ImageKind(Kind):
         images.origin, images.start = contents.origin, start
         return images
 
-    def encoder(self, dataset: Images, parts: Any) -> ImageEncoder:
+    def encoder(self, dataset: Images, parts: Any) -> Any:
+        if isinstance(dataset, AnnotatedImages):
+            return AnnotatedEncoder.fit(dataset, parts.train)
         return ImageEncoder.fit(dataset, parts.train)
 
-    def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> ImageEncoder:
+    def task(self, dataset: Any, parts: Any, encoder: Any) -> Task:
+        if isinstance(encoder, AnnotatedEncoder):
+            return annotated_recipe.task_for(encoder)
+        return super().task(dataset, parts, encoder)
+
+    def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> Any:
+        if isinstance(saved, dict) and saved.get("task") in TASKS:
+            return AnnotatedEncoder.from_json(saved)
         return ImageEncoder.from_json(saved, tensors)
 
     def recipe(self, dataset: Images, parts: Any, encoder: ImageEncoder, task: Any) -> Recipe:
         """Defaults for images of this size and number: each is seen at least six times, 48,000 examples in all."""
         rows = len(parts.train)
+        if isinstance(dataset, AnnotatedImages):
+            augment = asked_augment(dataset.options.augment)
+            if augment is not None and not hasattr(augment.part, "matrices"):
+                raise WonderlandError(
+                    f"{augment.name} does not move boxes and masks: take PhotoAugment(...) or Augment(...)."
+                )
+            return annotated_recipe.recipe_for(dataset, rows, encoder, task, augment)  # pyright: ignore[reportArgumentType]
         size = (encoder.channels, encoder.height, encoder.width)
         batch = next(batch for least, batch in ((4000, 128), (600, 64), (200, 32), (0, 16)) if rows >= least)
         epoch = max(1, rows // batch)
@@ -123,7 +151,7 @@ class ImageKind(Kind):
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """Pixels by how much they move the answer."""
-        if run.classes is None:
+        if run.classes is None or isinstance(plan.dataset, AnnotatedImages):
             return {"noun": "images"}
         batch = plan.examples.take(plan.parts.test[:256])
         weights = saliency(run.model, batch["x"], torch.as_tensor(batch["y"]))

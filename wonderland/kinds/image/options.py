@@ -11,7 +11,8 @@ class Options(KindOptions):
     """Pictures in class folders, in a table of paths, or as arrays of pixels."""
 
     task: str | None = option(
-        help="what is learned (default: inferred)", choices=("binary", "multiclass", "multilabel", "regression")
+        help="what is learned (default: inferred)",
+        choices=("binary", "multiclass", "multilabel", "regression", "detection", "segmentation"),
     )
     target: str | None = option(
         help="in a table of paths, the column to learn (default: inferred), or several of 0 and 1: a,b,c",
@@ -30,3 +31,11 @@ class Options(KindOptions):
         help='how images are changed at random, such as "PhotoAugment(crop=0.5, flip=0.5, policy=2)"', metavar="CALL"
     )
     workers: int | None = option(help="processes that load images", least=0)
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """What can be said to predict for a run that finds boxes or masks."""
+
+    draw: str | None = option(None, help="a folder for pictures of what was found, boxes or masks", metavar="FOLDER")
+    json: str | None = option(None, help="a .json file for boxes or masks in the form of COCO", metavar="FILE")

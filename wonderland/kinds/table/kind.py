@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import Tensor
 
 from wonderland.core import Spec, WonderlandError, nearest
@@ -16,14 +15,16 @@ from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.several import read_folder, table_files
 from wonderland.data.source import Contents, Glimpse
 from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.kinds.table.bands import bands
+from wonderland.kinds.table.baselines import baselines
+from wonderland.kinds.table.column_importance import column_importance
 from wonderland.kinds.table.encoder import TableEncoder
 from wonderland.kinds.table.options import Options as TableOptions
 from wonderland.kinds.table.table import Table
 from wonderland.models import TableNet
 from wonderland.optim import FusedAdamW
-from wonderland.tasks.view import outputs
+from wonderland.tasks.leaderboard import Baseline
 from wonderland.train.learner import GradientDescent
-from wonderland.understand import permutation_importance
 
 SMALL = 1500  # rows; smaller tables are trained in five folds
 MEDIUM = 5000  # rows; smaller tables are trained in three folds, larger ones with a validation and a calibration part
@@ -123,22 +124,14 @@ class TableKind(Kind):
             ensemble=Ensemble(members, folds, len(sigmas)),
         )
 
+    def baselines(self, plan: Any) -> list[Baseline]:
+        return baselines(plan)
+
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        """Permutation importance of the columns."""
-        rows, task, trust = plan.parts.test, run.task, run.trust
-        column_of = plan.encoder.column_of
-        names = list(dict.fromkeys(column_of))
-        columns = [[i for i, column in enumerate(column_of) if column == name] for name in names]
-        batch = plan.examples.take(rows)
-
-        def score(x: Tensor, y: Tensor) -> Tensor:
-            return task.row_scores(outputs(run.model, x), y, trust)
-
-        drops = permutation_importance(score, batch["x"], columns, torch.as_tensor(batch["y"]), limit_rows=1000)
-        measured = [
-            {"name": name, "value": drop.value, "spread": drop.spread} for name, drop in zip(names, drops, strict=True)
-        ]
-        return {"importance": sorted(measured, key=lambda row: -row["value"]), "importance_score": task.score_name}
+        """Importance of the columns, and predictions along the most important numbers."""
+        found = column_importance(run, plan)
+        curves = bands(run, plan, [row["name"] for row in found["importance"]])
+        return found | ({"bands": curves} if curves else {})
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
         return super().space(recipe) | {

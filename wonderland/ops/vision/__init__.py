@@ -1,6 +1,6 @@
 """Convolution in all its forms, receptive fields, pooling, boxes, and losses and measures of detection and segmentation."""
 
-from wonderland.ops.vision.average_precision import average_precision, mean_iou
+from wonderland.ops.vision.average_precision import average_precision, mean_iou, precision_at_recalls
 from wonderland.ops.vision.boxes import (
     anchors,
     area,
@@ -12,6 +12,7 @@ from wonderland.ops.vision.boxes import (
     encode,
     generalised_iou,
     iou,
+    match,
 )
 from wonderland.ops.vision.convolution import (
     by_fft,
@@ -49,9 +50,11 @@ __all__ = [
     "generalised_mean_pool",
     "iou",
     "locally_connected",
+    "match",
     "mean_iou",
     "nms",
     "output_size",
+    "precision_at_recalls",
     "receptive_field",
     "reference_convolution",
     "roi_align",

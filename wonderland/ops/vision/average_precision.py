@@ -34,7 +34,7 @@ def average_precision(
     labels = sorted({int(label) for row in truth for label in row["classes"]})
     table = np.full((len(thresholds), len(labels)), np.nan)
     for column, label in enumerate(labels):
-        table[:, column] = _of_class(found, truth, label, thresholds, most)
+        table[:, column] = _curves(found, truth, label, thresholds, most).mean(1)
     means = table.mean(1) if labels else np.full(len(thresholds), np.nan)
     at = {round(threshold, 6): float(mean) for threshold, mean in zip(thresholds, means, strict=True)}
     return {
@@ -46,7 +46,8 @@ def average_precision(
     }
 
 
-def _of_class(found: Any, truth: Any, label: int, thresholds: Sequence[float], most: int) -> np.ndarray:
+def _curves(found: Any, truth: Any, label: int, thresholds: Sequence[float], most: int) -> np.ndarray:
+    """Precision at 101 recalls for each threshold: (thresholds, 101)."""
     scores, hits, total = [], [], 0
     for guess, real in zip(found, truth, strict=True):
         boxes = real["boxes"][real["classes"] == label].double()
@@ -63,14 +64,20 @@ def _of_class(found: Any, truth: Any, label: int, thresholds: Sequence[float], m
     precision = right / np.maximum(right + wrong, np.spacing(1))
     # The largest precision at each recall or beyond.
     precision = np.maximum.accumulate(precision[:, ::-1], 1)[:, ::-1]
-    areas = []
+    rows = []
     for row in range(len(thresholds)):
         place = np.searchsorted(recall[row], RECALLS, side="left")
         inside = place < len(score)
-        areas.append(
-            np.where(inside, precision[row][np.minimum(place, len(score) - 1)], 0.0).mean() if len(score) else 0.0
-        )
-    return np.array(areas)
+        last = np.minimum(place, len(score) - 1)
+        rows.append(np.where(inside, precision[row][last], 0.0) if len(score) else np.zeros(len(RECALLS)))
+    return np.stack(rows)
+
+
+def precision_at_recalls(
+    found: Sequence[dict[str, Tensor]], truth: Sequence[dict[str, Tensor]], label: int, *, threshold: float = 0.5
+) -> np.ndarray:
+    """The precision of one class at the recalls 0, 0.01, ..., 1: (101,). See `average_precision`, whose value is their mean."""
+    return _curves(found, truth, label, [threshold], 100)[0]
 
 
 def _matched(overlap: np.ndarray, thresholds: Sequence[float]) -> np.ndarray:

@@ -46,7 +46,7 @@ def iou(a: Tensor, b: Tensor) -> Tensor:
 
     .. math:: J(A, B) = \frac{|A \cap B|}{|A \cup B|}
 
-    Two empty boxes have 0. Shapes: (n, 4), (m, 4) -> (n, m).
+    Two empty boxes have 0. Shapes: (..., n, 4), (..., m, 4) -> (..., n, m).
 
     >>> iou(torch.tensor([[0.0, 0.0, 2.0, 2.0]]), torch.tensor([[1.0, 0.0, 3.0, 2.0]]))
     tensor([[0.3333]])
@@ -144,25 +144,72 @@ def assign(around: Tensor, boxes: Tensor, *, threshold: float = 0.5) -> Tensor:
     >>> assign(torch.tensor([[0.0, 0.0, 1.0, 1.0], [5.0, 5.0, 6.0, 6.0]]), torch.tensor([[0.0, 0.0, 1.0, 2.0]])).tolist()
     [0, -1]
     """
-    found = torch.full((len(around),), -1, dtype=torch.int64, device=around.device)
-    if not len(boxes):
-        return found
-    overlap = iou(around, boxes)
-    best, index = overlap.max(1)
-    found = torch.where(best >= threshold, index, found)
-    for _ in range(min(len(boxes), len(around))):  # one round for each box: the best pair that is left is made sure of
-        place = int(overlap.argmax())
-        row, column = divmod(place, overlap.shape[1])
-        found[row] = column
-        overlap[row], overlap[:, column] = -1.0, -1.0
+    real = torch.ones(1, len(boxes), dtype=torch.bool, device=boxes.device)
+    return match(around, boxes[None], real, positive=threshold, negative=threshold)[0]
+
+
+def match(
+    around: Tensor, boxes: Tensor, real: Tensor, *, positive: float = 0.5, negative: float = 0.4, force: bool = True
+) -> Tensor:
+    """For each anchor of each image the number of its box, -1 for background, -2 where it is neither and does not count.
+
+    An anchor belongs to the box that it overlaps most, if their IoU is at least `positive`; it is background if no IoU is as
+    large as `negative`. With `force`, each box also gets the anchor that it overlaps most, the best pairs first.
+    `real` (b, m) marks the boxes that are not padding. All boxes of all images are matched at once.
+
+    Shapes: around (n, 4) or (b, n, 4), boxes (b, m, 4) -> (b, n). Book: D2L 14.4. Paper: Ren et al., 2015.
+
+    >>> around = torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.45], [5.0, 5.0, 6.0, 6.0]])
+    >>> match(around, torch.tensor([[[0.0, 0.0, 1.0, 1.0]]]), torch.tensor([[True]])).tolist()
+    [[0, -2, -1]]
+    """
+    batch, count = boxes.shape[:2]
+    anchors_count = around.shape[-2]
+    if not count or not anchors_count:
+        return torch.full((batch, anchors_count), -1, dtype=torch.int64, device=boxes.device)
+    overlap = iou(around.to(boxes), boxes).masked_fill(~real[:, None], -1.0)
+    best, index = overlap.max(2)
+    found = torch.where(best >= positive, index, torch.where(best >= negative, -2, -1))
+    if force:
+        row, anchor, box = _best_pairs(overlap, real)
+        found[row, anchor] = box
     return found
 
 
+def _best_pairs(overlap: Tensor, real: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Pairs (image, anchor, box), each box with one anchor: those that taking the best pair that is left again and again gives.
+
+    All boxes propose to their best anchor at once and every anchor keeps its best proposal; the others try their next one.
+    As both sides rank pairs by the same number, this ends in the same pairs, after a few rounds.
+    """
+    batch, anchors_count, count = overlap.shape
+    left = overlap.clone()
+    order = torch.arange(count, device=overlap.device).expand(batch, -1)
+    # Of more boxes than anchors, some find every anchor taken by a better one.
+    for _ in range(min(count, anchors_count) * count + 1):
+        value, choice = left.max(1)
+        active = real & (value >= 0)
+        offered = torch.where(active, value, -1.0)
+        best = torch.full((batch, anchors_count), -1.0, dtype=overlap.dtype, device=overlap.device)
+        best = best.scatter_reduce(1, choice, offered, "amax")
+        wins = active & (offered == best.gather(1, choice))
+        first = torch.full((batch, anchors_count), count, device=overlap.device)
+        first = first.scatter_reduce(1, choice, torch.where(wins, order, count), "amin")
+        kept = wins & (order == first.gather(1, choice))
+        lost = active & ~kept
+        if not lost.any():
+            row, box = kept.nonzero(as_tuple=True)
+            return row, choice[row, box], box
+        row, box = lost.nonzero(as_tuple=True)
+        left[row, choice[row, box], box] = -1.0
+    raise AssertionError("every round rejects a pair, and there are no more pairs")
+
+
 def _parts(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    low = torch.maximum(a[:, None, :2], b[None, :, :2])
-    high = torch.minimum(a[:, None, 2:], b[None, :, 2:])
+    low = torch.maximum(a[..., :, None, :2], b[..., None, :, :2])
+    high = torch.minimum(a[..., :, None, 2:], b[..., None, :, 2:])
     shared = (high - low).clamp_min(0).prod(-1)
-    union = area(a)[:, None] + area(b)[None] - shared
+    union = area(a)[..., :, None] + area(b)[..., None, :] - shared
     return shared / union.clamp_min(torch.finfo(union.dtype).tiny), union
 
 

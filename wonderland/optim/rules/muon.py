@@ -5,8 +5,10 @@ import math
 import torch
 from torch import Tensor
 
+from wonderland.core import WonderlandError
 from wonderland.optim.rules.rule import Options, State, UpdateRule
 
+PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
 COEFFICIENTS = (
     3.4445,
     -4.7750,
@@ -25,7 +27,9 @@ def orthogonalise(matrix: Tensor, steps: int = 5, *, precision: str = "bfloat16"
     """
     a, b, c = COEFFICIENTS
     tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.to(getattr(torch, precision))
+    if precision not in PRECISIONS:
+        raise WonderlandError(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r:.60}.")
+    x = matrix.to(PRECISIONS[precision])
     x = x.T.contiguous() if tall else x  # contiguous for speed; the same bits
     x = x / x.norm().clamp(min=eps)
     for _ in range(steps):

@@ -13,6 +13,7 @@ from wonderland.core import WonderlandError, mix
 from wonderland.ops.algebra.arguments import Numbers, level, numbers
 from wonderland.probability.gaussian_process.bfgs import bfgs
 from wonderland.probability.gaussian_process.kernels import Kernel
+from wonderland.probability.gaussian_process.lapack import in_place
 
 JITTERS = (0.0, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 BOUNDS = (math.log(1e-5), math.log(1e5))
@@ -181,7 +182,7 @@ class GaussianProcess:
         matrix = matrix + self.noise * torch.eye(len(places), dtype=torch.float64)
         factor, jitter = safe_cholesky(matrix)
         weights = torch.cholesky_solve(target.unsqueeze(1), factor).squeeze(1)
-        terms = _terms(target, weights, factor)
+        terms = _terms(target, weights, factor.diagonal())
         return Posterior(self, places, factor, weights, shift, scale, sum(terms), jitter)
 
     def evidence(self, X: Numbers, y: Numbers) -> Evidence:
@@ -274,10 +275,10 @@ def _prepared(X: Numbers, y: Numbers, standardise: bool) -> tuple[Tensor, Tensor
     return places, (target - shift) / scale, shift, scale
 
 
-def _terms(target: Tensor, weights: Tensor, factor: Tensor) -> tuple[float, float, float]:
+def _terms(target: Tensor, weights: Tensor, diagonal: Tensor) -> tuple[float, float, float]:
     return (
         -0.5 * float(target @ weights),
-        -float(factor.diagonal().log().sum()),
+        -float(diagonal.log().sum()),
         -0.5 * len(target) * math.log(2 * math.pi),
     )
 
@@ -294,12 +295,21 @@ def _evidence(
     with torch.no_grad():
         matrix = graph.detach().clone()
         matrix.diagonal().add_(noise)
-        factor, _ = safe_cholesky(matrix)
-        weights = torch.cholesky_solve(y.unsqueeze(1), factor).squeeze(1)
-        terms = _terms(y, weights, factor)
-        cotangent = torch.cholesky_inverse(factor, out=matrix)
-        trace = float(cotangent.diagonal().sum())
-        cotangent = torch.addr(cotangent, weights, weights, beta=-0.5, alpha=0.5, out=cotangent)
+        found = in_place(matrix, y)
+        if found is None:
+            matrix = graph.detach().clone()
+            matrix.diagonal().add_(noise)
+            factor, _ = safe_cholesky(matrix)
+            weights = torch.cholesky_solve(y.unsqueeze(1), factor).squeeze(1)
+            diagonal = factor.diagonal()
+            torch.cholesky_inverse(factor, out=matrix)
+        else:
+            diagonal, weights = found
+        terms = _terms(y, weights, diagonal)
+        trace = float(matrix.diagonal().sum())
+        # The cotangent is symmetric and so is K: its lower triangle, taken twice, does for both.
+        cotangent = torch.addr(matrix, weights, weights, beta=-1, alpha=1, out=matrix).tril_()
+        cotangent.diagonal().mul_(0.5)
     slope = torch.autograd.grad(graph, own, cotangent)[0] if kernel_size else torch.zeros(0, dtype=torch.float64)
     if noisy:
         by_noise = 0.5 * noise * (float(weights @ weights) - trace)

@@ -108,11 +108,11 @@ def application(
         return about[name]
 
     openai.add_routes(app, predictors, limits, metrics)
-    _add_errors(app)
+    add_errors(app)
     return app
 
 
-def _add_errors(app: FastAPI) -> None:
+def add_errors(app: FastAPI) -> None:
     """Every error as the guard writes it, where the framework would write its own."""
 
     def refused(request: Request, error: Exception) -> Response:

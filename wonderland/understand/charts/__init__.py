@@ -10,6 +10,7 @@ infinite or all equal never break a chart.
 """
 
 from wonderland.understand.charts.attention import attention
+from wonderland.understand.charts.band import band
 from wonderland.understand.charts.bars import bars, counts, histogram
 from wonderland.understand.charts.confusion import confusion
 from wonderland.understand.charts.curves import curves
@@ -25,6 +26,7 @@ __all__ = [
     "CSS",
     "MISSING",
     "attention",
+    "band",
     "bars",
     "compact",
     "confusion",

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wonderland.understand.facts import Facts, predicts_values
+from wonderland.understand.sections.bands import bands
 from wonderland.understand.sections.data import data
 from wonderland.understand.sections.decisions import decisions
 from wonderland.understand.sections.errors import errors
 from wonderland.understand.sections.importance import importance
 from wonderland.understand.sections.labels import labels
+from wonderland.understand.sections.leaderboard import leaderboard
 from wonderland.understand.sections.learning import learning
 from wonderland.understand.sections.mistakes import mistakes
 from wonderland.understand.sections.network import network
@@ -40,6 +42,7 @@ class Section:
 
 SECTIONS = (
     Section("summary", "Summary", "Summary", overview),
+    Section("leaderboard", "Leaderboard", "Leaderboard", leaderboard),
     Section("learning", "Learning", "Learning curves", learning),
     Section("samples", "Samples", "Generated samples", samples),
     Section("errors", "Errors", "Confusion matrix", errors, "Predictions and residuals"),
@@ -47,6 +50,7 @@ SECTIONS = (
     Section("calibration", "Calibration", "Calibration", calibration),
     Section("conformal", "Coverage", "Conformal prediction sets", conformal, "Conformal prediction intervals"),
     Section("decisions", "Decisions", "Decisions", decisions),
+    Section("bands", "Bands", "Predictions along each column", bands),
     Section("mistakes", "Mistakes", "Most confident mistakes", mistakes, "Largest errors"),
     Section("importance", "Importance", "Importance", importance),
     Section("neighbours", "Neighbours", "Nearest neighbours", neighbours),

@@ -48,6 +48,11 @@ def importance(facts: Facts) -> str:
         left = len(items) - 20
         hidden = "least important column is" if left == 1 else f"{left} least important columns are"
         text += page.p(f"The {hidden} not drawn.", "quiet")
+    if facts.get("importance_left"):
+        text += page.p(
+            f"{int(facts['importance_left']):,} columns whose first-order effect on the loss is smaller were not permuted.",
+            "quiet",
+        )
     return page.pair(page.figure(svg), text)
 
 

@@ -1,0 +1,1 @@
+"""Digits scattered on a canvas: boxes and masks from folders of files."""

@@ -1,0 +1,1 @@
+"""The studio: a page on this machine that lists runs, compares them, follows them and tries their models."""
