@@ -50,6 +50,7 @@ from wonderland.models.series import (
     TemporalBlock,
 )
 from wonderland.models.tablenet import TableNet
+from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
 from wonderland.models.universal import approximate, approximate_with_relu
@@ -58,6 +59,7 @@ from wonderland.models.vision.anynet import AnyNet
 from wonderland.models.vision.convmixer import ConvMixer
 from wonderland.models.vision.convnext import ConvNeXt
 from wonderland.models.vision.densenet import DenseNet
+from wonderland.models.vision.efficientnet_lite import EfficientNetLite
 from wonderland.models.vision.faster_rcnn import FasterRCNN
 from wonderland.models.vision.fcn import FCN
 from wonderland.models.vision.googlenet import GoogLeNet
@@ -97,6 +99,7 @@ __all__ = [
     "DeepAR",
     "DeepFM",
     "DenseNet",
+    "EfficientNetLite",
     "Encoder",
     "EncoderDecoder",
     "FactorisationMachine",
@@ -141,7 +144,9 @@ __all__ = [
     "SpanFinder",
     "TableNet",
     "TemporalBlock",
+    "TextBlend",
     "TextCNN",
+    "TextLinear",
     "TinySSD",
     "TokenClassifier",
     "Tree",

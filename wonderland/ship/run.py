@@ -32,7 +32,7 @@ from wonderland.data.encoder import Encoder
 from wonderland.data.reading import READING
 from wonderland.kinds import KINDS, NAMES, predict_options_of
 from wonderland.ship.context import label_shift_of, shift_of
-from wonderland.ship.given import SAME_DATA, is_recorded, with_id, written
+from wonderland.ship.given import SAME_DATA, is_recorded, one_thread, with_id, written
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import load_model, read_config
 from wonderland.tasks import RowTrust, Task, View
@@ -139,6 +139,12 @@ class Run:
         level = self.trust.level if level is None else check_level(level)
         given, options = written(self.encoder, source, options, id)
         asked = self._asked(options)
+        with one_thread(len(source) if isinstance(source, pd.DataFrame) else None):
+            return self._table(source, given, level, strict, id, label_shift, asked)
+
+    def _table(
+        self, source: Any, given: Any, level: float, strict: bool, id: str | None, label_shift: str | None, asked: Any
+    ) -> pd.DataFrame:
         dataset = self.encoder.open_stored() if source is None else self.encoder.open(given, need_target=False)
         view = replace(self._view(dataset, strict), asked=asked)
         table = self.task.predictions(view, self._corrected(view, label_shift), level)
