@@ -122,7 +122,7 @@ class Forecast(Task):
         return (middle * scale + mean).numpy(), (spread.clamp_min(LEAST_SPREAD) * scale).numpy()
 
     def walk(
-        self, view: View, part: Any = None, most: int | None = None, unit: str = "series"
+        self, view: View, part: Any = None, most: int | None = None, unit: str = "scale"
     ) -> Iterator[tuple[Any, Batch, ndarray, ndarray, ndarray]]:
         """Batches of a part: the windows, the batch, forecasts, spreads, and true values (n, h, c) in the scale of the data."""
         # Spreads are relative to the unit in which intervals were calibrated.
@@ -334,7 +334,7 @@ def scales(about: Tensor, channels: int) -> tuple[Tensor, Tensor]:
 def unit_of(unit: str, batch: Batch, season: int, channels: int) -> ndarray | float:
     """What errors are measured in, beside the scale of the series: nothing more, how much the context changed from season to season,
     or its level in the last season: (b, 1, c)."""
-    if unit == "series":
+    if unit == "scale":
         return 1.0
     x = batch["x"].double()
     season = season if season < x.shape[1] else 1

@@ -10,7 +10,7 @@ from wonderland.core import WonderlandError
 from wonderland.tasks.task import Trust
 from wonderland.trust.conformal import check_level
 
-UNITS = ("series", "changes", "level")  # what errors are measured in, beside the scale of their series
+UNITS = ("scale", "changes", "level")  # what errors are measured in, beside the scale of their series
 KEPT = 200  # order statistics that are kept for each step
 FEW = 40  # windows; with fewer, or few that share no step, all steps share their errors, relative to the usual size of each step's
 
@@ -25,13 +25,13 @@ class ForecastTrust(Trust):
     errors one step ahead. The `unit` is that of the series, how much the context changes, or its level. Papers: Papadopoulos et al., 2002; Stankeviciute et al., 2021 (one quantile for each step).
     """
 
-    def __init__(self, errors: ndarray, profile: ndarray, first: ndarray, level: float, unit: str = "series"):
+    def __init__(self, errors: ndarray, profile: ndarray, first: ndarray, level: float, unit: str = "scale"):
         self.errors, self.profile, self.first, self.level = errors, profile, np.sort(first, 1), check_level(level)
         self.unit = unit
         self.sizes = np.sort(np.abs(errors), -1)
 
     @staticmethod
-    def of(errors: ndarray, level: float, unit: str = "series") -> "ForecastTrust":
+    def of(errors: ndarray, level: float, unit: str = "scale") -> "ForecastTrust":
         """From errors (n, horizon, c) in the unit of each forecast, NaN where the truth is unknown."""
         check_level(level)
         n, horizon, channels = errors.shape
