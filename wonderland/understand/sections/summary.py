@@ -37,6 +37,11 @@ _METRICS = {
     "rmse": ("RMSE", "root mean squared error"),
     "mae": ("MAE", "mean absolute error"),
     "r2": ("R²", "share of the variance explained"),
+    "ap50": ("AP at IoU 0.5", "average precision; 1 is perfect"),
+    "ap": ("AP (COCO)", "mean over IoU 0.5 to 0.95"),
+    "ap75": ("AP at IoU 0.75", "average precision; 1 is perfect"),
+    "mean_iou": ("Mean IoU", "intersection over union, mean over classes"),
+    "mask_iou": ("IoU of masks", "of objects whose box was found"),
 }
 
 
