@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from wonderland.core import MIB, WonderlandError, read_bytes
+from wonderland.core import WonderlandError, read_bytes
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.decode import SUFFIXES
 from wonderland.kinds.image.annotations import Annotations, Broken, Labelled
 
-MOST_JSON = 2048 * MIB
 HEAD = 1 << 16
 
 
@@ -77,15 +76,14 @@ def read_coco(paths: list[Path], root: Path, skip: bool) -> Annotations:
             box, outline = entry.get("bbox"), entry.get("segmentation")
             if not _is_box(box) and isinstance(outline, list) and outline:
                 box = _box_of(outline, path)
-            if not _is_box(box) or entry.get("category_id") not in code:
+            category = entry.get("category_id")
+            if not _is_box(box) or not isinstance(category, int) or category not in code:
                 broken.add(
                     f"{path} has an annotation of image {own[number].path.name} without a box [left, top, width, height] and a category."
                 )
                 continue
             left, top, wide, tall = map(float, box)
-            gathered[number].append(
-                ([left, top, left + wide, top + tall], code[entry["category_id"]], _outline(outline))
-            )
+            gathered[number].append(([left, top, left + wide, top + tall], code[category], _outline(outline)))
         for number, image in own.items():
             rows = gathered[number]
             image.boxes = np.array([row[0] for row in rows], np.float64).reshape(-1, 4)
@@ -105,7 +103,9 @@ def read_coco(paths: list[Path], root: Path, skip: bool) -> Annotations:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(read_bytes(path, MOST_JSON))
+        value = json.loads(read_bytes(path, "annotation_bytes"))
+    except WonderlandError:
+        raise
     except (ValueError, RecursionError) as error:
         raise WonderlandError(f"{path} is not JSON, or it is cut short.") from error
     if not isinstance(value, dict) or not isinstance(value.get("images"), list):
@@ -131,7 +131,7 @@ def _categories(values: list[dict[str, Any]], paths: list[Path]) -> dict[int, st
             if names.setdefault(number, name) != name:
                 raise WonderlandError(f"{path} calls category {number} {name!r}, and another file {names[number]!r}.")
         if not listed:
-            used = {entry.get("category_id") for entry in _entries(value, "annotations", path)}
+            used = [entry.get("category_id") for entry in _entries(value, "annotations", path)]
             names |= {number: f"class {number}" for number in used if isinstance(number, int) and number not in names}
     if not names:
         raise WonderlandError(f"{paths[0]} has no categories, so there is nothing to find.")
