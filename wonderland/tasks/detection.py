@@ -48,7 +48,7 @@ class Detection(Task):
     """
 
     name, watch, unit = "detection", "missed", "image"
-    classes: list[str]
+    classes: list[str]  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, classes: list[str]):
         if not isinstance(classes, list) or not classes or not all(isinstance(name, str) for name in classes):

@@ -42,7 +42,7 @@ class Segmentation(Task):
     """
 
     name, watch, unit = "segmentation", "missed", "image"
-    classes: list[str]
+    classes: list[str]  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(
         self, classes: list[str], background: bool = False, dice: float | int = 0.5, weights: list[float] | None = None

@@ -73,7 +73,8 @@ def read_coco(paths: list[Path], root: Path, skip: bool) -> Annotations:
             if entry.get("iscrowd"):
                 crowds += 1
                 continue
-            box, outline = entry.get("bbox"), entry.get("segmentation")
+            box: Any = entry.get("bbox")
+            outline = entry.get("segmentation")
             if not _is_box(box) and isinstance(outline, list) and outline:
                 box = _box_of(outline, path)
             category = entry.get("category_id")
