@@ -48,12 +48,13 @@ class Detection(Task):
     """
 
     name, watch, unit = "detection", "missed", "image"
-    classes: list[str]  # pyright: ignore[reportIncompatibleVariableOverride]
+    classes: list[str]
 
     def __init__(self, classes: list[str]):
         if not isinstance(classes, list) or not classes or not all(isinstance(name, str) for name in classes):
             raise WonderlandError(f"Detection needs names of classes, not {classes!r:.60}.")
-        self.classes, self.outputs = list(classes), len(classes)
+        self.outputs = len(classes)
+        self.classes = list(classes)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def arguments(self) -> dict[str, Any]:
         return {"classes": self.classes}

@@ -187,9 +187,9 @@ def test_run_lengths_go_both_ways():
     ("counts", "said"),
     [
         ([2**62] * 4 + [6], "does not add up to the pixels of its image"),
-        (["a"], "holds counts that are no whole numbers"),
-        ([[1], 2], "holds counts that are no whole numbers"),
-        ([2**70], "holds counts that are no whole numbers"),
+        (["a"], "holds something else than whole numbers"),
+        ([[1], 2], "holds something else than whole numbers"),
+        ([2**70], "holds something else than whole numbers"),
     ],
 )
 def test_hostile_run_lengths_are_refused(counts, said):
@@ -217,3 +217,33 @@ def test_hostile_numbers_and_encodings_of_annotations_are_refused(tmp_path):
     (folder / "labels" / "1.txt").write_text("9" * 5000 + " 0.5 0.5 0.1 0.1")
     with pytest.raises(WonderlandError, match=r"1\.txt, line 1: '9+' is no line CLASS X Y WIDTH HEIGHT"):
         kinds.open(folder)
+
+
+def test_outlines_that_do_not_fit_name_their_image(tmp_path):
+    folder = write_coco(tmp_path / "scenes", 4, outlines=True)
+    told = json.loads((folder / "boxes.json").read_text())
+    told["annotations"][3]["segmentation"] = {"size": [32, 32], "counts": [9, "many"]}
+    (folder / "boxes.json").write_text(json.dumps(told))
+    with pytest.raises(WonderlandError) as caught:
+        kinds.open(folder, task="segmentation")
+    assert str(caught.value) == (
+        f"The outlines of {folder}/photos/1.png cannot be used. A run-length code holds something else than whole numbers."
+    )
+
+
+def test_values_that_are_no_ids_are_named_in_json(tmp_path):
+    folder = write_coco(tmp_path / "scenes", 4)
+    told = json.loads((folder / "boxes.json").read_text())
+    for box, change in zip(
+        told["annotations"], ({"category_id": [1]}, {"bbox": [0, 0, float("nan"), 4]}, {"image_id": None}), strict=False
+    ):
+        box.update(change)
+    (folder / "boxes.json").write_text(json.dumps(told))
+    with pytest.raises(
+        WonderlandError,
+        match=r"an annotation of image 0\.png without a box \[left, top, width, height\] and a category",
+    ):
+        kinds.open(folder)
+    opened = kinds.open(folder, skip_broken=True)
+    assert "3 faults left out" in texts(opened)
+    assert sum(map(len, opened.boxes)) == 5

@@ -64,7 +64,7 @@ def run_length(code: dict[str, Any], height: int, width: int) -> np.ndarray:
     except WonderlandError:
         raise
     except (TypeError, ValueError, OverflowError) as error:
-        raise WonderlandError("A run-length code holds counts that are no whole numbers.") from error
+        raise WonderlandError("A run-length code holds something else than whole numbers.") from error
     if runs.ndim != 1 or (runs < 0).any() or (runs > height * width).any() or runs.sum() != height * width:
         raise WonderlandError("A run-length code does not add up to the pixels of its image.")
     return np.repeat(np.arange(len(runs)) % 2, runs).astype(np.uint8).reshape(width, height).T
