@@ -179,7 +179,8 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
         dataset.texts_of(wanted.group)
     task = task.for_wanted(wanted)
     recipe = kind.recipe(dataset, parts, encoder, task)
-    if plain:
+    own_choice = asked is not None and isinstance(recipe.model, Spec) and asked.name == recipe.model.name
+    if plain and not (own_choice and recipe.ensemble is None):
         recipe = plain_recipe(recipe, type(own).__name__ if own is not None else recipe.model)
         recipe = kind.named_recipe(recipe, dataset, parts)
     if asked is not None:

@@ -22,6 +22,7 @@ from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.image_list import open_list, path_column
 from wonderland.kinds.image.images import Images
 from wonderland.kinds.image.options import Options as ImageOptions
+from wonderland.kinds.image.pictures import activation_maps, augmented
 from wonderland.kinds.image.recipes import (
     evaluated_often_enough,
     for_epochs,
@@ -41,6 +42,7 @@ MODELS = (
 
 
 MOST_HELD_OUT = 2500
+BY_DEPTH = ("depth_decay", "unfreeze")
 
 
 class ImageKind(Kind):
@@ -95,6 +97,11 @@ class ImageKind(Kind):
 
     def _open(self, glimpse: Glimpse, options: ImageOptions) -> Images:
         start = ImageStart.of(options)
+        for name in BY_DEPTH:
+            if vars(options)[name] is not None and (start is None or start.method != "full"):
+                raise WonderlandError(
+                    f"{name} is for a checkpoint that learns in full: name it with start (--from), without another method."
+                )
         if glimpse.path is not None and image_files(glimpse.path):
             if options.size is not None:
                 raise WonderlandError("Images in IDX files keep their size: leave size (--size) out.")
@@ -129,7 +136,8 @@ class ImageKind(Kind):
 
     def split(self, dataset: Images, *, test: float, seed: int, plain: bool = False) -> Split:
         """A tenth of the images for validation and for calibration, at most 2,500 each."""
-        share = min(0.1, MOST_HELD_OUT / len(dataset))
+        rows = len(dataset) if dataset.test_rows is None else int((~dataset.test_rows).sum())
+        share = min(0.1, MOST_HELD_OUT / rows)
         return split(dataset, seed=seed, test=test, validation=share, calibration=share)
 
     def encoder(self, dataset: Images, parts: Any) -> Any:
@@ -163,6 +171,10 @@ class ImageKind(Kind):
             epoch, epochs = max(1, rows // batch), max(2, min(10, round(20_000 / rows)))
             made = replace(made, batch_size=min(batch, rows))
             made = start.recipe(made, start.spec(task.outputs), epoch=epoch, epochs=epochs)
+            given = {name: vars(dataset.options)[name] for name in BY_DEPTH}
+            made = replace(
+                made, learner=made.learner.changed(**{name: v for name, v in given.items() if v is not None})
+            )
         elif is_small(encoder, rows):
             made = whitened_recipe(dataset, parts.train, encoder, task)
         else:
@@ -180,13 +192,16 @@ class ImageKind(Kind):
         return start.load_classifier(task.outputs) if isinstance(start, ImageStart) else None
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        """Pixels by how much they move the answer."""
-        if run.classes is None or isinstance(plan.dataset, AnnotatedImages):
+        """Augmented images, class activation maps, and pixels by how much they move the answer."""
+        if isinstance(plan.dataset, AnnotatedImages):
             return {"noun": "images"}
+        shown = {"noun": "images", "augmented": augmented(plan)}
+        if run.classes is None:
+            return shown
         batch = plan.examples.take(plan.parts.test[:256])
         weights = saliency(run.model, batch["x"], torch.as_tensor(batch["y"]))
         values = {"height": weights.shape[0], "width": weights.shape[1], "values": weights.tolist()}
-        return {"noun": "images", "importance": values}
+        return shown | {"importance": values, "activation": activation_maps(run, plan)}
 
 
 def asked_augment(text: str | None) -> Spec | None:
