@@ -106,4 +106,5 @@ def _western(data: bytes) -> str | None:
 
 
 def line_number(data: bytes, offset: int) -> int:
+    """The line of a text that a byte is on, from 1."""
     return data.count(b"\n", 0, offset) + 1
