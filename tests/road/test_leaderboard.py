@@ -109,3 +109,13 @@ def test_what_is_said_of_ties():
         "can tell (95 % intervals of the paired difference): take the simplest that is good enough, or test on more rows."
     )
     assert sentence(rows[:2], 40) == ""
+
+
+def test_a_damaged_leaderboard_is_none(tmp_path):
+    for text in (
+        '{"inputs": {}, "rows": [], "sentence": ""}',
+        '{"inputs": {}, "rows": [{"name": 1}], "sentence": ""}',
+        "[",
+    ):
+        (tmp_path / "leaderboard.json").write_text(text)
+        assert read_leaderboard(tmp_path) is None
