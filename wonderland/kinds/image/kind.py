@@ -20,7 +20,7 @@ from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.image_list import open_list, path_column
 from wonderland.kinds.image.images import Images
 from wonderland.kinds.image.options import Options as ImageOptions
-from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.kinds.kind import Claim, Kind, model_space, task_spec
 from wonderland.models import ConvNet
 from wonderland.optim import FusedAdamW
 from wonderland.tasks import Task
@@ -143,6 +143,11 @@ class ImageKind(Kind):
         epoch, epochs = max(1, rows // batch), max(2, min(10, round(20_000 / rows)))
         return start.recipe(
             replace(made, batch_size=min(batch, rows)), start.spec(task.outputs), epoch=epoch, epochs=epochs
+        )
+
+    def space(self, recipe: Recipe) -> dict[str, Any]:
+        return super().space(recipe) | model_space(
+            recipe, {"model.dim": ("choice", [16, 24, 32, 48]), "model.depth": ("integer", 1, 6)}
         )
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:

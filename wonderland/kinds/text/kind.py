@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
-from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.kinds.kind import Claim, Kind, model_space, task_spec
 from wonderland.kinds.table.kind import join_test
 from wonderland.kinds.text.encoder import TextEncoder
 from wonderland.kinds.text.options import Options as TextOptions
@@ -135,6 +135,11 @@ class TextKind(Kind):
         epoch, epochs = max(1, rows // batch), max(2, min(10, round(30_000 / rows)))
         recipe = replace(recipe, batch_size=batch, task=task_spec(task))
         return start.recipe(recipe, start.classifier(task.outputs).spec, epoch=epoch, epochs=epochs)
+
+    def space(self, recipe: Recipe) -> dict[str, Any]:
+        return super().space(recipe) | model_space(
+            recipe, {"model.dim": ("choice", [64, 128, 256]), "model.channels": ("choice", [50, 100, 200])}
+        )
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:
         start = dataset.start
