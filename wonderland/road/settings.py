@@ -71,7 +71,7 @@ def _with_argument(recipe: Recipe, owner: str, name: str, value: Any) -> Recipe:
     if not isinstance(spec, Spec):
         raise WonderlandError(f"{owner}.{name} cannot be set: this recipe has no {owner} that is made from a spec.")
     before = spec.arguments.get(name)
-    numbers = isinstance(before, list) and before and all(isinstance(item, int | float) for item in before)
-    if numbers and isinstance(value, int | float) and not isinstance(value, bool):
+    numbers = isinstance(before, list) and all(isinstance(item, int | float) for item in before)
+    if numbers and isinstance(before, list) and isinstance(value, int | float) and not isinstance(value, bool):
         value = [value] * len(before)
     return replace(recipe, **{owner: spec.changed(**{name: value})})

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError, mix
-from wonderland.probability.gaussian_process import GaussianProcess, Matern
 from wonderland.probability.gaussian_process import Constant as ConstantKernel
+from wonderland.probability.gaussian_process import GaussianProcess, Matern
 from wonderland.search.space import Space
 from wonderland.search.trial import Trial
 from wonderland.search.tuner import Tuner, next_number
@@ -98,7 +98,7 @@ class BayesianOptimisation(Tuner):
             return np.where([tuple(row) in tried for row in encoded], -math.inf, found)
 
         unit = maximised(promise, points[np.argsort(target, kind="stable")[:3]], seed=mix(seed, number))
-        return space.sample(seed, number) if unit is None else space.at(unit)
+        return space.sample(seed, number) if unit is None else space.at(unit.tolist())
 
 
 def _score(trial: Trial, worst: float, best: float) -> float:

@@ -22,7 +22,7 @@ def parallel_coordinates(space: Space, trials: Sequence[Trial], best: Trial, tit
         return svg.empty_chart(title)
     sound = [sound[i] for i in svg.subsample(len(sound), MOST_LINES)]
     names = space.names[:MOST_AXES]
-    wide = max(svg.WIDTH, 92.0 * (len(names) + 1) + 40)
+    wide = max(760.0, 92.0 * (len(names) + 1) + 40)
     top, bottom = 46.0, 236.0
     places = [46 + i * (wide - 92) / len(names) for i in range(len(names) + 1)]
     low, high = svg.span([trial.scores[0] for trial in sound], pad=0)
