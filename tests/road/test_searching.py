@@ -33,7 +33,7 @@ def test_a_trial_that_was_paused_is_the_fit_of_its_settings_bit_for_bit(tmp_path
     frame = mixed(120)
     found = search(frame, "risk", study=tmp_path / "study", trials=3, tuner=ASHA(eta=3, rungs=2), space=SPACE, steps=24)
     assert sorted(trial.rung for trial in found.study.trials) == [0, 0, 1]
-    assert found.best.steps == [8, 24]
+    assert found.best.steps == [12, 24]
     assert sorted(path.name for path in (tmp_path / "study").iterdir() if not path.name.startswith(".")) == [
         "journal.jsonl", "journal.lock", "report.html", "trials", "winner", "workers"
     ]  # fmt: skip
@@ -91,7 +91,7 @@ def test_wrong_searches_are_told_before_anything_is_written(tmp_path, capsys, mo
     for words, message in (
         (["iris", "--tuner", "asah"], "There is no tuner 'asah'. Did you mean 'asha'? Known are random, grid, halving, asha, bo."),
         (["iris", "--workers", "0"], "--workers is a number from 1 to 64, not 0."),
-        (["iris", "--space", "space.toml"], "models.TableNet has no argument 'width'."),
+        (["iris", "--space", "space.toml"], "models.TableNet has no argument 'width'. Did you mean 'depth'?"),
         (["iris", "--lr", "auto"], "Trials have a length and a rate that need no measurement: leave out budget and lr auto."),
         ([], "Nothing to search on: name a file, a folder or a bundled set, or a study to resume."),
         (["--join"], "--join takes part in a study that was begun: name its folder with --resume."),
