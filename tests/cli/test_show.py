@@ -22,8 +22,8 @@ def test_misleading_numbers_give_a_warning():
         "Always predicting 'no' would be right 97.0% of the time: the model is no better. Look at the balanced accuracy."
     ]
     assert show.warnings_about(found(conformal={"coverage": 0.7})) == [
-        "Coverage is 70.0% where 90% was asked: these rows may differ from those the model was calibrated on, or there "
-        "were too few of those."
+        "Coverage is 70.0% where 90% was asked, less than chance alone explains. wonderland shift tests whether rows differ "
+        "from those of the fit."
     ]
     assert show.warnings_about(found(metrics={"accuracy": 0.9, "r2": -0.5})) == [
         "Always predicting the mean would be as good: the model explains nothing of these rows."

@@ -14,6 +14,7 @@ import pytest
 import wonderland
 from wonderland.cli.main import main
 from wonderland.core import WonderlandError
+from wonderland.core.limits import LIMITS, VARIABLE
 from wonderland.core.options import described
 from wonderland.data import Glimpse
 from wonderland.kinds import KINDS
@@ -50,6 +51,7 @@ class Battery:
     """Subclass it as `class TestTable(Battery)`, name the kind, and say in `make` what its data are."""
 
     kind: str
+    bounded = True  # False where a source has no size: text that is read as a stream, environments
     options: dict[str, Any] = {}
     learner: Any = learner.GradientDescent
 
@@ -70,6 +72,15 @@ class Battery:
         assert first.name in repr(first)
         assert "<table>" in first._repr_html_()
         assert first.example(0)
+
+    def test_its_reader_keeps_the_limits(self, data, monkeypatch):
+        """With all limits at 1, a file is refused by the name of a limit, which a reader has to ask before it reads."""
+        if not isinstance(data[0], str | Path) or not self.bounded:
+            return
+        monkeypatch.setenv(VARIABLE, ",".join(f"{name}=1" for name in LIMITS))
+        options = {name: value for name, value in self.options.items() if name != "kind"}
+        with pytest.raises(WonderlandError, match=VARIABLE):
+            wonderland.kinds.open(data[0], kind=self.kind, **options)
 
     def test_every_option_says_what_it_does(self):
         for option in described(KINDS[self.kind].Options).values():

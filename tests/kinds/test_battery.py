@@ -61,6 +61,7 @@ class TestText(Battery):
 
 class TestCorpus(Battery):
     kind = "corpus"
+    bounded = False
 
     def make(self, folder: Path):
         source = Sources(folder / "sources").folder / "corpus.txt"
@@ -86,6 +87,7 @@ def _with_the_toy():
 
 class TestToy(Battery):
     kind = "toy"
+    bounded = False
 
     def make(self, folder: Path):
         draw = np.random.default_rng(0)

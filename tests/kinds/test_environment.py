@@ -16,6 +16,7 @@ from wonderland.kinds.environment.world import World
 
 class TestEnvironment(Battery):
     kind = "environment"
+    bounded = False
     options = {"episodes": 4, "environments": 2, "horizon": 16}
     learner = rl.PPO
 

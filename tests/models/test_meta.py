@@ -22,6 +22,7 @@ BUILD = {
         [((2, 3, 8, 8), torch.float32)],
     ),
     "DenseNet": (lambda: models.DenseNet(3, depths=[1, 1], growth=4), [((2, 3, 16, 16), torch.float32)]),
+    "EfficientNetLite": (lambda: models.EfficientNetLite(3), [((2, 3, 32, 32), torch.float32)]),
     "FCN": (
         lambda: models.FCN(3, trunk=models.ResNet.spec(depths=[1], dims=[4]), stride=4),
         [((2, 3, 16, 16), torch.float32)],
@@ -40,6 +41,10 @@ BUILD = {
     "ResNet": (lambda: models.ResNet(3, depths=[1, 1], dims=[4, 8], squeeze=2), [((2, 3, 16, 16), torch.float32)]),
     "UNet": (lambda: models.UNet(3, dim=4, depth=2), [((2, 3, 9, 9), torch.float32)]),
     "VGG": (lambda: models.VGG(3, depths=[1], dims=[4], hidden=4), [((2, 3, 8, 8), torch.float32)]),
+    "WhitenedConvNet": (
+        lambda: models.WhitenedConvNet(3, widths=[4, 8], crops=1, mirror=True),
+        [((2, 3, 8, 8), torch.float32)],
+    ),
     "ViT": (
         lambda: models.ViT(3, 3, 8, 8, patch=4, dim=8, depth=1, heads=2, registers=2, pool="both"),
         [((2, 3, 8, 8), torch.float32)],
@@ -77,6 +82,11 @@ BUILD = {
         lambda: models.TableNet(3, [4, 2], 2, sigmas=[0.1, 0.7], dropout=[0.0, 0.2], dim=8),
         [((5, 5), torch.float32)],
     ),
+    "TextBlend": (
+        lambda: models.TextBlend(5, 3, 4, models.TextCNN.spec(vocab=9, classes=3, dim=4, channels=4)),
+        [((2, 6), torch.int64)],
+    ),
+    "TextLinear": (lambda: models.TextLinear(5, 3), [TOKENS]),
     "TextCNN": (lambda: models.TextCNN(9, 3, dim=4, channels=4), [TOKENS]),
     "TokenClassifier": (lambda: models.TokenClassifier(TRUNK, 3), [TOKENS]),
     "Tree": (lambda: models.Tree(9, 2, dim=4, hidden=4), [TOKENS]),

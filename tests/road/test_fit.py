@@ -271,5 +271,5 @@ def test_a_separate_test_set(tmp_path):
     again = wonderland.fit(tmp_path / "train.csv", "risk", out=tmp_path / "b", steps=30, test=tmp_path / "test.csv")
     assert again.metrics == pytest.approx(run.metrics)
     assert wonderland.fit(resume=tmp_path / "b").metrics == again.metrics
-    with pytest.raises(WonderlandError, match="The test set has no column 'age', which the data to learn from has"):
+    with pytest.raises(WonderlandError, match="frame lacks the column 'age' that the model needs"):
         wonderland.fit(train, "risk", out=tmp_path / "c", test=test.drop(columns="age"))

@@ -6,7 +6,7 @@ from torch import nn
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.core.batch import Batch
-from wonderland.tasks import Classification, Regression
+from wonderland.tasks import Classification, Regression, metrics
 
 
 class Fixed(nn.Module):
@@ -67,3 +67,17 @@ def test_errors():
         Classification(["a"])
     with pytest.raises(WonderlandError, match=r"^The target's scale must be positive, not 0.0\.$"):
         Regression(scale=0.0)
+
+
+def test_rare_classes_are_measured_and_the_least_covered_class_is_named():
+    task = Classification(["no", "yes"])
+    y = np.array([0] * 18 + [1] * 2)
+    p = np.where(np.arange(20)[:, None] >= 17, [0.2, 0.8], [0.9, 0.1])
+    found = task.metrics(np.log(p), y)
+    assert found["rare_class_f1"] == pytest.approx(0.8)
+    assert found["average_precision"] == pytest.approx(metrics.average_precision(y == 1, p[:, 1]))
+    assert "rare_class_f1" not in task.metrics(np.log(p), np.arange(20) % 2)
+    y = np.arange(20) % 2
+    sets = np.stack([np.ones(20), np.arange(20) < 10], 1).astype(bool)
+    assert task.worst_covered(sets, y) == {"name": "yes", "coverage": 0.5, "rows": 10}
+    assert task.worst_covered(sets, np.array([0] * 18 + [1] * 2)) is None

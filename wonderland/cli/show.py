@@ -112,6 +112,8 @@ def note(text: str) -> None:
 def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
     """Print metrics, calibration and coverage as one table, with warnings."""
     rows = [{"measure": name.replace("_", " "), "value": value} for name, value in evaluation["metrics"].items()]
+    if common := evaluation.get("most_frequent"):
+        rows.insert(1, {"measure": f"share of the most frequent class, {common['class']!r}", "value": common["share"]})
     if "ece" in evaluation:
         rows.append({"measure": "calibration error (ECE), before", "value": evaluation["ece"]["before"]})
         rows.append({"measure": "calibration error (ECE), after", "value": evaluation["ece"]["after"]})
@@ -125,6 +127,9 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
         rows.append({"measure": size, "value": conformal["mean_size"]})
     elif "coverage" in conformal:
         rows.append({"measure": f"coverage of {conformal['level']:.0%} {noun}", "value": conformal["coverage"]})
+    if worst := conformal.get("worst"):
+        label = f"coverage of class {worst['name']!r}, the least ({counted(worst['rows'], 'row')})"
+        rows.append({"measure": label, "value": worst["coverage"]})
     if conformal.get("of"):
         pass
     elif "mean_size" in conformal:
@@ -135,8 +140,20 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
         rows.append({"measure": "empty sets (no class plausible)", "value": conformal["empty"]})
     rows += decision_rows(evaluation)
     table(title, rows)
+    if parts := evaluation.get("parts"):
+        note(blend(parts))
     for text in warnings_about(evaluation):
         note(text)
+
+
+def blend(parts: list[dict[str, Any]]) -> str:
+    """What each part of the model reaches alone, and its share in the prediction, in a sentence."""
+    words = []
+    for part in parts:
+        values = ", ".join(f"{name.replace('_', ' ')} {printable_cell(value)}" for name, value in part["metrics"].items()
+                           if name in ("accuracy", "log_loss", "rmse") and value is not None)  # fmt: skip
+        words.append(f"{part['name']} alone {values}, share {part['share']:.0%}")
+    return f"Parts of the model, with shares chosen on validation rows: {'; '.join(words)}."
 
 
 def decision_rows(evaluation: dict[str, Any]) -> list[dict[str, Any]]:
@@ -173,8 +190,8 @@ def warnings_about(evaluation: dict[str, Any]) -> list[str]:
         and coverage < level - 3 * (level * (1 - level) / rows) ** 0.5 - 0.01
     ):
         warnings.append(
-            f"Coverage is {conformal['coverage']:.1%} where {level:.0%} was asked: these rows may differ from those the model "
-            "was calibrated on, or there were too few of those."
+            f"Coverage is {conformal['coverage']:.1%} where {level:.0%} was asked, less than chance alone explains. wonderland shift "
+            "tests whether rows differ from those of the fit."
         )
     if "abstention" in evaluation and not evaluation["abstention"]["answered"]:
         warnings.append(
@@ -226,7 +243,7 @@ def after_training(run: Any) -> None:
     done = rows[-1]["step"] if rows else planned
     if spent and rows:
         early = f", stopped early of {planned:,}: the validation part got no better" if done < planned else ""
-        console.print(f"Trained {done:,} steps{early}, in {spent:.3g} s.", highlight=False)
+        console.print(f"Trained {done:,} {'step' if done == 1 else 'steps'}{early}, in {spent:.3g} s.", highlight=False)
     leaderboard(run)
 
 

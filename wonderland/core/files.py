@@ -179,7 +179,12 @@ def lock(folder: str | Path) -> Iterator[None]:
                 f"{folder} is in use by another process. Wait for it, or choose another folder."
             ) from error
         _HELD[path.absolute()] = os.fstat(handle).st_ino
-        yield
+        try:
+            yield
+        except OSError as error:  # of an operation without a guard of its own, such as making a folder
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
+                raise
+            raise disk_trouble(error, Path(error.filename or folder)) from error
     finally:
         _HELD.pop(path.absolute(), None)
         os.close(handle)

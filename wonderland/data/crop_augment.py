@@ -1,13 +1,13 @@
 """Crops and mirror images of small pictures, on bytes: one gather for a batch."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wonderland.core import WonderlandError, part, uniform
+from wonderland.core import Spec, WonderlandError, part, uniform
 
 FLIPS = ("none", "random", "alternating")
 
@@ -44,6 +44,10 @@ class CropAugment:
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
                 raise WonderlandError(f"CropAugment's {name} is a whole number from 0 to {most}, not {value!r}.")
 
+    def as_spec(self) -> Spec:
+        """The spec that a recipe stores."""
+        return Spec("data.CropAugment", asdict(self))
+
     def numbers(self, seed: int, epoch: int, index: np.ndarray) -> np.ndarray:
         """The random numbers of examples in an epoch: (b, draws); alternating flips depend on the epoch by its parity."""
         numbers = uniform(seed, epoch, index, self.draws)
@@ -51,8 +55,8 @@ class CropAugment:
             numbers[:, 2] = (uniform(seed, 0, index, self.draws)[:, 2] + 0.5 * (epoch % 2)) % 1.0
         return numbers
 
-    def __call__(self, x: Tensor, numbers: np.ndarray | Tensor) -> Tensor:
-        numbers: Any = np.asarray(numbers, np.float64)
+    def __call__(self, x: Tensor, numbers: Any) -> Tensor:
+        numbers = np.asarray(numbers, np.float64)
         assert numbers.shape == (len(x), self.draws), f"{numbers.shape} numbers for {len(x)} images"
         count, _, height, width = x.shape
         reach = min(self.pixels, height - 1, width - 1)

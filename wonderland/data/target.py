@@ -57,6 +57,12 @@ def read_target(
             raise WonderlandError(
                 f"The target {name!r} is always {value}, so there is nothing to learn. Choose another target."
             )
+        if task is not None and column.distinct == 2:
+            text = (
+                f"The target {name!r} has two values only, and regression was asked for: a number between them is predicted. For "
+                "classes with probabilities leave task out."
+            )
+            findings.append(Finding("task", name, 2, text))
         if task is None:
             _note_task(
                 findings, name, column.distinct, f"{column.distinct:,} different numbers", "regression", "multiclass"

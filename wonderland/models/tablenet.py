@@ -24,7 +24,7 @@ class TableNet(Checked, nn.Module):
         y = h_L W_L + b_L + [z, E(c)] V
 
     The skip connection V is initialised to zero. There is a member for each entry of `sigmas` (the scale of its initial
-    frequencies) and `dropout`.
+    frequencies) and `dropout`. Members that `linear` marks have the skip connection only, y = [z, E(c)] V.
 
     Shapes: x (b, p + q), the same rows for every member, or (m, b, p + q) -> (m, b, outputs); the first p = `numbers`
     columns are numbers, the last q are codes of categories with `levels` codes each.
@@ -47,8 +47,14 @@ class TableNet(Checked, nn.Module):
         number_dim: int = 4,
         category_dim: int = 4,
         frequencies: int = 16,
+        linear: Sequence[bool] | None = None,
     ):
         super().__init__()
+        if linear is not None and (len(linear) != len(sigmas) or all(linear)):
+            raise WonderlandError(
+                f"linear says for each of {len(sigmas)} members whether it has no hidden layers, and at least one has some."
+            )
+        self.linear = None if linear is None or not any(linear) else [bool(flag) for flag in linear]
         if len(sigmas) != len(dropout) or not sigmas:
             raise WonderlandError(
                 f"TableNet needs a sigma and a dropout for each member, not {len(sigmas)} and {len(dropout)}."
@@ -83,4 +89,7 @@ class TableNet(Checked, nn.Module):
         h = torch.cat(encoded, -1)
         for layer in self.hidden:
             h = self.dropout(F.silu(layer(h)))
-        return self.head(h) + torch.bmm(torch.cat(plain, -1), self.line)
+        bent = self.head(h)
+        if self.linear is not None:
+            bent = bent * bent.new_tensor([0.0 if flag else 1.0 for flag in self.linear])[:, None, None]
+        return bent + torch.bmm(torch.cat(plain, -1), self.line)

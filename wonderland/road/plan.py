@@ -87,7 +87,9 @@ class Plan:
         if isinstance(self.recipe.model, str):
             assert self.own is not None, "a recipe for a user's own module is built with that module"
             return self.own
-        return self.kind.initial(self.dataset, self.task) or self.recipe.model.build()
+        initial = self.kind.initial(self.dataset, self.task)
+        model = self.recipe.model.build() if initial is None else self.kind.around(initial, self.recipe)
+        return self.kind.prepare(model, self)
 
     def batches(self) -> Any:
         """The training part, shuffled; each ensemble member in its own order."""
@@ -178,7 +180,8 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
         dataset.texts_of(wanted.group)
     task = task.for_wanted(wanted)
     recipe = kind.recipe(dataset, parts, encoder, task)
-    if plain:
+    own_choice = asked is not None and isinstance(recipe.model, Spec) and asked.name == recipe.model.name
+    if plain and not (own_choice and recipe.ensemble is None):
         recipe = plain_recipe(recipe, type(own).__name__ if own is not None else recipe.model)
         recipe = kind.named_recipe(recipe, dataset, parts)
     if asked is not None:
@@ -193,6 +196,7 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     recipe = with_schedule(recipe, training).changed(**training.numbers())
     recipe = with_settings(recipe, parse_settings(training.settings))
     numbers = {name: value for name, value in training.numbers().items() if value is not None}
+    encoder = encoder.for_model(recipe.model)
     kind.check_recipe(dataset, parts, encoder, recipe, numbers)
     check_recipe_for(wanted, recipe)
     device = choose_device(training.device)
@@ -249,10 +253,21 @@ def resolve_measured(plan: Plan, request: Request) -> None:
             )
         plan.recipe = plan.recipe.changed(lr=find_lr(plan.learner().supervised, trial_state(plan), batches).lr)  # pyright: ignore
     if training.budget:
-        every = plan.recipe.evaluate_every
-        steps = steps_within(training.budget, plan.learner().step, trial_state(plan), batches, plan.evaluate, every)
+        steps = steps_within_budget(plan, training.budget, batches)
+        while (
+            training.model is None
+            and (other := plan.kind.for_epochs(plan.recipe, steps / batches.per_epoch)) is not None
+        ):
+            plan.recipe = other
+            steps = steps_within_budget(plan, training.budget, batches)
         plan.recipe = plan.recipe.changed(steps=steps)
     plan.recipe = plan.kind.adjust_to_steps(plan.recipe)
+
+
+def steps_within_budget(plan: Plan, budget: float, batches: Any) -> int:
+    """How many steps of the recipe fit into a number of seconds, with the evaluations among them."""
+    every = max(plan.recipe.evaluate_every, 1)
+    return steps_within(budget, plan.learner().step, trial_state(plan), batches, plan.evaluate, every)
 
 
 def trial_state(plan: Plan) -> State:
@@ -354,7 +369,7 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
         dataset.start.check(config)
     training = request.training
     parts = kind.split(dataset, test=training.test_share, seed=training.seed, plain=not recipe.folds)
-    encoder = kind.encoder(dataset, parts)
+    encoder = kind.encoder(dataset, parts).for_model(recipe.model)
     unchanged = parts.digest == config["split"]["digest"] and encoder.digest() == config.get(
         "preprocessing", encoder.digest()
     )

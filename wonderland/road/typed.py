@@ -42,6 +42,7 @@ class FitOptions(TypedDict, total=False):
     group: str | None
     time: str | None
     keep: str | list[str] | tuple[str, ...] | None
+    blend: bool | None
     drop: str | list[str] | tuple[str, ...] | None
     skip_broken: bool | None
     size: int | None
@@ -53,6 +54,7 @@ class FitOptions(TypedDict, total=False):
     tokens: str | None
     vocab: int | None
     context: int | None
+    vectors: str | None
     lines: bool | None
     tokenizer: str | Path | None
     of: str | None

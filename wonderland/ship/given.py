@@ -1,14 +1,18 @@
 """New data as they are given to a run: with what is said about their file, and the column that names their rows."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.encoder import Encoder
 from wonderland.data.reading import READING, Reading, Written
 
+FEW_ROWS = 256
 SAME_DATA = (
     "This is the data that the run was fitted to: rows it was trained on are among these, so the figures are too good. "
     "The report has the figures of rows that were kept for the test."
@@ -39,6 +43,20 @@ def with_id(table: pd.DataFrame, given: Written, name: str) -> None:
     if name in table:
         raise WonderlandError(f"The predictions have a column {name!r} of their own: rename it in the new data.")
     table.insert(0, name, frame[name].to_numpy())
+
+
+@contextmanager
+def one_thread(rows: int | None) -> Iterator[None]:
+    """Compute on one thread for few rows: on a busy machine, handing small pieces to other threads takes much longer than they do."""
+    threads = torch.get_num_threads()
+    if rows is None or rows > FEW_ROWS or threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def is_recorded(source: Any, origin: dict[str, Any]) -> bool:

@@ -32,7 +32,7 @@ from wonderland.data.encoder import Encoder
 from wonderland.data.reading import READING
 from wonderland.kinds import KINDS, NAMES, predict_options_of
 from wonderland.ship.context import label_shift_of, shift_of
-from wonderland.ship.given import SAME_DATA, is_recorded, with_id, written
+from wonderland.ship.given import SAME_DATA, is_recorded, one_thread, with_id, written
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import load_model, read_config
 from wonderland.tasks import RowTrust, Task, View
@@ -139,6 +139,12 @@ class Run:
         level = self.trust.level if level is None else check_level(level)
         given, options = written(self.encoder, source, options, id)
         asked = self._asked(options)
+        with one_thread(len(source) if isinstance(source, pd.DataFrame) else None):
+            return self._table(source, given, level, strict, id, label_shift, asked)
+
+    def _table(
+        self, source: Any, given: Any, level: float, strict: bool, id: str | None, label_shift: str | None, asked: Any
+    ) -> pd.DataFrame:
         dataset = self.encoder.open_stored() if source is None else self.encoder.open(given, need_target=False)
         view = replace(self._view(dataset, strict), asked=asked)
         table = self.task.predictions(view, self._corrected(view, label_shift), level)
@@ -187,10 +193,10 @@ class Run:
         return replace(self.trust, label_weights=found.weights)
 
     def shift(self, source: Any, *, level: float = 0.05) -> Shift:
-        """May this model still be believed on these rows? Tests of each column, of the predictions, and of all together.
+        """Test for distribution shift between these rows and the calibration rows, of which the run keeps a sample.
 
-        They are compared with rows that the model was calibrated on, of which the run keeps a sample. Where nothing changed, a
-        shift is found at most in a share `level` of cases.
+        Each column, the predictions, and all columns together are tested. Where nothing changed, a shift is found in at most a
+        share `level` of cases.
         """
         with self._guarded():
             dataset = self.encoder.open(source, need_target=False)

@@ -47,6 +47,7 @@ EVALUATION: Schema = entries(
                 "mean_width": optional(number(0)),
                 "empty": optional(whole()),
                 "sizes": values(whole()),
+                "worst": optional(entries({"name": text, "coverage": number(0, 1), "rows": whole()})),
             },
         ),
     },

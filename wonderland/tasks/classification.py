@@ -26,6 +26,9 @@ from wonderland.trust.conformal_sets import joined_sets
 from wonderland.trust.decisions import cheapest, coverage_risk, mean_cost
 from wonderland.trust.uncertainty import class_uncertainty
 
+RARE_SHARE = 0.2  # of the rows; with a rarer class, metrics that it counts in are added
+FEWEST_ROWS = 5  # of a class whose coverage is shown
+
 
 @part
 class Classification(RowTask):
@@ -101,7 +104,32 @@ class Classification(RowTask):
             "balanced_accuracy": metrics.balanced_accuracy(y, predicted),
             "log_loss": metrics.log_loss(y, log_probabilities),
             "auroc": metrics.macro_auroc(y, np.exp(log_probabilities)),
-        }
+        } | self.rare_class_metrics(log_probabilities, predicted, y)
+
+    def rare_class_metrics(self, log_probabilities: ndarray, predicted: ndarray, y: ndarray) -> dict[str, Any]:
+        """Metrics that rare classes count in: of the rarer of two classes, or the mean over classes."""
+        shares = np.bincount(y, minlength=self.outputs) / max(1, len(y))
+        if self.outputs == 2 and 0 < shares.min() < RARE_SHARE:
+            rare = int(shares.argmin())
+            return {
+                "average_precision": metrics.average_precision(y == rare, log_probabilities[:, rare]),
+                "rare_class_f1": metrics.precision_recall_f1(y, predicted, positive=rare)[2],
+            }
+        if self.outputs > 2 and shares.min() < RARE_SHARE / self.outputs:
+            return {"macro_f1": metrics.macro_f1(y, predicted)}
+        return {}
+
+    def worst_covered(self, sets: ndarray, y: ndarray) -> dict[str, Any] | None:
+        """The class whose rows are covered least, among those with at least five rows."""
+        counts = np.bincount(y, minlength=self.outputs)
+        covered = {code: float(sets[y == code, code].mean()) for code in np.flatnonzero(counts >= FEWEST_ROWS).tolist()}
+        if len(covered) < 2:
+            return None
+        worst = min(covered, key=lambda code: (covered[code], code))
+        return {"name": self.classes[worst], "coverage": covered[worst], "rows": int(counts[worst])}
+
+    def plain_metrics(self, prediction: ndarray, y: ndarray) -> dict[str, Any]:
+        return self.metrics(log_softmax(prediction), y)
 
     def log_probabilities(self, outputs: Tensor, trust: RowTrust, *, calibrated: bool = True) -> ndarray:
         """Members' logits (m, n, c) as one calibrated log-probability for each class (n, c)."""
@@ -190,6 +218,8 @@ class Classification(RowTask):
         outputs, y = view.outputs().cpu(), view.targets()
         sets = self.sets(outputs, trust, level, self.group_of(view, trust))
         evaluation = self.evaluate_outputs(outputs, y, trust, level, sets)
+        if parts := self.parts_of_model(view, outputs, y, trust):
+            evaluation["parts"] = parts
         if trust.options is not None:
             evaluation |= self.evaluate_options(outputs, y, trust)
             if trust.options.sets:
@@ -248,6 +278,7 @@ class Classification(RowTask):
                 "coverage": float(sets[np.arange(len(y)), y].mean()),
                 "mean_size": float(sizes.mean()),
                 "empty": int((sizes == 0).sum()),
+                "worst": self.worst_covered(sets, y),
                 "sizes": {int(size): int((sizes == size).sum()) for size in np.unique(sizes)},
                 "note": trust.scores.note(level),
             },
@@ -341,7 +372,8 @@ class Classification(RowTask):
             "decisions": {name: record[name] for name in ("decided_by", "cost", "abstention") if name in record},
             "balance": {label: int((dataset.y == code).sum()) for code, label in enumerate(classes)},
             "mistakes": [
-                {"true": classes[y[i]], "predicted": classes[predicted[i]], "probability": float(confidence[i])}
+                {"true": classes[y[i]], "predicted": classes[predicted[i]], "probability": float(confidence[i]),
+                 "place": int(view.part[i])}
                 | dataset.shown(int(view.part[i]))
                 for i in worst
             ],

@@ -18,7 +18,7 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
     reliability   {"before": bins, "after": bins, "ece_before", "ece_after", "temperature"},
                   bins = [{"confidence", "accuracy", "count"}]
     conformal     {"level", "coverage", "levels": [{"level", "coverage"}], "note": str} and, for classes, {"mean_size",
-                  "sizes": {size: count}, "per_class": {class: coverage}, "empty": count}, for regression {"mean_width",
+                  "sizes": {size: count}, "per_class": {class: coverage}, "empty": count, "worst": {"name", "coverage", "rows"} of a class}, for regression {"mean_width",
                   "examples": [{"true", "predicted", "low", "high"}]}
     predictions   [{"true", "predicted"}], regression without intervals; examples above take precedence
     leaderboard   {"rows": [{"name", "metrics": {name: value}, "differences": {name: {"value", "low", "high"}}}], "sentence"}
@@ -29,6 +29,8 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
     bands         [{"name", "x", "prediction", "low", "high", "points": [[x, y]]}], curves along a column
     mistakes      [{"true", "predicted", "probability", "image": data URI, "path", "row": {column: value}}], the worst
                   first; for regression also "low", "high"
+    augmented     [[data URI]]: an image, then its augmented versions
+    activation    [{"image": data URI, "map": data URI, "predicted", "true"}]
     importance    [{"name", "value", "spread"}] of columns, or a pixel map {"height", "width", "values": flat or rows}
     choices       "tokens" where sets are made of tokens, else classes
     importance_of  "word" where items are words of texts
@@ -96,6 +98,9 @@ def verdict(facts: Facts) -> str:
             text += f" and are {number(conformal['mean_width'])} wide on average"
         elif is_known(conformal.get("mean_size")):
             text += f", with {mean_size(conformal)} classes on average"
+        worst = conformal.get("worst") or {}
+        if is_known(worst.get("coverage")) and worst["coverage"] < conformal["level"] - 0.05:
+            text += f" (class {worst.get('name')!r}: {percent(worst['coverage'])} of {number(worst.get('rows'))})"
         clauses.append(text)
     sentence = "; ".join(clauses)
     if not sentence:

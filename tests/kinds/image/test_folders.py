@@ -83,8 +83,3 @@ def test_size_is_for_folders(folder, tmp_path):
     assert (run.encoder.height, run.encoder.width) == (16, 16)
     with pytest.raises(WonderlandError, match=r"^Images from arrays keep their size: resize the arrays instead\.$"):
         wonderland.fit("digits", out=tmp_path / "x", steps=2, size=16)
-    with pytest.raises(
-        WonderlandError,
-        match=r"^A test set of its own is for tables and labelled lines; images are split by themselves\.$",
-    ):
-        wonderland.fit(folder, out=tmp_path / "y", steps=2, test=folder)

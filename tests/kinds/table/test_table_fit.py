@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import torch
 
 import wonderland
 
@@ -57,3 +58,19 @@ def test_a_set_holds_the_predicted_class_unless_it_is_empty(tmp_path):
     for level in (0.3, 0.6, 0.9):
         table = run.predict(frame, level=level)
         assert all(row.prediction in row.set or not row.set for row in table.itertuples())
+
+
+def test_a_blend_has_linear_members_that_are_weighted_by_held_out_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(120, 4)), columns=list("abcd"))
+    frame["y"] = frame["a"] - 2 * frame["b"] + 0.3 * rng.normal(size=120)
+    run = wonderland.fit(frame, "y", blend=True, out=tmp_path / "run", steps=60)
+    assert run.recipe.model.arguments["linear"] == [False, False, True] * 5
+    assert run.trust.shares[2] > 0.2
+    again = wonderland.load(tmp_path / "run")
+    pd.testing.assert_frame_equal(again.predict(frame), run.predict(frame))
+    x = run.encoder.encode(run.encoder.open(frame))
+    outputs = run.model.eval()(x)[2]
+    numbers = torch.cat([x, torch.ones(len(x), 1)], 1).double()
+    residual = outputs.double() - numbers @ torch.linalg.lstsq(numbers, outputs.double()).solution
+    assert residual.abs().max() < 1e-4

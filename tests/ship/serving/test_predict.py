@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 
 import numpy as np
 import pandas as pd
@@ -147,3 +148,22 @@ def test_wrong_bodies_are_refused_in_a_sentence(app, content, status, sentence):
 def test_wrong_files_are_refused_in_a_sentence(app, path, content, kind, status, sentence):
     found, _, body = ask(app, ("POST", path, content, {"content-type": kind}))
     assert (found, body["error"]["message"]) == (status, sentence)
+
+
+def test_mutated_requests_are_answered_or_refused_and_never_a_fault(app):
+    generator = np.random.default_rng(0)
+    good = json.dumps({"rows": [GOOD], "level": 0.9}).encode()
+    kinds = ["application/json", "text/csv", "image/png", "multipart/form-data; boundary=x", "", "\u00e9"]
+    requests = []
+    for i in range(300):
+        content = bytearray(good if i % 3 else picture(0))
+        for place in generator.integers(0, len(content), generator.integers(1, 6)):
+            content[place] = generator.integers(0, 256)
+        kind = kinds[int(generator.integers(len(kinds)))].encode("utf-8").decode("latin-1")
+        path = ("/v1/runs/mixed/predict", "/v1/runs/digits/predict", "/v1/completions")[i % 3 - 1]
+        requests.append(
+            ("POST", path, bytes(content[: generator.integers(1, len(content) + 1)]), {"content-type": kind})
+        )
+    for request, (status, _, body) in zip(requests, ask(app, *requests), strict=True):
+        assert status == 200 or 400 <= status < 500, request
+        assert status == 200 or body["error"]["message"].endswith((".", ". There is 1 more.")), request

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -9,10 +10,11 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, parse_spec
 from wonderland.core.recipe import Recipe
-from wonderland.data.augment import Augment
 from wonderland.data.dataset import stop_if_strict
 from wonderland.data.folders import refuse_tables, scan
+from wonderland.data.idx import image_files
 from wonderland.data.source import Glimpse
+from wonderland.data.split import Split, split
 from wonderland.kinds.image import annotated_recipe
 from wonderland.kinds.image.annotated import TASKS, AnnotatedImages, recognise
 from wonderland.kinds.image.annotated_encoder import AnnotatedEncoder
@@ -20,17 +22,27 @@ from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.image_list import open_list, path_column
 from wonderland.kinds.image.images import Images
 from wonderland.kinds.image.options import Options as ImageOptions
-from wonderland.kinds.kind import Claim, Kind, model_space, task_spec
-from wonderland.models import ConvNet
-from wonderland.optim import FusedAdamW
+from wonderland.kinds.image.pictures import activation_maps, augmented
+from wonderland.kinds.image.recipes import (
+    evaluated_often_enough,
+    for_epochs,
+    is_small,
+    residual_recipe,
+    whitened_recipe,
+)
+from wonderland.kinds.image.sets import join, open_idx
+from wonderland.kinds.kind import Claim, Kind, model_space
 from wonderland.tasks import Task
 from wonderland.train.image_start import ImageStart
-from wonderland.train.learner import GradientDescent
 from wonderland.understand import saliency
 
 MODELS = (
-    "ConvNet", "AlexNet", "AnyNet", "ConvMixer", "ConvNeXt", "DenseNet", "GoogLeNet", "LeNet", "MetaFormer", "MLPMixer", "MobileNetV2", "NiN", "RegNet", "ResNet", "ResNeXt", "VGG", "ViT", "WhitenedConvNet",
+    "ConvNet", "AlexNet", "AnyNet", "ConvMixer", "ConvNeXt", "DenseNet", "EfficientNetLite", "GoogLeNet", "LeNet", "MetaFormer", "MLPMixer", "MobileNetV2", "NiN", "RegNet", "ResNet", "ResNeXt", "VGG", "ViT", "WhitenedConvNet",
 )  # fmt: skip
+
+
+MOST_HELD_OUT = 2500
+BY_DEPTH = ("depth_decay", "unfreeze")
 
 
 class ImageKind(Kind):
@@ -42,6 +54,8 @@ class ImageKind(Kind):
     typical = {"channels": 3, "classes": 10, "height": 32, "width": 32}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
+        if glimpse.path is not None and image_files(glimpse.path):
+            return Claim(0.99, "it holds IDX files of images")
         asked_for = asked.get("task")
         if glimpse.path is not None and (asked_for is None or asked_for in TASKS):
             form = recognise(glimpse.path)
@@ -62,12 +76,39 @@ class ImageKind(Kind):
         return None if glimpse.images is None else Claim(0.8, "it holds arrays of pixels")
 
     def open(self, glimpse: Glimpse, options: ImageOptions, test: Glimpse | None = None) -> Images:
-        self.refuse_test(test, "images are split by themselves")
-        if glimpse.path is not None and options.task in (None, *TASKS) and (options.task or recognise(glimpse.path)):
+        if glimpse.path is not None and options.task in (None, *TASKS) and self._is_annotated(glimpse.path, options):
+            self.refuse_test(test, "images with boxes or masks are split by themselves")
             annotated = annotated_recipe.open_source(glimpse.path, options)
             stop_if_strict(annotated.findings, options.strict)
             return annotated
-        contents, start = glimpse.contents, ImageStart.of(options)
+        images = self._open(glimpse, options)
+        if test is None:
+            return images
+        if images.test_rows is not None:
+            raise WonderlandError(f"{images.name} has test images of its own: leave test (--test) out.")
+        images = join(images, test.source)
+        images.origin["test"] = {"memory": test.name} if test.path is None else {"path": str(test.path.absolute())}
+        return images
+
+    @staticmethod
+    def _is_annotated(path: Path, options: ImageOptions) -> bool:
+        """Whether the images come with boxes or masks."""
+        return options.task is not None or (not image_files(path) and recognise(path) is not None)
+
+    def _open(self, glimpse: Glimpse, options: ImageOptions) -> Images:
+        start = ImageStart.of(options)
+        for name in BY_DEPTH:
+            if vars(options)[name] is not None and (start is None or start.method != "full"):
+                raise WonderlandError(
+                    f"{name} is for a checkpoint that learns in full: name it with start (--from), without another method."
+                )
+        if glimpse.path is not None and image_files(glimpse.path):
+            if options.size is not None:
+                raise WonderlandError("Images in IDX files keep their size: leave size (--size) out.")
+            images = open_idx(glimpse.path, options)
+            images.start = start
+            return images
+        contents = glimpse.contents
         size = options.size if options.size is not None or start is None else start.side
         if glimpse.path is not None and contents.frame is not None:
             images = open_list(glimpse.path, contents.frame, options, size=size)
@@ -93,6 +134,12 @@ class ImageKind(Kind):
         images.origin, images.start = contents.origin, start
         return images
 
+    def split(self, dataset: Images, *, test: float, seed: int, plain: bool = False) -> Split:
+        """A tenth of the images for validation and for calibration, at most 2,500 each."""
+        rows = len(dataset) if dataset.test_rows is None else int((~dataset.test_rows).sum())
+        share = min(0.1, MOST_HELD_OUT / rows)
+        return split(dataset, seed=seed, test=test, validation=share, calibration=share)
+
     def encoder(self, dataset: Images, parts: Any) -> Any:
         if isinstance(dataset, AnnotatedImages):
             return AnnotatedEncoder.fit(dataset, parts.train)
@@ -109,41 +156,36 @@ class ImageKind(Kind):
         return ImageEncoder.from_json(saved, tensors)
 
     def recipe(self, dataset: Images, parts: Any, encoder: ImageEncoder, task: Any) -> Recipe:
-        """Defaults for images of this size and number: each is seen at least six times, 48,000 examples in all."""
-        rows = len(parts.train)
+        """Defaults for images of this size and number (`recipes`), or those that go on from a checkpoint."""
+        rows, start = len(parts.train), dataset.start
+        asked = asked_augment(dataset.options.augment)
         if isinstance(dataset, AnnotatedImages):
-            augment = asked_augment(dataset.options.augment)
-            if augment is not None and not hasattr(augment.part, "matrices"):
+            if asked is not None and not hasattr(asked.part, "matrices"):
                 raise WonderlandError(
-                    f"{augment.name} does not move boxes and masks: take PhotoAugment(...) or Augment(...)."
+                    f"{asked.name} does not move boxes and masks: take PhotoAugment(...) or Augment(...)."
                 )
-            return annotated_recipe.recipe_for(dataset, rows, encoder, task, augment)  # pyright: ignore[reportArgumentType]
-        size = (encoder.channels, encoder.height, encoder.width)
-        batch = next(batch for least, batch in ((4000, 128), (600, 64), (200, 32), (0, 16)) if rows >= least)
-        epoch = max(1, rows // batch)
-        epochs = max(6, min(200, round(48_000 / rows)))
-        smoothed = {"label_smoothing": 0.05} if task.classes is not None else {}
-        made = Recipe(
-            model=ConvNet.spec(**ConvNet.for_data(rows, *size, task.outputs), mean=encoder.mean, std=encoder.std),
-            task=task_spec(task, **smoothed),
-            learner=GradientDescent.spec(),
-            optimizer=FusedAdamW.spec(weight_decay=0.05, betas=[0.9, 0.99]),
-            schedule=Spec("optim.warmup_cosine", {"warmup": 0.1}),
-            steps=epoch * epochs,
-            batch_size=batch,
-            lr=4e-3,
-            evaluate_every=max(epoch, epoch * epochs // 40),
-            augment=asked_augment(dataset.options.augment) or Augment.for_images(*size).as_spec(),
-            workers=dataset.options.workers or 0,
-        )
-        start = dataset.start
-        if not isinstance(start, ImageStart):
-            return made
-        batch = 32 if rows >= 2000 else 16 if rows >= 200 else 8
-        epoch, epochs = max(1, rows // batch), max(2, min(10, round(20_000 / rows)))
-        return start.recipe(
-            replace(made, batch_size=min(batch, rows)), start.spec(task.outputs), epoch=epoch, epochs=epochs
-        )
+            return annotated_recipe.recipe_for(dataset, rows, encoder, task, asked)  # pyright: ignore[reportArgumentType]
+        if isinstance(start, ImageStart):
+            made = residual_recipe(encoder, task, rows)
+            batch = 32 if rows >= 2000 else 16 if rows >= 200 else 8
+            epoch, epochs = max(1, rows // batch), max(2, min(10, round(20_000 / rows)))
+            made = replace(made, batch_size=min(batch, rows))
+            made = start.recipe(made, start.spec(task.outputs), epoch=epoch, epochs=epochs)
+            given = {name: vars(dataset.options)[name] for name in BY_DEPTH}
+            made = replace(
+                made, learner=made.learner.changed(**{name: v for name, v in given.items() if v is not None})
+            )
+        elif is_small(encoder, rows):
+            made = whitened_recipe(dataset, parts.train, encoder, task)
+        else:
+            made = residual_recipe(encoder, task, rows)
+        return replace(made, augment=asked or made.augment, workers=dataset.options.workers or 0)
+
+    def for_epochs(self, recipe: Recipe, epochs: float) -> Recipe | None:
+        return for_epochs(recipe, epochs)
+
+    def adjust_to_steps(self, recipe: Recipe) -> Recipe:
+        return evaluated_often_enough(recipe)
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
         return super().space(recipe) | model_space(
@@ -155,13 +197,16 @@ class ImageKind(Kind):
         return start.load_classifier(task.outputs) if isinstance(start, ImageStart) else None
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        """Pixels by how much they move the answer."""
-        if run.classes is None or isinstance(plan.dataset, AnnotatedImages):
+        """Augmented images, class activation maps, and pixels by how much they move the answer."""
+        if isinstance(plan.dataset, AnnotatedImages):
             return {"noun": "images"}
+        shown = {"noun": "images", "augmented": augmented(plan)}
+        if run.classes is None:
+            return shown
         batch = plan.examples.take(plan.parts.test[:256])
         weights = saliency(run.model, batch["x"], torch.as_tensor(batch["y"]))
         values = {"height": weights.shape[0], "width": weights.shape[1], "values": weights.tolist()}
-        return {"noun": "images", "importance": values}
+        return shown | {"importance": values, "activation": activation_maps(run, plan)}
 
 
 def asked_augment(text: str | None) -> Spec | None:

@@ -4,11 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import pandas as pd
 from torch import Tensor
 
-from wonderland.core import Spec, WonderlandError, nearest
+from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Ensemble, Recipe
 from wonderland.data.dataset import Dataset
 from wonderland.data.folders import refuse_tables, scan
@@ -21,6 +19,7 @@ from wonderland.kinds.table.column_importance import column_importance
 from wonderland.kinds.table.encoder import TableEncoder
 from wonderland.kinds.table.options import Options as TableOptions
 from wonderland.kinds.table.table import Table
+from wonderland.kinds.table.test_set import with_test_set
 from wonderland.models import TableNet
 from wonderland.optim import FusedAdamW
 from wonderland.tasks.leaderboard import Baseline
@@ -52,9 +51,8 @@ class TableKind(Kind):
     def open(self, glimpse: Glimpse, options: TableOptions, test: Glimpse | None = None) -> Table:
         contents = table_contents(glimpse)
         assert contents.frame is not None
-        test_rows = None if test is None else join_test(contents, table_contents(test))
         named = options.target is not None or contents.target in options.drop
-        return Table.from_frame(
+        table = Table.from_frame(
             contents.frame,
             target=options.target if named else contents.target,
             task=options.task,
@@ -67,8 +65,8 @@ class TableKind(Kind):
             name=contents.name,
             origin=contents.origin,
             findings=contents.findings,
-            test_rows=test_rows,
         )
+        return table if test is None else with_test_set(table, test)
 
     def folds(self, dataset: Dataset) -> int | None:
         """Folds for a small table, so that every training row is used for training; none with a time column."""
@@ -93,6 +91,10 @@ class TableKind(Kind):
         folds = None if parts.folds is None else int(parts.folds.max()) + 1
         small = rows < SMALL
         sigmas = SMALL_SIGMAS if small else SIGMAS
+        blend = dataset.options is not None and dataset.options.blend
+        linear = [False] * len(sigmas) + [True] * blend
+        sigmas = (*sigmas, *sigmas[:1] * blend)
+        members_without_layers: dict[str, Any] = {"linear": linear * (folds or 1)} if blend else {}
         members = len(sigmas) * (folds or 1)
         batch = 64 if small else 128 if folds else 256
         epoch = max(1, (rows - rows // folds if folds else rows) // batch)
@@ -110,6 +112,7 @@ class TableKind(Kind):
                 depth=3,
                 number_dim=min(8, max(4, 64 // max(1, numbers))),
                 frequencies=8,
+                **members_without_layers,
             ),
             task=task_spec(task),
             learner=GradientDescent.spec(),
@@ -151,23 +154,6 @@ def table_contents(glimpse: Glimpse) -> Contents:
     if contents.frame is None:
         raise WonderlandError(f"{contents.name} is not a table: it has no columns.")
     return contents
-
-
-def join_test(contents: Contents, test: Contents) -> np.ndarray:
-    """Add the rows of a test set to those of a source; returns the mask of the added rows."""
-    if contents.frame is None or test.frame is None:
-        raise WonderlandError("The test set is not a table, but the data to learn from is.")
-    missing = [name for name in contents.frame.columns if name not in test.frame.columns]
-    if missing:
-        raise WonderlandError(
-            f"The test set has no column {missing[0]!r}, which the data to learn from has."
-            f"{nearest(missing[0], test.frame.columns)}"
-        )
-    rows = len(contents.frame)
-    columns = list(contents.frame.columns)
-    contents.frame = pd.concat([contents.frame, test.frame.loc[:, columns]], ignore_index=True)
-    contents.origin["test"] = test.origin
-    return np.arange(len(contents.frame)) >= rows
 
 
 KIND = TableKind()

@@ -18,4 +18,7 @@ class Options(RowOptions, FileOptions):
     keep: tuple[str, ...] = option(
         (), help="keep a column that looks like the target; may be repeated", metavar="COLUMN"
     )
+    blend: bool = option(
+        False, help="add linear models to the networks; all are weighted by their scores on held-out rows"
+    )
     drop: tuple[str, ...] = option((), help="leave a column out; may be repeated", metavar="COLUMN")

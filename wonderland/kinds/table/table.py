@@ -13,6 +13,7 @@ from wonderland.data.columns import Column, read_column
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.split import read_assigned
 from wonderland.data.target import choose_target, read_target
+from wonderland.kinds.table.hints import similar_labels, split_hints
 from wonderland.kinds.table.leakage import find_leaks
 
 RARE = 2  # rows; a category with fewer is pooled with the unknown ones
@@ -71,7 +72,6 @@ class Table(Dataset):
         name: str = "frame",
         origin: dict[str, Any] | None = None,
         findings: list[Finding] | None = None,
-        test_rows: np.ndarray | None = None,
     ) -> "Table":
         """Read every column, choose the target, and leave out uninformative columns and those that leak the target."""
         findings = list(findings or [])
@@ -95,7 +95,6 @@ class Table(Dataset):
         if len(rows) < len(frame):
             columns = {column: content.take(rows) for column, content in columns.items()}
             y = y[rows]
-            test_rows = None if test_rows is None else test_rows[rows]
         note_duplicates(columns, findings)
         drop = (*drop, *([] if split is None else [split]))
         reasons = leave_out(columns, target, group, time, keep, drop, findings)
@@ -106,6 +105,8 @@ class Table(Dataset):
         if not features:
             raise no_usable_column(name, target, reasons, leaks)
         note_repairs(features, findings)
+        findings += split_hints([column for column in columns.values() if column.name != target], group, time)
+        findings += [] if classes is None else similar_labels(classes, np.bincount(y, minlength=len(classes)))
         stop_if_strict(findings, strict)
         table = cls(
             name,
@@ -122,7 +123,7 @@ class Table(Dataset):
             times=None if time is None else read_times(columns[time]),
             time=time,
         )
-        table.test_rows, table.group = test_rows, group
+        table.group = group
         if split is not None:
             cells = pd.Series(frame[split]).iloc[rows] if len(rows) < len(frame) else pd.Series(frame[split])
             table.assigned = read_assigned(cells, split)

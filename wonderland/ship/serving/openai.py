@@ -141,7 +141,9 @@ def add_routes(app: FastAPI, predictors: dict[str, Predictor], limits: Limits, m
         ability_of(name)
         return model(name)
 
+    events = {"text/event-stream": {"schema": {"type": "string"}}}
     responses = openapi.errors(400, 404, 413, 422, 503)
+    responses[200] = {"description": "The text, or its pieces where `stream` is true", "content": events}
 
     @app.post("/v1/completions", summary="Continue a text", responses=responses)
     async def completions(asked: Completion) -> Response:

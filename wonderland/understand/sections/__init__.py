@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from wonderland.understand.facts import Facts, predicts_values
 from wonderland.understand.sections.bands import bands
+from wonderland.understand.sections.baselines import baselines
 from wonderland.understand.sections.data import data
 from wonderland.understand.sections.decisions import decisions
 from wonderland.understand.sections.errors import errors
@@ -14,6 +15,7 @@ from wonderland.understand.sections.leaderboard import leaderboard
 from wonderland.understand.sections.learning import learning
 from wonderland.understand.sections.mistakes import mistakes
 from wonderland.understand.sections.network import network
+from wonderland.understand.sections.pictures import pictures
 from wonderland.understand.sections.record import cost, recipe, reproduce
 from wonderland.understand.sections.summary import header, overview
 from wonderland.understand.sections.trust import calibration, conformal
@@ -42,6 +44,7 @@ class Section:
 
 SECTIONS = (
     Section("summary", "Summary", "Summary", overview),
+    Section("baselines", "Baselines", "Beside simple methods", baselines),
     Section("leaderboard", "Leaderboard", "Leaderboard", leaderboard),
     Section("learning", "Learning", "Learning curves", learning),
     Section("samples", "Samples", "Generated samples", samples),
@@ -52,6 +55,7 @@ SECTIONS = (
     Section("decisions", "Decisions", "Decisions", decisions),
     Section("bands", "Bands", "Predictions along each column", bands),
     Section("mistakes", "Mistakes", "Most confident mistakes", mistakes, "Largest errors"),
+    Section("pictures", "Pictures", "Pictures", pictures),
     Section("importance", "Importance", "Importance", importance),
     Section("neighbours", "Neighbours", "Nearest neighbours", neighbours),
     Section("attention", "Attention", "Attention weights", attention),
