@@ -82,6 +82,11 @@ BUILD = {
         lambda: models.TableNet(3, [4, 2], 2, sigmas=[0.1, 0.7], dropout=[0.0, 0.2], dim=8),
         [((5, 5), torch.float32)],
     ),
+    "TextBlend": (
+        lambda: models.TextBlend(5, 3, 4, models.TextCNN.spec(vocab=9, classes=3, dim=4, channels=4)),
+        [((2, 6), torch.int64)],
+    ),
+    "TextLinear": (lambda: models.TextLinear(5, 3), [TOKENS]),
     "TextCNN": (lambda: models.TextCNN(9, 3, dim=4, channels=4), [TOKENS]),
     "TokenClassifier": (lambda: models.TokenClassifier(TRUNK, 3), [TOKENS]),
     "Tree": (lambda: models.Tree(9, 2, dim=4, hidden=4), [TOKENS]),

@@ -59,7 +59,7 @@ def test_it_survives_json():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: TextCNN(9, 1), "TextCNN needs at least two classes, not 1."),
+        (lambda: TextCNN(9, 0), "TextCNN needs classes to be a whole number of at least 1, not 0."),
         (lambda: TextCNN(0, 2), "TextCNN needs vocab to be a whole number of at least 1, not 0."),
         (lambda: TextCNN(9, 2, widths=[]), "TextCNN needs at least one width of filter, as in widths=[3, 4, 5]."),
         (lambda: TextCNN(9, 2, widths=[0]), "TextCNN needs every width to be a whole number of at least 1, not 0."),

@@ -112,7 +112,8 @@ def test_a_classifier_starts_from_bert_and_is_exported(method, tmp_path):
     words = ["fit", str(place() / "topics.csv"), "--from", str(start), "--method", method, "--steps", "8", "--quiet"]
     assert main([*words, "--out", str(tmp_path / "run")]) == 0
     run = wonderland.load(tmp_path / "run")
-    found = run.encoder.encode(run.encoder.open(["the fox was here", "so " * 200]))
+    found = run.encoder.encode(run.encoder.open(["the fox was here", "so " * 200]))[:, : run.encoder.length]
+    network = run.model.network
     assert found[0].tolist()[:2] == [2, *run.encoder.tokenizer.encode("the")[:1]]
     assert found[0][found[0] != 0][-1] == found[1, -1] == 3  # a text that is cut keeps its end
     assert run.encoder.length <= 40
@@ -123,11 +124,9 @@ def test_a_classifier_starts_from_bert_and_is_exported(method, tmp_path):
             lambda: checkpoints.save_pretrained(run.model, tmp_path / "out", like=start, labels=["a", "a", "b"]))  # fmt: skip
     with torch.no_grad():
         expected = theirs(found, attention_mask=(found != 0).long()).logits
-        assert torch.allclose(run.model(found), expected, atol=1e-5)
+        assert torch.allclose(network(found), expected, atol=1e-5)
     before = checkpoints.load_pretrained(start).trunk.state_dict()
-    rest = all(
-        torch.equal(value, before[name]) for name, value in run.model.trunk.state_dict().items() if name in before
-    )
+    rest = all(torch.equal(value, before[name]) for name, value in network.trunk.state_dict().items() if name in before)
     assert rest == (method == "head")
 
 
@@ -234,3 +233,36 @@ def test_method_bias_needs_a_model_with_biases(tmp_path):
             place() / "pairs.csv", start=place() / "t5", method="bias", out=tmp_path / "run", steps=2
         ),
     )
+
+
+def test_a_head_is_fitted_to_the_vectors_of_a_frozen_trunk_in_one_step(tmp_path):
+    """The pooling comes from the files of sentence-transformers; the vectors are those of one text after the other."""
+    start = tmp_path / "sentences"
+    shutil.copytree(place() / "bert", start)
+    config = transformers.BertConfig.from_pretrained(start)
+    torch.manual_seed(1)
+    transformers.BertModel(config).save_pretrained(start)
+    modules = [{"idx": 0, "path": "", "type": "x.Transformer"}, {"idx": 1, "path": "1_Pooling", "type": "x.Pooling"}]
+    (start / "modules.json").write_text(json.dumps(modules))
+    (start / "1_Pooling").mkdir()
+    (start / "1_Pooling" / "config.json").write_text(
+        '{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}'
+    )
+    run = wonderland.fit(place() / "topics.csv", start=start, method="head", out=tmp_path / "run")
+    network, length = run.model.network, run.encoder.length
+    assert (run.recipe.steps, network.pool.how) == (1, "mean")
+    parts = {part["name"]: part["metrics"]["accuracy"] for part in run.record["measured"]["test"]["parts"]}
+    assert parts["network"] > 0.6  # a trunk with random weights
+    before = checkpoints.load_pretrained(start).state_dict()
+    assert all(torch.equal(value, before[name]) for name, value in network.trunk.state_dict().items())
+    texts = [" ".join(["the fox was here"] * (1 + i % 5)) for i in range(70)]
+    tokens = run.encoder.encode(run.encoder.open(texts))[:, :length]
+    with torch.no_grad():
+        alone = torch.cat([network(row[None]) for row in tokens])
+        assert torch.allclose(network.eval()(tokens), alone, atol=1e-5)
+    (start / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_sqrt_len_tokens": true}')
+    refuses(f"{start / '1_Pooling' / 'config.json'} asks for the pooling pooling_mode_mean_sqrt_len_tokens: mean, max, first and last "
+            "token are known.", lambda: wonderland.fit(place() / "topics.csv", start=start))  # fmt: skip
+    (start / "modules.json").write_text('[{"path": "../2", "type": "x.Pooling"}]')
+    refuses(f"{start / 'modules.json'} names a pooling that is not there: copy the folder again.",
+            lambda: wonderland.fit(place() / "topics.csv", start=start))  # fmt: skip

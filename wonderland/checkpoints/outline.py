@@ -10,6 +10,7 @@ import torch
 
 from wonderland.checkpoints.families import FAMILIES, Family
 from wonderland.checkpoints.families.options import Options
+from wonderland.checkpoints.pooling import pooling_of
 from wonderland.checkpoints.weights import DTYPES, WeightFiles
 from wonderland.core import Spec, WonderlandError, inside, name_of, nearest, read_json
 from wonderland.models.heads import SequenceClassifier
@@ -64,7 +65,11 @@ class Outline(Origin):
         config = {key: value for key, value in self.config.items() if key not in LABELS}
         config |= {"num_labels": classes, "pad_token_id": pad}
         family = FAMILIES[self.family]
-        if "sequence" in family.heads.values():
+        pool = pooling_of(self.folder) if self.head == "trunk" else None
+        if pool is not None:
+            trunk = self.spec.changed(pooler=False) if arguments.get("pooler") else self.spec
+            spec = SequenceClassifier.spec(trunk=trunk, classes=classes, pool=pool, pad=pad)
+        elif "sequence" in family.heads.values():
             weights = WeightFiles(self.folder, family.prefix)
             spec = family.to_spec(Options(config, family.title), "sequence", weights)
         else:

@@ -18,6 +18,7 @@ from wonderland.core import WonderlandError, disk_trouble, inside, read_bytes, w
 from wonderland.models.adapt import adapters
 from wonderland.models.encoder import Encoder
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier
+from wonderland.models.text_linear import TextBlend
 from wonderland.models.vision.image_model import ImageModel
 
 # Files of a tokenizer and settings of generation, which are copied unchanged.
@@ -44,9 +45,10 @@ def save_pretrained(
     Options that the model does not hold (names of labels, ids of tokens) and the files of the tokenizer come from the folder
     that it was loaded from, or from `like`. A model that was built here is written if it is one of the families; if not, the
     error names the difference. Merge adapters first: `save_pretrained(merge(model), ...)`. `labels` names the classes of a
-    head.
+    head. Of a `TextBlend` the network is written, and not the linear model beside it.
     """
     folder = Path(folder)
+    model = model.network if isinstance(model, TextBlend) else model
     if adapted := adapters(model):
         raise WonderlandError(
             f"This model has an adapter at {adapted[0][0]}: save models.merge(model), or the adapter alone with save_adapter."

@@ -140,8 +140,20 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
         rows.append({"measure": "empty sets (no class plausible)", "value": conformal["empty"]})
     rows += decision_rows(evaluation)
     table(title, rows)
+    if parts := evaluation.get("parts"):
+        note(blend(parts))
     for text in warnings_about(evaluation):
         note(text)
+
+
+def blend(parts: list[dict[str, Any]]) -> str:
+    """What each part of the model reaches alone, and its share in the prediction, in a sentence."""
+    words = []
+    for part in parts:
+        values = ", ".join(f"{name.replace('_', ' ')} {printable_cell(value)}" for name, value in part["metrics"].items()
+                           if name in ("accuracy", "log_loss", "rmse") and value is not None)  # fmt: skip
+        words.append(f"{part['name']} alone {values}, share {part['share']:.0%}")
+    return f"Parts of the model, with shares chosen on validation rows: {'; '.join(words)}."
 
 
 def decision_rows(evaluation: dict[str, Any]) -> list[dict[str, Any]]:
@@ -231,7 +243,7 @@ def after_training(run: Any) -> None:
     done = rows[-1]["step"] if rows else planned
     if spent and rows:
         early = f", stopped early of {planned:,}: the validation part got no better" if done < planned else ""
-        console.print(f"Trained {done:,} steps{early}, in {spent:.3g} s.", highlight=False)
+        console.print(f"Trained {done:,} {'step' if done == 1 else 'steps'}{early}, in {spent:.3g} s.", highlight=False)
     leaderboard(run)
 
 

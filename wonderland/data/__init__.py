@@ -15,10 +15,12 @@ from wonderland.data.source import Contents, Glimpse
 from wonderland.data.split import PARTS, Parts, Split, split
 from wonderland.data.text import (
     Documents,
+    Grams,
     PackedDocuments,
     TokenFile,
     Tokenizer,
     Windows,
+    WordDropout,
     read_documents,
     write_tokens,
 )
@@ -38,6 +40,7 @@ __all__ = [
     "Field",
     "Finding",
     "Glimpse",
+    "Grams",
     "Importance",
     "PackedDocuments",
     "Parts",
@@ -48,6 +51,7 @@ __all__ = [
     "TokenFile",
     "Tokenizer",
     "Windows",
+    "WordDropout",
     "averaged",
     "curriculum",
     "cutmix",

@@ -29,6 +29,7 @@ NOTES = frozenset(
         "scale",
         "size",
         "copies",
+        "spelling",
         "line ends",
         "encoding",
         "comments",

@@ -112,6 +112,10 @@ class Encoder(ABC):
         """Arguments of models that follow from the data, by name, such as vocab, channels or features."""
         return {}
 
+    def for_model(self, model: Any) -> "Encoder":
+        """The encoder for this model, a spec or the class name of a user's own module, without fields that it does not read."""
+        return self
+
     def describe(self) -> str:
         """What was fitted to the training examples, as a sentence followed by a space; empty if there is nothing to report."""
         return ""

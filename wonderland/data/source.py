@@ -15,6 +15,7 @@ from wonderland.data.dataset import Dataset, Finding, counted
 from wonderland.data.read import check_names, read_file, unknown_file
 from wonderland.data.reading import Reading, Written
 from wonderland.data.sql import is_url, read_url, recorded_url
+from wonderland.data.text.layouts import TextTable, read_text_table
 from wonderland.data.text.recognise import ColumnRoles, recognise
 
 
@@ -54,6 +55,7 @@ class Glimpse:
                 self.path = None
         self.suffix = "" if self.path is None else self.path.suffix.lower()
         self._roles: dict[Any, ColumnRoles] = {}
+        self._text_tables: dict[Any, TextTable | None] = {}
 
     @property
     def name(self) -> str:
@@ -91,6 +93,15 @@ class Glimpse:
     def plain_text(self) -> str | None:
         """How a path holds text: "plain", "labelled" (lines) or "folders" (of classes); None for tables and all else."""
         return None if self.path is None else recognise(self.path)
+
+    def text_table(self, target: str | None = None, *, any_label: bool = False) -> TextTable | None:
+        """A file of texts and an answer for each, in whatever layout; None for anything else."""
+        key = (target, any_label)
+        if key not in self._text_tables:
+            known = self.path is not None and self.path.is_file()
+            found = read_text_table(self.path, self.reading, target=target, any_label=any_label) if known else None  # pyright: ignore
+            self._text_tables[key] = found
+        return self._text_tables[key]
 
     @functools.cached_property
     def contents(self) -> Contents:

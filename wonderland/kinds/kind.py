@@ -86,6 +86,14 @@ class Kind(ABC):
         """The model of a checkpoint to start from; None for a new model with random weights."""
         return None
 
+    def around(self, initial: nn.Module, recipe: Recipe) -> nn.Module:
+        """The model of the recipe around that of a checkpoint, where the recipe has more than it."""
+        return initial
+
+    def prepare(self, model: nn.Module, plan: Any) -> nn.Module:
+        """The model before the first step, with weights that are known and not random, such as vectors of words."""
+        return model
+
     def remember(self, dataset: Any, folder: Path, config: Mapping[str, Any] | None) -> None:
         """Reuse what an interrupted run in this folder, with this config, has already prepared."""
         return
@@ -112,6 +120,10 @@ class Kind(ABC):
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """Facts that the report shows for this kind of data, in addition to those of the task."""
+        return {}
+
+    def explain(self, run: Any, plan: Any, facts: dict[str, Any]) -> dict[str, Any]:
+        """Facts that build on those of the task, such as what mattered in each of its mistakes; they replace facts of the same name."""
         return {}
 
     def space(self, recipe: Recipe) -> dict[str, Any]:

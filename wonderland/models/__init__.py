@@ -35,8 +35,22 @@ from wonderland.models.recommend import (
 )
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
-from wonderland.models.series import DLinear, ForecastBlend, Forecaster, LinearAutoregression, NLinear
+from wonderland.models.series import (
+    TCN,
+    DeepAR,
+    DLinear,
+    ForecastBlend,
+    Forecaster,
+    LinearAutoregression,
+    NBeats,
+    NLinear,
+    PatchTST,
+    Seq2SeqForecaster,
+    SequenceForecaster,
+    TemporalBlock,
+)
 from wonderland.models.tablenet import TableNet
+from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
 from wonderland.models.universal import approximate, approximate_with_relu
@@ -69,6 +83,7 @@ __all__ = [
     "FCN",
     "GLM",
     "RNNLM",
+    "TCN",
     "VGG",
     "AlexNet",
     "AnyNet",
@@ -81,6 +96,7 @@ __all__ = [
     "DLinear",
     "Decoder",
     "DecomposableAttention",
+    "DeepAR",
     "DeepFM",
     "DenseNet",
     "EfficientNetLite",
@@ -104,6 +120,7 @@ __all__ = [
     "MatrixFactorisation",
     "MetaFormer",
     "MobileNetV2",
+    "NBeats",
     "NLinear",
     "NeuMF",
     "NeuralNgram",
@@ -111,6 +128,7 @@ __all__ = [
     "NiN",
     "Node2Vec",
     "NodeNet",
+    "PatchTST",
     "PrefixTuned",
     "PromptTuned",
     "Recommender",
@@ -119,11 +137,16 @@ __all__ = [
     "ResNet",
     "RetinaNet",
     "Seq2Seq",
+    "Seq2SeqForecaster",
     "SequenceClassifier",
+    "SequenceForecaster",
     "SequenceRecommender",
     "SpanFinder",
     "TableNet",
+    "TemporalBlock",
+    "TextBlend",
     "TextCNN",
+    "TextLinear",
     "TinySSD",
     "TokenClassifier",
     "Tree",

@@ -17,6 +17,8 @@ from wonderland.nn.contract.mixer import hide
 from wonderland.nn.norms.norm import LayerNorm
 from wonderland.ops.shapes import readable
 
+GROUP = 32  # rows of one computation, where rows are sorted by length
+
 
 class Headed(Checked, nn.Module):
     """A trunk (an `Encoder`, a `Decoder` or an `EncoderDecoder`, as a spec or as a module) with a head.
@@ -121,8 +123,44 @@ class SequenceClassifier(Headed):
         segments: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
+        return self.answer(self.vectors(tokens, mask, segments, positions))
+
+    def vectors(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None = None,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        """The pooled features of texts, which the head reads: (b, t) -> (b, dim).
+
+        Without gradients, many rows with padding at their right are sorted by length and computed in groups, which takes less time.
+        """
+        if mask is None and segments is None and positions is None and self._sorts(tokens):
+            assert self.pad is not None
+            lengths = (tokens != self.pad).sum(1)
+            order = lengths.argsort(stable=True)
+            groups = order.split(GROUP)
+            found = torch.cat([self._vectors(tokens[rows, : max(1, int(lengths[rows].max()))]) for rows in groups])
+            return found[order.argsort()]
+        return self._vectors(tokens, mask, segments, positions)
+
+    def _sorts(self, tokens: Tensor) -> bool:
+        """Whether rows are many, padded at the right only, and need no gradients."""
+        if self.training or torch.is_grad_enabled() or self.pad is None or len(tokens) <= GROUP or not readable(tokens):
+            return False
+        real = tokens != self.pad
+        return bool((real[:, :-1] >= real[:, 1:]).all())
+
+    def _vectors(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None = None,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
         h, mask = self.read(tokens, mask, {"segments": segments, "positions": positions})
-        return self.answer(self.pooled(h, mask, tokens))
+        return self.pooled(h, mask, tokens)
 
     def answer(self, pooled: Tensor) -> Tensor:
         """Pooled features (b, dim) to logits of classes."""

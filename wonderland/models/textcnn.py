@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.models.tokens import (
-    check_classes,
     check_mask,
     check_pad,
     check_sizes,
@@ -61,8 +60,7 @@ class TextCNN(Checked, nn.Module):
         fixed: bool = False,
     ):
         super().__init__()
-        check_sizes("TextCNN", vocab=vocab, dim=dim, channels=channels)
-        check_classes(classes, "TextCNN")
+        check_sizes("TextCNN", vocab=vocab, dim=dim, channels=channels, classes=classes)
         check_pad(pad, vocab, "TextCNN")
         if not widths:
             raise WonderlandError("TextCNN needs at least one width of filter, as in widths=[3, 4, 5].")

@@ -3,6 +3,7 @@
 from wonderland.optim import rules
 from wonderland.optim.average import EMA, SWA, follow
 from wonderland.optim.compose import clipped, decayed, lookahead, scheduled
+from wonderland.optim.depth import groups_by_depth
 from wonderland.optim.groups import groups
 from wonderland.optim.optimizer import Optimizer
 from wonderland.optim.optimizers import (
@@ -65,6 +66,7 @@ __all__ = [
     "factor",
     "follow",
     "groups",
+    "groups_by_depth",
     "lookahead",
     "multi_step",
     "one_cycle",

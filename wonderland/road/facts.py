@@ -49,7 +49,8 @@ def facts(run: Run, plan: Plan) -> dict[str, Any]:
         "fingerprint": dataset.fingerprint,
     }
     task_facts = plan.task.facts(plan.view(run.model, "test"), run.trust, record, dataset)
-    return common | task_facts | plan.kind.facts(run, plan)
+    known = common | task_facts | plan.kind.facts(run, plan)
+    return known | plan.kind.explain(run, plan, known)
 
 
 def curves(run: Run) -> list[dict[str, Any]]:

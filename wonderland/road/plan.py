@@ -86,7 +86,9 @@ class Plan:
         if isinstance(self.recipe.model, str):
             assert self.own is not None, "a recipe for a user's own module is built with that module"
             return self.own
-        return self.kind.initial(self.dataset, self.task) or self.recipe.model.build()
+        initial = self.kind.initial(self.dataset, self.task)
+        model = self.recipe.model.build() if initial is None else self.kind.around(initial, self.recipe)
+        return self.kind.prepare(model, self)
 
     def batches(self) -> Any:
         """The training part, shuffled; each ensemble member in its own order."""
@@ -177,7 +179,8 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
         dataset.texts_of(wanted.group)
     task = task.for_wanted(wanted)
     recipe = kind.recipe(dataset, parts, encoder, task)
-    if plain:
+    own_choice = asked is not None and isinstance(recipe.model, Spec) and asked.name == recipe.model.name
+    if plain and not (own_choice and recipe.ensemble is None):
         recipe = plain_recipe(recipe, type(own).__name__ if own is not None else recipe.model)
         recipe = kind.named_recipe(recipe, dataset, parts)
     if asked is not None:
@@ -191,6 +194,7 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     recipe = with_optimizer(recipe, training)
     recipe = with_schedule(recipe, training).changed(**training.numbers())
     numbers = {name: value for name, value in training.numbers().items() if value is not None}
+    encoder = encoder.for_model(recipe.model)
     kind.check_recipe(dataset, parts, encoder, recipe, numbers)
     check_recipe_for(wanted, recipe)
     device = choose_device(training.device)
@@ -363,7 +367,7 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
         dataset.start.check(config)
     training = request.training
     parts = kind.split(dataset, test=training.test_share, seed=training.seed, plain=not recipe.folds)
-    encoder = kind.encoder(dataset, parts)
+    encoder = kind.encoder(dataset, parts).for_model(recipe.model)
     unchanged = parts.digest == config["split"]["digest"] and encoder.digest() == config.get(
         "preprocessing", encoder.digest()
     )

@@ -53,6 +53,7 @@ class FitOptions(TypedDict, total=False):
     tokens: str | None
     vocab: int | None
     context: int | None
+    vectors: str | None
     lines: bool | None
     tokenizer: str | Path | None
     of: str | None

@@ -128,6 +128,9 @@ class Classification(RowTask):
         worst = min(covered, key=lambda code: (covered[code], code))
         return {"name": self.classes[worst], "coverage": covered[worst], "rows": int(counts[worst])}
 
+    def plain_metrics(self, prediction: ndarray, y: ndarray) -> dict[str, Any]:
+        return self.metrics(log_softmax(prediction), y)
+
     def log_probabilities(self, outputs: Tensor, trust: RowTrust, *, calibrated: bool = True) -> ndarray:
         """Members' logits (m, n, c) as one calibrated log-probability for each class (n, c)."""
         combined = self.combined(outputs, trust)
@@ -215,6 +218,8 @@ class Classification(RowTask):
         outputs, y = view.outputs().cpu(), view.targets()
         sets = self.sets(outputs, trust, level, self.group_of(view, trust))
         evaluation = self.evaluate_outputs(outputs, y, trust, level, sets)
+        if parts := self.parts_of_model(view, outputs, y, trust):
+            evaluation["parts"] = parts
         if trust.options is not None:
             evaluation |= self.evaluate_options(outputs, y, trust)
             if trust.options.sets:
@@ -367,7 +372,8 @@ class Classification(RowTask):
             "decisions": {name: record[name] for name in ("decided_by", "cost", "abstention") if name in record},
             "balance": {label: int((dataset.y == code).sum()) for code, label in enumerate(classes)},
             "mistakes": [
-                {"true": classes[y[i]], "predicted": classes[predicted[i]], "probability": float(confidence[i])}
+                {"true": classes[y[i]], "predicted": classes[predicted[i]], "probability": float(confidence[i]),
+                 "place": int(view.part[i])}
                 | dataset.shown(int(view.part[i]))
                 for i in worst
             ],

@@ -15,7 +15,7 @@ from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.models.series.forecaster import baseline
 from wonderland.tasks.forecast_measures import QUANTILES, Measures
-from wonderland.tasks.forecast_trust import FEW, ForecastTrust
+from wonderland.tasks.forecast_trust import FEW, UNITS, ForecastTrust
 from wonderland.tasks.losses import absolute, gaussian_nll, negative_binomial_nll, quantile, squared, student_nll
 from wonderland.tasks.task import Task
 from wonderland.tasks.view import View
@@ -122,9 +122,10 @@ class Forecast(Task):
         return (middle * scale + mean).numpy(), (spread.clamp_min(LEAST_SPREAD) * scale).numpy()
 
     def walk(
-        self, view: View, part: Any = None, most: int | None = None
+        self, view: View, part: Any = None, most: int | None = None, unit: str = "scale"
     ) -> Iterator[tuple[Any, Batch, ndarray, ndarray, ndarray]]:
         """Batches of a part: the windows, the batch, forecasts, spreads, and true values (n, h, c) in the scale of the data."""
+        # Spreads are relative to the unit in which intervals were calibrated.
         examples: Any = view.examples
         series, origins = examples.rows(view.part if part is None else part)
         if most is not None and len(origins) > most:
@@ -137,7 +138,9 @@ class Forecast(Task):
                 rows = (series[first : first + size], origins[first : first + size])
                 batch = examples.take(rows)
                 made = self.outputs_of(view.model, batch)
-                yield rows, batch, *self.point(made, batch["about"]), examples.targets(rows)
+                forecasts, spread = self.point(made, batch["about"])
+                spread = spread * unit_of(unit, batch, self.season, self.channels)
+                yield rows, batch, forecasts, spread, examples.targets(rows)
 
     def measure(self, view: View) -> dict[str, float]:
         measures, loss, weight = Measures(self.horizon, self.channels), 0.0, 0.0
@@ -160,19 +163,26 @@ class Forecast(Task):
             return f"returns {shape} for two windows, where this task needs {wanted}"
         return None
 
-    def errors(self, view: View, most: int | None = None) -> ndarray:
-        """Errors in the unit of each forecast (n, h, c), NaN where the truth is unknown."""
-        return np.concatenate(
-            [(truth - forecasts) / spread for _, _, forecasts, spread, truth in self.walk(view, most=most)]
-        )
+    def errors(self, view: View, most: int | None = None) -> dict[str, ndarray]:
+        """Errors (n, h, c) in each unit that intervals may have, NaN where the truth is unknown."""
+        made: dict[str, list[ndarray]] = {unit: [] for unit in UNITS}
+        for _, batch, forecasts, spread, truth in self.walk(view, most=most):
+            for unit, kept in made.items():
+                kept.append((truth - forecasts) / (spread * unit_of(unit, batch, self.season, self.channels)))
+        return {unit: np.concatenate(kept) for unit, kept in made.items()}
 
     def calibrate(self, validation: View, calibration: View, level: float) -> ForecastTrust:
-        """From windows of the calibration part; of validation as well, where there are few."""
+        """From windows of the calibration part; of validation as well, where there are few.
+
+        The unit is the one in which the usual size of errors changed least from validation to calibration.
+        """
         most = max(FEW, 30_000_000 // (self.horizon * self.channels))
-        errors = self.errors(calibration, most)
-        if len(errors) < max(FEW, ALONE * self.horizon):
-            errors = np.concatenate([self.errors(validation, most), errors])
-        return ForecastTrust.of(errors, level)
+        before, errors = self.errors(validation, most), self.errors(calibration, most)
+        unit = min(UNITS, key=lambda name: (round(change(before[name], errors[name]), 6), UNITS.index(name)))
+        chosen = errors[unit]
+        if len(chosen) < max(FEW, ALONE * self.horizon):
+            chosen = np.concatenate([before[unit], chosen])
+        return ForecastTrust.of(chosen, level, unit)
 
     def trust(self, saved: Any) -> ForecastTrust:
         return ForecastTrust.from_json(saved, self.horizon, self.channels)
@@ -202,7 +212,7 @@ class Forecast(Task):
         examples: Any = view.examples
         made = {name: Measures(self.horizon, self.channels) for name in ("model", "naive", "seasonal_naive")}
         radius, quantiles = trust.radius(level), trust.quantiles(QUANTILES)
-        for rows, batch, forecasts, spread, truth in self.walk(view):
+        for rows, batch, forecasts, spread, truth in self.walk(view, unit=trust.unit):
             naive, scale = examples.naive[rows[0]], examples.scale[rows[0]]
             own = made["model"]
             own.add(truth, forecasts, naive, scale)
@@ -222,7 +232,7 @@ class Forecast(Task):
             return self.anomalies(view, trust, share)
         examples: Any = view.examples
         radius, tables = trust.radius(level), []
-        for (series, origins), _, forecasts, spread, _ in self.walk(view):
+        for (series, origins), _, forecasts, spread, _ in self.walk(view, unit=trust.unit):
             low, high = forecasts - spread * radius, forecasts + spread * radius
             places = origins[:, None] + np.arange(self.horizon)
             tables.append(
@@ -243,7 +253,7 @@ class Forecast(Task):
                 f"allow a share of {1 / (1 + trust.first.shape[1]):.2g}."
             )
         tables = []
-        for (series, origins), _, forecasts, spread, truth in self.walk(view, examples.each_step()):
+        for (series, origins), _, forecasts, spread, truth in self.walk(view, examples.each_step(), unit=trust.unit):
             sizes = np.abs(truth[:, 0] - forecasts[:, 0]) / spread[:, 0]
             chances = np.stack([trust.unusual(np.nan_to_num(sizes[:, c]), c) for c in range(self.channels)], 1)
             chances = np.where(np.isfinite(sizes), chances, 1.0)
@@ -293,7 +303,9 @@ class Forecast(Task):
     def drawn(self, view: View, trust: ForecastTrust) -> list[dict[str, Any]]:
         """The steps to come of a few series, and their last test window with what then happened."""
         examples: Any = view.examples
-        return examples.pictures(lambda rows: list(self.walk(view, rows)), view.part, trust.radius(trust.level), DRAWN)
+        return examples.pictures(
+            lambda rows: list(self.walk(view, rows, unit=trust.unit)), view.part, trust.radius(trust.level), DRAWN
+        )
 
     def curves(self) -> list[tuple[str, str, bool]]:
         return [("loss", "loss", self.kind in ("mse", "mae", "quantile"))]
@@ -317,6 +329,30 @@ class Forecast(Task):
 def scales(about: Tensor, channels: int) -> tuple[Tensor, Tensor]:
     """Mean and scale of the series of each window: (b, 1, c)."""
     return about[:, None, 1 : 1 + channels], about[:, None, 1 + channels : 1 + 2 * channels]
+
+
+def unit_of(unit: str, batch: Batch, season: int, channels: int) -> ndarray | float:
+    """What errors are measured in, beside the scale of the series: nothing more, how much the context changed from season to season,
+    or its level in the last season: (b, 1, c)."""
+    if unit == "scale":
+        return 1.0
+    x = batch["x"].double()
+    season = season if season < x.shape[1] else 1
+    if unit == "changes":
+        if x.shape[1] < 2:
+            return 1.0
+        return (
+            (x[:, season:] - x[:, :-season])[:, -3 * season - 8 :].abs().mean(1, keepdim=True).clamp_min(0.05).numpy()
+        )
+    mean, scale = (part.double() for part in scales(batch["about"], channels))
+    level = (x[:, -season:].mean(1, keepdim=True) + mean / scale).abs()
+    return level.clamp_min(0.05).numpy()
+
+
+def change(before: ndarray, after: ndarray) -> float:
+    """How much the usual size of errors changed, as the size of a logarithm."""
+    sizes = [float(np.nanmedian(np.abs(errors))) if np.isfinite(errors).any() else 0.0 for errors in (before, after)]
+    return abs(math.log(sizes[1] / sizes[0])) if min(sizes) > 0 else 0.0
 
 
 def ordered(made: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from wonderland.core import WonderlandError
 from wonderland.tasks.task import Trust
 from wonderland.trust.conformal import check_level
 
+UNITS = ("scale", "changes", "level")  # what errors are measured in, beside the scale of their series
 KEPT = 200  # order statistics that are kept for each step
 FEW = 40  # windows; with fewer, or few that share no step, all steps share their errors, relative to the usual size of each step's
 
@@ -21,15 +22,16 @@ class ForecastTrust(Trust):
 
     `errors` (s, c, m) are signed; s is the horizon, or 1 where steps are pooled, m at most 200 order statistics of n errors.
     `profile` (horizon, c) is the usual size of the errors of each step (1 where steps are not pooled). `first` (c, k) are the sizes of
-    errors one step ahead. Papers: Papadopoulos et al., 2002; Stankeviciute et al., 2021 (one quantile for each step).
+    errors one step ahead. The `unit` is that of the series, how much the context changes, or its level. Papers: Papadopoulos et al., 2002; Stankeviciute et al., 2021 (one quantile for each step).
     """
 
-    def __init__(self, errors: ndarray, profile: ndarray, first: ndarray, level: float):
+    def __init__(self, errors: ndarray, profile: ndarray, first: ndarray, level: float, unit: str = "scale"):
         self.errors, self.profile, self.first, self.level = errors, profile, np.sort(first, 1), check_level(level)
+        self.unit = unit
         self.sizes = np.sort(np.abs(errors), -1)
 
     @staticmethod
-    def of(errors: ndarray, level: float) -> "ForecastTrust":
+    def of(errors: ndarray, level: float, unit: str = "scale") -> "ForecastTrust":
         """From errors (n, horizon, c) in the unit of each forecast, NaN where the truth is unknown."""
         check_level(level)
         n, horizon, channels = errors.shape
@@ -39,12 +41,13 @@ class ForecastTrust(Trust):
         if n < max(FEW, 3 * horizon):
             profile = usual_sizes(errors)
             pooled = (errors / profile).transpose(2, 0, 1).reshape(channels, -1)
-            return ForecastTrust(stacked([list(pooled)]), profile, one, level)
+            return ForecastTrust(stacked([list(pooled)]), profile, one, level, unit)
         return ForecastTrust(
             stacked([[errors[:, h, c] for c in range(channels)] for h in range(horizon)]),
             np.ones((horizon, channels)),
             one,
             level,
+            unit,
         )
 
     def radius(self, level: float) -> ndarray:
@@ -67,6 +70,7 @@ class ForecastTrust(Trust):
     def to_json(self) -> dict[str, Any]:
         return {
             "level": self.level,
+            "unit": self.unit,
             "errors": rounded(self.errors),
             "profile": rounded(self.profile),
             "first": rounded(self.first),
@@ -93,7 +97,7 @@ class ForecastTrust(Trust):
                 raise ValueError
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise WonderlandError("trust.json does not hold errors of forecasts: it is damaged or not ours.") from error
-        return ForecastTrust(errors, profile, first, level)
+        return ForecastTrust(errors, profile, first, level, saved["unit"])
 
 
 def sorted_known(errors: ndarray) -> ndarray:

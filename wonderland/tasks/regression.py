@@ -110,6 +110,9 @@ class Regression(RowTask):
     def prediction_metrics(self, prediction: ndarray, y: ndarray, squared_error: float) -> dict[str, float]:
         return {"loss": squared_error, "rmse": self.metrics(self.original(prediction[:, 0]), y)["rmse"]}
 
+    def plain_metrics(self, prediction: ndarray, y: ndarray) -> dict[str, Any]:
+        return self.metrics(self.original(prediction[:, 0]), y)
+
     def metrics(self, predicted: ndarray, y: ndarray) -> dict[str, Any]:
         """MAE, RMSE and R2 in the scale of the target."""
         return {"mae": metrics.mae(y, predicted), "rmse": metrics.rmse(y, predicted), "r2": metrics.r2(y, predicted)}
@@ -186,7 +189,9 @@ class Regression(RowTask):
         level = trust.level if level is None else check_level(level)
         outputs = view.outputs().cpu()
         ends = self.intervals(outputs, trust, level, self.group_of(view, trust), view.spreads())
-        return self.evaluate_outputs(outputs, view.targets(), trust, level, ends)
+        y = view.targets()
+        parts = self.parts_of_model(view, outputs, y, trust)
+        return self.evaluate_outputs(outputs, y, trust, level, ends) | ({"parts": parts} if parts else {})
 
     def evaluate_outputs(
         self,

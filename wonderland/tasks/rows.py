@@ -60,6 +60,21 @@ class RowTask(Task):
         scores = self.scores(holdout_prediction(self, second, groups, shares), second.y, temperature)
         return RowTrust(temperature, Scores.of(scores, second.fold, groups), level, shares)
 
+    def parts_of_model(self, view: View, outputs: Tensor, y: ndarray, trust: RowTrust) -> list[dict[str, Any]]:
+        """Metrics of each kind of member alone, and its share in the prediction, where the model names them."""
+        names = getattr(view.model, "variant_names", ())
+        if len(names) != len(trust.shares):
+            return []
+        alone = (self.combine(outputs[place :: len(names)]).numpy() for place in range(len(names)))
+        return [
+            {"name": name, "share": float(share), "metrics": self.plain_metrics(prediction, y)}
+            for name, share, prediction in zip(names, trust.shares, alone, strict=True)
+        ]
+
+    def plain_metrics(self, prediction: ndarray, y: ndarray) -> dict[str, Any]:
+        """Metrics of a prediction (n, c) as the model makes it, without calibration."""
+        return {}
+
     def trust(self, saved: Any) -> RowTrust:
         return RowTrust.from_json(saved, self.read_options)
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from wonderland.core import Part, part
+from wonderland.core import Part, WonderlandError, part
 from wonderland.core.recipe import Recipe
-from wonderland.optim import groups
+from wonderland.optim import groups, groups_by_depth
 from wonderland.train.state import State
 from wonderland.train.supervised import Supervised
 
@@ -34,10 +34,16 @@ class Learner(Part, ABC):
 
 @part
 class GradientDescent(Learner):
-    """Gradients of the task's loss, the recipe's optimizer and schedule, and a moving average of the weights if the recipe has one."""
+    """Gradients of the task's loss, the recipe's optimizer and schedule, and a moving average of the weights if the recipe has one.
 
-    def __init__(self, recipe: Recipe, task: Any):
-        self.recipe, self.task = recipe, task
+    With `depth_decay` below 1, each block learns at that share of the rate of the block after it (`optim.groups_by_depth`). With
+    `unfreeze`, only the head learns at first, and the blocks join it one by one, the last first, until that share of the steps.
+    """
+
+    def __init__(self, recipe: Recipe, task: Any, depth_decay: float = 1.0, unfreeze: float = 0.0):
+        if not 0 <= unfreeze <= 1:
+            raise WonderlandError(f"unfreeze is a share of the steps from 0 to 1, not {unfreeze!r}.")
+        self.recipe, self.task, self.depth_decay, self.unfreeze = recipe, task, depth_decay, unfreeze
         self.supervised = Supervised(
             task.loss,
             recipe.steps,
@@ -52,12 +58,21 @@ class GradientDescent(Learner):
     def start(self, model: nn.Module) -> State:
         optimizer = self.recipe.optimizer
         decay = optimizer.arguments.get("weight_decay")
-        parameters = groups(model, weight_decay=decay)
+        if self.depth_decay < 1 or self.unfreeze:
+            parameters = groups_by_depth(model, decay=self.depth_decay, weight_decay=decay)
+        else:
+            parameters = groups(model, weight_decay=decay)
         built: torch.optim.Optimizer = optimizer.build(params=parameters, lr=self.recipe.lr)
         averaged = {} if self.recipe.average is None else {"average": copy.deepcopy(model)}
         return State(model=model, optimizer=built, **averaged)
 
     def step(self, state: State, batch: Any) -> dict[str, float]:
+        if self.unfreeze:
+            made = state.optimizer.param_groups
+            last = max(group["depth"] for group in made)
+            for group in made:  # a rate of 0 leaves weights as they are, weight decay included
+                joins = self.unfreeze * self.recipe.steps * (last - group["depth"]) / max(last, 1)
+                group["lr_factor"] = self.depth_decay ** (last - group["depth"]) if state.step >= joins else 0.0
         return self.supervised(state, batch)
 
     def model(self, state: State) -> nn.Module:

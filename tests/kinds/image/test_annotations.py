@@ -180,3 +180,33 @@ def test_run_lengths_go_both_ways():
     np.testing.assert_array_equal(run_length(packed, 2, 3), mask)
     with pytest.raises(WonderlandError, match="does not add up to the pixels of its image"):
         run_length({"size": [2, 3], "counts": [1, 1]}, 2, 3)
+
+
+def test_outlines_that_do_not_fit_name_their_image(tmp_path):
+    folder = write_coco(tmp_path / "scenes", 4, outlines=True)
+    told = json.loads((folder / "boxes.json").read_text())
+    told["annotations"][3]["segmentation"] = {"size": [32, 32], "counts": [9, "many"]}
+    (folder / "boxes.json").write_text(json.dumps(told))
+    with pytest.raises(WonderlandError) as caught:
+        kinds.open(folder, task="segmentation")
+    assert str(caught.value) == (
+        f"The outlines of {folder}/photos/1.png cannot be used. A run-length code holds something else than whole numbers."
+    )
+
+
+def test_values_that_are_no_ids_are_named_in_json(tmp_path):
+    folder = write_coco(tmp_path / "scenes", 4)
+    told = json.loads((folder / "boxes.json").read_text())
+    for box, change in zip(
+        told["annotations"], ({"category_id": [1]}, {"bbox": [0, 0, float("nan"), 4]}, {"image_id": None}), strict=False
+    ):
+        box.update(change)
+    (folder / "boxes.json").write_text(json.dumps(told))
+    with pytest.raises(
+        WonderlandError,
+        match=r"an annotation of image 0\.png without a box \[left, top, width, height\] and a category",
+    ):
+        kinds.open(folder)
+    opened = kinds.open(folder, skip_broken=True)
+    assert "3 faults left out" in texts(opened)
+    assert sum(map(len, opened.boxes)) == 5

@@ -153,6 +153,7 @@ def test_a_cut_run_of_small_images_goes_on_to_the_same_bytes_with_workers(tmp_pa
     monkeypatch.setattr(GradientDescent, "step", plain)
     wonderland.fit(resume=tmp_path / "cut")
     assert whole.recipe.augment.arguments["flip"] == "alternating"
+    assert whole.recipe.optimizer.name == "optim.FilterMuon"  # a named model that is the default keeps its recipe
     for name in ("config.json", "metrics.jsonl", "model.safetensors", "trust.json", "report.html"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes(), name
     alone = wonderland.fit(tmp_path, out=tmp_path / "alone", **options)

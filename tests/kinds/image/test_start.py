@@ -80,3 +80,11 @@ def test_an_augmentation_is_named_as_a_call(photos, tmp_path):
         wonderland.fit(photos, augment="ResNet()")
     with pytest.raises(WonderlandError, match="PhotoAugment's crop must be a number from 0 to 1, not 3"):
         wonderland.fit(photos, augment="PhotoAugment(crop=3)")
+
+
+def test_rates_by_depth_and_gradual_unfreezing(photos, vit, tmp_path):
+    options = {"start": vit, "steps": 6, "threads": 1, "depth_decay": 0.5, "unfreeze": 0.5}
+    run = wonderland.fit(photos, out=tmp_path / "run", **options)
+    assert run.recipe.learner.arguments == {"depth_decay": 0.5, "unfreeze": 0.5}
+    with pytest.raises(WonderlandError, match=r"^unfreeze is for a checkpoint that learns in full: name it with start"):
+        wonderland.fit(photos, out=tmp_path / "no", steps=2, unfreeze=0.5)

@@ -26,7 +26,7 @@ def test_a_table_of_texts_is_learned_and_trusted():
     run = topics()
     assert run.metrics["accuracy"] > 0.9
     assert run.classes == ["animals", "food", "weather"]
-    assert any("holds free text and 'label' the classes" in text for text in run.findings)
+    assert any("'text' is the text and 'label' is the target" in text for text in run.findings)
     table = wonderland.load(run.folder).predict(["the fox was here", "bread and soup", ""])
     assert table["prediction"].tolist()[:2] == ["animals", "food"]
     assert table.columns.tolist()[:4] == ["text", "prediction", "probability", "set"]
@@ -201,19 +201,76 @@ def test_numbers_may_be_classes_of_texts():
     frame = pd.DataFrame(
         {"text": [f"text {i} on a topic" for i in range(1000)], "topic": [i % 25 for i in range(1000)]}
     )
-    assert kinds.open(frame, task="multiclass").kind == "text"
-    assert kinds.open(frame).kind == "table"
+    assert kinds.open(frame, task="multiclass").task == "multiclass"
+    assert kinds.open(frame).task == "regression"
 
 
-def test_a_number_for_each_text_is_predicted_as_from_a_table():
-    frame = pd.DataFrame({"text": [f"a text of {i} words" for i in range(60)], "score": [i * 1.37 for i in range(60)]})
-    assert (kinds.open(frame).kind, kinds.open(frame).task) == ("table", "regression")
+def rated(rows=160, seed=0):
+    """A rating that follows from one word of the text."""
+    random = np.random.default_rng(seed)
+    value = {"awful": 0.5, "poor": 2.25, "fine": 5.5, "great": 9.75}
+    words = random.choice(list(value), rows)
+    texts = [f"it was {word} {random.choice(['here', 'there'])} on day {i}" for i, word in enumerate(words)]
+    return pd.DataFrame({"text": texts, "score": [value[word] + i % 7 / 10 for i, word in enumerate(words)]})
+
+
+def test_a_number_for_each_text_is_predicted(tmp_path):
+    assert (kinds.open(rated(60)).kind, kinds.open(rated(60)).task) == ("text", "regression")
+    run = wonderland.fit(rated(), out=tmp_path / "run", epochs=3)
+    assert run.metrics["r2"] > 0.9
+    table = wonderland.load(run.folder).predict(["it was great here", "it was awful there"])
+    assert table["prediction"][0] > table["prediction"][1] + 4
+    assert run.evaluate(rated(40, seed=1))["metrics"]["r2"] > 0.9
+    refuses("frame has 'much' in its column 'score', where a number is expected.",
+            lambda: run.evaluate(rated(40).assign(score="much")))  # fmt: skip
+
+
+def test_two_texts_a_row_are_compared(tmp_path):
+    """Whether two sentences say the same: words alone do not tell, what they share does."""
+    random = np.random.default_rng(0)
+    things, rows = ["fox", "hare", "crow", "wolf", "goose", "bear", "owl", "mole"], []
+    for i in range(400):
+        first, other = random.permutation(things)[:2]
+        second = first if i % 2 else other
+        rows.append(
+            (
+                f"there was a {first} near day {i}",
+                f"it must have been the {second} on day {i}",
+                "same" if i % 2 else "other",
+            )
+        )
+    frame = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
+    found = kinds.open(frame)
+    assert (found.kind, found.names, found.target) == ("text", ("premise", "hypothesis"), "label")
+    assert "Columns 'premise' and 'hypothesis' hold free text and 'label' the classes" in " ".join(told(found))
+    run = wonderland.fit(frame, out=tmp_path / "run", model="TextLinear")
+    assert run.metrics["accuracy"] > 0.9
+    answers = run.predict(
+        [
+            [f"there was a fox near day {i}", f"it must have been the {other} on day {i}"]
+            for i, other in ((5, "fox"), (6, "owl"))
+        ]
+    )
+    assert answers["prediction"].tolist() == ["same", "other"]
+    assert answers.columns.tolist()[:3] == ["premise", "hypothesis", "prediction"]
+
+
+def test_models_of_texts_by_name(tmp_path):
+    """The default holds a linear model and a network; either can be asked for alone, and reads its own fields."""
+    frame = pd.DataFrame(labelled(200), columns=["label", "text"])
+    both = wonderland.fit(frame, out=tmp_path / "both", epochs=2)
+    assert both.recipe.model.name == "models.TextBlend"
+    parts = both.record["measured"]["test"]["parts"]
+    assert [part["name"] for part in parts] == ["linear model", "network"]
+    assert sum(part["share"] for part in parts) == pytest.approx(1)
+    assert parts[0]["metrics"]["accuracy"] > 0.9
+    linear = wonderland.fit(frame, out=tmp_path / "linear", model="TextLinear", steps=500)
+    assert (linear.recipe.steps, linear.encoder.reads, linear.metrics["accuracy"] > 0.9) == (1, "features", True)
+    network = wonderland.fit(frame, out=tmp_path / "network", model="TextCNN(dim=16, channels=8)", steps=2)
+    assert (network.encoder.reads, network.encoder.grams) == ("tokens", None)
 
 
 def test_errors_to_the_word(tmp_path):
-    (tmp_path / "a.csv").write_text("text,score\n" + "".join(f"a text of {i} words,{i * 1.37}\n" for i in range(60)))
-    refuses("The target 'score' holds numbers, and texts are sorted into classes here. Say task='multiclass' if the numbers "
-            "are classes, or kind='table' to predict them.", lambda: kinds.open(tmp_path / "a.csv", kind="text"))  # fmt: skip
     (tmp_path / "n.csv").write_text("a,b\n1,2\n3,4\n")
     refuses(
         "No column holds text. Name it with the option column, or leave kind out.",
@@ -243,3 +300,48 @@ def test_the_report_escapes_texts(tmp_path):
     assert "&lt;script&gt;" in page
     for heading in ("Confusion matrix", "Most confident mistakes", "Importance", "Nearest neighbours"):
         assert heading in page, heading
+
+
+def test_classes_that_are_spelt_nearly_alike_are_pointed_out():
+    moods = ["positive"] * 60 + ["Positive"] * 5 + ["positve"] * 2 + ["negative"] * 50
+    frame = pd.DataFrame({"text": [f"this is text number {i}" for i in range(len(moods))], "mood": moods})
+    said = [text for text in told(kinds.open(frame, strict=True)) if "spelt" in text]
+    assert said == [
+        "The classes 'Positive' (5 rows) and 'positive' (60) of 'mood' are spelt nearly alike: if they are one, correct the file.",
+        "The classes 'positve' (2 rows) and 'positive' (60) of 'mood' are spelt nearly alike: if they are one, correct the file.",
+    ]
+
+
+def test_several_labels_for_a_text_are_learned(tmp_path):
+    random = np.random.default_rng(0)
+    words = {"animals": "fox", "weather": "rain", "food": "bread"}
+    chosen = [[topic for topic in words if random.random() < 0.5] for _ in range(240)]
+    texts = [" ".join(["day", str(i), "with", *(words[topic] for topic in topics)]) for i, topics in enumerate(chosen)]
+    frame = pd.DataFrame({"text": texts, "topics": [";".join(topics) for topics in chosen]})
+    run = wonderland.fit(frame, "topics", out=tmp_path / "run", model="TextLinear")
+    assert run.task.name == "multilabel"
+    assert run.metrics["f1"] > 0.95
+    found = wonderland.load(run.folder).predict(["day with fox and bread"])
+    assert found["prediction"][0].split(";") == ["animals", "food"]
+    flags = frame[["text"]].assign(**{topic: [int(topic in topics) for topics in chosen] for topic in words})
+    assert (kinds.open(flags).task, kinds.open(flags).classes) == ("multilabel", list(words))
+
+
+def test_word_vectors_are_where_the_network_begins(tmp_path):
+    """Words of the vectors file alone, unseen in training, are told apart by them."""
+    topics = {"animals": (1, 0), "weather": (-1, 1), "food": (0, -1)}
+    words = {"animals": ["fox", "hare", "crow", "wolf", "owl"], "weather": ["rain", "snow", "wind", "sun", "fog"],
+             "food": ["bread", "corn", "soup", "tea", "rice"]}  # fmt: skip
+    lines = [f"{word} {a} {b} 0.1" for topic, (a, b) in topics.items() for word in words[topic]]
+    (tmp_path / "v.txt").write_text("15 3\n" + "\n".join(lines))
+    frame = pd.DataFrame(labelled(120), columns=["label", "text"])
+    run = wonderland.fit(frame, out=tmp_path / "run", epochs=1, vectors=str(tmp_path / "v.txt"))
+    network = run.model.network
+    fox = run.encoder.tokenizer.id("fox")
+    assert network.known[fox].tolist() == pytest.approx([1, 0, 0.1])
+    assert (network.known.abs().sum(1) > 0).sum() == 12
+    assert network.embedding.weight.shape[1] == 3
+    assert wonderland.load(run.folder).predict(["the fox was here"])["prediction"].tolist() == ["animals"]
+    (tmp_path / "other.txt").write_text("chat 1 2\nchien 3 4\n")
+    refuses(f"{tmp_path / 'other.txt'} has no vector of any word of frame: is it of another language?",
+            lambda: wonderland.fit(frame, out=tmp_path / "b", vectors=str(tmp_path / "other.txt")))  # fmt: skip

@@ -18,6 +18,7 @@ from wonderland.data.read import DELIMITERS, is_number
 from wonderland.data.text.sources import is_text_file
 
 SAMPLE = 1 << 17
+MOST_TEXT_COLUMNS = 5
 _LABELLED_LINE = re.compile(r"(?:__label__\S+|-?\d{1,4})\s+\S")
 
 
@@ -121,11 +122,27 @@ def is_free_text(cells: pd.Series) -> bool:
     )
 
 
+def holds_sentences(cells: pd.Series) -> bool:
+    """Whether a column holds sentences that may come again, such as a premise with several hypotheses.
+
+    >>> holds_sentences(pd.Series([f"the man number {i // 3} walks here" for i in range(90)]))
+    True
+    """
+    if not (pd.api.types.is_object_dtype(cells) or pd.api.types.is_string_dtype(cells)):
+        return False
+    sample = cells.dropna().iloc[:2000]
+    if not len(sample) or not all(isinstance(cell, str) for cell in sample):
+        return False
+    return float(np.median([len(cell.split()) for cell in sample])) >= 4 and sample.nunique() > max(
+        20, 0.05 * len(sample)
+    )
+
+
 @dataclass(frozen=True)
 class ColumnRoles:
     """The columns of a table by role: free text, other informative columns, and uninformative ones.
 
-    Identifiers, row numbers and constant columns are uninformative. They are only looked for where one or two columns are free
+    Identifiers, row numbers and constant columns are uninformative. They are only looked for where at most five columns are free
     text, to tell a table of texts from any other; otherwise `uninformative` is empty.
     """
 
@@ -143,7 +160,7 @@ class ColumnRoles:
         names = [name for name in frame.columns if name not in drop]
         free = tuple(name for name in names if is_free_text(pd.Series(frame[name])))
         rest = [name for name in names if name not in free]
-        if not 1 <= len(free) <= 2:
+        if not 1 <= len(free) <= MOST_TEXT_COLUMNS:
             return cls(free, tuple(rest))
         informative, uninformative = [], []
         for name in rest:

@@ -1,6 +1,8 @@
 """Images with boxes or masks: opened from folders and files of annotations, all on one canvas."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,14 @@ BACKGROUND = "background"
 
 
 def recognise(path: Path) -> str | None:
-    """The form of annotations at a path: "coco", "voc", "yolo" or "masks"; None for none of them."""
+    """The form of annotations at a path: "coco", "voc", "yolo" or "masks"; None for none of them, or where it cannot be read."""
+    try:
+        return _form(path)
+    except OSError:
+        return None
+
+
+def _form(path: Path) -> str | None:
     if path.is_file():
         return "coco" if is_coco(path) else None
     if not path.is_dir():
@@ -110,7 +119,8 @@ class AnnotatedImages(Images):
     def _mask(self, row: int) -> np.ndarray:
         image, canvas = self.images[row], (self.height, self.width)
         if image.mask is None:
-            return painted(image.outlines, self.box_classes[row] + 1, self.fits[row], canvas)
+            with named(image.path):
+                return painted(image.outlines, self.box_classes[row] + 1, self.fits[row], canvas)
         told = self.annotations
         assert told.values is not None
         codes = class_map(read_mask(image.mask), told.values, told.in_colour, told.ignored, image.mask)
@@ -118,13 +128,16 @@ class AnnotatedImages(Images):
 
     def outlines(self, rows: np.ndarray, side: int = 28) -> list[np.ndarray]:
         """The masks of the boxes of these images, each over its own box: uint8 (m, side, side), 0 or 1."""
-        return [
-            np.stack(
-                [outline_mask(outline, box / self.fits[row].scale, side, self.fits[row])
-                 for outline, box in zip(self.images[row].outlines, self.boxes[row], strict=True)]
-            ) if len(self.boxes[row]) else np.zeros((0, side, side), np.uint8)
-            for row in rows
-        ]  # fmt: skip
+        made = []
+        for row in rows:
+            image, fit = self.images[row], self.fits[row]
+            with named(image.path):
+                masks = [
+                    outline_mask(outline, box, side, fit)
+                    for outline, box in zip(image.outlines, image.boxes, strict=True)
+                ]
+            made.append(np.stack(masks) if masks else np.zeros((0, side, side), np.uint8))
+        return made
 
     def counts(self) -> np.ndarray:
         """How many boxes (or pixels) there are of each class."""
@@ -164,6 +177,15 @@ class AnnotatedImages(Images):
 
     def _few(self, most: int = 12) -> list[int]:
         return list(range(min(most, len(self))))
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Faults in the outlines of an image name it."""
+    try:
+        yield
+    except WonderlandError as error:
+        raise WonderlandError(f"The outlines of {path} cannot be used. {error}") from error
 
 
 def open_annotated(

@@ -16,7 +16,7 @@ from wonderland.train.learner import GradientDescent
 
 DETECTORS = ("RetinaNet", "TinySSD", "FasterRCNN")
 SEGMENTERS = ("UNet", "FCN")
-SEEN = {"detection": 16_000, "segmentation": 8_000}  # images in a default training
+SEEN = {"detection": 16_000, "segmentation": 16_000}  # images in a default training
 
 
 def open_source(path: Path, options: Any) -> AnnotatedImages:
@@ -40,7 +40,7 @@ def task_for(encoder: AnnotatedEncoder) -> Task:
 def recipe_for(
     dataset: AnnotatedImages, rows: int, encoder: AnnotatedEncoder, task: Task, augment: Spec | None
 ) -> Recipe:
-    """A default by the size and number of images: up to 16,000 images are seen for boxes and 8,000 for masks, each at least 4 times."""
+    """A default by the size and number of images: up to 16,000 images are seen, each at least 4 times."""
     pixels = encoder.height * encoder.width
     batch = 16 if pixels <= 192 * 192 and encoder.task == "detection" else 8
     batch = max(1, min(batch, rows // 4))
@@ -51,7 +51,7 @@ def recipe_for(
         dim = 32 if rows < 5000 else 48
         model = RetinaNet.spec(classes=task.outputs, **normalised, **encoder.anchors, dim=dim)
     else:
-        dim = 8 if rows < 1000 else 16 if rows < 5000 else 32
+        dim = 16 if rows < 5000 else 32
         model = UNet.spec(
             classes=task.outputs, **normalised, dim=dim, depth=3 if min(encoder.height, encoder.width) < 48 else 4
         )
@@ -63,7 +63,7 @@ def recipe_for(
         schedule=Spec("optim.warmup_cosine", {"warmup": 0.1}),
         steps=epoch * epochs,
         batch_size=batch,
-        lr=2e-3,
+        lr=2e-3 if encoder.task == "detection" else 4e-3,
         evaluate_every=max(epoch, epoch * epochs // 15),
         augment=augment or default_augment(encoder).as_spec(),
         workers=dataset.options.workers or 0 if dataset.options else 0,

@@ -12,7 +12,7 @@ from wonderland.data.dataset import Finding, counted
 from wonderland.data.decode import SUFFIXES
 from wonderland.kinds.image.annotations import Annotations, Broken, Labelled
 
-MOST_JSON = 2048 * MIB
+MOST_JSON = 512 * MIB
 HEAD = 1 << 16
 
 
@@ -77,7 +77,7 @@ def read_coco(paths: list[Path], root: Path, skip: bool) -> Annotations:
             box, outline = entry.get("bbox"), entry.get("segmentation")
             if not _is_box(box) and isinstance(outline, list) and outline:
                 box = _box_of(outline, path)
-            if not _is_box(box) or entry.get("category_id") not in code:
+            if not _is_box(box) or not _is_id(entry.get("category_id")) or entry["category_id"] not in code:
                 broken.add(
                     f"{path} has an annotation of image {own[number].path.name} without a box [left, top, width, height] and a category."
                 )
@@ -126,13 +126,14 @@ def _categories(values: list[dict[str, Any]], paths: list[Path]) -> dict[int, st
         listed = _entries(value, "categories", path)
         for entry in listed:
             number, name = entry.get("id"), entry.get("name")
-            if not isinstance(number, int) or not isinstance(name, str):
+            if not _is_id(number) or not isinstance(name, str):
                 raise WonderlandError(f"{path} has a category without an id and a name.")
             if names.setdefault(number, name) != name:
                 raise WonderlandError(f"{path} calls category {number} {name!r}, and another file {names[number]!r}.")
         if not listed:
-            used = {entry.get("category_id") for entry in _entries(value, "annotations", path)}
-            names |= {number: f"class {number}" for number in used if isinstance(number, int) and number not in names}
+            found = [entry.get("category_id") for entry in _entries(value, "annotations", path)]
+            used = {number for number in found if _is_id(number)}
+            names |= {number: f"class {number}" for number in used if number not in names}
     if not names:
         raise WonderlandError(f"{paths[0]} has no categories, so there is nothing to find.")
     seen: dict[str, int] = {}
@@ -165,6 +166,10 @@ def _part_of(path: Path) -> str | None:
     words = path.stem.casefold().replace("-", "_").split("_")
     names = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation", "test": "test"}
     return next((names[part] for word in words for part in names if word.rstrip("0123456789") == part), None)
+
+
+def _is_id(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def _is_box(box: Any) -> bool:

@@ -41,6 +41,7 @@ MODELS = (
 
 
 MOST_HELD_OUT = 2500
+BY_DEPTH = ("depth_decay", "unfreeze")
 
 
 class ImageKind(Kind):
@@ -95,6 +96,11 @@ class ImageKind(Kind):
 
     def _open(self, glimpse: Glimpse, options: ImageOptions) -> Images:
         start = ImageStart.of(options)
+        for name in BY_DEPTH:
+            if vars(options)[name] is not None and (start is None or start.method != "full"):
+                raise WonderlandError(
+                    f"{name} is for a checkpoint that learns in full: name it with start (--from), without another method."
+                )
         if glimpse.path is not None and image_files(glimpse.path):
             if options.size is not None:
                 raise WonderlandError("Images in IDX files keep their size: leave size (--size) out.")
@@ -129,7 +135,8 @@ class ImageKind(Kind):
 
     def split(self, dataset: Images, *, test: float, seed: int, plain: bool = False) -> Split:
         """A tenth of the images for validation and for calibration, at most 2,500 each."""
-        share = min(0.1, MOST_HELD_OUT / len(dataset))
+        rows = len(dataset) if dataset.test_rows is None else int((~dataset.test_rows).sum())
+        share = min(0.1, MOST_HELD_OUT / rows)
         return split(dataset, seed=seed, test=test, validation=share, calibration=share)
 
     def encoder(self, dataset: Images, parts: Any) -> Any:
@@ -163,6 +170,10 @@ class ImageKind(Kind):
             epoch, epochs = max(1, rows // batch), max(2, min(10, round(20_000 / rows)))
             made = replace(made, batch_size=min(batch, rows))
             made = start.recipe(made, start.spec(task.outputs), epoch=epoch, epochs=epochs)
+            given = {name: vars(dataset.options)[name] for name in BY_DEPTH}
+            made = replace(
+                made, learner=made.learner.changed(**{name: v for name, v in given.items() if v is not None})
+            )
         elif is_small(encoder, rows):
             made = whitened_recipe(dataset, parts.train, encoder, task)
         else:

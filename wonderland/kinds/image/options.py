@@ -27,6 +27,14 @@ class Options(KindOptions):
         help="what of a checkpoint learns (default full): everything, its head, or an adapter that is merged at the end",
         choices=("full", "head", "lora"),
     )
+    depth_decay: float | None = option(
+        help="with a checkpoint: each block learns at this share of the rate of the block after it, such as 0.8",
+        above=0, most=1, metavar="SHARE",
+    )  # fmt: skip
+    unfreeze: float | None = option(
+        help="with a checkpoint: the head learns first, and blocks join one by one until this share of the steps, such as 0.5",
+        above=0, most=1, metavar="SHARE",
+    )  # fmt: skip
     augment: str | None = option(
         help='how images are changed at random, such as "PhotoAugment(crop=0.5, flip=0.5, policy=2)"', metavar="CALL"
     )

@@ -59,7 +59,10 @@ def run_length(code: dict[str, Any], height: int, width: int) -> np.ndarray:
             f"A run-length code is for {code.get('size')!r} pixels, and its image has {[height, width]}."
         )
     counts = code["counts"]
-    runs = np.asarray(_unpacked(counts) if isinstance(counts, str) else counts, np.int64)
+    try:
+        runs = np.asarray(_unpacked(counts) if isinstance(counts, str) else counts, np.int64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise WonderlandError("A run-length code holds something else than whole numbers.") from error
     if runs.ndim != 1 or (runs < 0).any() or runs.sum() != height * width:
         raise WonderlandError("A run-length code does not add up to the pixels of its image.")
     return np.repeat(np.arange(len(runs)) % 2, runs).astype(np.uint8).reshape(width, height).T

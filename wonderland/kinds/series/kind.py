@@ -9,6 +9,7 @@ from torch import Tensor
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Recipe
+from wonderland.data.dataset import stop_if_strict
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Parts, Split
 from wonderland.kinds.kind import Claim, Kind, simple_recipe
@@ -31,7 +32,8 @@ class SeriesKind(Kind):
 
     name = "series"
     Options = SeriesOptions
-    models = ("models.ForecastBlend", "models.DLinear", "models.NLinear", "models.LinearAutoregression")
+    models = ("models.ForecastBlend", "models.DLinear", "models.NLinear", "models.LinearAutoregression", "models.TCN",
+              "models.SequenceForecaster", "models.Seq2SeqForecaster", "models.DeepAR", "models.PatchTST", "models.NBeats")  # fmt: skip
     typical = {"context": 96, "horizon": 24, "channels": 1, "known": 4, "season": 24, "outputs": 1}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
@@ -50,6 +52,7 @@ class SeriesKind(Kind):
         panel = Panel.read(
             contents.frame, asked, name=contents.name, origin=contents.origin, findings=contents.findings
         )
+        stop_if_strict(panel.findings, options.strict)
         if options.loss == "negative_binomial" and any((track.values < 0).any() for track in panel.tracks):
             raise WonderlandError(
                 "loss negative_binomial is for counts 0, 1, 2 ..., and there are values below 0: choose student."
@@ -75,10 +78,6 @@ class SeriesKind(Kind):
         names = [name for name in names if name != "season" or dataset.layout.season > 1]
         model = ForecastBlend.spec(**arguments, forecasts=names)
         recipe = simple_recipe(model, task, len(parts.train))
-        if task.kind != "mse":
-            raise WonderlandError(
-                f'The default model forecasts means: for loss {task.kind} name a model, such as --model "DeepAR()".'
-            )
         learner = FitForecasts.spec()
         return replace(recipe, learner=learner, steps=len(names), evaluate_every=len(names), patience=None)
 
@@ -94,6 +93,14 @@ class SeriesKind(Kind):
             evaluate_every=max(1, min(epoch, steps // 10)), optimizer=FusedAdamW.spec(weight_decay=0.01, betas=[0.9, 0.999]),
             schedule=Spec("optim.warmup_cosine", {"warmup": 0.05}),
         )  # fmt: skip
+
+    def check_recipe(self, dataset: Panel, parts: Any, encoder: Any, recipe: Recipe, asked: Mapping[str, Any]) -> None:
+        """The default model has no likelihood."""
+        loss = recipe.task.arguments.get("loss", "mse")
+        if loss != "mse" and isinstance(recipe.model, Spec) and recipe.model.name == self.models[0]:
+            raise WonderlandError(
+                f"The default model forecasts means: for loss {loss} name a model, such as --model 'DeepAR()'."
+            )
 
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> SeriesEncoder:
         return read_encoder(saved, tensors)

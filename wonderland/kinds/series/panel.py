@@ -162,8 +162,8 @@ class Panel(Dataset):
             )
         groups = np.split(rows, np.flatnonzero(labels[rows][1:] != labels[rows][:-1]) + 1)
         frequency = layout.frequency if layout else detect([np.unique(stamps[part]) for part in groups], dated, aware)
-        tracks = to_grid(groups, labels, stamps, values, covariates, frequency, notes, time)
-        tracks = trimmed(tracks, targets, notes, need_target)
+        tracks, present = to_grid(groups, labels, stamps, values, covariates, frequency, notes, time)
+        tracks = trimmed(tracks, present, targets, notes, need_target)
         if layout is None:
             season = asked.get("season")
             if season is None:
@@ -353,10 +353,10 @@ def read_covariates(
 
 
 def to_grid(groups: list[np.ndarray], labels: np.ndarray, stamps: np.ndarray, values: np.ndarray, covariates: np.ndarray,
-            frequency: Frequency, notes: Notes, time: str) -> list[Track]:  # fmt: skip
+            frequency: Frequency, notes: Notes, time: str) -> tuple[list[Track], list[np.ndarray]]:  # fmt: skip
     """Each series on the grid: stamps between two places are moved to the nearer one, several at one place are averaged, missing
-    ones hold NaN."""
-    tracks, doubled, moved, gaps, autumn = [], 0, 0, 0, 0
+    ones hold NaN. Beside the series, which places had a row."""
+    tracks, present, doubled, moved, gaps, autumn = [], [], 0, 0, 0, 0
     most = SPAN * len(stamps) + 10_000
     for rows in groups:
         places, off = frequency.places(stamps[rows])
@@ -377,6 +377,7 @@ def to_grid(groups: list[np.ndarray], labels: np.ndarray, stamps: np.ndarray, va
             month, hour = np.floor(months_in_year(again)), np.mod(again, DAY) / 3600
             autumn += int((np.isin(month, (3, 9, 10)) & (hour <= 4)).sum())
         tracks.append(Track(str(labels[rows[0]]), start, *grid))
+        present.append(np.isin(np.arange(length), places - start))
     if doubled:
         clocks = (
             " They look like the hour that a clock repeats when daylight saving ends."
@@ -403,7 +404,7 @@ def to_grid(groups: list[np.ndarray], labels: np.ndarray, stamps: np.ndarray, va
             gaps,
             f"{counted(gaps, 'stamp is', 'stamps are')} missing ({frequency.name}); models read the value of a season before, and nothing is measured there.",
         )
-    return tracks
+    return tracks, present
 
 
 def months_in_year(stamps: np.ndarray) -> np.ndarray:
@@ -421,10 +422,12 @@ def averaged(places: np.ndarray, values: np.ndarray, length: int) -> np.ndarray:
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def trimmed(tracks: list[Track], targets: Sequence[str], notes: Notes, need_target: bool) -> list[Track]:
+def trimmed(
+    tracks: list[Track], present: list[np.ndarray], targets: Sequence[str], notes: Notes, need_target: bool
+) -> list[Track]:
     """Series from their first to their last known value; rows after it hold covariates that are known in the future."""
     kept, empty, holes = [], [], 0
-    for track in tracks:
+    for track, rows in zip(tracks, present, strict=True):
         known = np.flatnonzero(np.isfinite(track.values).any(1))
         if not len(known):
             empty.append(track.name)
@@ -433,7 +436,7 @@ def trimmed(tracks: list[Track], targets: Sequence[str], notes: Notes, need_targ
             continue
         first, last = int(known[0]), int(known[-1]) + 1
         values = track.values[first:last]
-        holes += int(np.isnan(values[np.isfinite(values).any(1)]).sum())
+        holes += int(np.isnan(values[rows[first:last]]).sum())
         kept.append(Track(track.name, track.start + first, values, track.covariates[first:]))
     if empty and need_target:
         if not kept:

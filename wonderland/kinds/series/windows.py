@@ -285,7 +285,7 @@ class Windows(Examples):
                 places = np.arange(begin, track.stop + self.geometry.horizon)
                 ticks = [int(i) for i in np.linspace(0, len(places) - 1, 5)]
                 texts = self.layout.frequency.texts(places[ticks])
-                labels = [[tick, str(text)] for tick, text in zip(ticks, texts, strict=True)]
+                labels = [[tick, str(text)[:10]] for tick, text in zip(ticks, texts, strict=True)]
                 drawn.append({"name": name, "history": numbers(history), "labels": labels, "pieces": pieces})
                 if len(drawn) == most:
                     return drawn

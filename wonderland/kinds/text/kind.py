@@ -1,66 +1,85 @@
-"""The kind text: texts with classes; a TextCNN, or a checkpoint with a classification head."""
+"""The kind text: texts with classes or a number; a linear model beside a TextCNN, or a checkpoint with a head."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
-from wonderland.core.recipe import Recipe
-from wonderland.data.source import Glimpse
+from wonderland.core.recipe import Ensemble, Recipe
+from wonderland.data.dataset import Finding
+from wonderland.data.source import Contents, Glimpse
+from wonderland.data.text.layouts import TextTable
+from wonderland.data.text.vectors import read_vectors
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.kinds.table.test_set import join_test
 from wonderland.kinds.text.encoder import TextEncoder
+from wonderland.kinds.text.importance import baselines, explained_mistakes, neighbours, word_importance
+from wonderland.kinds.text.learner import LinearFirst
 from wonderland.kinds.text.options import Options as TextOptions
-from wonderland.kinds.text.texts import Texts, text_column
-from wonderland.models import TextCNN
+from wonderland.kinds.text.texts import Texts, text_columns
+from wonderland.models import TextBlend, TextCNN, TextLinear
 from wonderland.optim import FusedAdamW
-from wonderland.tasks import Classification, Task
-from wonderland.tasks.view import outputs
-from wonderland.train.learner import GradientDescent
+from wonderland.tasks import Task
 from wonderland.train.start import Start
+
+NETWORK = TextCNN.spec(vocab=10_000, classes=5, dim=96, channels=64, widths=[2, 3, 4], max_norm=3.0)
+TOKENS = 1_500_000  # tokens that the network of the default model learns from, counted once an epoch
+OTHER_COLUMNS = ("column", "split", "keep", "drop", "group", "time")  # options that say what columns of a table mean
+LEAST_EPOCHS, MOST_EPOCHS = 4, 50  # with fewer epochs within that number of tokens there is no network
 
 
 class TextKind(Kind):
-    """One text a row with its class: a table of text and label, labelled lines, or class folders of text files."""
+    """Texts with a class or a number each: a table of texts and a target, labelled lines, or class folders of text files."""
 
     name = "text"
     Options = TextOptions
-    models = ("models.TextCNN", "models.BiRNN")
-    typical = {"vocab": 10_000, "classes": 5}  # noqa: RUF012
+    models = ("models.TextBlend", "models.TextLinear", "models.TextCNN", "models.BiRNN")
+    typical = {"vocab": 10_000, "classes": 5, "features": 30_000, "length": 24, "network": NETWORK}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
-        if glimpse.plain_text in ("folders", "labelled"):
+        if glimpse.plain_text == "folders":
+            return Claim(0.95, "each text has a label")
+        if not any(asked.get(name) for name in OTHER_COLUMNS):
+            try:
+                if (table := glimpse.text_table(asked.get("target"))) is not None:
+                    return Claim(0.975, f"each row holds text and {table.target!r} an answer")
+            except WonderlandError:  # two layouts: opening it says which option decides
+                return Claim(0.94, "each line holds text and an answer")
+        if glimpse.plain_text == "labelled":
             return Claim(0.95, "each text has a label")
         if (glimpse.plain_text is not None and not asked.get("column")) or glimpse.frame is None:
             return None
-        if asked.get("group") or asked.get("time") or asked.get("task") == "regression":
+        if asked.get("group") or asked.get("time"):
             return None
         if asked.get("target") is not None and asked["target"] not in glimpse.frame.columns:
             return None  # another kind may read it as several columns, or says that there is none
         columns = self._columns(glimpse, asked, chosen=False)
-        return (
-            None if columns is None else Claim(0.9, f"column {columns[0]!r} holds free text and {columns[1]!r} classes")
-        )
+        if columns is None:
+            return None
+        names, holds = ", ".join(map(repr, columns[0])), "holds" if len(columns[0]) == 1 else "hold"
+        return Claim(0.9, f"column {names} {holds} free text and {columns[1]!r} the target")
 
-    def _columns(self, glimpse: Glimpse, asked: Mapping[str, Any], *, chosen: bool) -> tuple[str, str] | None:
-        """The text column and the target."""
+    def _columns(self, glimpse: Glimpse, asked: Mapping[str, Any], *, chosen: bool) -> tuple[list[str], str] | None:
+        """The text columns and the target."""
         assert glimpse.frame is not None
         target = asked.get("target") or glimpse.contents.target
         left_out = [*_names(asked.get("drop")), *_names(asked.get("split"))]
         roles = glimpse.roles(left_out, {*_names(asked.get("keep")), target})
         task, column = asked.get("task"), asked.get("column")
-        return text_column(glimpse.frame, target, roles, task=task, column=column, asked=chosen)
+        return text_columns(glimpse.frame, target, roles, task=task, column=column, asked=chosen)
 
     def open(self, glimpse: Glimpse, options: TextOptions, test: Glimpse | None = None) -> Texts:
         if glimpse.plain_text == "folders":
             assert glimpse.path is not None
             self.refuse_test(test, "texts from files are split by themselves")
             return self._with_start(Texts.from_folder(glimpse.path, strict=options.strict), options)
+        if not any(vars(options).get(name) for name in OTHER_COLUMNS):
+            table = glimpse.text_table(options.target) or glimpse.text_table(options.target, any_label=True)
+            if table is not None:
+                return self._with_start(self._from_table(glimpse, table, options, test), options)
         if glimpse.plain_text == "labelled":
             assert glimpse.path is not None
             other = None if test is None else test.path
@@ -92,15 +111,32 @@ class TextKind(Kind):
         )  # fmt: skip
         return self._with_start(dataset, options)
 
+    def _from_table(self, glimpse: Glimpse, table: TextTable, options: TextOptions, test: Glimpse | None) -> Texts:
+        """Texts from a file whose layout was found out; a test file has the same columns."""
+        assert glimpse.path is not None
+        frame, origin, test_rows = table.frame, {"path": str(glimpse.path.absolute())}, None
+        if test is not None:
+            contents = Contents(glimpse.name, origin, frame=frame)
+            test_rows = join_test(contents, _as_like(table, test))
+            frame, origin = contents.frame, contents.origin
+        assert frame is not None
+        findings = [Finding("text", glimpse.name, len(frame), table.sentence), *table.findings]
+        return Texts.from_frame(
+            frame, table.texts, table.target, task=options.task, strict=options.strict, name=glimpse.name, origin=origin,
+            findings=findings, test_rows=test_rows, note_text=False,
+        )  # fmt: skip
+
     def _with_start(self, dataset: Texts, options: TextOptions) -> Texts:
         dataset.start = Start.of(options)
+        if dataset.start is not None and options.vectors is not None:
+            raise WonderlandError("A checkpoint has an embedding of its own: vectors is for a fit without one.")
         return dataset
 
     def encoder(self, dataset: Texts, parts: Any) -> TextEncoder:
         start, options = dataset.start, dataset.options
         if start is None:
             return TextEncoder.fit(dataset, parts.train, **options.token_options())
-        outline = start.classifier(len(dataset.classes or ()))
+        outline = start.classifier(max(1, len(dataset.classes or ())))
         limit = {"most": outline.positions, "context": options.context}
         return TextEncoder.with_tokenizer(start.tokenizer, outline.pad, dataset, parts.train, **limit)
 
@@ -109,96 +145,122 @@ class TextKind(Kind):
 
     def recipe(self, dataset: Texts, parts: Any, encoder: TextEncoder, task: Any) -> Recipe:
         """Defaults for texts of this number: TextCNN with much dropout, about 100,000 examples seen; or few epochs of tuning."""
-        rows = len(parts.train)
-        batch = next(batch for least, batch in ((8000, 64), (1000, 48), (200, 16), (0, 8)) if rows >= least)
+        rows, features, outputs = len(parts.train), encoder.arguments().get("features", 0), task.outputs
+        batch = next(batch for least, batch in ((1000, 64), (200, 32), (0, 16)) if rows >= least)
         epoch = max(1, rows // batch)
-        epochs = max(3, min(60, round(100_000 / rows)))
+        epochs = min(MOST_EPOCHS, TOKENS // (rows * encoder.length))
+        network = NETWORK.changed(vocab=encoder.tokenizer.vocab, classes=outputs, pad=encoder.pad)
+        if dataset.options is not None and dataset.options.vectors is not None:
+            table, _ = read_vectors(dataset.options.vectors, {}, 1)
+            network, epochs = network.changed(dim=table.shape[1], fixed=True), max(epochs, LEAST_EPOCHS)
         recipe = Recipe(
-            model=TextCNN.spec(
-                vocab=encoder.tokenizer.vocab, classes=task.outputs, dim=128, channels=100, pad=0, max_norm=3.0
-            ),
-            task=task_spec(task, label_smoothing=0.05),
-            learner=GradientDescent.spec(),
+            model=TextBlend.spec(features=features, classes=outputs, length=encoder.length, network=network),
+            task=task_spec(task, **({} if task.classes is None else {"label_smoothing": 0.05})),
+            learner=LinearFirst.spec(),
             optimizer=FusedAdamW.spec(weight_decay=0.01, betas=[0.9, 0.99]),
             schedule=Spec("optim.warmup_cosine", {"warmup": 0.05}),
-            steps=epoch * epochs,
+            steps=1 + epoch * max(LEAST_EPOCHS, epochs),
             batch_size=batch,
-            lr=1e-3,
+            lr=4e-3,
             average=0.99,
-            evaluate_every=epoch,
-            patience=8,
+            evaluate_every=epoch * max(1, epochs // 12),
+            patience=6,
+            ensemble=Ensemble(2, None, 2),
+            augment=Spec(
+                "data.WordDropout",
+                {"length": encoder.length, "unknown": encoder.tokenizer.unknown or 0, "pad": encoder.pad},
+            ),
         )
+        if epochs < LEAST_EPOCHS and dataset.start is None:
+            recipe = replace(
+                recipe, model=TextLinear.spec(features=features, classes=outputs), ensemble=None, average=None
+            )
         start = dataset.start
         if start is None:
             return recipe
         batch = 16 if rows >= 200 else 8
-        epoch, epochs = max(1, rows // batch), max(2, min(10, round(30_000 / rows)))
-        recipe = replace(recipe, batch_size=batch, task=task_spec(task))
-        return start.recipe(recipe, start.classifier(task.outputs).spec, epoch=epoch, epochs=epochs)
+        epoch, epochs = max(1, rows // batch), max(2, min(10, round(20_000 / rows)))
+        recipe = replace(recipe, batch_size=batch, task=task_spec(task), augment=None)
+        network = start.classifier(task.outputs).spec
+        model = TextBlend.spec(features=features, classes=outputs, length=encoder.length, network=network)
+        tuned = start.recipe(recipe, model, epoch=epoch, epochs=epochs)
+        # A linear layer on a frozen trunk is fitted in the first step, to the vectors of all texts.
+        return replace(tuned, steps=1, evaluate_every=1) if self._has_closed_form(start, network) else tuned
+
+    def prepare(self, model: nn.Module, plan: Any) -> nn.Module:
+        """With `vectors`, the embedding begins with them, and stays beside itself as it began: the two channels of Kim, 2014."""
+        path = plan.dataset.options.vectors
+        network: Any = getattr(model, "network", model)
+        if path is None or getattr(network, "known", None) is None:
+            return model
+        tokenizer = plan.encoder.tokenizer
+        words = {tokenizer.token(i): i for i in range(tokenizer.vocab)}
+        table, has = read_vectors(path, words, tokenizer.vocab)
+        if not has.any():
+            raise WonderlandError(
+                f"{path} has no vector of any word of {plan.dataset.name}: is it of another language?"
+            )
+        known = torch.as_tensor(has)
+        with torch.no_grad():
+            network.known.copy_(table)
+            network.embedding.weight[known] = table[known] * (0.15 / table[known].std().clamp_min(1e-6))
+        return model
+
+    def _has_closed_form(self, start: Start, network: Spec) -> bool:
+        arguments = network.arguments
+        return (
+            start.method == "head"
+            and arguments.get("pool", "mean") != "summary"
+            and arguments.get("bias", True) is True
+        )
+
+    def around(self, initial: nn.Module, recipe: Recipe) -> nn.Module:
+        """The network of a checkpoint beside the linear model."""
+        if not isinstance(recipe.model, Spec) or recipe.model.name != "models.TextBlend":
+            return initial
+        blend: Any = recipe.model.build()
+        blend.network = initial
+        return blend
+
+    def adjust_to_steps(self, recipe: Recipe) -> Recipe:
+        """A linear model alone is fitted in one step, and nothing is dropped from the features that it reads."""
+        alone = isinstance(recipe.model, Spec) and recipe.model.name == "models.TextLinear"
+        return replace(recipe, steps=1, evaluate_every=1, augment=None) if alone else recipe
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:
         start = dataset.start
         return None if start is None else start.load_classifier(task.outputs)
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        """Importance of words, measured by masking them, and words with similar embeddings."""
-        items, tokens = word_importance(run, plan)
-        near = neighbours(run, plan.encoder, tokens)
-        words = {"importance": items, "importance_score": "log loss", "importance_of": "word", "neighbours": near}
-        return {"columns_title": "The texts", "long_rows": True} | words
+        """Importance of words, measured by leaving them out, words with similar embeddings, and what each part of the model is worth."""
+        items = word_importance(run, plan)
+        near = neighbours(run, plan.encoder, [str(item["name"]) for item in items])
+        words = {
+            "importance": items,
+            "importance_score": run.task.score_name,
+            "importance_of": "word",
+            "neighbours": near,
+        }
+        return {"columns_title": "The texts", "long_rows": True, "baselines": baselines(run, plan)} | words
+
+    def explain(self, run: Any, plan: Any, facts: dict[str, Any]) -> dict[str, Any]:
+        """The words that mattered for each mistake that the report shows."""
+        return {"mistakes": explained_mistakes(run, plan, facts.get("mistakes") or [])}
 
 
-def word_importance(run: Any, plan: Any, *, most: int = 400) -> tuple[list[dict[str, Any]], list[int]]:
-    """The most important words, by how much masking them lowers the log-probability of the true class, in nats; and their tokens."""
-    batch = plan.examples.take(plan.parts.test[:most])
-    x, y = batch["x"], torch.as_tensor(batch["y"])
-    task: Classification = run.task
-
-    def score(tokens: Tensor) -> Tensor:
-        return task.row_scores(outputs(run.model, tokens), y, run.trust)
-
-    base, drops = score(x), defaultdict(list)
-    encoder = plan.encoder
-    tokenizer = encoder.tokenizer
-    mask_token = next(token for token in (tokenizer.mask, tokenizer.unknown, encoder.pad) if token is not None)
-    special = torch.tensor(
-        [encoder.pad, *(token for side in tokenizer.surrounding_tokens if encoder.add_special_tokens for token in side)]
-    )
-    words = ~torch.isin(x, special)
-    for place in range(min(x.shape[1], 32)):
-        real, masked = words[:, place], x.clone()
-        masked[real, place] = mask_token
-        for token, drop in zip(x[real, place].tolist(), (base - score(masked))[real].tolist(), strict=True):
-            drops[token].append(drop)
-    frequent = {token: values for token, values in drops.items() if len(values) >= 3 and token != tokenizer.unknown}
-    means = {
-        token: (float(np.mean(values)), float(np.std(values) / len(values) ** 0.5))
-        for token, values in frequent.items()
-    }
-    best = sorted(means, key=lambda token: -means[token][0])[:20]
-    return [{"name": word(encoder, t), "value": means[t][0], "spread": means[t][1]} for t in best], best
-
-
-def word(encoder: TextEncoder, token: int) -> str:
-    """A token as readable text: decoded if it is from the vocabulary of a checkpoint."""
-    written = encoder.tokenizer.pieces()[token].decode("utf-8", "replace").strip() if encoder.add_special_tokens else ""
-    return written or encoder.tokenizer.token(token)
-
-
-def neighbours(run: Any, encoder: TextEncoder, tokens: list[int]) -> list[dict[str, Any]]:
-    """For a few tokens, those whose embeddings have the largest cosine with theirs."""
-    modules = dict(run.model.named_modules())
-    table = modules.get("trunk.embedding") or modules.get("embedding")
-    if not isinstance(table, nn.Embedding):
-        return []
-    vectors = torch.nn.functional.normalize(table.weight.detach(), dim=1)[: encoder.tokenizer.vocab]
-    rows = []
-    for token in tokens[:12]:
-        cosine = vectors @ vectors[token]
-        order = [int(i) for i in cosine.argsort(descending=True)[:8] if int(i) not in (token, 0, 1)][:5]
-        near = [{"token": word(encoder, i), "cosine": float(cosine[i])} for i in order]
-        rows.append({"token": word(encoder, token), "near": near})
-    return rows
+def _as_like(table: TextTable, test: Glimpse) -> Contents:
+    """The contents of a test file, its columns named as those of the training file where both have no names."""
+    other = test.text_table() or test.text_table(any_label=True)
+    if other is None:
+        return test.contents
+    frame = other.frame
+    if len(other.texts) == len(table.texts):
+        names = dict(
+            zip((*other.texts, *other.target.split(",")), (*table.texts, *table.target.split(",")), strict=False)
+        )
+        frame = frame.rename(columns=names)
+    origin = {} if test.path is None else {"path": str(test.path.absolute())}
+    return Contents(test.name, origin, frame=frame)
 
 
 def _names(value: Any) -> list[str]:

@@ -67,7 +67,9 @@ class ForecastBlend(Forecaster):
         for i, name in enumerate(self.forecasts):
             shares = self.shares[period, i]
             if bool((shares > 0).any()):
-                made = made + shares[:, None, None] * self.one(name, x, about).to(x.dtype)
+                with torch.no_grad():  # these weights are fitted without gradients
+                    forecast = self.one(name, x, about).to(x.dtype)
+                made = made + shares[:, None, None] * forecast
         return made[..., None]
 
     def periods(self, x: Tensor, about: Tensor | None) -> Tensor:

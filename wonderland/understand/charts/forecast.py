@@ -34,7 +34,8 @@ def forecast(
     parts, top = svg.legend(entries, 16)
     y = svg.Scale(*svg.span(shown), top + 200, top + 10)
     x = svg.Scale(0, max(1, max(ends) - 1), svg.gutter(y.ticks()), svg.WIDTH - 14)
-    ticks = [(float(place), str(text)) for place, text in labels][::2] or None
+    # The labels at both ends would not fit in: those between them are shown.
+    ticks = [(float(place), str(text)) for place, text in labels][1:-1] or None
     parts += svg.axes(x, y, "", "", x_ticks=ticks)
     for begin, rows in bands:
         sides = [

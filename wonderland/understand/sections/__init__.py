@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from wonderland.understand.facts import Facts, predicts_values
 from wonderland.understand.sections.bands import bands
+from wonderland.understand.sections.baselines import baselines
 from wonderland.understand.sections.data import data
 from wonderland.understand.sections.decisions import decisions
 from wonderland.understand.sections.errors import errors
@@ -42,6 +43,7 @@ class Section:
 
 SECTIONS = (
     Section("summary", "Summary", "Summary", overview),
+    Section("baselines", "Baselines", "Beside simple methods", baselines),
     Section("leaderboard", "Leaderboard", "Leaderboard", leaderboard),
     Section("learning", "Learning", "Learning curves", learning),
     Section("samples", "Samples", "Generated samples", samples),

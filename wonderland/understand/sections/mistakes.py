@@ -67,6 +67,11 @@ def _mistake_table(facts: Facts, examples: Sequence[Facts]) -> str:
         row + [_cell((m.get("row") or {}).get(key), long) for key in shown]
         for row, m in zip(rows, examples, strict=True)
     ]
+    if any(m.get("words") for m in examples):
+        head.append("words against the true answer")
+        for row, m in zip(rows, examples, strict=True):
+            words = [str(word.get("word")) for word in m.get("words") or () if isinstance(word, Mapping)]
+            row.insert(3, ", ".join(words) or MISSING)
     hidden = "1 more column is" if left == 1 else f"{number(left)} more columns are"
     more = page.p(f"{hidden} not shown.", "quiet") if left > 0 else ""
     return page.table([*head, *shown], rows, "Mistakes", first=False) + more

@@ -1,27 +1,14 @@
-"""The graph: drawn, its degrees, and what simple methods reach on the same examples."""
-
-from collections.abc import Mapping
+"""The graph: drawn, and its degrees."""
 
 from wonderland.understand import charts, page
 from wonderland.understand.charts.network import network as drawn
 from wonderland.understand.facts import Facts
-from wonderland.understand.format import number, percent
+from wonderland.understand.format import number
 
 
 def network(facts: Facts) -> str:
-    """Baselines, the drawing, and how many neighbours nodes have."""
-    return _baselines(facts) + _drawing(facts) + _degrees(facts)
-
-
-def _baselines(facts: Facts) -> str:
-    rows = [row for row in facts.get("baselines") or () if isinstance(row, Mapping)]
-    if not rows:
-        return ""
-    measure = str(rows[0].get("measure", ""))
-    show = percent if measure == "accuracy" else number
-    cells = [[str(row.get("name", "")), page.Number(show(row.get("value")))] for row in rows]
-    better = "higher is better" if measure == "accuracy" else "lower is better"
-    return f"<h3>Beside simple methods</h3>{page.table(['method', f'{measure} on the test part, {better}'], cells, 'Baselines')}"
+    """The drawing, and how many neighbours nodes have."""
+    return _drawing(facts) + _degrees(facts)
 
 
 def _drawing(facts: Facts) -> str:

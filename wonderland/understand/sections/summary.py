@@ -36,7 +36,16 @@ _METRICS = {
     "average_precision": ("Average precision", "area under precision over recall, of the rarer class"),
     "rmse": ("RMSE", "root mean squared error"),
     "mae": ("MAE", "mean absolute error"),
+    "mase": ("MASE", "absolute error over that of a season before"),
+    "smape": ("sMAPE", "symmetric percentage error, 0 to 200"),
+    "crps": ("CRPS", "error of the whole distribution"),
+    "pinball": ("Pinball loss", "mean over the levels 0.05 to 0.95"),
     "r2": ("R²", "share of the variance explained"),
+    "ap50": ("AP at IoU 0.5", "average precision; 1 is perfect"),
+    "ap": ("AP (COCO)", "mean over IoU 0.5 to 0.95"),
+    "ap75": ("AP at IoU 0.75", "average precision; 1 is perfect"),
+    "mean_iou": ("Mean IoU", "intersection over union, mean over classes"),
+    "mask_iou": ("IoU of masks", "of objects whose box was found"),
 }
 
 
