@@ -29,6 +29,8 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
     bands         [{"name", "x", "prediction", "low", "high", "points": [[x, y]]}], curves along a column
     mistakes      [{"true", "predicted", "probability", "image": data URI, "path", "row": {column: value}}], the worst
                   first; for regression also "low", "high"
+    augmented     [[data URI]]: an image, then its augmented versions
+    activation    [{"image": data URI, "map": data URI, "predicted", "true"}]
     importance    [{"name", "value", "spread"}] of columns, or a pixel map {"height", "width", "values": flat or rows}
     choices       "tokens" where sets are made of tokens, else classes
     importance_of  "word" where items are words of texts

@@ -156,6 +156,10 @@ def test_a_cut_run_of_small_images_goes_on_to_the_same_bytes_with_workers(tmp_pa
     assert whole.recipe.optimizer.name == "optim.FilterMuon"  # a named model that is the default keeps its recipe
     for name in ("config.json", "metrics.jsonl", "model.safetensors", "trust.json", "report.html"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes(), name
+    report = (tmp_path / "cut" / "report.html").read_text()
+    assert report.count('alt="augmented"') == 36
+    assert report.count('alt="activation map"') == 6
+    assert whole.model.crops == 1  # as before the pictures were drawn
     alone = wonderland.fit(tmp_path, out=tmp_path / "alone", **options)
     same = (tmp_path / run / "metrics.jsonl" for run in ("whole", "alone"))
     assert len({file.read_bytes() for file in same}) == 1

@@ -22,6 +22,7 @@ from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.image_list import open_list, path_column
 from wonderland.kinds.image.images import Images
 from wonderland.kinds.image.options import Options as ImageOptions
+from wonderland.kinds.image.pictures import activation_maps, augmented
 from wonderland.kinds.image.recipes import (
     evaluated_often_enough,
     for_epochs,
@@ -191,13 +192,16 @@ class ImageKind(Kind):
         return start.load_classifier(task.outputs) if isinstance(start, ImageStart) else None
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        """Pixels by how much they move the answer."""
-        if run.classes is None or isinstance(plan.dataset, AnnotatedImages):
+        """Augmented images, class activation maps, and pixels by how much they move the answer."""
+        if isinstance(plan.dataset, AnnotatedImages):
             return {"noun": "images"}
+        shown = {"noun": "images", "augmented": augmented(plan)}
+        if run.classes is None:
+            return shown
         batch = plan.examples.take(plan.parts.test[:256])
         weights = saliency(run.model, batch["x"], torch.as_tensor(batch["y"]))
         values = {"height": weights.shape[0], "width": weights.shape[1], "values": weights.tolist()}
-        return {"noun": "images", "importance": values}
+        return shown | {"importance": values, "activation": activation_maps(run, plan)}
 
 
 def asked_augment(text: str | None) -> Spec | None:

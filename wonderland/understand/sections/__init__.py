@@ -15,6 +15,7 @@ from wonderland.understand.sections.leaderboard import leaderboard
 from wonderland.understand.sections.learning import learning
 from wonderland.understand.sections.mistakes import mistakes
 from wonderland.understand.sections.network import network
+from wonderland.understand.sections.pictures import pictures
 from wonderland.understand.sections.record import cost, recipe, reproduce
 from wonderland.understand.sections.summary import header, overview
 from wonderland.understand.sections.trust import calibration, conformal
@@ -54,6 +55,7 @@ SECTIONS = (
     Section("decisions", "Decisions", "Decisions", decisions),
     Section("bands", "Bands", "Predictions along each column", bands),
     Section("mistakes", "Mistakes", "Most confident mistakes", mistakes, "Largest errors"),
+    Section("pictures", "Pictures", "Pictures", pictures),
     Section("importance", "Importance", "Importance", importance),
     Section("neighbours", "Neighbours", "Nearest neighbours", neighbours),
     Section("attention", "Attention", "Attention weights", attention),

@@ -1,0 +1,72 @@
+"""Pictures for the report of images: what augmentation makes of some, and where the network looks."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wonderland.core import WonderlandError
+from wonderland.data.batches import random_numbers
+from wonderland.data.pixels import picture
+from wonderland.kinds.image.images import thumbnail
+from wonderland.understand import grad_cam
+
+IMAGES, VERSIONS = 6, 5
+
+
+def augmented(plan: Any) -> list[list[str]]:
+    """Some training images, each followed by what it becomes in the first epochs."""
+    if plan.recipe.augment is None:
+        return []
+    rows, augment = np.asarray(plan.parts.train[:IMAGES]), plan.recipe.augment.build()
+    plain = plan.examples.inputs(rows)
+    versions = [augment(plain, random_numbers(augment, plan.seed, epoch, rows)) for epoch in range(VERSIONS)]
+    return [[_shown(version[place]) for version in (plain, *versions)] for place in range(len(rows))]
+
+
+def activation_maps(run: Any, plan: Any) -> list[dict[str, str]]:
+    """Some test images, and the regions that speak for the predicted class, warm on grey; none where a network has no maps."""
+    batch, model = plan.examples.take(plan.parts.test[:IMAGES]), _one_view(run.model)
+    x = batch["x"]
+    try:
+        heat = grad_cam(model, x).values
+        with torch.no_grad():
+            named = [run.classes[code] for code in model(x).argmax(-1).tolist()]
+    except (WonderlandError, RuntimeError, TypeError, AttributeError):
+        return []
+    finally:
+        _restore(model)
+    true = [run.classes[int(code)] for code in batch["y"]]
+    return [
+        {"image": _shown(image), "map": _shown(_warm(image, values)), "predicted": predicted, "true": label}
+        for image, values, predicted, label in zip(x, heat, named, true, strict=True)
+    ]
+
+
+def _one_view(model: nn.Module) -> Any:
+    """The model without test-time views, whose maps are moved and mirrored."""
+    model.eval()
+    if hasattr(model, "crops") and hasattr(model, "mirror"):
+        model.__dict__["_views"] = model.__dict__.get("crops", 0), model.__dict__.get("mirror", False)
+        model.__dict__["crops"], model.__dict__["mirror"] = 0, False
+    return model
+
+
+def _restore(model: Any) -> None:
+    if "_views" in model.__dict__:
+        model.__dict__["crops"], model.__dict__["mirror"] = model.__dict__.pop("_views")
+
+
+def _shown(image: Tensor) -> str:
+    return thumbnail(picture(image.detach().float().round().clamp(0, 255).to(torch.uint8).numpy()))
+
+
+def _warm(image: Tensor, heat: Tensor) -> Tensor:
+    """A grey copy of an image, redder where the map is high. Shapes: (c, h, w), (h, w) -> (3, h, w)."""
+    grey = image.float().mean(0)
+    share = (heat / heat.max().clamp_min(1e-12)).clamp(0, 1)
+    faded = 0.6 * grey + 60
+    return torch.stack(
+        [faded + share * (235 - faded), faded * (1 - share) + share * 90, faded * (1 - share) + share * 20]
+    )
