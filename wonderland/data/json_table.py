@@ -100,7 +100,10 @@ def _columns(columns: dict[str, Any], path: Path, surrogates: bool) -> pd.DataFr
     check_names(list(columns), path)
     first = next(iter(columns.values()))
     if isinstance(first, dict):
-        index = list(dict.fromkeys(key for cells in columns.values() if isinstance(cells, dict) for key in cells))
+        objects = [cells for cells in columns.values() if isinstance(cells, dict)]
+        index = list(dict.fromkeys(key for cells in objects for key in cells))
+        empty = len(index) * len(objects) - 16 * sum(map(len, objects))
+        check("empty_cells", empty, f"{path}, where most columns lack most rows,")
         columns = {name: [cells.get(key) for key in index] if isinstance(cells, dict) else cells
                    for name, cells in columns.items()}  # fmt: skip
     for name, cells in columns.items():
@@ -144,6 +147,7 @@ def _is_valid_unicode(record: dict[Any, Any]) -> bool:
 
 
 def json_type(value: Any) -> str:
+    """What a value of JSON is, in words."""
     if isinstance(value, list):
         return "a list"
     if isinstance(value, dict):
