@@ -286,7 +286,7 @@ def _add_boxes(images: AnnotatedImages) -> None:
             first.setdefault("cut", image.path)
         cut, gone = cut + int((beyond & kept).sum()), gone + int((~kept).sum())
         if image.outlines and not kept.all():
-            image.outlines = [outline for outline, stays in zip(image.outlines, kept, strict=True) if stays]
+            image.outlines = [outline for outline, stays in zip(image.outlines, kept.tolist(), strict=True) if stays]
         image.boxes, image.classes, image.relative = inside[kept], image.classes[kept], False
         images.boxes.append((inside[kept] * fit.scale).astype(np.float32))
         images.box_classes.append(image.classes)
