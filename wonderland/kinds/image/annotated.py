@@ -279,14 +279,14 @@ def _add_boxes(images: AnnotatedImages) -> None:
             image.outlines = [None if rings is None else [ring * size for ring in rings] for rings in image.outlines]
         inside = boxes.clip(0, [fit.width, fit.height] * 2)
         beyond = (np.abs(inside - boxes) > 1.0).any(1)
-        kept = ((inside[:, 2:] - inside[:, :2]) >= 0.5).all(1)
+        kept = np.asarray(((inside[:, 2:] - inside[:, :2]) >= 0.5).all(1))
         if (~kept).any():
             first.setdefault("gone", image.path)
         if (beyond & kept).any():
             first.setdefault("cut", image.path)
         cut, gone = cut + int((beyond & kept).sum()), gone + int((~kept).sum())
         if image.outlines and not kept.all():
-            image.outlines = [outline for outline, stays in zip(image.outlines, kept.tolist(), strict=True) if stays]
+            image.outlines = [outline for outline, stays in zip(image.outlines, kept, strict=True) if stays]
         image.boxes, image.classes, image.relative = inside[kept], image.classes[kept], False
         images.boxes.append((inside[kept] * fit.scale).astype(np.float32))
         images.box_classes.append(image.classes)
