@@ -72,6 +72,14 @@ def test_an_encoding_that_is_named(tmp_path):
         read_file(path, reading=Reading(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("encoding", ["zlib", "rot13"])
+def test_a_transform_is_no_encoding_of_text(tmp_path, encoding):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(WonderlandError, match=f"^{encoding} is no encoding of text. Name its encoding with --encoding"):
+        read_file(path, reading=Reading(encoding=encoding))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -205,3 +213,54 @@ def test_files_of_a_folder_and_of_a_zip_are_one_table(tmp_path):
         WonderlandError, match=r"parts of one set of data\. Fit one of them, and give another with --test"
     ):
         kinds.open(folder, kind="table")
+
+
+def test_columns_of_json_that_share_no_rows_are_bounded(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"a": {str(i): i for i in range(9000)}} | {f"c{i}": {str(i): 1} for i in range(1200)}))
+    with pytest.raises(
+        WonderlandError,
+        match=r"a\.json, where most columns lack most rows, has 10,[\d,]+ cells; the limit is 8,000,000",
+    ):
+        read_file(path)
+
+
+def test_a_zip_file_of_another_method_is_refused(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("a.csv", "a,b\n1,2\n")
+    with pytest.raises(WonderlandError, match=r"a\.zip is compressed by another method than deflate\. Unpack it first"):
+        read_file(path)
+
+
+def test_a_view_without_end_and_long_cells_are_stopped(tmp_path, monkeypatch):
+    path = tmp_path / "s.db"
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) AS n FROM c"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE VIEW v AS {endless}")
+    connection.close()
+    monkeypatch.setattr("wonderland.data.sql._SECONDS", 0.05)
+    with pytest.raises(WonderlandError, match=r"s\.db: reading took more than 0\.05 s\. Name a table, not a view\."):
+        read_file(path)
+    with pytest.raises(WonderlandError, match=r"cannot be read as a SQLite database \(string or blob too big\)"):
+        read_url(f"sqlite:///{path}?query=SELECT zeroblob(900000000) AS a")
+
+
+def test_urls_that_are_none_and_their_passwords():
+    with pytest.raises(WonderlandError, match=r"^postgresql://\[x/db\?password= is not a valid URL"):
+        read_url("postgresql://[x/db?password=secret")
+
+
+def test_a_row_number_beyond_a_sheet_ends_in_a_sentence(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl")
+    path, odd = tmp_path / "a.xlsx", tmp_path / "odd.xlsx"
+    TABLE.to_excel(path, index=False)
+    with zipfile.ZipFile(path) as whole, zipfile.ZipFile(odd, "w") as packed:
+        for name in whole.namelist():
+            data = whole.read(name)
+            packed.writestr(name, data.replace(b'<row r="3"', b'<row r="999999999999"') if "sheet1" in name else data)
+    monkeypatch.setattr("wonderland.data.workbook.MOST_ROWS", 1000)
+    with pytest.raises(
+        WonderlandError, match=r"odd\.xlsx has a row number above 1,000, the most of a sheet: it is damaged"
+    ):
+        read_file(odd)

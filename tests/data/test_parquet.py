@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from wonderland.core import WonderlandError
+from wonderland.data.parquet import _Compact
 from wonderland.data.read import read_file
 
 arrow = pytest.importorskip("pyarrow")
@@ -67,3 +68,12 @@ def test_its_own_statement_of_size_is_not_believed(tmp_path, monkeypatch, write,
     assert str(caught.value) == (
         f"{path}, once decoded, has {seen}; the limit is 20 MiB. If you trust it, raise the limit: WONDERLAND_LIMITS=parquet_bytes={raised}."
     )
+
+
+def test_hostile_page_headers_end_soon():
+    with pytest.raises(OSError, match="nested too deeply"):
+        _Compact(b"\x19" + b"\x19" * 4000).struct()
+    flags = b"\x19\xf1\xe8\x07" + b"\x01" * 1000 + b"\x00"  # a list of 1,000 flags, a byte each
+    assert _Compact(flags).struct() == {1: [True] * 1000}
+    with pytest.raises(EOFError):
+        _Compact(flags[:1002]).struct()

@@ -115,7 +115,7 @@ def test_classes_and_texts_of_kernels(tmp_path):
 def test_options_of_gradient_descent_are_refused(tmp_path):
     with pytest.raises(WonderlandError, match=r"models\.GaussianProcess is fitted in one step: leave epochs out"):
         wonderland.fit(wave(60), "y", out=tmp_path / "run", model="gp", epochs=3)
-    with pytest.raises(WonderlandError, match="GaussianProcess has bands of its own: leave conformal cqr out"):
+    with pytest.raises(WonderlandError, match="GaussianProcess has intervals of its own: leave conformal cqr out"):
         wonderland.fit(wave(60), "y", out=tmp_path / "run", model="gp", conformal="cqr")
 
 

@@ -1,17 +1,22 @@
 """Export: one file that answers as predict does, on rows that people have and on odd ones."""
 
 import json
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
 import onnxruntime
 import pandas as pd
 import pytest
+import torch
 
 import wonderland
 from tests.runs import classifier, mixed, regressor
 from wonderland.core import WonderlandError
 from wonderland.ship import export
+from wonderland.tasks import Classification
+from wonderland.tasks.answers import ClassAnswers
 
 
 def test_a_classifier_in_one_file_reads_numbers_words_and_dates(tmp_path):
@@ -47,6 +52,27 @@ def test_numbers_come_with_their_intervals(tmp_path):
     assert made.difference < 1e-5
     names = [output.name for output in onnxruntime.InferenceSession(made.files[0]).get_outputs()]
     assert names == ["prediction", "low", "high"]
+
+
+def test_weights_in_bytes_make_a_smaller_file_and_say_what_it_loses(tmp_path):
+    exact, small = tmp_path / "exact.onnx", tmp_path / "small.onnx"
+    export(classifier(), "onnx", exact)
+    note = export(classifier(), "onnx", small, quantize="int8").notes[-1]
+    assert small.stat().st_size < 0.5 * exact.stat().st_size
+    assert re.fullmatch(
+        r"Quantized from [\d,]+ to [\d,]+ bytes\. Against the exact model on 100 rows: the same class in \d+, "
+        r"the same set in \d+, probabilities differ by at most [\d.e-]+\.", note,
+    )  # fmt: skip
+
+
+def test_a_set_that_is_not_empty_holds_the_predicted_class():
+    """The first group decides the set, all groups the class: here they differ in the first row."""
+    task = Classification(["a", "b", "c"])
+    trust = SimpleNamespace(temperature=1.0, groups=2, shares=np.ones(1), scores=SimpleNamespace(groups=[np.zeros(20)]))
+    outputs = torch.tensor([[[4.0, 0, 0], [4, 0, 0], [0, 0, 0]], [[0.0, 9, 0], [4, 0, 0], [0, 0, 0]]])
+    prediction, _, _, sets = ClassAnswers(task, trust, 0.9)(outputs)
+    assert prediction.tolist()[:2] == [1, 0]
+    assert sets.tolist() == [[True, True, False], [True, False, False], [False, False, False]]
 
 
 def test_a_column_may_be_called_like_an_output(tmp_path):

@@ -27,7 +27,7 @@ def test_a_table_without_and_with_shift():
     assert not same.shifted
     assert same.sentence.startswith("No shift was found: these rows look like those the model was calibrated on (p = ")
     assert [column.name for column in same.columns] == ["age", "income", "city", "since"]
-    assert "since: the middle date was 2021-" in same.columns[3].words
+    assert "since: the median date was 2021-" in same.columns[3].words
 
 
 def test_a_shifted_table_in_the_shell(moved, tmp_path, capsys):

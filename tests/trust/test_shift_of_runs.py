@@ -54,7 +54,7 @@ def test_constant_missing_infinite_and_duplicate_values_give_an_answer():
     assert not compare(old, {"one": ones, "odd": odd, "name": ["a"] * 40}, ones[:, None]).shifted
     result = compare(old, {"one": ones, "odd": ones, "name": ["new"] * 40}, ones[:, None])
     assert result.shifted
-    assert "name: 100.0% are values that calibration rows hardly had, such as 'new'." in [
+    assert "name: 100.0% are values that were rare or absent in the calibration rows, such as 'new'." in [
         c.words for c in result.columns
     ]
 
@@ -63,7 +63,7 @@ def test_dates_are_said_as_dates():
     day = np.datetime64("2024-01-01") + np.arange(60)
     old = Reference.of({"when": day}, np.zeros((60, 1)), np.zeros(60))
     result = compare(old, {"when": day + 365}, np.zeros((60, 1)))
-    assert result.columns[0].words == "when: the middle date was 2024-01-30 and is 2025-01-29."
+    assert result.columns[0].words == "when: the median date was 2024-01-30 and is 2025-01-29."
 
 
 def test_the_sample_survives_storage_and_damage_is_refused():
@@ -80,11 +80,29 @@ def test_the_sample_survives_storage_and_damage_is_refused():
         (saved | {"classes": ["u"]}, tensors),
         (saved | {"rows": "many"}, tensors),
         (saved | {"dates": ["nowhere"]}, tensors),
+        (saved | {"dates": ["town"]}, tensors),
+        (saved | {"dates": ["x"]}, tensors | {"reference.column.0": torch.full((80,), 1e300, dtype=torch.float64)}),
+        (
+            saved
+            | {
+                "columns": [
+                    entry | ({"levels": ["a" * 300] * 3} if "levels" in entry else {}) for entry in saved["columns"]
+                ]
+            },
+            tensors,
+        ),
         ([], tensors),
     ]
     for content, arrays in damaged:
         with pytest.raises(WonderlandError, match="holds no reference rows that can be read: it is damaged"):
             Reference.read(content, arrays)
+
+
+def test_a_long_cell_does_not_widen_all_others():
+    names = np.array(["a"] * 1000 + ["b" * 50_000_000], object)  # as one array of text: 200 GB
+    own = Reference.of({"name": names}, np.zeros((1001, 1)), np.zeros(1001))
+    assert set(own.columns["name"]) == {"a", "(other)"}
+    assert set(own.alike({"name": names})["name"]) == {"a", "(other)"}
 
 
 def test_a_class_without_reference_rows_has_no_estimated_share():

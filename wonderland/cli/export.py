@@ -6,13 +6,13 @@ import argparse
 def options(verb: argparse.ArgumentParser) -> None:
     """Flags of export."""
     verb.add_argument("run_folder", metavar="RUN", help="a run folder")
-    verb.add_argument("--to", default="onnx", metavar="FORMAT", help="onnx, torch or huggingface (default onnx)")
+    verb.add_argument("--to", default="onnx", metavar="FORMAT", help="onnx or torch (default onnx)")
     verb.add_argument(
         "-o", "--out", metavar="PATH", help="the file or folder to write (default: inside the run folder)"
     )
     verb.add_argument("--level", type=float, help="level of sets and intervals (default: the run's)")
     verb.add_argument(
-        "--quantize", metavar="TYPE", help="int8: weights in bytes; what this loses in accuracy is measured and shown"
+        "--quantize", metavar="TYPE", help="int8: weights in bytes; what the answers lose by it is measured and shown"
     )
 
 

@@ -61,6 +61,8 @@ LIMITS: dict[str, Limit] = {
     "image_bytes": Limit(128 * MIB, "an image file"),
     "image_pixels": Limit(64_000_000, "pixels of an image", "pixels"),
     "decoded_bytes": Limit(256 * MIB, "an image once it is decoded"),
+    "annotation_bytes": Limit(512 * MIB, "a JSON file of boxes and outlines"),
+    "annotation_text_bytes": Limit(16 * MIB, "a text or XML file of boxes, or of names of classes"),
     "cost_bytes": Limit(1 * MIB, "a file of costs"),
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from wonderland.core.limits import beyond, check, limit
 from wonderland.core.unpack import RATIO
 from wonderland.data.bounds import check_names
 from wonderland.data.cells import beyond_floats
+from wonderland.data.parquet import bytes_of
 
 
 def read_feather(path: Path) -> pd.DataFrame:
@@ -29,7 +30,7 @@ def read_feather(path: Path) -> pd.DataFrame:
                 pieces, size = [], 0
                 for i in range(batches.num_record_batches):
                     pieces.append(batches.get_batch(i))
-                    size += pieces[-1].nbytes
+                    size += bytes_of(pieces[-1], arrow)
                     if size > most:
                         raise beyond("parquet_bytes", f"{path}, once decoded,", None, most)
                 table = arrow.Table.from_batches(pieces, batches.schema)

@@ -1,5 +1,6 @@
-"""Parquet files, whose own statement of their size is not believed: the headers of their pages are read first, then small batches."""
+"""Parquet files. The size in the footer may be wrong, so the headers of the pages are read first, and then rows in small batches."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,8 @@ from wonderland.core.limits import beyond, check, limit
 from wonderland.core.unpack import RATIO
 
 BATCH = 1 << 26  # decoded bytes that one batch is meant to take
-_DELTAS = (
-    6,
-    7,
-)  # encodings in which texts are written by their difference to the text before; pyarrow keeps no dictionary of them
+# DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY, of which pyarrow keeps no dictionary.
+_DELTAS = (6, 7)
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
@@ -35,13 +34,8 @@ def read_parquet(path: Path) -> pd.DataFrame:
                     )
             claimed, deltas = _decoded_size(path, file.metadata)
             check("parquet_bytes", claimed, f"{path}, once decoded,", most)
-            types = arrow.types
-            text_types = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-            texts = [
-                field.name
-                for place, field in enumerate(file.schema_arrow)
-                if place not in deltas and any(is_text(field.type) for is_text in text_types)
-            ]
+            fields = enumerate(file.schema_arrow)
+            texts = [field.name for place, field in fields if place not in deltas and _is_text(field.type, arrow)]
             longest = max(deltas.values(), default=1)
         # Repeated texts stay codes and a dictionary until their size is known.
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
@@ -55,23 +49,28 @@ def _batches(file: Any, path: Path, most: int, longest: int, arrow: Any) -> Iter
     """Batches of so many rows that a batch takes little memory, also where every text is as long as one can be (`longest`)."""
     total, width = 0, 64 * len(file.schema_arrow.names)
     for batch in file.iter_batches(batch_size=max(1, min(BATCH // width, BATCH // longest))):
-        total += _size(batch, arrow)
+        total += bytes_of(batch, arrow)
         if total > most:
             raise beyond("parquet_bytes", f"{path}, once decoded,", None, most)
         yield batch
 
 
-def _size(batch: Any, arrow: Any) -> int:
-    """Bytes of a batch when its dictionaries are written out."""
+def bytes_of(batch: Any, arrow: Any) -> int:
+    """Bytes of a batch when its dictionaries of texts are written out."""
     total = 0
     for column in batch.columns:
-        if arrow.types.is_dictionary(column.type):
+        if arrow.types.is_dictionary(column.type) and _is_text(column.type.value_type, arrow):
             compute = need("pyarrow.compute", extra="parquet", why="to read Parquet files")
             lengths = compute.binary_length(column.dictionary)
             total += (compute.sum(compute.take(lengths, column.indices)).as_py() or 0) + 8 * len(column)
         else:
             total += column.nbytes
     return total
+
+
+def _is_text(kind: Any, arrow: Any) -> bool:
+    types = arrow.types
+    return any(test(kind) for test in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary))
 
 
 def _frame(table: Any, texts: list[str], arrow: Any) -> pd.DataFrame:
@@ -89,14 +88,18 @@ def _decoded_size(path: Path, metadata: Any) -> tuple[int, dict[int, int]]:
     A page is decompressed to exactly the size in its header, and holds the number of values in its header; repeated values of
     dictionaries are counted when they are read.
     """
-    total, largest, deltas = 0, {}, set()
+    total, packed, largest, deltas = 0, 0, {}, set()
     with open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
         for group in range(metadata.num_row_groups):
             rows = metadata.row_group(group)
             for place in range(rows.num_columns):
                 column = rows.column(place)
                 starts = [offset for offset in (column.dictionary_page_offset, column.data_page_offset) if offset]
                 width = _WIDTHS.get(column.physical_type, 1)
+                packed += column.total_compressed_size
+                if column.total_compressed_size < 0 or packed > size:
+                    raise OSError("columns that overlap")  # each of them would be walked through
                 for unpacked, values, encoding in _pages(file, min(starts, default=0), column.total_compressed_size):
                     total += max(unpacked, values * width)
                     largest[place] = max(largest.get(place, 1), unpacked)
@@ -180,10 +183,11 @@ class _Compact:
             return None
         if kind in (9, 10):
             head = self.byte()
-            count = self.varint() if head >> 4 == 15 else head >> 4
-            if count > len(self.data):
-                raise OSError("a list longer than its header")
-            return [self._value(head & 0x0F, depth + 1) for _ in range(count)]
+            count, inner = (self.varint() if head >> 4 == 15 else head >> 4), head & 0x0F
+            if count > len(self.data) or depth > 8:
+                raise OSError("a list longer than its header, or nested too deeply")
+            # In a list, each true or false takes a byte; as a field it is part of the head.
+            return [self.byte() == 1 if inner in (1, 2) else self._value(inner, depth + 1) for _ in range(count)]
         if kind == 12:
             return self.struct(depth + 1)
         raise OSError("an unknown field")

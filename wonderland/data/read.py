@@ -119,14 +119,14 @@ def read_csv(data: bytes, path: Path, as_text: Collection[str], reading: Reading
     names = [cell.strip() for cell in records[0]] if with_header else [f"c{i}" for i in range(len(records[0]))]
     check_names(names, path)
     names = [name or f"column_{i}" for i, name in enumerate(names)]
-    if with_header and len(records) == 1 and not (fault := find_ragged(data, delimiter, len(names), quote, comments)):
+    fault = find_ragged(data, delimiter, len(names), quote, comments)
+    if with_header and len(records) == 1 and not fault:
         if len(data) > len(sample.encode()) or max(map(len, sample.splitlines())) > csv.field_size_limit():
             raise WonderlandError(
                 f"{path}: a cell on line {2 + comments} holds more than {csv.field_size_limit():,} characters. Shorten it, "
                 "or leave its column out."
             )
         raise WonderlandError(f"{path} has a header line and no rows. Add rows, or give another file.")
-    fault = find_ragged(data, delimiter, len(names), quote, comments)
     if fault and delimiter == "\t" and reading.quote is None and not find_ragged(data, delimiter, len(names), ""):
         quote, fault = "", ""
         text = f"{path.name}: quotes are read as plain characters, since not all of them are closed."
@@ -385,6 +385,7 @@ def _is_missing(cell: str) -> bool:
 
 
 def is_number(cell: str) -> bool:
+    """Whether a cell is a finite number as Python writes it."""
     try:
         float(cell)
     except ValueError:

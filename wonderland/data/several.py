@@ -1,5 +1,6 @@
 """One table in several files: the files of a folder, or of a zip file."""
 
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection
@@ -46,6 +47,8 @@ def read_zip(path: Path, as_text: Collection[str], reading: Reading) -> tuple[pd
             check("table_bytes", sum(member.file_size for member in members), f"{path}, once unpacked,")
             if any(member.flag_bits & 1 for member in members):
                 raise WonderlandError(f"{path} is encrypted. Unpack it first.")
+            if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
+                raise WonderlandError(f"{path} is compressed by another method than deflate. Unpack it first.")
             members.sort(key=lambda member: natural(member.filename))
 
             def read(i: int) -> Piece:
@@ -56,7 +59,9 @@ def read_zip(path: Path, as_text: Collection[str], reading: Reading) -> tuple[pd
                 return read_text(data, inner, inner.suffix.lower(), as_text, reading)
 
             return _joined(path, [member.filename for member in members], read)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+    except WonderlandError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, NotImplementedError, ValueError) as error:
         raise WonderlandError(f"{path} is not a zip file, or it is damaged.") from error
 
 

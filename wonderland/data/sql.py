@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from wonderland.data.json_table import frame_of
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]*://")
-_BATCH = 10_000
+_BATCH = 1_000
+_SECONDS = 300  # for a table or view of a SQLite file; a query of the user may take longer
+_SECRET = re.compile(r"(?<=[?&])([^=&#]*(?:password|passwd|pwd|secret|token)[^=&#]*)=[^&#]*", re.IGNORECASE)
 
 
 def is_url(source: Any) -> bool:
@@ -29,23 +32,29 @@ def is_url(source: Any) -> bool:
 
 
 def recorded_url(url: str) -> str:
-    """The URL as a run records it: without the password.
+    """The URL as a run records it: without passwords.
 
     >>> recorded_url("postgresql://ann:secret@host/db?table=t")
     'postgresql://ann@host/db?table=t'
+    >>> recorded_url("postgresql://host/db?password=secret&table=t")
+    'postgresql://host/db?password=&table=t'
     """
     scheme, _, rest = url.partition("://")
     place = re.split(r"[/?#]", rest, maxsplit=1)[0]
     user, at, host = place.rpartition("@")
-    return f"{scheme}://{user.split(':')[0]}{at}{host}{rest[len(place) :]}"
+    options = _SECRET.sub(r"\1=", rest[len(place) :])
+    return f"{scheme}://{user.split(':')[0]}{at}{host}{options}"
 
 
 def read_url(url: str, sheet: str | None = None) -> tuple[pd.DataFrame, str]:
     """The table or query that a URL names, and what to call it."""
-    parts = urlsplit(url)
+    shown = recorded_url(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise WonderlandError(f"{shown} is not a valid URL ({error}).") from error
     given = {key: values[-1] for key, values in parse_qs(parts.query, keep_blank_values=True).items()}
     table, query = given.pop("table", None) or sheet, given.pop("query", None)
-    shown = recorded_url(url)
     if table is not None and query is not None:
         raise WonderlandError(f"{shown} names both a table and a query: give one of them.")
     if parts.scheme == "sqlite":
@@ -70,6 +79,10 @@ def read_sqlite(path: Path, table: str | None = None, query: str | None = None) 
         raise WonderlandError(f"{path} cannot be opened as a SQLite database ({error}).") from error
     try:
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(limit("line_bytes"), 1_000_000_000))
+        if query is None:  # a view in the file may compute without end
+            end = time.monotonic() + _SECONDS
+            connection.set_progress_handler(lambda: time.monotonic() > end, 100_000)
         listed = connection.execute(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
         )
@@ -82,6 +95,8 @@ def read_sqlite(path: Path, table: str | None = None, query: str | None = None) 
         cursor = connection.execute(query)
         return _fetched(cursor, [column[0] for column in cursor.description], str(path))
     except sqlite3.Error as error:
+        if "interrupted" in str(error):
+            raise WonderlandError(f"{path}: reading took more than {_SECONDS} s. Name a table, not a view.") from error
         raise WonderlandError(f"{path} cannot be read as a SQLite database ({error}).") from error
     finally:
         connection.close()
@@ -132,10 +147,14 @@ def _fetched(cursor: Any, names: list[str], where: str) -> pd.DataFrame:
     """The rows of a cursor, fetched in batches and never more cells than the limit."""
     check_names(names, where)
     rows: list[Any] = []
+    size, most = 0, limit("table_bytes")
     while batch := cursor.fetchmany(_BATCH):
         rows += batch
+        size += sum(len(cell) for row in batch for cell in row if isinstance(cell, str | bytes))
         if len(rows) * len(names) > limit("table_cells"):
             raise beyond("table_cells", where)
+        if size > most:
+            raise beyond("table_bytes", where)
     if not rows:
         raise WonderlandError(f"{where} has no rows. Add rows, or name another table.")
     cells = {name: [row[i] for row in rows] for i, name in enumerate(names)}

@@ -12,6 +12,8 @@ from wonderland.data.bounds import check_names
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.json_table import frame_of
 
+MOST_ROWS = 1 << 20  # of a sheet, by the format
+
 
 def read_workbook(path: Path, sheet: str | None = None) -> tuple[pd.DataFrame, list[Finding]]:
     """A sheet of a workbook: the one that is named, else the first that holds rows. Formulas have the values last computed."""
@@ -53,7 +55,9 @@ def _rows(sheet: Any, path: Path) -> list[tuple[Any, ...]]:
     if hasattr(sheet, "reset_dimensions"):
         sheet.reset_dimensions()  # the size that a file states may be anything
     rows, cells, most = [], 0, limit("table_cells")
-    for row in sheet.iter_rows(values_only=True):
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        if number > MOST_ROWS:  # rows that are not in the file are given as empty ones, up to the number it states
+            raise WonderlandError(f"{path} has a row number above {MOST_ROWS:,}, the most of a sheet: it is damaged.")
         check("table_columns", len(row), path)
         if any(cell is not None and cell != "" for cell in row):
             rows.append(row)

@@ -151,7 +151,7 @@ class GaussianProcess(Checked, nn.Module):
         exact = self.exact and len(X) <= self.points
         if y.is_floating_point():
             if self.outputs > 1:
-                raise WonderlandError("GaussianProcess has bands of its own: leave conformal cqr out.")
+                raise WonderlandError("GaussianProcess has intervals of its own: leave conformal cqr out.")
             self._fit_numbers(X, y.double(), exact)
         else:
             self._fit_classes(X, y, exact)
@@ -243,4 +243,4 @@ class GaussianProcess(Checked, nn.Module):
         """How it is fitted, in a sentence."""
         if self.exact:
             return f"Gaussian process of {self.rows:,} rows, exact."
-        return f"Gaussian process of {self.rows:,} rows through {self.points} inducing points, since exact ones are for fewer rows."
+        return f"Gaussian process of {self.rows:,} rows through {self.points} inducing points; fewer rows would get the exact posterior."

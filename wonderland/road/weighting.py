@@ -1,4 +1,4 @@
-"""Importance weighting: training rows count as much as rows like them come among given unlabelled rows."""
+"""Importance weighting: training rows get the density ratio between given unlabelled rows and the training part."""
 
 import hashlib
 from typing import Any
@@ -40,10 +40,10 @@ def weigh_towards(dataset: Any, train: np.ndarray, encoder: Any, source: str) ->
     own = weights[train]
     effective = own.sum() ** 2 / np.square(own).sum()
     text = (
-        f"Training rows are weighted towards {new.name}: the weights leave as much as {effective:,.0f} of {len(train):,} rows. "
-        "Metrics, sets and intervals are for rows like those of the test part, which are not weighted."
+        f"Training rows are weighted towards {new.name}: the effective sample size is {effective:,.0f} of {len(train):,} rows. "
+        "Metrics, sets and intervals hold for rows like those of the test part, which is not weighted."
     )
     if effective < 0.1 * len(train):
-        text += " So few are left that the result may be worse than without weights."
+        text += " With so few, the result may be worse than without weights."
     dataset.findings.append(Finding("weights", new.name, len(train), text))
     return hashlib.sha256(np.round(weights, 9).tobytes()).hexdigest()

@@ -14,6 +14,7 @@ import torch
 from wonderland.core import WonderlandError, nearest, need, write_bytes
 from wonderland.ship.onnx_file import check, quiet, to_onnx
 from wonderland.ship.program import Program, exported, program
+from wonderland.ship.quantizing import int8, loss
 from wonderland.trust import check_level
 from wonderland.version import __version__
 
@@ -41,7 +42,7 @@ def export(
     level: float | None = None,
     quantize: str | None = None,
 ) -> Export:
-    """Write a run for other programs: `to` is "onnx", "torch" or "huggingface".
+    """Write a run for other programs: `to` is "onnx" or "torch"; `quantize="int8"` keeps weights of ONNX files in bytes.
 
     The file holds preprocessing, model, calibration and conformal sets at `level` (that of the run by default). It is run on
     rows made from the schema of the run, odd ones among them, at three batch sizes; where it differs from `predict` by more
@@ -69,9 +70,15 @@ def _onnx(run: Any, out: str | Path | None, level: float, quantize: str | None) 
         if difference <= TOLERANCE or not any(port.type == "float" for port in made.ports):
             break
     agreed(difference)
-    notes = ("Numbers are float64 inputs: float32 is too coarse for them.",) if double else ()
+    notes = ["Numbers are float64 inputs: float32 is too coarse for them."] if double else []
+    if quantize is not None:
+        exact, size = content, len(content)
+        content = int8(exact)
+        feed = run.encoder.feed(run.encoder.open(source), double=double)
+        lost = loss(onnx_runner(exact, made), onnx_runner(content, made), feed)
+        notes.append(f"Quantized from {size:,} to {len(content):,} bytes. {lost}")
     write_bytes(path, content)
-    return Export((path,), difference, compared(made), notes)
+    return Export((path,), difference, compared(made), tuple(notes))
 
 
 def sizes_of(made: Program) -> dict[str, int]:

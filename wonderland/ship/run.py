@@ -193,10 +193,10 @@ class Run:
         return replace(self.trust, label_weights=found.weights)
 
     def shift(self, source: Any, *, level: float = 0.05) -> Shift:
-        """May this model still be believed on these rows? Tests of each column, of the predictions, and of all together.
+        """Test for distribution shift between these rows and the calibration rows, of which the run keeps a sample.
 
-        They are compared with rows that the model was calibrated on, of which the run keeps a sample. Where nothing changed, a
-        shift is found at most in a share `level` of cases.
+        Each column, the predictions, and all columns together are tested. Where nothing changed, a shift is found in at most a
+        share `level` of cases.
         """
         with self._guarded():
             dataset = self.encoder.open(source, need_target=False)

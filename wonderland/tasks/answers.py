@@ -30,12 +30,11 @@ class ClassAnswers(nn.Module):
         probabilities = logits.softmax(-1)
         first = members // self.groups
         group = self.task.combine(outputs[:first], spread(self.shares, first)) / self.temperature
-        return (
-            probabilities.argmax(-1),
-            probabilities.amax(-1).float(),
-            probabilities.float(),
-            misfit(group) <= self.threshold,
-        )
+        prediction, plausible = probabilities.argmax(-1), misfit(group) <= self.threshold
+        # A set that is not empty holds the predicted class, though the first group alone decides the rest of it.
+        predicted = torch.arange(logits.shape[-1], device=logits.device) == prediction[:, None]
+        sets = plausible | (predicted & plausible.any(-1, keepdim=True))
+        return prediction, probabilities.amax(-1).float(), probabilities.float(), sets
 
 
 class NumberAnswers(nn.Module):

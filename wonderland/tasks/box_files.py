@@ -83,7 +83,7 @@ def check_json(path: str) -> None:
 
 
 def run_lengths(mask: np.ndarray) -> dict[str, Any]:
-    """A mask (h, w) of 0 and 1 as runs of zeros and ones by turns, column after column.
+    """A mask (h, w) of 0 and 1 as alternating runs of zeros and ones, column by column.
 
     >>> run_lengths(np.array([[0, 1], [1, 0]]))
     {'size': [2, 2], 'counts': [1, 2, 1]}
@@ -121,6 +121,6 @@ def _write(
         {"id": number, "file_name": str(name), "height": fit.height, "width": fit.width}
         for number, (name, fit) in enumerate(zip(paths, fits, strict=True), 1)
     ]
-    kinds = [{"id": number, "name": name} for number, name in enumerate(classes, 1)]
-    value = {"images": images, "annotations": rows, "categories": kinds}
+    categories = [{"id": number, "name": name} for number, name in enumerate(classes, 1)]
+    value = {"images": images, "annotations": rows, "categories": categories}
     write_bytes(path, json.dumps(value, ensure_ascii=True).encode())

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from wonderland.core import WonderlandError, write_bytes
+from wonderland.core import WonderlandError, disk_trouble, write_bytes
 from wonderland.ops.vision.average_precision import RECALLS, precision_at_recalls
 from wonderland.tasks.box_files import mask_in_image
 
@@ -107,7 +108,7 @@ def draw_found(
     folder: str, dataset: Any, found: Sequence[Mapping[str, Tensor]], paths: Sequence[str], classes: Sequence[str]
 ) -> None:
     """A picture of every image with what was found in it, in its own size, written into a folder."""
-    out = ready_folder(folder)
+    out, names = ready_folder(folder), picture_names(paths)
     for row, boxes in enumerate(found):
         image = original(dataset, row)
         if "masks" in boxes:
@@ -119,7 +120,7 @@ def draw_found(
                 own = mask_in_image(mask, box, dataset.fits[row]).astype(bool)
                 red, green, blue = (int(colour_of(label)[place : place + 2], 16) for place in (1, 3, 5))
                 image[own] = (image[own] * 0.5 + np.array([red, green, blue]) * 0.5).astype(np.uint8)
-        write_picture(out, draw_boxes(image, boxes, classes), paths, row)
+        write_picture(out / f"{names[row]}.png", draw_boxes(image, boxes, classes))
 
 
 def original(dataset: Any, row: int) -> np.ndarray:
@@ -139,17 +140,29 @@ def ready_folder(folder: str) -> Path:
         raise WonderlandError(f"The folder of {folder} does not exist: make it first.")
     if path.exists() and not path.is_dir():
         raise WonderlandError(f"{folder} is a file: name a folder for the pictures.")
-    path.mkdir(exist_ok=True)
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise disk_trouble(error, path) from error
     return path
 
 
-def write_picture(folder: Path, picture: Image.Image, paths: Sequence[str], row: int, suffix: str = "") -> None:
-    """A picture as PNG under the name of its image; images of the same name get their number too."""
+def picture_names(paths: Sequence[str]) -> list[str]:
+    """A file name without suffix for each image: that of the image, and its number where several have the same.
+
+    >>> picture_names(["a/1.png", "b/1.png", "a/2.png"])
+    ['1-0', '1-1', '2']
+    """
     stems = [Path(str(path)).stem for path in paths]
-    name = stems[row] if stems.count(stems[row]) == 1 else f"{stems[row]}-{row}"
+    counts = Counter(stems)
+    return [stem if counts[stem] == 1 else f"{stem}-{row}" for row, stem in enumerate(stems)]
+
+
+def write_picture(path: Path, picture: Image.Image) -> None:
+    """Write a picture as PNG."""
     buffer = io.BytesIO()
     picture.save(buffer, "PNG")
-    write_bytes(folder / f"{name}{suffix}.png", buffer.getvalue())
+    write_bytes(path, buffer.getvalue())
 
 
 def data_uri(picture: Image.Image) -> str:

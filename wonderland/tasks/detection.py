@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.ops.vision import average_precision, iou
-from wonderland.tasks.box_files import write_boxes
-from wonderland.tasks.box_pictures import draw_found, example_pictures, precision_curves
+from wonderland.tasks.box_files import check_json, write_boxes
+from wonderland.tasks.box_pictures import draw_found, example_pictures, precision_curves, ready_folder
 from wonderland.tasks.detection_trust import (
     OVERLAP,
     THRESHOLDS,
@@ -53,7 +53,8 @@ class Detection(Task):
     def __init__(self, classes: list[str]):
         if not isinstance(classes, list) or not classes or not all(isinstance(name, str) for name in classes):
             raise WonderlandError(f"Detection needs names of classes, not {classes!r:.60}.")
-        self.classes, self.outputs = list(classes), len(classes)
+        self.outputs = len(classes)
+        self.classes = list(classes)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def arguments(self) -> dict[str, Any]:
         return {"classes": self.classes}
@@ -66,7 +67,7 @@ class Detection(Task):
 
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
         if not callable(getattr(model, "losses", None)) or not callable(getattr(model, "found", None)):
-            return "has no losses(x, boxes, labels) and found(x), by which detectors learn and answer: take RetinaNet, TinySSD or FasterRCNN"
+            return "has no losses(x, boxes, labels) and found(x), which detectors need: take RetinaNet, TinySSD or FasterRCNN"
         return None
 
     def found(self, view: View, most: int | None = None) -> Iterator[tuple[Found, Tensor, Tensor]]:
@@ -100,15 +101,15 @@ class Detection(Task):
     def calibrate(self, validation: View, calibration: View, level: float) -> BoxTrust:
         """The logistic of the scores and the best threshold from the validation part, missed shares from the calibration part."""
         found, truth = self.collected(validation)
-        scores, right = self._judged(found, truth)
+        scores, right = self._matched(found, truth)
         total = sum(len(row["boxes"]) for row in truth)
         losses = [missed_boxes(row, boxes, labels) for row, boxes, labels in self.found(calibration) if len(boxes)]
         risks = np.stack(losses).mean(0).tolist() if losses else [1.0] * len(THRESHOLDS)
         slope, offset = fit_scores(scores, right)
         return BoxTrust(slope, offset, best_threshold(scores, right, total), risks, len(losses), check_level(level))
 
-    def _judged(self, found: list[Found], truth: list[Found]) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of all found boxes, and which of them are right."""
+    def _matched(self, found: list[Found], truth: list[Found]) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of all found boxes, and which of them match a true box."""
         right = [right_boxes(row, real["boxes"], real["classes"]) for row, real in zip(found, truth, strict=True)]
         scores = [row["scores"].numpy().astype(np.float64) for row in found]
         return np.concatenate([np.zeros(0), *scores]), np.concatenate([np.zeros(0, bool), *right])
@@ -120,7 +121,7 @@ class Detection(Task):
         level = trust.level if level is None else check_level(level)
         found, truth = self.collected(view)
         ap = average_precision(found, truth)
-        scores, right = self._judged(found, truth)
+        scores, right = self._matched(found, truth)
         threshold, total = trust.threshold(level), sum(len(row["boxes"]) for row in truth)
         kept = scores >= threshold
         hits, count = int((kept & right).sum()), int(kept.sum())
@@ -183,6 +184,11 @@ class Detection(Task):
         paths = dataset.labels().get("path") or [str(row) for row in range(len(dataset))]
         rows: list[tuple[Any, ...]] = []
         kept: list[Found] = []
+        asked = view.asked
+        if (path := getattr(asked, "json", None)) is not None:
+            check_json(path)  # before the model works
+        if (folder := getattr(asked, "draw", None)) is not None:
+            ready_folder(folder)
         for row, (found, _, _) in enumerate(self.found(view)):
             found, fit = _above(found, threshold), dataset.fits[row]
             boxes = (found["boxes"] / fit.scale).clamp_min(0)
@@ -196,11 +202,10 @@ class Detection(Task):
             if not len(boxes):
                 rows.append((paths[row], None, None, None, None, None, None))
         table = pd.DataFrame(rows, columns=["path", "prediction", "probability", "left", "top", "right", "bottom"])
-        asked = view.asked
-        if getattr(asked, "json", None) is not None:
-            write_boxes(asked.json, kept, paths, dataset.fits, self.classes)
-        if getattr(asked, "draw", None) is not None:
-            draw_found(asked.draw, dataset, kept, paths, self.classes)
+        if path is not None:
+            write_boxes(path, kept, paths, dataset.fits, self.classes)
+        if folder is not None:
+            draw_found(folder, dataset, kept, paths, self.classes)
         return table
 
     def check_run(self, model: nn.Module, encoder: Any, trust: Any, folds: int) -> str | None:

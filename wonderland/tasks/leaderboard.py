@@ -17,7 +17,7 @@ OURS = "this model"
 class Baseline:
     """A simple method: `predict` fits it and predicts the test rows, log-probabilities (n, c) of classes or numbers (n,).
 
-    It is measured and forgotten: nothing of it is saved.
+    It is only measured, and not saved.
     """
 
     name: str

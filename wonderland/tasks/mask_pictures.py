@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from wonderland.tasks.box_pictures import SIDE, colour_of, data_uri, original, ready_folder, write_picture
+from wonderland.tasks.box_pictures import (
+    SIDE,
+    colour_of,
+    data_uri,
+    original,
+    picture_names,
+    ready_folder,
+    write_picture,
+)
 
 
 def palette(count: int) -> np.ndarray:
@@ -58,12 +66,12 @@ def write_masks(
     """A function that writes a mask (h, w) as NAME_mask.png with class ids in a palette, and NAME.png with it over the image."""
     if getattr(asked, "draw", None) is None:
         return lambda row, mask: None
-    out, colours = ready_folder(asked.draw), palette(len(classes))
+    out, names, colours = ready_folder(asked.draw), picture_names(paths), palette(len(classes))
 
     def write(row: int, mask: np.ndarray) -> None:
         ids = Image.fromarray(mask)
         ids.putpalette(colours.tobytes())
-        write_picture(out, ids, paths, row, "_mask")
-        write_picture(out, overlaid(original(dataset, row), mask, len(classes)), paths, row)
+        write_picture(out / f"{names[row]}_mask.png", ids)
+        write_picture(out / f"{names[row]}.png", overlaid(original(dataset, row), mask, len(classes)))
 
     return write

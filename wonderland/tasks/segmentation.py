@@ -60,7 +60,8 @@ class Segmentation(Task):
             raise WonderlandError(
                 f"Segmentation needs one weight above 0 for each of its {len(classes)} classes, not {weights!r:.60}."
             )
-        self.classes, self.outputs, self.background, self.dice = list(classes), len(classes), background, dice
+        self.classes = list(classes)  # pyright: ignore[reportIncompatibleVariableOverride]
+        self.outputs, self.background, self.dice = len(classes), background, dice
         self.weights = weights
 
     def arguments(self) -> dict[str, Any]:

@@ -66,7 +66,10 @@ def read_cost(path: str | Path, classes: Sequence[str]) -> tuple[np.ndarray, lis
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise WonderlandError(f"The costs in {path} cannot be read: they have to be a CSV file.") from error
-    rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if any(row)]
+    try:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if any(row)]
+    except csv.Error as error:
+        raise WonderlandError(f"The costs in {path} cannot be read: they have to be a CSV file.") from error
     if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows) or len(rows[0]) < 3:
         raise WonderlandError(
             f"{path} is not a table of costs: the header names the actions, and each row begins with a true class."

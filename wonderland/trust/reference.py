@@ -14,7 +14,8 @@ from wonderland.core import WonderlandError
 ROWS = 2000  # rows of the sample
 COLUMNS = 500
 LEVELS = 200  # categories of a column that are kept by name
-LONGEST_NAME = 200
+LONGEST_NAME = 200  # characters of a category; longer ones are "(other)"
+MOST_DAYS = 2**47  # before and after 1970: more than a date of numpy in seconds can be
 OTHER = "(other)"
 
 
@@ -22,10 +23,10 @@ OTHER = "(other)"
 class Reference:
     """What later rows are compared with.
 
-    `columns` holds what a person can compare, by name: numbers as float64, all else as text; `dates` names those that are
-    days since 1970. `predictions` (n, c) are class
-    probabilities, or one predicted number; each row was predicted by a model that did not learn from it. `y` (n,) holds the
-    codes of the true classes, or the true numbers. `rows` is how many rows the sample was drawn from.
+    `columns` holds the columns that are compared, by name: numbers as float64, all else as text; `dates` names those that are
+    days since 1970. `predictions` (n, c) are class probabilities, or one predicted number, each by a model that was not
+    trained on the row. `y` (n,) holds the codes of the true classes, or the true numbers. `rows` is how many rows the sample
+    was drawn from.
     """
 
     columns: Mapping[str, ndarray]
@@ -48,7 +49,7 @@ class Reference:
         kept = {}
         for name, values in list(columns.items())[:COLUMNS]:
             array = days(np.asarray(values))
-            kept[str(name)] = array.astype(np.float64) if array.dtype.kind in "fiub" else _common(array.astype(str))
+            kept[str(name)] = array.astype(np.float64) if array.dtype.kind in "fiub" else _common(names_of(array))
         dates = tuple(str(name) for name in kept if np.asarray(columns[name]).dtype.kind == "M")
         predictions, y = np.asarray(predictions, np.float64), np.asarray(y)
         return Reference(kept, predictions, y, None if classes is None else tuple(classes), rows or len(y), dates)
@@ -63,7 +64,7 @@ class Reference:
             if own.dtype.kind == "f":
                 found[name] = values.astype(np.float64)
                 continue
-            text = values.astype(str)
+            text = names_of(values)
             found[name] = np.where(np.isin(text, np.unique(own)), text, OTHER)
         return found
 
@@ -112,17 +113,25 @@ class Reference:
                 if levels is None:
                     _require(values.dtype == np.float64)
                 else:
-                    _require(values.dtype == np.int32 and all(isinstance(level, str) for level in levels))
+                    _require(values.dtype == np.int32 and len(levels) <= LEVELS + 1)
+                    _require(all(isinstance(level, str) and len(level) <= LONGEST_NAME for level in levels))
                     _require(bool((values >= 0).all() and (values < len(levels)).all()))
                     values = np.array(levels, str)[values]
                 columns[entry["name"]] = values
             dates = tuple(saved["dates"])
             _require(len(columns) == len(saved["columns"]) and set(dates) <= set(columns))
+            for name in dates:
+                _require(columns[name].dtype == np.float64 and not (np.abs(columns[name]) > MOST_DAYS).any())
         except (KeyError, TypeError, ValueError, AttributeError, LookupError, OverflowError) as error:
             raise WonderlandError(
                 "context.safetensors holds no reference rows that can be read: it is damaged."
             ) from error
         return Reference(columns, predictions, y, None if classes is None else tuple(classes), rows, dates)
+
+
+def names_of(values: ndarray) -> ndarray:
+    """Categories as text, cut so that one long cell does not set the width of the array. Shapes: (n,) -> (n,)."""
+    return np.array([str(value)[: LONGEST_NAME + 1] for value in values.tolist()], str)
 
 
 def days(values: ndarray) -> ndarray:

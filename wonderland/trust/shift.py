@@ -1,4 +1,4 @@
-"""May a model still be believed on new rows? All tests of shift together, at one level, in words."""
+"""Tests of distribution shift between calibration rows and new rows, together at one level, with a result in words."""
 
 import math
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from numpy import ndarray
 from wonderland.core import WonderlandError, permutation
 from wonderland.trust.column_shift import ColumnShift, column_shift
 from wonderland.trust.label_shift import LabelShift, black_box_shift, em_shift
-from wonderland.trust.reference import OTHER, ROWS, Reference, days
+from wonderland.trust.reference import OTHER, ROWS, Reference, days, names_of
 from wonderland.trust.two_sample import TwoSample, classifier_test
 
 LEAST = 2
@@ -39,9 +39,8 @@ class Shift:
     p_value: float
     labels: LabelShift | None
     classes: tuple[str, ...] | None
-    confidence: (
-        tuple[float, float, float] | None
-    )  # of the reference rows: mean confidence, accuracy; of the new rows: confidence
+    # Mean confidence and accuracy on the reference rows, and mean confidence on the new rows.
+    confidence: tuple[float, float, float] | None
     notes: tuple[str, ...]
 
     @property
@@ -137,7 +136,7 @@ def compare(
     shown = [*given, *names]
     tested = [replace(t, name=name, words=_renamed(t, name)) for t, name in zip(tested, shown, strict=True)]
     given_values = {name: np.asarray(columns[name])[drawn] for name in given}
-    tested = [_plainer(t, reference, given_values, new_columns) for t in tested[: len(given)]] + tested[len(given) :]
+    tested = [_named(t, reference, given_values, new_columns) for t in tested[: len(given)]] + tested[len(given) :]
     notes, together = [], None
     if min(old_rows, new_rows) >= LEAST_TOGETHER:
         old, new = _features(reference.columns, reference.predictions, new_columns, fresh)
@@ -183,7 +182,7 @@ def estimate_labels(reference: Reference, predictions: ndarray, method: str) -> 
 
 
 def prediction_names(reference: Reference) -> list[str]:
-    """Names of the outputs that are tested; of two classes one probability says all."""
+    """Names of the outputs that are tested; of two classes, the probability of the first."""
     if reference.classes is None:
         return ["predicted value"]
     names = [f"probability of {name}" for name in reference.classes]
@@ -194,20 +193,20 @@ def _renamed(test: ColumnShift, name: str) -> str:
     return name + test.words[len(test.name) :]
 
 
-def _plainer(test: ColumnShift, reference: Reference, given: Any, new: Any) -> ColumnShift:
-    """A test in better words: dates as dates, and new categories by name."""
+def _named(test: ColumnShift, reference: Reference, given: Any, new: Any) -> ColumnShift:
+    """The words of a test with dates as dates, and new categories by name."""
     name, old = test.name, reference.columns[test.name]
     if name in reference.dates:
         middle = [np.nanmedian(x) if np.isfinite(x).any() else np.nan for x in (old, new[name])]
         if np.isfinite(middle).all():
             before, now = (np.datetime64(int(day), "D") for day in middle)
-            return replace(test, words=f"{name}: the middle date was {before} and is {now}.")
+            return replace(test, words=f"{name}: the median date was {before} and is {now}.")
     elif old.dtype.kind != "f":
         unknown = new[name] == OTHER
         if unknown.mean() - (old == OTHER).mean() > test.statistic / 2 > 0:
-            values, counts = np.unique(given[name].astype(str)[unknown], return_counts=True)
+            values, counts = np.unique(names_of(given[name][unknown]), return_counts=True)
             common = str(values[counts.argmax()])[:60]
-            words = f"{name}: {unknown.mean():.1%} are values that calibration rows hardly had, such as {common!r}."
+            words = f"{name}: {unknown.mean():.1%} are values that were rare or absent in the calibration rows, such as {common!r}."
             return replace(test, words=words)
     return test
 

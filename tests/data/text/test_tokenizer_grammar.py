@@ -138,7 +138,7 @@ def test_damaged_maps_of_characters_are_refused():
 
 PARTS = {
     "a pattern": ("pre_tokenizer", {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False},
-                  "The pattern '(a+)+$' is not one that needs time proportional to the text: '(a+)+$'."),
+                  "The pattern '(a+)+$' is refused: its alternative '(a+)+$' may take more than linear time."),
     "a template": ("post_processor", {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "[X]", "type_id": 0}}], "pair": [], "special_tokens": {}},
                    "This tokenizer is not read: post_processor (TemplateProcessing) names '[X]', which is not described."),
     "no length": ("pre_tokenizer", {"type": "FixedLength", "length": 0},

@@ -1,6 +1,7 @@
 """Boxes and masks from the files that people have: read alike, faults named, repaired or left out."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_boxes_outside_are_cut_or_left_out_and_counted(tmp_path):
     opened = kinds.open(folder)
     assert "1 box reaches beyond the image and is cut at its border: 0.png." in texts(opened)
     assert "1 box lies outside of the image or has no area, and is left out: 0.png." in texts(opened)
-    assert "1 image has no boxes; they teach what is background." in texts(opened)
+    assert "1 image has no boxes; they are trained on as background." in texts(opened)
     assert opened.boxes[0].tolist() == [[0, 4, 6, 14]]
     with pytest.raises(WonderlandError, match=r"^Strict mode stops here\. 1 box reaches beyond"):
         kinds.open(folder, strict=True)
@@ -180,6 +181,42 @@ def test_run_lengths_go_both_ways():
     np.testing.assert_array_equal(run_length(packed, 2, 3), mask)
     with pytest.raises(WonderlandError, match="does not add up to the pixels of its image"):
         run_length({"size": [2, 3], "counts": [1, 1]}, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ([2**62] * 4 + [6], "does not add up to the pixels of its image"),
+        (["a"], "holds something else than whole numbers"),
+        ([[1], 2], "holds something else than whole numbers"),
+        ([2**70], "holds something else than whole numbers"),
+    ],
+)
+def test_hostile_run_lengths_are_refused(counts, said):
+    with pytest.raises(WonderlandError, match=said):
+        run_length({"size": [2, 3], "counts": counts}, 2, 3)
+
+
+def test_hostile_numbers_and_encodings_of_annotations_are_refused(tmp_path):
+    folder = write_coco(tmp_path / "coco", 4)
+    told = json.loads((folder / "boxes.json").read_text())
+    told["annotations"][0]["category_id"] = [1]
+    (folder / "boxes.json").write_text(json.dumps(told))
+    with pytest.raises(WonderlandError, match=r"without a box \[left, top, width, height\] and a category"):
+        kinds.open(folder)
+    folder = write_voc(tmp_path / "voc", 4)
+    place = folder / "Annotations" / "1.xml"
+    whole = place.read_text()
+    place.write_text('<?xml version="1.0" encoding="nothing"?><annotation/>')
+    with pytest.raises(WonderlandError, match=r"1\.xml is not XML, or it is cut short \(unknown encoding: nothing\)"):
+        kinds.open(folder)
+    place.write_text(re.sub("<xmax>[^<]*<", "<xmax>inf<", whole))
+    with pytest.raises(WonderlandError, match=r"1\.xml has a box whose sides are not pixels of an image"):
+        kinds.open(folder)
+    folder = write_yolo(tmp_path / "yolo", 4)
+    (folder / "labels" / "1.txt").write_text("9" * 5000 + " 0.5 0.5 0.1 0.1")
+    with pytest.raises(WonderlandError, match=r"1\.txt, line 1: '9+' is no line CLASS X Y WIDTH HEIGHT"):
+        kinds.open(folder)
 
 
 def test_outlines_that_do_not_fit_name_their_image(tmp_path):

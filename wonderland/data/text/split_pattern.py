@@ -1,4 +1,4 @@
-"""Regular expressions of tokenizers: those that need time proportional to the text, whatever the text is.
+"""Regular expressions of tokenizers: only those that take time linear in the length of any text are admitted.
 
 An alternative of a pattern is admitted if everything that follows its first unbounded repetition may be left out. Such an
 alternative succeeds as soon as it reaches the repetition, so the matcher never has to go back. A few alternatives of published tokenizers
@@ -27,12 +27,12 @@ _COVER = (r"\s+", _UPPER + "+" + _LOWER + "*")
 
 
 def check_pattern(pattern: str) -> None:
-    """Refuse a pattern that may need more than time proportional to the text.
+    """Refuse a pattern that may take more than linear time.
 
     >>> check_pattern(r" ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s+(?!\\S)|\\s+")
     >>> check_pattern("(a+)+$")
     Traceback (most recent call last):
-    wonderland.core.errors.WonderlandError: The pattern '(a+)+$' is not one that needs time proportional to the text: '(a+)+$'.
+    wonderland.core.errors.WonderlandError: The pattern '(a+)+$' is refused: its alternative '(a+)+$' may take more than linear time.
     """
     if len(pattern) > LONGEST:
         raise WonderlandError(f"A pattern of {len(pattern):,} characters is longer than {LONGEST:,}.")
@@ -48,7 +48,7 @@ def check_pattern(pattern: str) -> None:
             fine = False
         if not fine:
             raise WonderlandError(
-                f"The pattern {pattern[:60]!r} is not one that needs time proportional to the text: {alternative[:60]!r}."
+                f"The pattern {pattern[:60]!r} is refused: its alternative {alternative[:60]!r} may take more than linear time."
             )
 
 
@@ -112,7 +112,7 @@ class _Reader:
     def atom(self) -> int:
         letter = self.take()
         if letter == "[":
-            self.klass()
+            self.character_class()
         elif letter == "(":
             return self.group()
         elif letter == "\\":
@@ -138,7 +138,7 @@ class _Reader:
             if end != "|":
                 raise _Refused
 
-    def klass(self) -> None:
+    def character_class(self) -> None:
         """A class of characters; classes within it are allowed."""
         if self.peek() == "^":
             self.take()
@@ -150,7 +150,7 @@ class _Reader:
             elif letter == "[":
                 if self.peek() == ":":
                     raise _Refused
-                self.klass()
+                self.character_class()
             elif letter == "&" and self.peek() == "&":
                 raise _Refused
 

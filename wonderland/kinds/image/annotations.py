@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from wonderland.core import MIB, WonderlandError, read_bytes
+from wonderland.core import WonderlandError, read_bytes
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.folders import natural
 
-MOST_TEXT = 16 * MIB
 NAME_FILES = ("classes.txt", "class_names.txt", "labels.txt", "obj.names", "classes.names", "classes.json", "data.yaml",
               "data.yml", "dataset.yaml", "class_dict.csv", "labelmap.txt")  # fmt: skip
 
@@ -82,7 +81,7 @@ class Broken:
 def read_text(path: Path) -> str:
     """A small text file; a byte order mark is dropped."""
     try:
-        return read_bytes(path, MOST_TEXT).decode("utf-8-sig")
+        return read_bytes(path, "annotation_text_bytes").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise WonderlandError(f"{path} is not UTF-8 text.") from error
 
@@ -131,9 +130,9 @@ def _names_of_json(text: str, path: Path) -> dict[int, str]:
         return {number: str(name) for number, name in enumerate(value)}
     if isinstance(value, dict):
         pairs = value.items()
-        if all(str(key).isdecimal() for key, _ in pairs):
+        if all(is_index(str(key)) for key, _ in pairs):
             return {int(key): str(name) for key, name in pairs}
-        if all(isinstance(number, int) for _, number in pairs):
+        if all(is_index(str(number)) for _, number in pairs):
             return {int(number): str(key) for key, number in pairs}
     return {}
 
@@ -157,12 +156,21 @@ def _names_of_yaml(text: str) -> dict[int, str]:
             key, colon, name = word.partition(":")
             if word.startswith("- "):
                 found[len(found)] = _plain(word[2:])
-            elif below[0] in " \t" and colon and key.strip().isdecimal():
+            elif below[0] in " \t" and colon and is_index(key.strip()):
                 found[int(key)] = _plain(name)
             else:
                 break
         return found
     return {}
+
+
+def is_index(word: str) -> bool:
+    """Whether a word is a whole number from 0 that fits into 32 bits.
+
+    >>> is_index("12"), is_index("-1"), is_index("9" * 5000)
+    (True, False, False)
+    """
+    return word.isdecimal() and len(word) < 10
 
 
 def _plain(word: str) -> str:
@@ -177,7 +185,7 @@ def _names_of_colours(text: str, path: Path) -> Names:
             continue
         name, _, rest = line.partition(":" if path.name == "labelmap.txt" else ",")
         numbers = rest.split(":")[0].replace(";", ",").split(",")[:3]
-        if len(numbers) == 3 and all(number.strip().isdecimal() for number in numbers):
+        if len(numbers) == 3 and all(is_index(number.strip()) for number in numbers):
             red, green, blue = (int(number) for number in numbers)
             if max(red, green, blue) < 256:
                 by_colour[red << 16 | green << 8 | blue] = name.strip()

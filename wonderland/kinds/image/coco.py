@@ -3,16 +3,15 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from wonderland.core import MIB, WonderlandError, read_bytes
+from wonderland.core import WonderlandError, read_bytes
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.decode import SUFFIXES
 from wonderland.kinds.image.annotations import Annotations, Broken, Labelled
 
-MOST_JSON = 512 * MIB
 HEAD = 1 << 16
 
 
@@ -74,18 +73,18 @@ def read_coco(paths: list[Path], root: Path, skip: bool) -> Annotations:
             if entry.get("iscrowd"):
                 crowds += 1
                 continue
-            box, outline = entry.get("bbox"), entry.get("segmentation")
+            box: Any = entry.get("bbox")
+            outline = entry.get("segmentation")
             if not _is_box(box) and isinstance(outline, list) and outline:
                 box = _box_of(outline, path)
-            if not _is_box(box) or not _is_id(entry.get("category_id")) or entry["category_id"] not in code:
+            category: Any = entry.get("category_id")
+            if not _is_box(box) or not _is_id(category) or category not in code:
                 broken.add(
                     f"{path} has an annotation of image {own[number].path.name} without a box [left, top, width, height] and a category."
                 )
                 continue
             left, top, wide, tall = map(float, box)
-            gathered[number].append(
-                ([left, top, left + wide, top + tall], code[entry["category_id"]], _outline(outline))
-            )
+            gathered[number].append(([left, top, left + wide, top + tall], code[category], _outline(outline)))
         for number, image in own.items():
             rows = gathered[number]
             image.boxes = np.array([row[0] for row in rows], np.float64).reshape(-1, 4)
@@ -105,7 +104,9 @@ def read_coco(paths: list[Path], root: Path, skip: bool) -> Annotations:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(read_bytes(path, MOST_JSON))
+        value = json.loads(read_bytes(path, "annotation_bytes"))
+    except WonderlandError:
+        raise
     except (ValueError, RecursionError) as error:
         raise WonderlandError(f"{path} is not JSON, or it is cut short.") from error
     if not isinstance(value, dict) or not isinstance(value.get("images"), list):
@@ -168,7 +169,7 @@ def _part_of(path: Path) -> str | None:
     return next((names[part] for word in words for part in names if word.rstrip("0123456789") == part), None)
 
 
-def _is_id(number: Any) -> bool:
+def _is_id(number: Any) -> TypeGuard[int]:
     return isinstance(number, int) and not isinstance(number, bool)
 
 

@@ -49,7 +49,7 @@ def outline_mask(outline: Any, box: np.ndarray, side: int, fit: Fit) -> np.ndarr
 
 
 def run_length(code: dict[str, Any], height: int, width: int) -> np.ndarray:
-    """A run-length code of COCO as a mask, uint8 (height, width): runs of zeros and ones by turns, column after column.
+    """A run-length code of COCO as a mask, uint8 (height, width): alternating runs of zeros and ones, column by column.
 
     >>> run_length({"size": [2, 2], "counts": [1, 2, 1]}, 2, 2).tolist()
     [[0, 1], [1, 0]]
@@ -61,9 +61,11 @@ def run_length(code: dict[str, Any], height: int, width: int) -> np.ndarray:
     counts = code["counts"]
     try:
         runs = np.asarray(_unpacked(counts) if isinstance(counts, str) else counts, np.int64)
+    except WonderlandError:
+        raise
     except (TypeError, ValueError, OverflowError) as error:
         raise WonderlandError("A run-length code holds something else than whole numbers.") from error
-    if runs.ndim != 1 or (runs < 0).any() or runs.sum() != height * width:
+    if runs.ndim != 1 or (runs < 0).any() or (runs > height * width).any() or runs.sum() != height * width:
         raise WonderlandError("A run-length code does not add up to the pixels of its image.")
     return np.repeat(np.arange(len(runs)) % 2, runs).astype(np.uint8).reshape(width, height).T
 

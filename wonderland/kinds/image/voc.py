@@ -6,13 +6,13 @@ from xml.parsers import expat
 
 import numpy as np
 
-from wonderland.core import MIB, WonderlandError, read_bytes
+from wonderland.core import WonderlandError, read_bytes
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.decode import SUFFIXES
 from wonderland.data.folders import natural
 from wonderland.kinds.image.annotations import Annotations, Broken, Labelled
 
-MOST_XML, MOST_DEPTH = 4 * MIB, 16
+MOST_DEPTH = 16
 
 
 def xml_files(root: Path) -> list[Path]:
@@ -86,8 +86,10 @@ def read_objects(path: Path) -> tuple[str, list[tuple[str, list[float]]]]:
             left, top, right, bottom = (float(str(side)) for side in box)
         except ValueError as error:
             raise WonderlandError(f"{path} has an object without xmin, ymin, xmax and ymax as numbers.") from error
-        if not label or not all(abs(side) < 1e9 for side in (left, top, right, bottom)):
+        if not label:
             raise WonderlandError(f"{path} has an object without a name.")
+        if not all(abs(side) < 1e9 for side in (left, top, right, bottom)):
+            raise WonderlandError(f"{path} has a box whose sides are not pixels of an image.")
         found.append((label, [left - 1, top - 1, right, bottom]))
     return reader.filename, found
 
@@ -108,8 +110,10 @@ class _Reader:
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
         parser.CharacterDataHandler = self.text.append
         try:
-            parser.Parse(read_bytes(self.path, MOST_XML), True)
-        except expat.ExpatError as error:
+            parser.Parse(read_bytes(self.path, "annotation_text_bytes"), True)
+        except WonderlandError:
+            raise
+        except (expat.ExpatError, LookupError, ValueError) as error:  # the last two: an encoding that expat lacks
             raise WonderlandError(f"{self.path} is not XML, or it is cut short ({error}).") from error
         return self.objects
 

@@ -13,6 +13,7 @@ from wonderland.kinds.image.annotations import (
     Annotations,
     Broken,
     Labelled,
+    is_index,
     numbered_names,
     read_names,
     read_text,
@@ -46,7 +47,7 @@ def is_yolo(root: Path) -> bool:
         lines = [line.split() for line in _head(path).splitlines() if line.strip()]
         if lines:
             return all(
-                len(words) >= 5 and _is_class(words[0]) and _numbers(words[1:]) is not None
+                len(words) >= 5 and is_index(words[0]) and _numbers(words[1:]) is not None
                 for words in lines[:-1] or lines
             )
     return False
@@ -96,7 +97,7 @@ def _fill(image: Labelled, path: Path, broken: Broken) -> bool:
         if not words:
             continue
         values = _numbers(words[1:])
-        if values is None or not _is_class(words[0]) or len(values) < 4 or (len(values) > 5 and len(values) % 2):
+        if values is None or not is_index(words[0]) or len(values) < 4 or (len(values) > 5 and len(values) % 2):
             broken.add(f"{path}, line {number}: {line.strip()[:60]!r} is no line CLASS X Y WIDTH HEIGHT.")
             return False
         if len(values) > 5:
@@ -117,10 +118,6 @@ def _fill(image: Labelled, path: Path, broken: Broken) -> bool:
     image.classes = np.array(classes, np.int64)
     image.outlines = outlines
     return True
-
-
-def _is_class(word: str) -> bool:
-    return word.isdecimal() and len(word) <= 9
 
 
 def _numbers(words: list[str]) -> list[float] | None:
