@@ -18,7 +18,7 @@ disable_missing_amx()
 
 # Importing torch takes seconds, so each name is fetched at its first use.
 _FOLDERS = ("autodiff", "checkpoints", "data", "generation", "kinds", "laws", "models", "nn", "ops", "optim", "probability", "rl", "road",
-            "ship", "solvers", "tasks", "train", "trust", "understand")  # fmt: skip
+            "search", "ship", "solvers", "tasks", "train", "trust", "understand")  # fmt: skip
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {

@@ -34,6 +34,7 @@ FOLDERS = {
     "rl": "Decisions",
     "kinds": "Kinds of data",
     "ship": "Runs and export",
+    "search": "Hyperparameter search",
     "road": "Fit",
 }
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 # Rows of the checklist, by section: all of them have to be in the map.
 SECTIONS = {"1.1": (1, 26), "1.2": (27, 45), "1.3": (46, 67), "1.4": (68, 84), "1.5": (85, 90), "1.6": (91, 103),
-            "1.7": (104, 113), "1.14": (234, 245), "1.15": (246, 263), "1.17": (276, 281), "1.19": (286, 292), "1.21": (300, 302)}  # fmt: skip
+            "1.7": (104, 113), "1.14": (234, 245), "1.15": (246, 263), "1.17": (276, 281), "1.19": (286, 292), "1.20": (293, 299), "1.21": (300, 302)}  # fmt: skip
 FOREIGN = ("torch.", "numpy.", "examples.")
 OWN = ("examples", "tests")  # known by name: nothing of them is imported
 

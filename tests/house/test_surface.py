@@ -13,7 +13,7 @@ import wonderland
 HERE = Path(__file__).parent
 FOLDERS = [
     "core", "ops", "autodiff", "laws", "nn", "optim", "probability", "solvers", "models", "checkpoints", "generation", "data", "trust",
-    "understand", "tasks", "train", "rl", "kinds", "ship", "road",
+    "understand", "tasks", "train", "rl", "kinds", "ship", "search", "road",
 ]  # fmt: skip
 
 

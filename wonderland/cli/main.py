@@ -16,6 +16,7 @@ from wonderland.cli import (
     inspect,
     models,
     predict,
+    search,
     serve,
     shift,
     sign,
@@ -30,6 +31,7 @@ from wonderland.version import __version__
 
 VERBS = (
     fit,
+    search,
     predict,
     evaluate,
     shift,

@@ -1,5 +1,6 @@
 """Kind: a kind of data. Everything that differs between kinds is a method of its Kind, Dataset, Encoder or Task."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -128,12 +129,23 @@ class Kind(ABC):
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
         """The search space: ranges and choices by the path of a setting in the recipe."""
-        return {"lr": ("log", recipe.lr / 10, recipe.lr * 10)}
+        found: dict[str, Any] = {"lr": ("log", recipe.lr / 10, recipe.lr * 10)}
+        if "weight_decay" in recipe.optimizer.arguments:
+            found["optimizer.weight_decay"] = ("log", 1e-4, 0.3)
+        if isinstance(recipe.model, Spec) and "dropout" in inspect.signature(recipe.model.part).parameters:
+            found["model.dropout"] = ("float", 0.0, 0.5)
+        return found
 
     def refuse_test(self, test: Glimpse | None, instead: str) -> None:
         """Refuse a separate test set."""
         if test is not None:
             raise WonderlandError(f"A test set of its own is for tables and labelled lines; {instead}.")
+
+
+def model_space(recipe: Recipe, wished: Mapping[str, Any]) -> dict[str, Any]:
+    """Those ranges and choices of arguments of the model, such as "model.dim", that the recipe's model has been given."""
+    known = recipe.model.arguments if isinstance(recipe.model, Spec) else {}
+    return {path: about for path, about in wished.items() if path.partition(".")[2] in known}
 
 
 def split_rows(dataset: Dataset, *, test: float, seed: int, folds: int | None = None) -> Split:

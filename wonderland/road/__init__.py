@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from wonderland.road.fitting import fit
     from wonderland.road.plan import Plan
     from wonderland.road.request import Request
+    from wonderland.road.searching import Searched, search
     from wonderland.road.training import Training
 
 # The shell reads the options of training before torch is loaded.
@@ -19,9 +20,11 @@ __getattr__, __dir__ = lazy_attributes(
         "Plan": "wonderland.road.plan",
         "Recipe": "wonderland.core.recipe",
         "Request": "wonderland.road.request",
+        "Searched": "wonderland.road.searching",
         "Training": "wonderland.road.training",
         "fit": "wonderland.road.fitting",
+        "search": "wonderland.road.searching",
     },
 )
 
-__all__ = ["Ensemble", "Plan", "Recipe", "Request", "Training", "fit"]
+__all__ = ["Ensemble", "Plan", "Recipe", "Request", "Searched", "Training", "fit", "search"]

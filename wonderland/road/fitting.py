@@ -48,6 +48,7 @@ from wonderland.ship.context import CONTEXT, is_current, reference_of, save_cont
 from wonderland.ship.run import check_run
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import check_model
+from wonderland.train import Outcome
 from wonderland.train import run as train
 from wonderland.train.checkpoint import Checkpoints
 from wonderland.train.progress import Watching
@@ -145,28 +146,23 @@ def _fit(
             raise WonderlandError("A resumed run keeps the options it began with: give --resume and the folder only.")
         origin, named = config["source"]["origin"], config["source"]["kind"]
         recorded = source is None
-        source = _recorded_source(origin, folder) if recorded else source
-        if isinstance(request.training.test, str) and not _is_source(test):
-            test = _recorded_source(origin.get("test", {}), folder)
+        source = recorded_source(origin, folder) if recorded else source
+        if isinstance(request.training.test, str) and not is_source(test):
+            test = recorded_source(origin.get("test", {}), folder)
     elif source is None:
         raise WonderlandError("Nothing to fit: name a file, a folder or a bundled set, or a run to resume.")
     else:
         if test is not None:
-            asked["test"] = (str(test) if isinstance(test, str | Path) else "in memory") if _is_source(test) else test
+            asked["test"] = (str(test) if isinstance(test, str | Path) else "in memory") if is_source(test) else test
         request = Request.of(target=target, **asked)
         named = request.kind
         folder = Path(out) if out is not None else free_folder(source)
     _check_folder(folder)
-    with _remove_if_empty(folder), lock(folder), _seeded(request):
-        reading = Reading.of(request.options)
-        glimpse = Glimpse(source, recorded=recorded, reading=reading)
-        test_glimpse = Glimpse(test, reading=reading) if _is_source(test) else None
-        hints = dict(request.options) | ({} if test_glimpse is None else {"test": test})
-        kind = choose_kind(glimpse, named, hints, KINDS)
-        dataset = open_as(kind, glimpse, make_options(kind, request.options, glimpse.name, KINDS), test_glimpse)
+    with _remove_if_empty(folder), lock(folder), seeded(request):
+        kind, dataset = open_source(source, test, request, named, recorded=recorded)
         begun = (folder / "config.json").exists() and (resume is not None or not overwrite)
         kind.remember(dataset, folder, read_config(folder) if begun else None)
-        plan, config = _make_or_rebuild_plan(folder, kind, dataset, request, own, overwrite and resume is None)
+        plan, config = make_or_rebuild_plan(folder, kind, dataset, request, own, overwrite and resume is None)
         stages = Stages(folder, plan, config)
         if on_start:
             on_start(dataset, plan, stages.trained)
@@ -182,6 +178,16 @@ def _fit(
             on_measured(stages.run)
         stages.report(progress)
         return stages.run
+
+
+def open_source(source: Any, test: Any, request: Request, named: str | None, *, recorded: bool) -> tuple[Any, Any]:
+    """The kind of a source and its dataset; `recorded` for a source that config.json names."""
+    reading = Reading.of(request.options)
+    glimpse = Glimpse(source, recorded=recorded, reading=reading)
+    test_glimpse = Glimpse(test, reading=reading) if is_source(test) else None
+    hints = dict(request.options) | ({} if test_glimpse is None else {"test": test})
+    kind = choose_kind(glimpse, named, hints, KINDS)
+    return kind, open_as(kind, glimpse, make_options(kind, request.options, glimpse.name, KINDS), test_glimpse)
 
 
 def _check_folder(folder: Path) -> None:
@@ -204,11 +210,11 @@ def _remove_if_empty(folder: Path) -> Iterator[None]:
         raise
 
 
-def _is_source(test: Any) -> bool:
+def is_source(test: Any) -> bool:
     return test is not None and not isinstance(test, int | float)
 
 
-def _make_or_rebuild_plan(
+def make_or_rebuild_plan(
     folder: Path, kind: Any, dataset: Any, request: Request, own: nn.Module | None, overwrite: bool
 ) -> tuple[Plan, dict[str, Any]]:
     """The plan of the run in this folder: rebuilt from config.json if there is one, else made now and written to it."""
@@ -293,13 +299,18 @@ class Stages:
 
     def train(self, progress: bool, tensorboard: bool) -> None:
         """Train the model, resuming from a checkpoint if there is one."""
+        outcome = self.train_to(self.plan.recipe.steps, progress, tensorboard)
+        model = merge_adapters(self.plan.learner().model(outcome.state)).cpu()
+        save_model(self.folder, model, {"inputs": self.inputs, "step": outcome.best_step or self.plan.recipe.steps})
+
+    def train_to(self, steps: int, progress: bool = False, tensorboard: bool = False) -> Outcome:
+        """Train up to a step of the whole training, and leave a checkpoint there; a later call goes on from it."""
         plan, recipe = self.plan, self.plan.recipe
-        learner = plan.learner()
-        outcome = train(
-            learner.step,
+        return train(
+            plan.learner().step,
             plan.state(),
             plan.batches(),
-            steps=recipe.steps,
+            steps=steps,
             folder=self.folder,
             evaluate=plan.evaluate,
             evaluate_every=recipe.evaluate_every,
@@ -309,8 +320,6 @@ class Stages:
             tensorboard=tensorboard,
             identity=self.inputs["config.json"],
         )
-        model = merge_adapters(learner.model(outcome.state)).cpu()
-        save_model(self.folder, model, {"inputs": self.inputs, "step": outcome.best_step or recipe.steps})
 
     def preprocessing(self) -> None:
         """Save the fitted encoder, unless the same one is already saved."""
@@ -359,7 +368,7 @@ class Stages:
         write_text(path, render(record, self.plan.task.sections(record)) + mark + "\n")
 
 
-def _recorded_source(origin: dict[str, Any], folder: Path) -> Any:
+def recorded_source(origin: dict[str, Any], folder: Path) -> Any:
     for key in ("path", "bundled"):
         if isinstance(origin.get(key), str):
             return origin[key]
@@ -398,7 +407,7 @@ def _clear(folder: Path) -> None:
 
 
 @contextmanager
-def _seeded(request: Request) -> Iterator[None]:
+def seeded(request: Request) -> Iterator[None]:
     """Set the seeds for a run; random states and threads of the caller are restored afterwards."""
     rng, threads, seed = random_state(), torch.get_num_threads(), request.training.seed
     keep_freed_memory()

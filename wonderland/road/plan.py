@@ -32,6 +32,7 @@ from wonderland.road.parts import (
     with_schedule,
 )
 from wonderland.road.request import Request
+from wonderland.road.settings import parse_settings, with_settings
 from wonderland.road.weighting import weigh_towards
 from wonderland.ship.store import FORMAT
 from wonderland.tasks import Task, View
@@ -193,6 +194,7 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
             recipe = closed_form_recipe(recipe, training, rows)
     recipe = with_optimizer(recipe, training)
     recipe = with_schedule(recipe, training).changed(**training.numbers())
+    recipe = with_settings(recipe, parse_settings(training.settings))
     numbers = {name: value for name, value in training.numbers().items() if value is not None}
     encoder = encoder.for_model(recipe.model)
     kind.check_recipe(dataset, parts, encoder, recipe, numbers)
@@ -275,7 +277,7 @@ def trial_state(plan: Plan) -> State:
 
 def try_model(plan: Plan, request: Request) -> None:
     """Try a model that the user named on two examples, before anything is written, and raise an error if it does not fit."""
-    if plan.own is None and request.training.model is None:
+    if plan.own is None and request.training.model is None and not request.training.settings:
         return
     name = f"Your module {type(plan.own).__name__}"
     if isinstance(plan.recipe.model, Spec):

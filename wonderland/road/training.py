@@ -19,6 +19,13 @@ class Training:
     )
     optimizer: str | None = option(help='the optimizer as a call, such as "Lion(lr=1e-4)"', metavar="OPTIMIZER")
     schedule: str | None = option(help='the schedule as a call, such as "cosine()"', metavar="SCHEDULE")
+    settings: tuple[str, ...] = option(
+        (),
+        help="change one setting of the recipe: lr, batch_size, model.depth, optimizer.weight_decay, and so on; may be repeated",
+        metavar="PATH=VALUE",
+        flag="--set",
+        words="texts such as model.depth=4",
+    )
     epochs: float | None = option(help="passes over the training rows", above=0)
     steps: int | None = option(help="updates of the weights", least=1)
     budget: float | None = option(help="time for training, such as 90s or 5m", metavar="TIME")

@@ -10,6 +10,7 @@ class FitOptions(TypedDict, total=False):
     kind: str | None
     optimizer: str | Any | None
     schedule: str | Any | None
+    settings: str | list[str] | tuple[str, ...] | None
     epochs: float | None
     steps: int | None
     budget: float | str | None

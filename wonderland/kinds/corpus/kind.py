@@ -19,7 +19,7 @@ from wonderland.kinds.corpus.corpus import Corpus, TokenParts, learn_tokens, wri
 from wonderland.kinds.corpus.encoder import CorpusEncoder
 from wonderland.kinds.corpus.examples import packs
 from wonderland.kinds.corpus.options import Options as CorpusOptions
-from wonderland.kinds.kind import Claim, Kind, evaluation_interval
+from wonderland.kinds.kind import Claim, Kind, evaluation_interval, model_space
 from wonderland.kinds.table.table import unknown_column
 from wonderland.models import Decoder
 from wonderland.nn import Attention, Rotary
@@ -169,6 +169,9 @@ class CorpusKind(Kind):
         return start.recipe(
             replace(recipe, batch_size=batch), start.language_model().spec, epoch=min(epoch, 500), epochs=3
         )
+
+    def space(self, recipe: Recipe) -> dict[str, Any]:
+        return super().space(recipe) | model_space(recipe, {"model.depth": ("integer", 2, 6)})
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:
         return None if dataset.start is None else dataset.start.load()

@@ -129,7 +129,7 @@ class AnnotatedEncoder(RowEncoder):
     width: int
     mean: list[float | int]
     std: list[float | int]
-    classes: list[str]
+    classes: list[str]  # pyright: ignore[reportIncompatibleVariableOverride]
     task: str
     form: str
     anchors: dict[str, Any]

@@ -31,7 +31,7 @@ from wonderland.kinds.image.recipes import (
     whitened_recipe,
 )
 from wonderland.kinds.image.sets import join, open_idx
-from wonderland.kinds.kind import Claim, Kind
+from wonderland.kinds.kind import Claim, Kind, model_space
 from wonderland.tasks import Task
 from wonderland.train.image_start import ImageStart
 from wonderland.understand import saliency
@@ -186,6 +186,11 @@ class ImageKind(Kind):
 
     def adjust_to_steps(self, recipe: Recipe) -> Recipe:
         return evaluated_often_enough(recipe)
+
+    def space(self, recipe: Recipe) -> dict[str, Any]:
+        return super().space(recipe) | model_space(
+            recipe, {"model.dim": ("choice", [16, 24, 32, 48]), "model.depth": ("integer", 1, 6)}
+        )
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:
         start = dataset.start

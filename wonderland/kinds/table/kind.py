@@ -12,7 +12,7 @@ from wonderland.data.dataset import Dataset
 from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.several import read_folder, table_files
 from wonderland.data.source import Contents, Glimpse
-from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.kinds.kind import Claim, Kind, model_space, task_spec
 from wonderland.kinds.table.bands import bands
 from wonderland.kinds.table.baselines import baselines
 from wonderland.kinds.table.column_importance import column_importance
@@ -137,11 +137,9 @@ class TableKind(Kind):
         return found | ({"bands": curves} if curves else {})
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
-        return super().space(recipe) | {
-            "model.dim": ("choice", [32, 64, 128, 256]),
-            "model.depth": ("integer", 1, 5),
-            "optimizer.weight_decay": ("log", 1e-4, 0.3),
-        }
+        return super().space(recipe) | model_space(
+            recipe, {"model.dim": ("choice", [32, 64, 128, 256]), "model.depth": ("integer", 1, 5)}
+        )
 
 
 def table_contents(glimpse: Glimpse) -> Contents:

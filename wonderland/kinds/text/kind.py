@@ -13,7 +13,7 @@ from wonderland.data.dataset import Finding
 from wonderland.data.source import Contents, Glimpse
 from wonderland.data.text.layouts import TextTable
 from wonderland.data.text.vectors import read_vectors
-from wonderland.kinds.kind import Claim, Kind, task_spec
+from wonderland.kinds.kind import Claim, Kind, model_space, task_spec
 from wonderland.kinds.table.test_set import join_test
 from wonderland.kinds.text.encoder import TextEncoder
 from wonderland.kinds.text.importance import baselines, explained_mistakes, neighbours, word_importance
@@ -226,6 +226,11 @@ class TextKind(Kind):
         """A linear model alone is fitted in one step, and nothing is dropped from the features that it reads."""
         alone = isinstance(recipe.model, Spec) and recipe.model.name == "models.TextLinear"
         return replace(recipe, steps=1, evaluate_every=1, augment=None) if alone else recipe
+
+    def space(self, recipe: Recipe) -> dict[str, Any]:
+        return super().space(recipe) | model_space(
+            recipe, {"model.dim": ("choice", [64, 128, 256]), "model.channels": ("choice", [50, 100, 200])}
+        )
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:
         start = dataset.start

@@ -1,6 +1,7 @@
 """The processes of a server: one that listens, or several workers under a parent that starts and stops them."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -62,6 +63,8 @@ def run(app: Any, sock: socket.socket, connections: int, ready: Callable[[], Non
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
+            gc.collect()
+            gc.freeze()  # models and libraries stay: looking through them again and again would keep requests waiting
             ready()
 
     Server(config).run(sockets=[sock])
