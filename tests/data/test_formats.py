@@ -72,6 +72,14 @@ def test_an_encoding_that_is_named(tmp_path):
         read_file(path, reading=Reading(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("encoding", ["zlib", "rot13"])
+def test_a_transform_is_no_encoding_of_text(tmp_path, encoding):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(WonderlandError, match=f"^{encoding} is no encoding of text. Name its encoding with --encoding"):
+        read_file(path, reading=Reading(encoding=encoding))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -62,8 +62,9 @@ def test_none_where_none_is_wanted(tmp_path):
 
 
 def test_a_damaged_leaderboard_is_none(tmp_path):
-    (tmp_path / "leaderboard.json").write_text(json.dumps({"rows": [{"name": 1}]}))
-    assert read_leaderboard(tmp_path) is None
+    for board in ({"rows": [{"name": 1}]}, {"inputs": {}, "rows": [], "sentence": ""}):
+        (tmp_path / "leaderboard.json").write_text(json.dumps(board))
+        assert read_leaderboard(tmp_path) is None
 
 
 def test_linear_models_equal_those_of_scikit_learn():

@@ -123,6 +123,7 @@ def test_a_number_has_no_metric_to_decide_by(rows, tmp_path):
         ("true,no,yes\nyess,1,0\n", "{} has a row for 'yess', which is no class. Did you mean 'yes'?"),
         ("true,no,yes\nyes,1,zero\n", "{} holds a cost that is no number, in the row of 'yes'."),
         ("true,no,yes\nyes,1,inf\n", "{} holds a cost that is not finite, in the row of 'yes'."),
+        ("true," + "no" * 100_000 + ",yes\nyes,1,0\n", "The costs in {} cannot be read: they have to be a CSV file."),
         ("1\n", "{} is not a table of costs: the header names the actions, and each row begins with a true class."),
     ],
 )  # fmt: skip

@@ -16,6 +16,7 @@ import wonderland
 from tests.kinds.pairs.test_kind import pairs
 from tests.texts import labelled, rhyme
 from wonderland import checkpoints, data, models, nn
+from wonderland.checkpoints.families import FAMILIES
 from wonderland.cli.main import main
 from wonderland.core import WonderlandError
 from wonderland.tasks.abilities.writing import show_token
@@ -179,8 +180,7 @@ def test_a_classifier_keeps_its_head_and_any_family_gets_one(tmp_path):
     mamba = models.Decoder(vocab=20, dim=8, depth=1, mixer=nn.Mamba.spec(), channel=None, norm=nn.RMSNorm.spec())
     checkpoints.save_pretrained(mamba, tmp_path / "mamba")
     found = checkpoints.load_classifier(tmp_path / "mamba", 4, pad=19)
-    refuses("This SequenceClassifier is none of the families that transformers reads, gpt2, llama, bert, distilbert, t5, mamba, "
-            "rwkv, resnet, regnet, convnext, vit, dinov2, dinov2_with_registers (its trunk is Mamba, for which transformers has no such head).",
+    refuses(f"This SequenceClassifier is none of the families that transformers reads, {', '.join(FAMILIES)} (its trunk is Mamba, for which transformers has no such head).",
             lambda: checkpoints.save_pretrained(found, tmp_path / "back"))  # fmt: skip
     assert found(torch.tensor([[1, 2, 19]])).shape == (1, 4)
     assert found.pad == 19

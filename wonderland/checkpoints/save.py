@@ -33,7 +33,8 @@ HEADS: dict[type, tuple[str, ...]] = {
     TokenClassifier: ("tokens",),
     Encoder: ("trunk", "encoder"),
 }
-NULLABLE = {"pad_token_id", "bos_token_id", "eos_token_id", "classifier_dropout"}
+NULLABLE = {"pad_token_id", "bos_token_id", "eos_token_id", "classifier_dropout", "sliding_window"}
+TOLD = 3  # differences that the error of a model of no family names
 TOKEN_IDS = {"bos_token_id", "eos_token_id", "decoder_start_token_id", "pad_token_id"}
 
 
@@ -116,15 +117,17 @@ def _origin(model: Any, like: str | Path | None) -> Origin | None:
 
 def _published_form(model: Any, origin: Origin | None) -> tuple[Family, str, dict[str, Any]]:
     """The family of a model, its head, and the options of config.json that describe it exactly."""
-    differences = []
-    for family in FAMILIES.values():
+    differences: list[str] = []
+    # Several families can describe one model: the one that it was loaded from comes first.
+    own = [] if origin is None else [FAMILIES[origin.family]]
+    for family in [*own, *(family for family in FAMILIES.values() if family not in own)]:
         config = family.to_config(model)
         source = origin if origin is not None and origin.family == family.model_type else None
         head = None if config is None else _head(model, family, source)
         if config is None or head is None:
             continue
         if missing := sorted(key for key, value in config.items() if value is None and key not in NULLABLE):
-            differences.append(f"as {family.title}, its {missing[0]} has no name in transformers")
+            _tell(differences, family, f"its {missing[0]} has no name in transformers")
             continue
         reason = ""
         for candidate in _candidates(config, source, head):
@@ -132,15 +135,21 @@ def _published_form(model: Any, origin: Origin | None) -> tuple[Family, str, dic
             reason = _mismatch(model, candidate, family, head)
             if not reason:
                 return family, head, candidate
-        differences.append(f"as {family.title}, {reason}")
+        _tell(differences, family, reason)
     if not differences:
         trunk = getattr(model, "trunk", None)
         titles = [family.title for family in FAMILIES.values() if family.to_config(trunk) is not None]
         differences = [f"its trunk is {title}, for which transformers has no such head" for title in titles]
-    details = f" ({'; '.join(differences)})" if differences else ""
+    details = f" ({'; '.join(differences[:TOLD])})" if differences else ""
     raise WonderlandError(
         f"This {type(model).__name__} is none of the families that transformers reads, {', '.join(FAMILIES)}{details}."
     )
+
+
+def _tell(differences: list[str], family: Family, reason: str) -> None:
+    """Add why a model is not of a family, unless it is not of another for the same reason."""
+    if not any(told.endswith(f", {reason}") for told in differences):
+        differences.append(f"as {family.title}, {reason}")
 
 
 def _head(model: Any, family: Family, source: Origin | None) -> str | None:

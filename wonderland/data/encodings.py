@@ -64,15 +64,14 @@ def _finding(path: Path, encoding: str) -> Finding:
 
 def _decoded(data: bytes, encoding: str, path: Path) -> str:
     try:
-        text = codecs.decode(data, encoding)
-    except (UnicodeError, ValueError) as error:
+        return data.decode(encoding)
+    except LookupError as error:  # a transform such as zlib, which bytes.decode refuses
+        raise WonderlandError(f"{encoding} is no encoding of text. {_ADVICE}") from error
+    except ValueError as error:
         at = getattr(error, "start", 0)
         raise WonderlandError(
             f"{path} is not {encoding} text: the byte at offset {at} does not fit. Name another encoding (--encoding)."
         ) from error
-    if not isinstance(text, str):
-        raise WonderlandError(f"{encoding} is no encoding of text. {_ADVICE}")
-    return text
 
 
 def _marked_or_wide(data: bytes) -> str | None:
@@ -106,4 +105,5 @@ def _western(data: bytes) -> str | None:
 
 
 def line_number(data: bytes, offset: int) -> int:
+    """The line of a text that a byte is on, from 1."""
     return data.count(b"\n", 0, offset) + 1

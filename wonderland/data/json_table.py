@@ -1,6 +1,7 @@
 """Tables as JSON: lines of objects, a list of records, columns by name, or columns, index and data apart ("split")."""
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +17,18 @@ _LAYOUTS = 'It may hold a list of objects, an object of columns, or {"columns": 
 
 def read_json_lines(text: str, path: Path) -> pd.DataFrame:
     """One JSON object a line; keys are the columns."""
-    records, names, written, most = [], {}, 0, limit("table_columns")
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        record = _parse(line, f"{path}: line {number}")
-        if not isinstance(record, dict):
-            raise WonderlandError(f"{path}: line {number} holds {json_type(record)} where an object is expected.")
-        _check_record(record, f"{path}: line {number}", "\\ud" in line.lower())
-        records.append(record)
-        names |= dict.fromkeys(record)
-        written += len(record)
-        if len(names) > most:
-            raise beyond("table_columns", path)
-    check("empty_cells", len(records) * len(names) - 16 * written, f"{path}, where most records lack most keys,")
-    check_names(list(names), path)
-    return frame_of({name: [record.get(name) for record in records] for name in names})
+
+    def records() -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(text.split("\n"), start=1):
+            if not line.strip():
+                continue
+            record = _parse(line, f"{path}: line {number}")
+            if not isinstance(record, dict):
+                raise WonderlandError(f"{path}: line {number} holds {json_type(record)} where an object is expected.")
+            _check_record(record, f"{path}: line {number}", "\\ud" in line.lower())
+            yield record
+
+    return _frame_of_records(records(), path)
 
 
 def read_json(text: str, path: Path) -> pd.DataFrame:
@@ -47,7 +44,7 @@ def read_json(text: str, path: Path) -> pd.DataFrame:
         inner = next(iter(whole.values()))
         whole = inner if inner and isinstance(inner[0], dict) else whole  # {"data": [{...}, ...]}
     if isinstance(whole, list):
-        return _records(whole, path, surrogates)
+        return _frame_of_records(_records(whole, path, surrogates), path)
     if not isinstance(whole, dict) or not whole:
         raise WonderlandError(f"{path} holds {json_type(whole)} where a table is expected. {_LAYOUTS}")
     if isinstance(whole.get("columns"), list) and isinstance(whole.get("data"), list):
@@ -66,15 +63,23 @@ def _series(cells: list[Any]) -> pd.Series:
     return pd.Series(cells)
 
 
-def _records(records: list[Any], path: Path, surrogates: bool) -> pd.DataFrame:
-    names: dict[str, None] = {}
-    written, most = 0, limit("table_columns")
-    for number, record in enumerate(records, start=1):
+def _records(entries: list[Any], path: Path, surrogates: bool) -> Iterator[dict[str, Any]]:
+    for number, record in enumerate(entries, start=1):
         if not isinstance(record, dict):
             raise WonderlandError(
                 f"{path}: entry {number} is {json_type(record)} where an object is expected. {_LAYOUTS}"
             )
         _check_record(record, f"{path}: entry {number}", surrogates)
+        yield record
+
+
+def _frame_of_records(checked: Iterable[dict[str, Any]], path: Path) -> pd.DataFrame:
+    """The records as a frame; a key that a record lacks is a missing cell."""
+    records: list[dict[str, Any]] = []
+    names: dict[str, None] = {}
+    written, most = 0, limit("table_columns")
+    for record in checked:
+        records.append(record)
         names |= dict.fromkeys(record)
         written += len(record)
         if len(names) > most:

@@ -23,7 +23,7 @@ def write_decoder(model: Any, program: Program) -> bool:
         program.look(model._modules, name) for name in ("embedding", "position", "stack", "head", "embed_norm")
     )
     table, learned = program.look(embedding._parameters, "weight"), None
-    if type(position) is Learned:
+    if _from_row_0(position):
         learned = program.look(position._parameters, "weight")
     length, first = 0 if learned is None else learned.shape[0], len(program.kinds)
     program.add(op.EMBED, (table.shape[0], length, first), (table, learned))
@@ -41,6 +41,11 @@ def write_decoder(model: Any, program: Program) -> bool:
         weight, bias = (program.look(head._parameters, name) for name in ("weight", "bias"))
     program.add(op.HEAD, (weight.shape[0], int(ends_with_norm(stack))), (weight, bias))
     return program.reads(weight) and (learned is None or program.reads(learned))
+
+
+def _from_row_0(position: Any) -> bool:
+    """Whether a position is a table that the program reads: one whose first row is position 0."""
+    return type(position) is Learned and position.offset == 0
 
 
 register(Decoder, Rule(step=write_decoder, residual=True))
@@ -69,7 +74,7 @@ def step(model: Any, tokens: Any, state: Any) -> tuple[Tensor, Any] | None:
         model.check(tokens, None)
         model.check_state(state, rows)
     position, at = model._modules.get("position"), None
-    if position is not None and type(position) is not Learned:
+    if position is not None and not _from_row_0(position):
         at = position.embed(state[0].unsqueeze(1)).to(compiled_model.dtype).expand(rows, 1, model.dim).contiguous()
     return compiled_model.run(tokens.long(), state, (rows, 1, model.vocab), extra=at, consume=may_consume())
 
@@ -79,7 +84,7 @@ def decode_session(model: Any, state: Any) -> DecodeSession | None:
     if rule_of(model).step is None:
         return None
     position = model._modules.get("position")
-    if position is not None and type(position) is not Learned:
+    if position is not None and not _from_row_0(position):
         return None
     rows = len(state[0])
     compiled_model = compiled(model, rows, 1)

@@ -96,7 +96,7 @@ def context(model: Any) -> int | None:
     if isinstance(own, int):
         return own
     modules = model.modules() if hasattr(model, "modules") else ()
-    return min((module.weight.shape[0] for module in modules if isinstance(module, Learned)), default=None)
+    return min((module.length for module in modules if isinstance(module, Learned)), default=None)
 
 
 def _from_tensor(prompts: Tensor, mask: Any) -> list[list[int]]:

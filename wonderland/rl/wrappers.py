@@ -14,7 +14,7 @@ LARGEST = 1 << 16
 
 
 class Guarded(gym.Wrapper, Record):
-    """An environment whose crashes, infinite rewards and observations are told in a sentence.
+    """An environment whose crashes, infinite rewards and observations raise a `WonderlandError`.
 
     >>> env = Guarded(gym.make("CartPole-v1"))
     >>> env.reset(seed=0)[0].shape

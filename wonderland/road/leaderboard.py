@@ -17,7 +17,9 @@ SCHEMA: Schema = entries(
     {
         "inputs": values(text),
         "rows": items(
-            entries({"name": text, "metrics": values(optional(number()))}, {"differences": values(_GAP)}), most=100
+            entries({"name": text, "metrics": values(optional(number()))}, {"differences": values(_GAP)}),
+            least=1,
+            most=100,
         ),
         "sentence": text,
     }

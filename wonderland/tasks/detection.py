@@ -67,7 +67,7 @@ class Detection(Task):
 
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
         if not callable(getattr(model, "losses", None)) or not callable(getattr(model, "found", None)):
-            return "has no losses(x, boxes, labels) and found(x), by which detectors learn and answer: take RetinaNet, TinySSD or FasterRCNN"
+            return "has no losses(x, boxes, labels) and found(x), which detectors need: take RetinaNet, TinySSD or FasterRCNN"
         return None
 
     def found(self, view: View, most: int | None = None) -> Iterator[tuple[Found, Tensor, Tensor]]:

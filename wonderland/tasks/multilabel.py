@@ -1,4 +1,4 @@
-"""Several labels for each row: each present or absent, whatever the others are."""
+"""Multi-label classification: each label is present or absent, independent of the others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -106,7 +106,7 @@ class MultiLabel(RowTask):
         return trust.probabilities(self.combined(outputs, trust))  # pyright: ignore
 
     def sets(self, outputs: Tensor, trust: LabelTrust, level: float | None = None) -> ndarray:
-        """The labels that cannot be left out at this level, with those that are predicted: booleans (n, k)."""
+        """The labels of the set at this level, together with those that are predicted: booleans (n, k)."""
         level = trust.level if level is None else check_level(level)
         first = trust.probabilities(group_predictions(self, outputs, trust.groups, trust.shares)[0])
         return (first >= trust.threshold(level)) | (self.probabilities(outputs, trust) >= trust.thresholds)

@@ -1,4 +1,4 @@
-"""Options of trust for numbers: intervals by group, from quantiles (CQR), or as wide as the model is unsure; uncertainty."""
+"""Options of trust for numbers: intervals by group, from quantiles (CQR), or scaled by a predicted deviation; uncertainty."""
 
 from dataclasses import dataclass, field
 from typing import Any

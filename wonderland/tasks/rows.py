@@ -97,8 +97,8 @@ class RowTask(Task):
     def compared(self, view: View, trust: RowTrust) -> ndarray:
         """Predictions of rows for tests of shift: class probabilities, or values (n, c).
 
-        A row of the training part is predicted by the group of members that did not learn from it, a new one by groups in turn,
-        so that both kinds of rows are treated alike.
+        A row of the training part is predicted by the members that were not trained on it, a new row by the members of one
+        fold, taken in turn, so that both have the same distribution.
         """
         return self.in_turn(view, trust)
 

@@ -43,7 +43,7 @@ def brier(probabilities: Any, y: Any) -> float:
 
 
 def brier_decomposition(probabilities: Any, y: Any, *, bins: int | None = 15, equal_mass: bool = False) -> BrierParts:
-    r"""The Brier score as what calibration costs, what telling rows apart gains, and what nobody can know.
+    r"""The Brier score as reliability (miscalibration) minus resolution plus uncertainty, and the variance within bins.
 
     .. math::
         \mathrm{BS} = \underbrace{\sum_b \tfrac{n_b}{n} (\bar p_b - \bar y_b)^2}_{\text{reliability}}

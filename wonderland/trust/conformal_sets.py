@@ -1,4 +1,4 @@
-"""Sets of classes that hold the truth as often as they say: calibrated once, stored, and used on new rows."""
+"""Conformal prediction sets of classes: calibrated once, stored, and used on new rows."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Two kinds of uncertainty: what nobody could know (aleatoric), and what these members do not know (epistemic)."""
+"""Two kinds of uncertainty: noise in the data (aleatoric), and disagreement between members (epistemic)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
 """The page of `wonderland shift`: what changed between the calibration rows of a run and new rows, column by column."""
 
+import shlex
 from typing import Any
 
 from wonderland.understand import charts, page
@@ -38,7 +39,7 @@ def _answer(facts: dict[str, Any]) -> str:
         rows.append(["Area under the curve, old from new", page.Number(number(together["statistic"], 3))])
     notes = "".join(page.p(escape(note), "quiet") for note in facts.get("notes") or ())
     text = page.p(
-        "Each column and each prediction is tested alone, and a classifier tries to tell these rows from those the model was "
+        "Each column and each prediction is tested on its own, and a classifier tries to tell these rows from those the model was "
         "calibrated on (an area of 0.5: it cannot). p-values are corrected for the number of tests: without any change a "
         f"shift is found in at most {percent(facts['level'], 0)} of cases."
     )
@@ -75,8 +76,8 @@ def _predictions(facts: dict[str, Any]) -> str:
     told = ""
     if sure := facts.get("confidence"):
         told = page.p(
-            f"On calibration rows the model was right in {percent(sure['reference_accuracy'])} and sure of "
-            f"{percent(sure['reference'])}; on these rows it is sure of {percent(sure['new'])} on average. If only the "
+            f"On calibration rows the model was right in {percent(sure['reference_accuracy'])}, with a mean confidence of "
+            f"{percent(sure['reference'])}; on these rows the mean confidence is {percent(sure['new'])}. If only the "
             "inputs changed and probabilities are calibrated, that is the accuracy to expect."
         )
     return told + (_tests(tested) if tested else "")
@@ -99,9 +100,9 @@ def _classes(shares: dict[str, dict[str, float]]) -> str:
 def _next(facts: dict[str, Any]) -> str:
     if not facts["shifted"]:
         return page.p("Nothing has to be done. Rows whose labels are known can be measured with wonderland evaluate.")
-    run, data = facts.get("run", "RUN"), facts.get("data", "DATA")
+    run, data = (shlex.quote(str(facts.get(name, name.upper()))) for name in ("run", "data"))
     steps = [("Measure on rows with labels, if there are some", f"wonderland evaluate {run} {data}")]
     if facts.get("class_shares"):
         steps.append(("If only shares of classes changed", f"wonderland predict {run} {data} --label-shift em"))
-    steps.append(("Learn again with weights towards these rows", f"wonderland fit TRAINING --weight-to {data}"))
+    steps.append(("Train again with weights towards these rows", f"wonderland fit TRAINING --weight-to {data}"))
     return "".join(page.p(f"{escape(text)}: {page.code(command)}") for text, command in steps)

@@ -94,7 +94,7 @@ def test_boxes_outside_are_cut_or_left_out_and_counted(tmp_path):
     opened = kinds.open(folder)
     assert "1 box reaches beyond the image and is cut at its border: 0.png." in texts(opened)
     assert "1 box lies outside of the image or has no area, and is left out: 0.png." in texts(opened)
-    assert "1 image has no boxes; they teach what is background." in texts(opened)
+    assert "1 image has no boxes; they are trained on as background." in texts(opened)
     assert opened.boxes[0].tolist() == [[0, 4, 6, 14]]
     with pytest.raises(WonderlandError, match=r"^Strict mode stops here\. 1 box reaches beyond"):
         kinds.open(folder, strict=True)

@@ -9,6 +9,7 @@ from wonderland.nn.mixers.cross_attention import CrossAttention
 from wonderland.nn.mixers.hard_attention import HardAttention
 from wonderland.nn.mixers.latent_attention import LatentAttention
 from wonderland.nn.mixers.memory_attention import MemoryAttention
+from wonderland.nn.norms.norm import RMSNorm
 from wonderland.nn.positions import Alibi, RelativeBias, Rotary
 
 CASES = {
@@ -18,6 +19,9 @@ CASES = {
     "attention, both ways": lambda: Attention(8, heads=2, causal=False),
     "attention, window": lambda: Attention(8, heads=2, window=3),
     "attention, window, both ways": lambda: Attention(8, heads=2, window=3, causal=False),
+    "attention, normalised queries and keys": lambda: Attention(
+        8, heads=4, kv_heads=2, qk_norm=RMSNorm.spec(eps=1e-3), position=Rotary.spec()
+    ),
     "attention, rotary": lambda: Attention(8, heads=2, position=Rotary.spec()),
     "attention, rotary, both ways": lambda: Attention(8, heads=2, causal=False, position=Rotary.spec()),
     "attention, rotary, interleaved, window": lambda: Attention(

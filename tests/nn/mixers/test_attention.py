@@ -13,6 +13,7 @@ from wonderland.core import WonderlandError
 from wonderland.nn.contract.state import consuming, detach, rows
 from wonderland.nn.mixers import attention
 from wonderland.nn.mixers.attention import Attention
+from wonderland.nn.norms.norm import RMSNorm
 from wonderland.nn.positions import Alibi, Learned, RelativeBias, Rotary, Sinusoidal
 from wonderland.ops.short_attention import longest
 
@@ -542,3 +543,43 @@ def test_a_scale_of_nothing_sees_no_order(position):
         mixer, torch.randn(2, 7, 8), ["permutation_invariance", "permutation_equivariance"]
     ).broken
     assert "permutation_invariance" not in {law.__name__ for law in Attention(8, heads=2, causal=False).laws()}
+
+
+@pytest.mark.parametrize("over", ["head", "all"])
+def test_queries_and_keys_are_normalised_before_they_are_rotated(over):
+    mixer = Attention(
+        8,
+        heads=4,
+        kv_heads=2,
+        bias=True,
+        out_bias=False,
+        qk_norm=RMSNorm.spec(),
+        qk_norm_over=over,
+        position=Rotary.spec(),
+    )
+    shaken(mixer)
+    assert mixer.out.bias is None
+    x = torch.randn(2, 7, 8, dtype=torch.float64)
+    q, k, _ = mixer.project(x).split((8, 4, 4), -1)
+    heads = []
+    for vectors, norm, count in ((q, mixer.query_norm, 4), (k, mixer.key_norm, 2)):
+        split = vectors.unflatten(-1, (count, 2))
+        axes = (-1,) if over == "head" else (-2, -1)
+        split = split / (split.square().mean(axes, keepdim=True) + 1e-6).sqrt()
+        normed = split * (norm.weight if over == "head" else norm.weight.view(count, 2))
+        heads.append(mixer.position.rotate(normed, torch.arange(7)[None]).transpose(1, 2))
+    scores = heads[0] @ heads[1].repeat_interleave(2, 1).transpose(-1, -2) / 2**0.5
+    later = torch.ones(7, 7, dtype=torch.bool).triu(1)
+    equal([mixer.maps(x)], [scores.masked_fill(later, -torch.inf).softmax(-1)])
+
+
+def test_a_norm_of_queries_that_is_none_is_refused():
+    for build, words in (
+        (lambda: Attention(8, qk_norm=RMSNorm.spec(), qk_norm_over="row"),
+         "Attention normalises queries and keys over \"head\" or \"all\", not 'row'."),
+        (lambda: Attention(8, qk_norm=Attention.spec()),
+         "nn.Attention is no norm of features: give qk_norm nn.RMSNorm.spec() or nn.LayerNorm.spec()."),
+    ):  # fmt: skip
+        with pytest.raises(WonderlandError) as error:
+            build()
+        assert str(error.value) == words

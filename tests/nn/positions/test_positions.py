@@ -55,6 +55,10 @@ def test_learned_positions_are_rows_of_a_table():
     position = Learned(4, length=6)
     index = torch.tensor([[0, 5], [2, 2]])
     assert torch.equal(position.embed(index), position.weight[index])
+    later = Learned(4, length=6, offset=2)
+    assert later.weight.shape == (8, 4)
+    assert later.length == 6
+    assert torch.equal(later.embed(index), later.weight[index + 2])
 
 
 def test_tied_biases_are_one_number_for_each_offset_and_the_last_for_all_beyond():
@@ -148,6 +152,15 @@ def test_relative_schemes_do_not_see_where_a_sequence_begins(position):
         (
             lambda: Learned(4, length=0),
             "Learned cannot be built with dim=4, length=0: both are whole numbers from 1.",
+        ),
+        (
+            lambda: Learned(4, length=6, offset=-1),
+            "Learned cannot be built with offset=-1: it is a whole number from 0.",
+        ),
+        (
+            lambda: Learned(4, length=6, offset=2).embed(places(3, 6)),
+            "Learned has 6 positions and was asked for position 6, counted from 0: "
+            "give shorter sequences, or build it with a larger length.",
         ),
         (
             lambda: Learned(4, length=6).embed(places(3, 6)),

@@ -7,10 +7,11 @@ from wonderland.checkpoints.families.distilbert import DISTILBERT
 from wonderland.checkpoints.families.family import Family
 from wonderland.checkpoints.families.gpt2 import GPT2
 from wonderland.checkpoints.families.in_memory import from_gpt2, from_mamba, from_rwkv
-from wonderland.checkpoints.families.llama import LLAMA
+from wonderland.checkpoints.families.llama import LLAMA, MISTRAL, PHI3, QWEN2, QWEN3, SMOLLM3
 from wonderland.checkpoints.families.mamba import MAMBA
 from wonderland.checkpoints.families.regnet import REGNET
 from wonderland.checkpoints.families.resnet import RESNET
+from wonderland.checkpoints.families.roberta import ROBERTA, XLM_ROBERTA
 from wonderland.checkpoints.families.rwkv import RWKV_FAMILY
 from wonderland.checkpoints.families.t5 import T5
 from wonderland.checkpoints.families.vit import VIT
@@ -25,6 +26,13 @@ FAMILIES: dict[str, Family] = {
         T5,
         MAMBA,
         RWKV_FAMILY,
+        ROBERTA,
+        XLM_ROBERTA,
+        MISTRAL,
+        QWEN2,
+        QWEN3,
+        PHI3,
+        SMOLLM3,
         RESNET,
         REGNET,
         CONVNEXT,

@@ -13,11 +13,38 @@ from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.positions import Learned
 
 
-def _to_spec(options: Options, head: str, weights: WeightsView) -> Spec:
+def trunk_spec(options: Options, *, pooler: bool, offset: int = 0, segments: int = 2) -> Spec:
+    """The encoder that BERT and the families that follow it share.
+
+    `offset` is the row of the table of positions that position 0 has; `segments` the default of type_vocab_size.
+    """
     dim, heads = options.integer("hidden_size", 768), options.integer("num_attention_heads", 12)
     if dim % heads:
         raise options.error("num_attention_heads", heads, f"a number of heads that divides hidden_size = {dim}")
     options.require("position_embedding_type", "absolute", None)
+    rows = options.integer("max_position_embeddings", 512)
+    if rows <= offset:
+        raise options.error("max_position_embeddings", rows, f"more than {offset} rows, which come before position 0")
+    position = Learned.spec(length=rows - offset, offset=offset) if offset else Learned.spec(length=rows)
+    return Encoder.spec(
+        vocab=options.integer("vocab_size", 30522),
+        dim=dim,
+        depth=options.depth("num_hidden_layers", 12),
+        mixer=Attention.spec(heads=heads, bias=True, dropout=options.probability("attention_probs_dropout_prob", 0.1)),
+        channel=MLP.spec(
+            hidden=options.integer("intermediate_size", 3072),
+            activation=options.activation("hidden_act", "gelu"),
+            bias=True,
+        ),
+        position=position,
+        segments=options.integer("type_vocab_size", segments),
+        norm=LayerNorm.spec(eps=options.number("layer_norm_eps", 1e-12)),
+        pooler=pooler,
+        dropout=options.probability("hidden_dropout_prob", 0.1),
+    )
+
+
+def _to_spec(options: Options, head: str, weights: WeightsView) -> Spec:
     # Published files still carry these options of older programs; nothing reads them.
     options.ignore(
         "directionality", *(f"pooler_{name}" for name in ("fc_size", "num_attention_heads", "num_fc_layers"))
@@ -26,19 +53,8 @@ def _to_spec(options: Options, head: str, weights: WeightsView) -> Spec:
     act, eps = options.activation("hidden_act", "gelu"), options.number("layer_norm_eps", 1e-12)
     dropout = options.probability("hidden_dropout_prob", 0.1)
     tie = options.boolean("tie_word_embeddings", True)
-    trunk = Encoder.spec(
-        vocab=options.integer("vocab_size", 30522),
-        dim=dim,
-        depth=options.depth("num_hidden_layers", 12),
-        mixer=Attention.spec(heads=heads, bias=True, dropout=options.probability("attention_probs_dropout_prob", 0.1)),
-        channel=MLP.spec(hidden=options.integer("intermediate_size", 3072), activation=act, bias=True),
-        position=Learned.spec(length=options.integer("max_position_embeddings", 512)),
-        segments=options.integer("type_vocab_size", 2),
-        norm=LayerNorm.spec(eps=eps),
-        pooler=head in ("sequence", "next_sentence", "pretraining")
-        or (head == "trunk" and weights.has("pooler.dense.weight")),
-        dropout=dropout,
-    )
+    pooler = head in ("sequence", "next_sentence", "pretraining")
+    trunk = trunk_spec(options, pooler=pooler or (head == "trunk" and weights.has("pooler.dense.weight")))
     head_dropout = options.get("classifier_dropout", None)
     head_dropout = dropout if head_dropout is None else options.probability("classifier_dropout", 0.0)
     if head in ("lm", "pretraining"):
@@ -64,7 +80,7 @@ def _to_spec(options: Options, head: str, weights: WeightsView) -> Spec:
     return trunk
 
 
-def _trunk_names(trunk: Any) -> dict[str, Published | None]:
+def trunk_names(trunk: Any) -> dict[str, Published | None]:
     block, theirs = "stack.blocks.#.", "encoder.layer.#."
     return {
         "embedding.weight": Published("embeddings.word_embeddings.weight"),
@@ -103,7 +119,8 @@ def _head_names(model: Any, head: str) -> dict[str, Published]:
     }
 
 
-def _to_config(model: Any) -> dict[str, Any] | None:
+def trunk_config(model: Any) -> dict[str, Any] | None:
+    """The options of config.json that BERT and the families that follow it share; None for a model of another kind."""
     trunk = trunk_of(model)
     if not isinstance(trunk, Encoder) or trunk.segment is None or not isinstance(trunk.position, Learned):
         return None
@@ -111,7 +128,6 @@ def _to_config(model: Any) -> dict[str, Any] | None:
     if not isinstance(block.mixer, Attention) or not isinstance(getattr(block, "channel", None), MLP):
         return None
     config = {
-        "model_type": "bert",
         "vocab_size": trunk.vocab,
         "hidden_size": trunk.dim,
         "num_hidden_layers": len(trunk.stack.blocks),
@@ -130,6 +146,11 @@ def _to_config(model: Any) -> dict[str, Any] | None:
     return config | (labels_config(model) if isinstance(model, SequenceClassifier | TokenClassifier) else {})
 
 
+def _to_config(model: Any) -> dict[str, Any] | None:
+    config = trunk_config(model)
+    return None if config is None else {"model_type": "bert", **config}
+
+
 BERT = Family(
     model_type="bert",
     title="BERT",
@@ -144,7 +165,7 @@ BERT = Family(
     },
     prefix="bert.",
     to_spec=_to_spec,
-    trunk_names=_trunk_names,
+    trunk_names=trunk_names,
     head_names=_head_names,
     to_config=_to_config,
     # The first published checkpoints also hold position ids, the pooler, both heads and copies of the bias.

@@ -279,7 +279,7 @@ def _add_boxes(images: AnnotatedImages) -> None:
             image.outlines = [None if rings is None else [ring * size for ring in rings] for rings in image.outlines]
         inside = boxes.clip(0, [fit.width, fit.height] * 2)
         beyond = (np.abs(inside - boxes) > 1.0).any(1)
-        kept = ((inside[:, 2:] - inside[:, :2]) >= 0.5).all(1)
+        kept = np.asarray(((inside[:, 2:] - inside[:, :2]) >= 0.5).all(1))
         if (~kept).any():
             first.setdefault("gone", image.path)
         if (beyond & kept).any():
@@ -299,7 +299,7 @@ def _add_boxes(images: AnnotatedImages) -> None:
         found.append(Finding("boxes", images.name, gone, text + (", ..." if gone > 1 else ".")))
     empty = sum(not len(boxes) for boxes in images.boxes) if images.task == "detection" else 0
     if empty:
-        text = f"{counted(empty, 'image has', 'images have')} no boxes; they teach what is background."
+        text = f"{counted(empty, 'image has', 'images have')} no boxes; they are trained on as background."
         found.append(Finding("single row", images.name, empty, text))
     images.findings += found
     if images.task == "detection" and not any(len(boxes) for boxes in images.boxes):

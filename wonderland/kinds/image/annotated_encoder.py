@@ -129,7 +129,7 @@ class AnnotatedEncoder(RowEncoder):
     width: int
     mean: list[float | int]
     std: list[float | int]
-    classes: list[str]
+    classes: list[str]  # pyright: ignore[reportIncompatibleVariableOverride]
     task: str
     form: str
     anchors: dict[str, Any]
@@ -167,6 +167,9 @@ class AnnotatedEncoder(RowEncoder):
 
     def schema(self) -> list[Field]:
         return [Field("image", "image", shape=(self.height, self.width, self.channels))]
+
+    def module(self, *, double: bool = False) -> str:
+        return "Boxes and masks are not written as one torch program: wonderland predict gives them, and --json writes them."
 
     def collect(self, rows: Sequence[Mapping[str, Any]]) -> AnnotatedImages:
         """Pictures given as the bytes of PNG, JPEG or WebP files, decoded as files of a folder are."""

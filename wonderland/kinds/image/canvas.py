@@ -30,8 +30,8 @@ def upright_size(path: Path) -> tuple[int, int]:
     try:
         with open(path, "rb") as file:
             image = _open(file, path)
-            size = image.height, image.width
-            return size[::-1] if _orientation(image) >= 5 else size
+            rotated = _orientation(image) >= 5
+            return (image.width, image.height) if rotated else (image.height, image.width)
     except OSError as error:
         raise WonderlandError(f"{path} cannot be read ({error.strerror or error}).") from error
 

@@ -1,4 +1,4 @@
-"""What all detectors share: candidates with probabilities, losses for boxes, and what is left after suppression."""
+"""The base of detectors: candidates with probabilities, losses for boxes, and non-maximum suppression."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ BEFORE_SUPPRESSION = 1000
 
 
 class Detector(ImageModel):
-    """Images in, boxes out: `candidates` of every image, `losses` for training, `found` for answers.
+    """From images to boxes: `candidates` of every image, `losses` for training, `found` for predictions.
 
     `classes` counts the kinds of objects, without background. Boxes are (left, top, right, bottom) in pixels.
     """
@@ -33,13 +33,13 @@ class Detector(ImageModel):
     def losses(self, x: Tensor, boxes: Tensor, labels: Tensor, **more: Tensor) -> dict[str, Tensor]:
         """Losses by name for true boxes (b, m, 4) and their classes (b, m), -1 for padding. `more` may hold outlines."""
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.candidates(x)
 
     def found(
         self, x: Tensor, *, least: float = 0.05, overlap: float = 0.5, most: int = 100
     ) -> list[dict[str, Tensor]]:
-        """For each image `boxes` (k, 4), `scores` (k,) and `classes` (k,), best first, after suppression within each class."""
+        """For each image `boxes` (k, 4), `scores` (k,) and `classes` (k,), best first, after non-maximum suppression in each class."""
         probabilities, boxes = self.candidates(x)
         return suppressed(probabilities, boxes, (x.shape[2], x.shape[3]), least=least, overlap=overlap, most=most)
 

@@ -20,11 +20,11 @@ CONSIDERED, TOO_CLOSE, CELLS = 400, 0.7, 7
 
 @part
 class FasterRCNN(Detector):
-    """Stage one scores anchors as object or not and moves them; the best `proposals` of an image that do not overlap more than 0.7
-    stay. Stage two reads the features under each (RoI align, 7 x 7), and gives its class, background among them, and its box.
+    """Stage one scores anchors as object or not and moves them; of each image the best `proposals` are kept whose IoU is at most
+    0.7. Stage two reads the features under each (RoI align, 7 x 7), and predicts its class, background among them, and its box.
 
-    In training, the true boxes join the proposals, and all of them count. With `masks`, a third head draws the object in each box,
-    as Mask R-CNN does. Maps and anchors are those of `RetinaNet`; features are read from the finest map.
+    In training, the true boxes are added to the proposals. With `masks`, a third head predicts the mask in each box, as Mask R-CNN
+    does. Maps and anchors are those of `RetinaNet`; features are read from the finest map.
 
     Shapes: x (b, channels, h, w) -> probabilities (b, proposals, classes), boxes (b, proposals, 4).
     Book: D2L 14.8. Papers: Ren et al., 2015; He et al., 2017.

@@ -1,4 +1,4 @@
-"""A pyramid of maps: a residual trunk down, and what the coarse maps know added to the fine ones on the way up."""
+"""A feature pyramid: a residual trunk, and a top-down path that adds the coarse maps to the finer ones."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn

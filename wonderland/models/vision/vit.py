@@ -25,7 +25,7 @@ class ViT(ImageModel):
     """Patches as tokens, learned positions, a stack of pre-norm blocks, a norm, one linear layer.
 
     `pool` says what the head reads: a class token ("token", as published), the mean of the patches ("mean", without a class
-    token), or both side by side ("both", DINOv2). `registers` are trained tokens that nobody reads. `mixer` and `channel`
+    token), or both side by side ("both", DINOv2). `registers` are trained tokens that the head does not read. `mixer` and `channel`
     are specs of the slots of a block: attention with `heads` heads and an MLP of four times the width unless given.
     `layer_scale` and `drop_path` are those of `nn.Block`. Images of another size than `height` x `width` are read with
     positions interpolated between those that were learned.

@@ -28,7 +28,7 @@ from wonderland.nn.contract.state import (
 
 
 class Missing:
-    """An attribute that a constructor forgot to set; where it was set, nobody comes here."""
+    """A descriptor for attributes that a constructor has to set: reading one that was not set raises a sentence."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

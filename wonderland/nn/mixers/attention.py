@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
-from wonderland.nn.contract.mixer import Mixer, hide, positions
+from wonderland.nn.contract.mixer import Mixer, Pointwise, hide, positions
 from wonderland.nn.contract.state import Layout, State
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
 from wonderland.nn.positions import Position
@@ -35,7 +35,10 @@ class Attention(Mixer):
     - `window`: a token sees only those less than `window` places away (itself included).
     - `position`: a spec of a `Position` that rotates or biases: `Rotary.spec()`, `Alibi.spec()`, `RelativeBias.spec()`.
     - `scale`: what scores are multiplied with, 1 / sqrt(key_dim) unless given.
-    - `dropout`: the chance that a weight is left out in training. `bias`: whether projections have one.
+    - `dropout`: the chance that a weight is left out in training. `bias`: whether projections have one; `out_bias` is for
+      the last of them, W_o, where it differs.
+    - `qk_norm`: the spec of a norm of queries and keys, before they are rotated: :math:`q_i = \mathrm{norm}(W_q x_i)`. With
+      `qk_norm_over="head"` each head is normalised alone (Qwen3), with "all" all heads together (OLMo 2).
 
     Projections are fused: `project` holds the rows of queries, keys and values, in this order, head after head.
 
@@ -70,6 +73,9 @@ class Attention(Mixer):
         scale: float | None = None,
         dropout: float | int = 0.0,
         bias: bool = False,
+        out_bias: bool | None = None,
+        qk_norm: Spec | None = None,
+        qk_norm_over: str = "head",
     ):
         super().__init__()
         self.dim, self.causal, self.window, self.dropout = dim, causal, window, dropout
@@ -87,7 +93,14 @@ class Attention(Mixer):
         self._query_width, self._key_width = self.heads * self.key_dim, self.kv_heads * self.key_dim
         self._value_width = self.kv_heads * self.value_dim
         self.project = nn.Linear(dim, self._query_width + self._key_width + self._value_width, bias=bias)
-        self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias)
+        self.out = nn.Linear(self.heads * self.value_dim, dim, bias=bias if out_bias is None else out_bias)
+        if qk_norm_over not in ("head", "all"):
+            raise WonderlandError(f'Attention normalises queries and keys over "head" or "all", not {qk_norm_over!r}.')
+        self._norms_heads = qk_norm_over == "head"
+        self.query_norm = self.key_norm = None
+        if qk_norm is not None:
+            self.query_norm = _built_norm(qk_norm, self.key_dim if self._norms_heads else self._query_width)
+            self.key_norm = _built_norm(qk_norm, self.key_dim if self._norms_heads else self._key_width)
 
     def _set_kind(self, position: Position | None) -> None:
         self._rotates = position is not None and position.kind == "rotate"
@@ -208,12 +221,25 @@ class Attention(Mixer):
     def _project(self, x: Tensor, seen: Tensor | None) -> Tensor:
         """Queries, keys and values side by side (b, t, all), queries and keys rotated where the position does that."""
         fused = self.project(x)
-        if not self._rotates:
+        if not self._rotates and self.query_norm is None:
             return fused
-        assert self.position is not None
         queries_keys, v = fused.split((self._query_width + self._key_width, self._value_width), -1)
+        if self.query_norm is not None:
+            queries_keys = self._normed(queries_keys)
+        if not self._rotates:
+            return torch.cat([queries_keys, v], -1)
+        assert self.position is not None
         queries_keys = queries_keys.view(*x.shape[:2], -1, self.key_dim)
         return torch.cat([self.position.rotate(queries_keys, positions(x, seen)).flatten(2), v], -1)
+
+    def _normed(self, queries_keys: Tensor) -> Tensor:
+        """Queries and keys side by side (b, t, width), normalised in each head or over all heads."""
+        assert self.query_norm is not None
+        assert self.key_norm is not None
+        q, k = queries_keys.split((self._query_width, self._key_width), -1)
+        if self._norms_heads:
+            q, k = q.unflatten(-1, (self.heads, self.key_dim)), k.unflatten(-1, (self.kv_heads, self.key_dim))
+        return torch.cat([self.query_norm.apply_to(q).flatten(2), self.key_norm.apply_to(k).flatten(2)], -1)
 
     def _parts(self, fused: Tensor) -> tuple[Tensor, ...]:
         # One split, whose backward is one concatenation: slices would each fill a tensor of the whole width.
@@ -339,6 +365,15 @@ def head_sizes(
     if not 0 <= dropout < 1:
         raise WonderlandError(f"{given}, dropout={dropout}: dropout is at least 0 and below 1.")
     return heads, kv_heads, key_dim, value_dim
+
+
+def _built_norm(spec: Spec, width: int) -> Pointwise:
+    built = spec.build(dim=width)
+    if not isinstance(built, Pointwise):
+        raise WonderlandError(
+            f"{spec.name} is no norm of features: give qk_norm nn.RMSNorm.spec() or nn.LayerNorm.spec()."
+        )
+    return built
 
 
 def _is_position(spec: Spec) -> bool:

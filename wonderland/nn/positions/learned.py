@@ -17,7 +17,10 @@ class Learned(Position):
     r"""Absolute positions looked up in a table; best where sequences are about equally long.
 
     .. math::
-        x_i \leftarrow x_i + S_i, \qquad S \in \mathbb{R}^{\mathrm{length} \times \mathrm{dim}}
+        x_i \leftarrow x_i + S_{i + o}, \qquad S \in \mathbb{R}^{(\mathrm{length} + o) \times \mathrm{dim}}
+
+    o is `offset`, 0 unless given: the row of position 0. Some published tables keep their first rows for padding (RoBERTa,
+    OPT: 2).
 
     Shapes: positions (b, t), below `length` -> (b, t, dim).
     Book: Alice 10.2.2. Paper: Gehring et al., 2017; Dosovitskiy et al., 2021.
@@ -28,18 +31,26 @@ class Learned(Position):
 
     kind = "embed"
 
-    def __init__(self, dim: int, heads: int = 1, *, length: int = 1024):
+    def __init__(self, dim: int, heads: int = 1, *, length: int = 1024, offset: int = 0):
         super().__init__()
         if min(dim, length) < 1:
             raise WonderlandError(
                 f"Learned cannot be built with dim={dim}, length={length}: both are whole numbers from 1."
             )
-        self.weight = nn.Parameter(torch.empty(length, dim))
+        if offset < 0:
+            raise WonderlandError(f"Learned cannot be built with offset={offset}: it is a whole number from 0.")
+        self.offset = offset
+        self.weight = nn.Parameter(torch.empty(length + offset, dim))
         nn.init.normal_(self.weight, std=0.02)
 
     def embed(self, positions: Int[Tensor, "b t"]) -> Float[Tensor, "b t dim"]:
-        within(positions, self.weight.shape[0], "Learned")
-        return F.embedding(positions, self.weight)
+        within(positions, self.length, "Learned")
+        return F.embedding(positions + self.offset if self.offset else positions, self.weight)
+
+    @property
+    def length(self) -> int:
+        """The number of positions."""
+        return self.weight.shape[0] - self.offset
 
 
 def within(positions: Any, length: int, name: str) -> None:

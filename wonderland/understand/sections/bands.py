@@ -1,4 +1,4 @@
-"""Bands: the prediction along one column with its interval, where a model knows how sure it is of each row."""
+"""Bands: the prediction along one column with its interval, for models that predict a standard deviation."""
 
 from wonderland.understand import charts, page
 from wonderland.understand.facts import Facts

@@ -31,8 +31,8 @@ def labels(facts: Facts) -> str:
 def _risk(risk: Facts) -> str:
     level = float(risk["level"])
     text = page.p(
-        f"Sets at the {level:.0%} level miss at most {percent(1 - level)} of the labels of a row on average, whatever the model is "
-        f"worth (conformal risk control). On the test part they hold {percent(risk['held'])} of them and have "
+        f"Sets at the {level:.0%} level miss at most {percent(1 - level)} of the labels of a row on average, however good the "
+        f"model is (conformal risk control). On the test part they hold {percent(risk['held'])} of them and have "
         f"{number(risk['size'], 3)} labels on average."
     )
     if risk.get("note"):

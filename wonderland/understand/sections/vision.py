@@ -1,7 +1,7 @@
 """Sections of detection and segmentation: boxes and masks over images, precision-recall curves, the worst images, what is missed."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from wonderland.understand import charts, page
@@ -42,7 +42,7 @@ def mistakes(facts: Facts) -> str:
     """The images with the most faults."""
     return _gallery(
         (facts.get("vision") or {}).get("mistakes"),
-        "Look for wrong annotations first: a box that was forgotten counts as a mistake of the model.",
+        "Look for wrong annotations first: a missing box counts as a mistake of the model.",
     )
 
 
@@ -127,7 +127,3 @@ def _figure(row: Mapping[str, Any]) -> str:
         f'<figure title="{escape(path)}"><img src="{escape(row["image"])}" alt="{escape(words)}">'
         f"<figcaption>{escape(words)}</figcaption></figure>"
     )
-
-
-def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [str(row.get("name")) for row in rows]
