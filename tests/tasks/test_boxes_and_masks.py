@@ -96,8 +96,8 @@ def test_a_detector_of_ones_own_needs_two_methods(tmp_path):
 def outlined(tmp_path_factory):
     home = tmp_path_factory.mktemp("outlined")
     model = "FasterRCNN(dim=8, width=32, masks=True, proposals=8)"
-    folder = write_coco(home / "scenes", 30, outlines=True)
-    return wonderland.fit(folder, out=home / "run", model=model, steps=16, threads=1, batch_size=8), folder
+    folder = write_coco(home / "scenes", 20, outlines=True)
+    return wonderland.fit(folder, out=home / "run", model=model, steps=8, threads=1, batch_size=4), folder
 
 
 def test_boxes_and_their_masks_are_written_in_pixels_of_the_image(outlined, tmp_path, capsys):
@@ -128,8 +128,22 @@ def test_boxes_and_their_masks_are_written_in_pixels_of_the_image(outlined, tmp_
     assert "Boxes and masks are written as .json" in capsys.readouterr().err
 
 
-def test_masks_are_written_with_class_ids(tmp_path):
-    run = wonderland.fit(write_masks(tmp_path / "scenes", 24), out=tmp_path / "run", steps=4, threads=1, batch_size=4)
+def refuses_export(run, capsys):
+    assert main(["export", str(run.folder), "--to", "onnx"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"wonderland: The run in {run.folder} cannot be exported. Boxes and masks are not written as one torch program: "
+        "wonderland predict gives them, and --json writes them."
+    ]
+    assert not list(run.folder.glob("*.onnx"))
+
+
+def test_boxes_are_not_exported(outlined, capsys):
+    refuses_export(outlined[0], capsys)
+
+
+def test_masks_are_written_with_class_ids(tmp_path, capsys):
+    run = wonderland.fit(write_masks(tmp_path / "scenes", 24), out=tmp_path / "run", steps=3, threads=1, batch_size=4)
+    refuses_export(run, capsys)
     table = run.predict(
         tmp_path / "scenes" / "images", draw=str(tmp_path / "drawn"), json=str(tmp_path / "regions.json")
     )

@@ -25,15 +25,15 @@ def batch(count=8):
 @pytest.mark.parametrize("name", ["RetinaNet", "TinySSD", "FasterRCNN"])
 def test_detectors_find_what_they_were_shown(name):
     torch.manual_seed(0)
-    x, boxes, labels = batch()
+    x, boxes, labels = batch(4)
     known = {**ANCHORS, "dim": 8, "mean": [0.3], "std": [0.25]}
     net = {
         "RetinaNet": lambda: models.RetinaNet(2, 1, **known),
         "TinySSD": lambda: models.TinySSD(2, 1, **known),
-        "FasterRCNN": lambda: models.FasterRCNN(2, 1, width=64, proposals=12, **known),
+        "FasterRCNN": lambda: models.FasterRCNN(2, 1, width=48, proposals=8, **known),
     }[name]()
     optimizer = torch.optim.Adam(net.parameters(), 5e-3)
-    for _ in range(60):
+    for _ in range(50):
         optimizer.zero_grad()
         sum(net.losses(x, boxes, labels).values()).backward()
         optimizer.step()
@@ -42,7 +42,7 @@ def test_detectors_find_what_they_were_shown(name):
     for row, box, label in zip(found, boxes, labels, strict=True):
         overlap = iou(box[:2], row["boxes"]) * (label[:2, None] == row["classes"])
         right += int((overlap.amax(1) > 0.5).sum()) if len(row["boxes"]) else 0
-    assert right >= 12
+    assert right >= 6
 
 
 def test_padding_and_batch_mates_change_no_box():

@@ -168,6 +168,9 @@ class AnnotatedEncoder(RowEncoder):
     def schema(self) -> list[Field]:
         return [Field("image", "image", shape=(self.height, self.width, self.channels))]
 
+    def module(self, *, double: bool = False) -> str:
+        return "Boxes and masks are not written as one torch program: wonderland predict gives them, and --json writes them."
+
     def collect(self, rows: Sequence[Mapping[str, Any]]) -> AnnotatedImages:
         """Pictures given as the bytes of PNG, JPEG or WebP files, decoded as files of a folder are."""
         with guard_decompression():
