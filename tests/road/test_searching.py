@@ -158,3 +158,18 @@ def test_two_workers_share_a_search(tmp_path):
     assert [trial.settings for trial in study.trials] == [study.space.sample(0, number) for number in range(6)]
     assert all(trial.rung == 0 for trial in study.trials)
     assert wonderland.load(tmp_path / "study" / "winner").metrics["accuracy"] > 0.8
+
+
+def test_the_spaces_of_kinds_hold_recipes_that_can_be_built(tmp_path):
+    """The ends of every default space build a model."""
+    texts = tmp_path / "texts.csv"
+    texts.write_text(
+        "text,label\n" + "".join(f"{'good fine' if i % 2 else 'bad poor'} number {i},{i % 2}\n" for i in range(60))
+    )
+    for source in ("digits", texts):
+        request = Request.of()
+        kind, dataset = wonderland.road.fitting.open_source(source, None, request, None, recorded=False)
+        space = Space.of(kind.space(make_plan(kind, dataset, request, None).recipe))
+        for unit in (0.0, 0.999):
+            settings = space.at([unit] * len(space.names))
+            assert make_plan(kind, dataset, trial_request(request, settings), None).recipe.model.build() is not None

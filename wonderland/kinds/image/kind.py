@@ -188,8 +188,9 @@ class ImageKind(Kind):
         return evaluated_often_enough(recipe)
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
+        stages = recipe.model.arguments.get("stages", 1) if isinstance(recipe.model, Spec) else 1
         return super().space(recipe) | model_space(
-            recipe, {"model.dim": ("choice", [16, 24, 32, 48]), "model.depth": ("integer", 1, 6)}
+            recipe, {"model.dim": ("choice", [16, 24, 32, 48]), "model.depth": ("integer", stages, stages + 4)}
         )
 
     def initial(self, dataset: Any, task: Task) -> nn.Module | None:

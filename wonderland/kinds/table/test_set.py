@@ -41,6 +41,7 @@ def with_test_set(table: Table, test: Glimpse) -> Table:
         time=table.time,
     )
     joined.group = table.group
+    joined.assigned = table.assigned  # refused by whoever opens both: two test parts
     joined.test_rows = np.arange(len(joined)) >= len(table)
     return joined
 
