@@ -61,6 +61,21 @@ BUILD = {
             "SequenceRecommender",
         )
     },
+    **{
+        name: (lambda name=name: getattr(models, name)(32, 4, 2), [((2, 32, 2), torch.float32)])
+        for name in (
+            "DLinear",
+            "DeepAR",
+            "LinearAutoregression",
+            "NBeats",
+            "NLinear",
+            "PatchTST",
+            "Seq2SeqForecaster",
+            "SequenceForecaster",
+            "TCN",
+        )
+    },
+    "TemporalBlock": (lambda: models.TemporalBlock(4, dilation=2), [((2, 7, 4), torch.float32)]),
     "BiRNN": (lambda: models.BiRNN(9, 3, dim=4, state_size=4), [TOKENS]),
     "ConvNet": (lambda: models.ConvNet(1, 3, 8, 8, dim=8, depth=2), [((2, 1, 8, 8), torch.float32)]),
     "Decoder": (lambda: models.Decoder(**SMALL), [TOKENS]),
@@ -104,13 +119,18 @@ def inputs(name):
 
 
 # Their input is a graph, whose edges are read as values; tests/nn/graph and tests/kinds/graph try them.
-# Recommender is what recommenders share, and no model itself.
-ABSTRACT = {"Recommender"}
+# Recommender and Forecaster are what recommenders and forecasters share, and no models themselves.
+ABSTRACT = {"Recommender", "Forecaster"}
+# Fitted to rows in closed form: their forward reads values. tests/road/test_closed_form.py and tests/kinds/series try them.
+FITTED = {"ForecastBlend", "GLM", "GaussianProcess"}
+# They return boxes, whose number depends on values; tests/models/vision/test_detectors.py tries them.
+OF_BOXES = {"FasterRCNN", "RetinaNet", "TinySSD"}
 OF_GRAPHS = {"GraphNet", "GraphStack", "LinkNet", "Node2Vec", "NodeNet", "WholeGraphNet"}
 
 
 def test_every_model_is_tried():
-    assert {name for name, value in vars(models).items() if inspect.isclass(value)} - OF_GRAPHS - ABSTRACT == set(BUILD)
+    classes = {name for name, value in vars(models).items() if inspect.isclass(value)}
+    assert classes - OF_GRAPHS - ABSTRACT - FITTED - OF_BOXES == set(BUILD)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -133,7 +153,7 @@ def test_a_model_takes_a_mask_on_the_meta_device(name):
     model, given = on_meta(name), inputs(name)
     accepted = inspect.signature(model.forward).parameters
     masks = {
-        key: torch.ones(tensor.shape, dtype=torch.bool, device="meta")
+        key: torch.ones(tensor.shape[:2], dtype=torch.bool, device="meta")
         for key, tensor in zip(("mask", "source_mask", "second_mask"), (given[-1], given[0], given[-1]), strict=True)
         if key in accepted
     }

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import struct
 import time
 
 import numpy as np
@@ -17,7 +18,7 @@ from wonderland.core import WonderlandError
 from wonderland.ship.serving.limits import Limits
 from wonderland.ship.serving.serve import LOCAL
 from wonderland.studio.app import STATIC, guarded
-from wonderland.studio.catalog import Catalog
+from wonderland.studio.catalog import Catalog, count_parameters
 from wonderland.studio.serve import studio
 
 
@@ -148,3 +149,10 @@ def test_a_wrong_start_ends_in_a_sentence(tmp_path, capsys):
         capsys.readouterr().err
         == f"wonderland: There is no folder {tmp_path / 'no'}: name the one that holds your runs.\n"
     )
+
+
+def test_sizes_that_no_file_has_are_not_multiplied(tmp_path):
+    for shape in ([10**400] * 10, [2] * 1000):
+        header = json.dumps({"a": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+        (tmp_path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+        assert count_parameters(tmp_path / "model.safetensors") is None

@@ -15,6 +15,7 @@ from wonderland.core.files import open_plain
 MOST_RUNS = 10_000
 MOST_ENTRIES = 200_000  # of folders that are looked at
 POINTS = 400  # of a learning curve
+MOST_AXES = 16  # of a tensor in a file
 FRESH = 120  # seconds since the last record within which an unfinished run counts as training
 FILES = ("config.json", "trust.json", "metrics.jsonl", "model.safetensors")
 LOWER = ("loss", "rmse", "mae", "mse", "brier", "perplexity", "bits", "error", "ece", "wer", "cer")
@@ -228,6 +229,8 @@ def count_parameters(path: Path) -> int | None:
                 return None
             header = json.loads(file.read(length))
         shapes = [entry["shape"] for key, entry in header.items() if key != "__metadata__"]
+        if any(len(shape) > MOST_AXES or any(int(size) >= 1 << 63 for size in shape) for shape in shapes):
+            return None
         return sum(math.prod(int(size) for size in shape) for shape in shapes)
     except (WonderlandError, OSError, ValueError, KeyError, TypeError, AttributeError, struct.error, RecursionError):
         return None

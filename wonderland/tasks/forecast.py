@@ -104,7 +104,7 @@ class Forecast(Task):
         truth = (y * scale + mean).round().clamp_min(0).to(made.dtype)
         return negative_binomial_nll(rate, truth, dispersion=dispersion, mask=mask)
 
-    def point(self, made: Tensor, about: Tensor) -> tuple[ndarray, ndarray]:
+    def point_forecasts(self, made: Tensor, about: Tensor) -> tuple[ndarray, ndarray]:
         """Forecasts and their spread in the scale of the data: (b, horizon, channels) each."""
         mean, scale = (part.double() for part in scales(about, self.channels))
         made = made.double()
@@ -138,7 +138,7 @@ class Forecast(Task):
                 rows = (series[first : first + size], origins[first : first + size])
                 batch = examples.take(rows)
                 made = self.outputs_of(view.model, batch)
-                forecasts, spread = self.point(made, batch["about"])
+                forecasts, spread = self.point_forecasts(made, batch["about"])
                 spread = spread * unit_of(unit, batch, self.season, self.channels)
                 yield rows, batch, forecasts, spread, examples.targets(rows)
 

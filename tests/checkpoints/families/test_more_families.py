@@ -25,6 +25,7 @@ GATED = {
     "intermediate_size": 20,
     "num_key_value_heads": 2,
 }
+POINTWISE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "tie_word_embeddings": True}
 SLIDING = {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1}
 
 # The name of the classes, the head, and options that differ from the defaults.
@@ -36,6 +37,13 @@ CASES = [
     ("Qwen3", "ForCausalLM", GATED | SLIDING | {"head_dim": 6, "tie_word_embeddings": True}),
     ("Phi3", "ForCausalLM", GATED),
     ("SmolLM3", "ForCausalLM", GATED | {"no_rope_layer_interval": 2}),
+    ("OPT", "ForCausalLM", POINTWISE | {"ffn_dim": 20, "max_position_embeddings": 24}),
+    ("GPTNeoX", "ForCausalLM", POINTWISE | {"intermediate_size": 20, "rope_parameters": {"partial_rotary_factor": 0.5}}),
+    ("Phi", "ForCausalLM", GATED | {"num_attention_heads": 2, "num_key_value_heads": 1, "qk_layernorm": True}),
+    ("Olmo2", "ForCausalLM", GATED),
+    ("Gemma", "ForCausalLM", GATED | {"head_dim": 6}),
+    ("Gemma2", "ForCausalLM", GATED | {"head_dim": 6, "sliding_window": 3, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0,
+                                       "final_logit_softcapping": 3.0, "attn_implementation": "eager"}),
 ]  # fmt: skip
 HEADS = {
     "ForMaskedLM": ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "Model"),

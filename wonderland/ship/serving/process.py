@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -83,12 +84,16 @@ def run_workers(count: int, work: Callable[[int], None], *, say: Callable[[str],
     stopping, running, failures = False, {}, []
 
     def start(number: int) -> None:
+        # A stop that comes meanwhile waits, so that no process is missed and none has the handler of its parent.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
         pid = os.fork()
         if pid:
             running[pid] = number
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
             return
         for stop in STOPS:
             signal.signal(stop, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         code = 1
         try:
             work(number)
@@ -96,6 +101,8 @@ def run_workers(count: int, work: Callable[[int], None], *, say: Callable[[str],
         except WonderlandError as error:
             print(f"wonderland: {error}", file=sys.stderr)
             code = 2
+        except Exception:
+            traceback.print_exc()
         finally:
             sys.stderr.flush()
             os._exit(code)
