@@ -166,3 +166,19 @@ def test_an_unknown_option_is_refused_by_name(stem, tmp_path):
     with pytest.raises(WonderlandError) as error:
         outline(tmp_path)
     assert str(error.value) == words + "without it the model would not be the same."
+
+
+@pytest.mark.parametrize(
+    ("stem", "published"),
+    [
+        ("Phi3", {"auto_map": {"AutoConfig": "configuration_phi3.Phi3Config"}, "attention_bias": False}),
+        ("SmolLM3", {"pretraining_tp": 2}),
+        ("GPTNeoX", {"attention_probs_dropout_prob": 0, "hidden_dropout_prob": 0}),
+    ],
+)
+def test_options_of_published_files_without_effect_are_known(stem, published, tmp_path):
+    head, options = next((head, options) for name, head, options in CASES if name == stem)
+    made(stem, head, options, tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | published))
+    assert outline(tmp_path).family == family(stem).model_type

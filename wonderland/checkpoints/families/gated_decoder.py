@@ -75,13 +75,19 @@ def _to_spec(variant: Variant, options: Options, head: str, weights: WeightsView
         raise options.error("head_dim", width, "an even number, because rotary positions rotate pairs of features")
     tie = options.boolean("tie_word_embeddings", default["tie_word_embeddings"])
     eps = options.number("rms_norm_eps", default["rms_norm_eps"])
-    options.require("pretraining_tp", 1, None)
+    if variant.model_type == "llama":
+        options.require("pretraining_tp", 1, None)
+    else:
+        # Published files carry them, and transformers has its own code for these families.
+        options.ignore("pretraining_tp", "auto_map")
     # Rotary positions have no table, so the length is not limited.
     options.ignore("max_position_embeddings", "is_llama_config")
     depth = options.depth("num_hidden_layers", default["num_hidden_layers"])
     bias = variant.attention_bias == "inputs"
     if variant.attention_bias == "option":
         bias = options.boolean("attention_bias", False)
+    elif variant.attention_bias == "none":
+        options.require("attention_bias", False, None)
     attention = Attention.spec(
         heads=heads,
         kv_heads=kv_heads,

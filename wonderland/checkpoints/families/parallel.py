@@ -32,7 +32,8 @@ def _common(options: Options, default: dict[str, int], base: float, fraction: fl
             "partial_rotary_factor", rotary.arguments["fraction"], f"an even part of a head of width {dim // heads}"
         )
     # Rotary positions have no table, so the length is not limited.
-    options.ignore("max_position_embeddings")
+    # The others stand in published files, and transformers does not read them.
+    options.ignore("max_position_embeddings", "auto_map", "attention_probs_dropout_prob", "hidden_dropout_prob")
     return {
         "vocab": options.integer("vocab_size", default["vocab_size"]),
         "dim": dim,
