@@ -32,6 +32,7 @@ SLIDING = {"use_sliding_window": True, "sliding_window": 3, "max_window_layers":
 CASES = [
     ("Roberta", "ForMaskedLM", ENCODER),
     ("XLMRoberta", "ForMaskedLM", ENCODER | {"tie_word_embeddings": False, "pad_token_id": 0}),
+    ("Electra", "ForMaskedLM", ENCODER | {"embedding_size": 12}),
     ("Mistral", "ForCausalLM", GATED | {"sliding_window": 3, "head_dim": 6}),
     ("Qwen2", "ForCausalLM", GATED | SLIDING),
     ("Qwen3", "ForCausalLM", GATED | SLIDING | {"head_dim": 6, "tie_word_embeddings": True}),
@@ -80,8 +81,8 @@ def texts(model, side, t=9):
 
 
 def theirs(model, tokens, mask, **more):
-    # Only decoders need to be told where a row padded on the left begins; RoBERTa finds it by the padding token.
-    if "position_ids" not in more and "CausalLM" in type(model).__name__ and model.config.model_type != "opt":
+    # RoBERTa and OPT find out where a row padded on the left begins; the others are told.
+    if "position_ids" not in more and model.config.model_type not in ("roberta", "xlm-roberta", "opt"):
         more["position_ids"] = places(mask)
     return model(input_ids=tokens, attention_mask=mask.long(), **more)
 

@@ -4,6 +4,7 @@ from wonderland.checkpoints.families.bert import BERT
 from wonderland.checkpoints.families.convnext import CONVNEXT
 from wonderland.checkpoints.families.dinov2 import DINOV2, DINOV2_REGISTERS
 from wonderland.checkpoints.families.distilbert import DISTILBERT
+from wonderland.checkpoints.families.electra import ELECTRA
 from wonderland.checkpoints.families.family import Family
 from wonderland.checkpoints.families.gpt2 import GPT2
 from wonderland.checkpoints.families.in_memory import from_gpt2, from_mamba, from_rwkv
@@ -38,6 +39,7 @@ FAMILIES: dict[str, Family] = {
         OPT,
         GPT_NEOX,
         PHI,
+        ELECTRA,
         OLMO2,
         GEMMA,
         GEMMA2,

@@ -96,7 +96,7 @@ def _to_spec(variant: Variant, options: Options, head: str, weights: WeightsView
     if variant.qk_norm:
         attention = attention.changed(qk_norm=RMSNorm.spec(eps=eps), qk_norm_over=variant.qk_norm)
     if variant.capped:
-        scalar = options.number("query_pre_attn_scalar", 256, least=1e-6)
+        scalar = options.number("query_pre_attn_scalar", 256.0, least=1e-6)
         attention = attention.changed(scale=scalar**-0.5, softcap=_cap(options, "attn_logit_softcapping", 50.0))
     mixers = _layers(variant, options, attention, depth)
     trunk = Decoder.spec(
