@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from pathlib import Path
 from typing import Any
 
 from wonderland.cli import flags
@@ -44,6 +45,14 @@ def kind_help(name: str) -> str:
     return parser.format_help() + "\nOptions of training: wonderland fit --help\n"
 
 
+def refuse_unknown_family(folder: str) -> None:
+    """Refuse a checkpoint of a family that cannot be loaded before anything is asked about the data."""
+    from wonderland.checkpoints.outline import family_of, read_config
+
+    if (Path(folder) / "config.json").is_file():
+        family_of(read_config(Path(folder)), Path(folder))
+
+
 def run(args: argparse.Namespace) -> int:
     """Fit, showing the data before, progress during, and the metrics after."""
     from wonderland.cli import show
@@ -53,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
     asked: dict[str, Any] = flags.chosen(args, args.names)
     if args.kind is not None:
         asked["kind"] = args.kind
+    if asked.get("start"):
+        refuse_unknown_family(str(asked["start"]))
     on_start = None if args.quiet else show.before_training
     try:
         result = fit(

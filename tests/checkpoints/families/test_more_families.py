@@ -9,6 +9,7 @@ import transformers
 from tests.checkpoints.families.oracle import VOCAB, answer, batch, places
 from wonderland.checkpoints import load_pretrained, outline, save_pretrained
 from wonderland.checkpoints.families import FAMILIES
+from wonderland.cli.main import main
 from wonderland.core import WonderlandError
 
 ENCODER = {
@@ -182,3 +183,12 @@ def test_options_of_published_files_without_effect_are_known(stem, published, tm
     path = tmp_path / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | published))
     assert outline(tmp_path).family == family(stem).model_type
+
+
+def test_an_unknown_family_is_refused_before_the_data_is_looked_at(tmp_path, capsys):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "falcon"}))
+    assert main(["fit", str(tmp_path / "none.csv"), "--from", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"wonderland: {tmp_path}/config.json says model_type = 'falcon'. "
+        f"The families that can be loaded are {', '.join(FAMILIES)}.\n"
+    )
