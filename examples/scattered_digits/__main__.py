@@ -1,4 +1,4 @@
-"""Digits on a canvas: AP of the default detector and of TinySSD from a COCO file; on request mean IoU from a folder of masks."""
+"""Digits on a canvas: AP of the default detector and of TinySSD from a COCO file, mean IoU of the default from a folder of masks."""
 
 import sys
 import tempfile
@@ -13,7 +13,7 @@ MASKS = {"default": 0.9}
 
 
 def lab(
-    images: int = 600, side: int = 64, models: str = "default,TinySSD", masks: str = ""
+    images: int = 600, side: int = 64, models: str = "default,TinySSD", masks: str = "default"
 ) -> tuple[list[Claim], str, dict[str, str]]:
     """Fit each model on a folder of files; `models` and `masks` are names with commas, or nothing for none."""
     claims, rows = [], []
@@ -36,7 +36,7 @@ def main(given: list[str] | None = None) -> int:
         "--images": {"type": int, "default": 600},
         "--side": {"type": int, "default": 64},
         "--models": {"default": "default,TinySSD"},
-        "--masks": {"default": "", "help": "also fit masks: default, UNet, FCN"},
+        "--masks": {"default": "default", "help": "networks for masks: default, UNet, FCN"},
     }
     return run("scattered_digits", __doc__, lab, given, options)
 

@@ -221,7 +221,8 @@ def test_a_model_built_here_is_read_there(name, tmp_path):
 FOREIGN = [
     (
         lambda: Decoder(VOCAB, 8, 2),
-        f"This Decoder is none of the families that transformers reads, {KNOWN}.",
+        f"This Decoder is none of the families that transformers reads, {KNOWN} (as GPT-NeoX, "
+        "stack.blocks.0.channel.inward has bias = None, not (32,)).",
     ),
     (
         lambda: Decoder(

@@ -362,3 +362,24 @@ def test_layers_may_have_norms_of_their_own_and_the_embedding_one():
     model.eval()
     with torch.no_grad():
         assert torch.allclose(streamed(model, tokens, [1, 2, 3]), model(tokens), atol=1e-6)
+
+
+def test_embeddings_are_scaled_and_logits_have_a_bias_and_a_bound():
+    model = Decoder(vocab=11, dim=8, depth=1, tie=False, head_bias=True, embed_scale=3.0, logit_cap=0.5).eval()
+    torch.nn.init.normal_(model.head.bias)
+    tokens = torch.randint(11, (2, 5))
+    h = model.stack(3.0 * model.embedding(tokens))
+    expected = 0.5 * torch.tanh((h @ model.head.weight.t() + model.head.bias) / 0.5)
+    torch.testing.assert_close(model(tokens), expected)
+    with torch.no_grad():
+        torch.testing.assert_close(streamed(model, tokens, [1, 2, 3, 4]), expected)
+    for given, words in (
+        (
+            {"head_bias": True},
+            "A Decoder with tie=True has no bias at its head: give tie=False, or leave head_bias out.",
+        ),
+        ({"logit_cap": 0}, "A Decoder bounds its logits by a logit_cap above 0, not 0."),
+    ):
+        with pytest.raises(WonderlandError) as error:
+            Decoder(vocab=11, dim=8, depth=1, **given)
+        assert str(error.value) == words

@@ -102,6 +102,7 @@ def outlined(tmp_path_factory):
 
 def test_boxes_and_their_masks_are_written_in_pixels_of_the_image(outlined, tmp_path, capsys):
     run, folder = outlined
+    assert (run.recipe.optimizer.name, run.recipe.lr) == ("optim.FilterMuon", 0.1)
     assert run.metrics["mask_iou"] is None or 0 <= run.metrics["mask_iou"] <= 1
     (tmp_path / "large").mkdir()
     for index in range(2):

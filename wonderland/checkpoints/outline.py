@@ -155,7 +155,7 @@ def _head(config: Mapping[str, Any], family: Family, weights: WeightFiles) -> st
 
 
 def _is_lm_head(name: str, family: Family) -> bool:
-    prefixes = ("lm_head.", "head.", "cls.predictions.", "vocab_")
+    prefixes = ("lm_head.", "embed_out.", "generator_", "head.", "cls.predictions.", "vocab_")
     return name.startswith(prefixes) or (family.model_type == "t5" and name.startswith("decoder."))
 
 
@@ -233,5 +233,11 @@ def _integers(spec: Spec) -> Iterator[tuple[str, int]]:
 
 def _is_unused(name: str, family: Family) -> bool:
     # A tied head may be written out again; `tied` has compared it with the embedding.
-    tied_heads = {"lm_head.weight", "head.weight", "cls.predictions.decoder.weight", "vocab_projector.weight"}
+    tied_heads = {
+        "lm_head.weight",
+        "embed_out.weight",
+        "head.weight",
+        "cls.predictions.decoder.weight",
+        "vocab_projector.weight",
+    }
     return re.fullmatch(family.unused, name) is not None or name in tied_heads

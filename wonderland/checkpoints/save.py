@@ -33,7 +33,15 @@ HEADS: dict[type, tuple[str, ...]] = {
     TokenClassifier: ("tokens",),
     Encoder: ("trunk", "encoder"),
 }
-NULLABLE = {"pad_token_id", "bos_token_id", "eos_token_id", "classifier_dropout", "sliding_window"}
+NULLABLE = {
+    "pad_token_id",
+    "bos_token_id",
+    "eos_token_id",
+    "classifier_dropout",
+    "sliding_window",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+}
 TOLD = 3  # differences that the error of a model of no family names
 TOKEN_IDS = {"bos_token_id", "eos_token_id", "decoder_start_token_id", "pad_token_id"}
 

@@ -30,7 +30,9 @@ def attention(module: Any, norm: Any, x: Tensor) -> Tensor | None:
         return None
     if position is not None and (type(position) is not Rotary or module._modules["position"] is not position):
         return None
-    if (module.window is not None and module.window < x.shape[1]) or module.query_norm is not None:
+    if module.window is not None and module.window < x.shape[1]:
+        return None
+    if module.query_norm is not None or module.softcap is not None:
         return None
     weights, eps, centred = form
     frequencies = None if position is None else position.frequencies

@@ -45,7 +45,8 @@ def attention(module: Any, program: Program) -> bool:
     # A position that blocks share is an attribute and not a submodule: it is a bias that no kernel has.
     shared = program.look(module, "position") is not None
     normed = program.look(module._modules, "query_norm") is not None
-    if weights is None or shared or normed or not program.no_dropout(module, "dropout"):
+    capped = program.look(module, "softcap") is not None
+    if weights is None or shared or normed or capped or not program.no_dropout(module, "dropout"):
         return False
     frequencies = slopes = None
     if isinstance(position, Rotary):

@@ -22,6 +22,8 @@ def write_decoder(model: Any, program: Program) -> bool:
     embedding, position, stack, head, embed_norm = (
         program.look(model._modules, name) for name in ("embedding", "position", "stack", "head", "embed_norm")
     )
+    if program.look(model, "embed_scale") != 1 or program.look(model, "logit_cap") is not None:
+        return False
     table, learned = program.look(embedding._parameters, "weight"), None
     if _from_row_0(position):
         learned = program.look(position._parameters, "weight")

@@ -107,8 +107,8 @@ class Kind(ABC):
         """The recipe once the number of steps is known."""
         return recipe
 
-    def named_recipe(self, recipe: Recipe, dataset: Any, parts: Any) -> Recipe:
-        """The recipe for a model that the user names in place of the default one."""
+    def named_recipe(self, recipe: Recipe, name: str, dataset: Any, parts: Any) -> Recipe:
+        """The recipe for a model that the user names in place of the default one: `name`, or "" for a module of the user's own."""
         return recipe
 
     def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe, asked: Mapping[str, Any]) -> None:

@@ -35,7 +35,10 @@ class Decoder(Checked, nn.Module):
     - `position` is added to the embedding; rotary positions and biases belong into the mixer's spec.
     - `placement` and `norm` are those of `Block`; `norm` may be a list, repeated over the layers. `final_norm` is the norm after
       the stack (the same as `norm` by default), `embed_norm` one after the embedding.
-    - `tie`: the head shares the weights of the embedding. `embed_dropout` is `dropout` by default.
+    - `tie`: the head shares the weights of the embedding; without it, `head_bias` gives the head a bias. `embed_dropout` is
+      `dropout` by default.
+    - `logit_cap` bounds the logits: :math:`y \leftarrow c \tanh(y / c)`.
+    - `embed_scale` is what embeddings are multiplied with: :math:`h = c E_x + s`.
 
     `forward(tokens, mask)` takes all positions at once, with padding on either side. `stream(tokens, state, mask)` continues
     after a state.
@@ -69,8 +72,18 @@ class Decoder(Checked, nn.Module):
         embed_dropout: float | int | None = None,
         layer_scale: float | int | None = None,
         drop_path: float | int = 0.0,
+        head_bias: bool = False,
+        embed_scale: float | int = 1.0,
+        logit_cap: float | int | None = None,
     ):
         super().__init__()
+        if logit_cap is not None and not logit_cap > 0:
+            raise WonderlandError(f"A Decoder bounds its logits by a logit_cap above 0, not {logit_cap}.")
+        self.logit_cap = None if logit_cap is None else float(logit_cap)
+        if tie and head_bias:
+            raise WonderlandError(
+                "A Decoder with tie=True has no bias at its head: give tie=False, or leave head_bias out."
+            )
         if min(vocab, dim) < 1:
             raise WonderlandError(f"A Decoder needs at least one token and one feature, not vocab={vocab}, dim={dim}.")
         mixers = mixer if isinstance(mixer, list | tuple) else [_attention(dim) if mixer is None else mixer]
@@ -81,7 +94,7 @@ class Decoder(Checked, nn.Module):
         if channel is not None and not isinstance(channel, bool):
             check_specs([channel], "The channel of a Decoder is a spec such as nn.MLP.spec(), None or False")
         norms = norm if isinstance(norm, list | tuple) else [norm]
-        self.vocab, self.dim = vocab, dim
+        self.vocab, self.dim, self.embed_scale = vocab, dim, float(embed_scale)
         self.dropout = chance(dropout if embed_dropout is None else embed_dropout, "Decoder")
         self.embedding = nn.Embedding(vocab, dim)
         nn.init.normal_(self.embedding.weight, std=0.02)
@@ -109,7 +122,7 @@ class Decoder(Checked, nn.Module):
             raise WonderlandError(f"A Decoder needs causal mixers, and {names} is not causal here: give a causal one.")
         self.layout = self.state_layout()
         # A tied head has no parameter of its own, so that a saved model holds the shared weights once.
-        self.head = None if tie else nn.Linear(dim, vocab, bias=False)
+        self.head = None if tie else nn.Linear(dim, vocab, bias=head_bias)
         if self.head is not None:
             nn.init.normal_(self.head.weight, std=0.02)
 
@@ -174,6 +187,8 @@ class Decoder(Checked, nn.Module):
         if mask is not None:
             tokens = tokens.masked_fill(~mask, 0)
         h = self.look_up(tokens)
+        if self.embed_scale != 1:
+            h = h * self.embed_scale
         if self.position is not None:
             index = positions(h, seen)
             h = h + self.position.embed(index if mask is None else index.masked_fill(~mask, 0)).to(h.dtype)
@@ -185,7 +200,8 @@ class Decoder(Checked, nn.Module):
 
     def logits(self, h: Tensor) -> Tensor:
         """Features (..., dim) to a score for each token of the vocabulary."""
-        return F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
+        y = F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
+        return y if self.logit_cap is None else self.logit_cap * torch.tanh(y / self.logit_cap)
 
     def look_up(self, tokens: Tensor) -> Tensor:
         """Token embeddings (b, t, dim)."""

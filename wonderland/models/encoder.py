@@ -12,7 +12,7 @@ from wonderland.models.tokens import align_left, check_input, check_rows, look_u
 from wonderland.nn.blocks.block import Block, Field
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
-from wonderland.nn.contract.arguments import Checked
+from wonderland.nn.contract.arguments import Checked, at_least_one
 from wonderland.nn.contract.hooks import call_with_hooks
 from wonderland.nn.contract.mixer import hide
 from wonderland.nn.contract.mixer import positions as count_positions
@@ -35,6 +35,8 @@ class Encoder(Checked, nn.Module):
       or with `separator`, the token that ends a segment, counted: the second sentence of a pair is segment 1.
     - `placement` of norms is "post" as published, `norm` their spec; `embed_norm` adds one after the embedding.
     - `pooler`: a layer on the first token, :math:`\tanh(W h_1 + b)`, as a summary of the sequence: `summary(features)`.
+
+    - `embed_dim`: the width of the embeddings and their norm, where it is not dim: a linear layer brings them to dim (ELECTRA).
 
     By default positions count the real tokens of a row, wherever its padding is; `positions` (b, t) overrides them.
 
@@ -67,8 +69,11 @@ class Encoder(Checked, nn.Module):
         embed_norm: bool = True,
         pooler: bool = False,
         dropout: float | int = 0.0,
+        embed_dim: int | None = None,
     ):
         super().__init__()
+        at_least_one("Encoder", embed_dim=embed_dim)
+        self.embed_dim = width = dim if embed_dim is None else embed_dim
         if min(vocab, dim) < 1 or segments < 0:
             raise WonderlandError(
                 f"An Encoder needs at least one token and one feature, and no fewer than 0 segments, not vocab={vocab}, "
@@ -76,11 +81,11 @@ class Encoder(Checked, nn.Module):
             )
         self.vocab, self.dim, self.segments, self.separator = vocab, dim, segments, separator
         self.dropout = chance(dropout, "Encoder")
-        self.embedding = nn.Embedding(vocab, dim)
+        self.embedding = nn.Embedding(vocab, width)
         nn.init.normal_(self.embedding.weight, std=0.02)
         added = Learned.spec(length=512) if position in (None, True) else position
-        self.position = _added_position(added, dim) if isinstance(added, Spec) else None
-        self.segment = nn.Embedding(segments, dim) if segments else None
+        self.position = _added_position(added, width) if isinstance(added, Spec) else None
+        self.segment = nn.Embedding(segments, width) if segments else None
         if self.segment is not None:
             nn.init.normal_(self.segment.weight, std=0.02)
         mixers = mixer if isinstance(mixer, list | tuple) else [Attention.spec() if mixer is None else mixer]
@@ -96,7 +101,8 @@ class Encoder(Checked, nn.Module):
         ]
         final: Spec | bool = norm if norm is not None and placement != "post" else True
         self.stack = Stack(dim, depth, blocks, norm=final, position=relative)
-        self.norm = (LayerNorm.spec() if norm is None else norm).build(dim=dim) if embed_norm else None
+        self.norm = (LayerNorm.spec() if norm is None else norm).build(dim=width) if embed_norm else None
+        self.expand = None if width == dim else nn.Linear(width, dim)
         self.pooler = nn.Linear(dim, dim) if pooler else None
 
     def laws(self):
@@ -159,6 +165,8 @@ class Encoder(Checked, nn.Module):
             h = self.norm.apply_to(h)
         if self.training and self.dropout:
             h = F.dropout(h, self.dropout)
+        if self.expand is not None:
+            h = self.expand(h)
         return hide(h, mask)
 
     def segments_of(self, tokens: Tensor) -> Tensor | None:

@@ -263,10 +263,11 @@ class MaskedLM(Headed):
         pad: int | None = 0,
     ):
         super().__init__(trunk, pad=pad)
-        self.transform = nn.Linear(self.dim, self.dim)
+        width = getattr(self.trunk, "embed_dim", self.dim)
+        self.transform = nn.Linear(self.dim, width)
         self.activation = resolve(activation)
-        self.norm = (LayerNorm.spec() if norm is None else norm).build(dim=self.dim)
-        self.head = None if tie else nn.Linear(self.dim, self.vocab, bias=False)
+        self.norm = (LayerNorm.spec() if norm is None else norm).build(dim=width)
+        self.head = None if tie else nn.Linear(width, self.vocab, bias=False)
         self.bias = nn.Parameter(torch.zeros(self.vocab)) if bias else None
         self.pair = nn.Linear(self.dim, 2) if sentences else None
 

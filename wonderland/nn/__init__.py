@@ -84,7 +84,7 @@ from wonderland.nn.mixers.shift import Shift
 from wonderland.nn.mixers.spatial_gate import SpatialGate
 from wonderland.nn.mixers.token_mlp import TokenMLP
 from wonderland.nn.norms.batch_norm import BatchNorm, precise_statistics
-from wonderland.nn.norms.norm import LayerNorm, RMSNorm
+from wonderland.nn.norms.norm import LayerNorm, RMSNorm, ZeroCentredRMSNorm
 from wonderland.nn.norms.normalise import GroupNorm, InstanceNorm, normalise
 from wonderland.nn.norms.weight_norm import WeightNormLinear, weight_norm
 from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, RelativeBuckets, Rotary, Sinusoidal
@@ -207,6 +207,7 @@ __all__ = [
     "VariationalLinear",
     "VectorQuantiser",
     "WeightNormLinear",
+    "ZeroCentredRMSNorm",
     "activation",
     "binarity",
     "boxcar",

@@ -183,7 +183,7 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     own_choice = asked is not None and isinstance(recipe.model, Spec) and asked.name == recipe.model.name
     if plain and not (own_choice and recipe.ensemble is None):
         recipe = plain_recipe(recipe, type(own).__name__ if own is not None else recipe.model)
-        recipe = kind.named_recipe(recipe, dataset, parts)
+        recipe = kind.named_recipe(recipe, "" if asked is None else asked.name, dataset, parts)
     if asked is not None:
         assert isinstance(recipe.model, Spec)
         rows = len(parts.train) if is_closed_form(asked) else 1

@@ -25,17 +25,26 @@ GATED = {
     "intermediate_size": 20,
     "num_key_value_heads": 2,
 }
+POINTWISE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "tie_word_embeddings": True}
 SLIDING = {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1}
 
 # The name of the classes, the head, and options that differ from the defaults.
 CASES = [
     ("Roberta", "ForMaskedLM", ENCODER),
     ("XLMRoberta", "ForMaskedLM", ENCODER | {"tie_word_embeddings": False, "pad_token_id": 0}),
+    ("Electra", "ForMaskedLM", ENCODER | {"embedding_size": 12}),
     ("Mistral", "ForCausalLM", GATED | {"sliding_window": 3, "head_dim": 6}),
     ("Qwen2", "ForCausalLM", GATED | SLIDING),
     ("Qwen3", "ForCausalLM", GATED | SLIDING | {"head_dim": 6, "tie_word_embeddings": True}),
     ("Phi3", "ForCausalLM", GATED),
     ("SmolLM3", "ForCausalLM", GATED | {"no_rope_layer_interval": 2}),
+    ("OPT", "ForCausalLM", POINTWISE | {"ffn_dim": 20, "max_position_embeddings": 24}),
+    ("GPTNeoX", "ForCausalLM", POINTWISE | {"intermediate_size": 20, "rope_parameters": {"partial_rotary_factor": 0.5}}),
+    ("Phi", "ForCausalLM", GATED | {"num_attention_heads": 2, "num_key_value_heads": 1, "qk_layernorm": True}),
+    ("Olmo2", "ForCausalLM", GATED),
+    ("Gemma", "ForCausalLM", GATED | {"head_dim": 6}),
+    ("Gemma2", "ForCausalLM", GATED | {"head_dim": 6, "sliding_window": 3, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0,
+                                       "final_logit_softcapping": 3.0, "attn_implementation": "eager"}),
 ]  # fmt: skip
 HEADS = {
     "ForMaskedLM": ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "Model"),
@@ -72,8 +81,8 @@ def texts(model, side, t=9):
 
 
 def theirs(model, tokens, mask, **more):
-    # Only decoders need to be told where a row padded on the left begins; RoBERTa finds it by the padding token.
-    if "position_ids" not in more and "CausalLM" in type(model).__name__ and model.config.model_type != "opt":
+    # RoBERTa and OPT find out where a row padded on the left begins; the others are told.
+    if "position_ids" not in more and model.config.model_type not in ("roberta", "xlm-roberta", "opt"):
         more["position_ids"] = places(mask)
     return model(input_ids=tokens, attention_mask=mask.long(), **more)
 
@@ -157,3 +166,19 @@ def test_an_unknown_option_is_refused_by_name(stem, tmp_path):
     with pytest.raises(WonderlandError) as error:
         outline(tmp_path)
     assert str(error.value) == words + "without it the model would not be the same."
+
+
+@pytest.mark.parametrize(
+    ("stem", "published"),
+    [
+        ("Phi3", {"auto_map": {"AutoConfig": "configuration_phi3.Phi3Config"}, "attention_bias": False}),
+        ("SmolLM3", {"pretraining_tp": 2}),
+        ("GPTNeoX", {"attention_probs_dropout_prob": 0, "hidden_dropout_prob": 0}),
+    ],
+)
+def test_options_of_published_files_without_effect_are_known(stem, published, tmp_path):
+    head, options = next((head, options) for name, head, options in CASES if name == stem)
+    made(stem, head, options, tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | published))
+    assert outline(tmp_path).family == family(stem).model_type

@@ -9,6 +9,7 @@ import pytest
 import wonderland
 from tests.data.pictures import folder
 from tests.data.test_idx import written
+from tests.kinds.image.scenes import write_masks
 from wonderland import kinds
 from wonderland.core import Spec, WonderlandError
 from wonderland.kinds.image import recipes
@@ -53,6 +54,22 @@ def test_many_small_images_get_whitened_patches_and_others_a_residual_network():
     assert (recipe.batch_size, len(parts.validation), len(parts.calibration)) == (250, 700, 700)
     assert planned(800)[2].model.name == "models.ConvNet"
     assert len(KIND.split(kinds.open(shapes(60_000, 2)), test=0.2, seed=0).calibration) == 2500
+
+
+def test_masks_are_learned_by_muon_without_other_classes_by_mirrors(tmp_path):
+    dataset = kinds.open(write_masks(tmp_path, 24))
+    parts = KIND.split(dataset, test=0.2, seed=0)
+    encoder = KIND.encoder(dataset, parts)
+    recipe = KIND.recipe(dataset, parts, encoder, KIND.task(dataset, parts, encoder))
+    assert (recipe.model.name, recipe.optimizer.name, recipe.lr) == ("models.UNet", "optim.FilterMuon", 0.1)
+    changed = recipe.augment.arguments
+    assert (changed["flip"], changed["brightness"], changed["contrast"]) == (0, 0, 0)
+    assert 0 < changed["rotate"] <= 5
+    weights = np.array(recipe.task.arguments["weights"])
+    masks = dataset.masks(parts.train)
+    share = np.bincount(masks.ravel(), minlength=3) / masks.size
+    np.testing.assert_allclose(weights / weights[0], (share / share[0]) ** -0.25, rtol=1e-3)
+    assert (weights * share).sum() == pytest.approx(1, abs=1e-3)
 
 
 def test_a_time_budget_decides_the_width():

@@ -22,6 +22,7 @@ CASES = {
     "attention, normalised queries and keys": lambda: Attention(
         8, heads=4, kv_heads=2, qk_norm=RMSNorm.spec(eps=1e-3), position=Rotary.spec()
     ),
+    "attention, bounded scores": lambda: Attention(8, heads=2, softcap=2.0, window=3, position=Rotary.spec()),
     "attention, rotary": lambda: Attention(8, heads=2, position=Rotary.spec()),
     "attention, rotary, both ways": lambda: Attention(8, heads=2, causal=False, position=Rotary.spec()),
     "attention, rotary, interleaved, window": lambda: Attention(

@@ -18,6 +18,11 @@ CASES = {
     "block, norm before": lambda: Block(8, ATTENTION, channel=CHANNEL),
     "block, norm after": lambda: Block(8, ATTENTION, channel=CHANNEL, placement="post", dropout=0.5),
     "block, parallel": lambda: Block(8, ATTENTION, channel=CHANNEL, placement="parallel", layer_scale=0.1),
+    "block, parallel, a norm for each": lambda: Block(8, ATTENTION, channel=CHANNEL, placement="parallel_each"),
+    "block, norm of the branches": lambda: Block(8, ATTENTION, channel=CHANNEL, placement="branch"),
+    "block, norms around the mixers": lambda: Block(
+        8, ATTENTION, channel=CHANNEL, placement="sandwich", norm=RMSNorm.spec()
+    ),
     "block without order": lambda: Block(8, Attention.spec(heads=2, causal=False), channel=CHANNEL),
     "block without channel mixer": lambda: Block(8, Shift.spec(), drop_path=0.5),
     "block, channel first": lambda: Block(

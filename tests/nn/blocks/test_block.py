@@ -109,6 +109,27 @@ def test_both_slots_may_have_a_state():
     assert len(state) == 2
 
 
+def test_norms_of_each_branch_stand_where_the_equations_say():
+    x = torch.randn(2, 5, 8)
+    blocks = {
+        name: Block(8, ATTENTION, channel=MLP.spec(), placement=name)
+        for name in ("parallel_each", "branch", "sandwich")
+    }
+    for name, block in blocks.items():
+        for norm in block.norms:
+            torch.nn.init.normal_(norm.weight)
+        norms, mixer, channel = block.norms, block.mixer, block.channel
+        if name == "parallel_each":
+            expected = x + mixer(norms[0](x)) + channel(norms[1](x))
+        elif name == "branch":
+            h = x + norms[0](mixer(x))
+            expected = h + norms[1](channel(h))
+        else:
+            h = x + norms[2](mixer(norms[0](x)))
+            expected = h + norms[3](channel(norms[1](h)))
+        torch.testing.assert_close(block(x), expected)
+
+
 @pytest.mark.parametrize("placement", ["pre", "post", "parallel"])
 def test_padding_is_zero_after_every_placement(placement):
     block = Block(8, ATTENTION, channel=MLP.spec(bias=True), placement=placement)
@@ -190,7 +211,7 @@ CROSS = Block.spec(dim=8, mixer=ATTENTION, cross=CrossAttention.spec(heads=2))
     [
         (
             lambda: Block(8, ATTENTION, placement="before"),
-            "A norm stands 'pre', 'post', 'parallel', not 'before'.",
+            "A norm stands 'pre', 'post', 'parallel', 'parallel_each', 'branch', 'sandwich', not 'before'.",
         ),
         (lambda: Block(8, ATTENTION, first="norm"), "The slot that comes first is 'mixer' or 'channel', not 'norm'."),
         (

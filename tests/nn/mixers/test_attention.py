@@ -583,3 +583,21 @@ def test_a_norm_of_queries_that_is_none_is_refused():
         with pytest.raises(WonderlandError) as error:
             build()
         assert str(error.value) == words
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_scores_are_bounded_by_a_softcap(window):
+    mixer = shaken(Attention(8, heads=2, kv_heads=1, softcap=0.5, window=window))
+    x = 3 * torch.randn(2, 7, 8, dtype=torch.float64)
+    q, k, v = mixer.project(x).split((8, 4, 4), -1)
+    q, k, v = (part.unflatten(-1, (-1, 4)).transpose(1, 2) for part in (q, k, v))
+    scores = 0.5 * torch.tanh(q @ k.transpose(-1, -2) / 2 / 0.5)
+    behind = torch.arange(7)[:, None] - torch.arange(7)
+    scores = scores.masked_fill((behind < 0) | (behind >= (window or 7)), -torch.inf)
+    expected = mixer.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+    equal([mixer(x), mixer.maps(x)], [expected, scores.softmax(-1)])
+    first, state = mixer.stream(x[:, :4])
+    rest, _ = mixer.stream(x[:, 4:], state)
+    equal([torch.cat([first, rest], 1)], [expected])
+    with pytest.raises(WonderlandError, match=r"^Attention bounds its scores by a softcap above 0, not 0\.$"):
+        Attention(8, softcap=0)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from wonderland.core import WonderlandError
-from wonderland.nn.norms.norm import LayerNorm, RMSNorm
+from wonderland.nn.norms.norm import LayerNorm, RMSNorm, ZeroCentredRMSNorm
 
 
 def test_layer_norm_is_torchs():
@@ -33,3 +33,12 @@ def test_eps_is_positive():
     with pytest.raises(WonderlandError) as error:
         RMSNorm(6, eps=0)
     assert str(error.value) == ("RMSNorm adds a small positive eps, which keeps a token of zeros finite, not 0.")
+
+
+def test_a_gain_around_1_begins_as_rms_norm_and_adds_its_weight():
+    norm, x = ZeroCentredRMSNorm(8), torch.randn(2, 3, 8)
+    assert torch.equal(norm(x), RMSNorm(8)(x))
+    with torch.no_grad():
+        norm.weight += torch.randn(8)
+    expected = x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * (1 + norm.weight)
+    torch.testing.assert_close(norm(x), expected)

@@ -4,11 +4,14 @@ from wonderland.checkpoints.families.bert import BERT
 from wonderland.checkpoints.families.convnext import CONVNEXT
 from wonderland.checkpoints.families.dinov2 import DINOV2, DINOV2_REGISTERS
 from wonderland.checkpoints.families.distilbert import DISTILBERT
+from wonderland.checkpoints.families.electra import ELECTRA
 from wonderland.checkpoints.families.family import Family
 from wonderland.checkpoints.families.gpt2 import GPT2
 from wonderland.checkpoints.families.in_memory import from_gpt2, from_mamba, from_rwkv
-from wonderland.checkpoints.families.llama import LLAMA, MISTRAL, PHI3, QWEN2, QWEN3, SMOLLM3
+from wonderland.checkpoints.families.llama import GEMMA, GEMMA2, LLAMA, MISTRAL, OLMO2, PHI3, QWEN2, QWEN3, SMOLLM3
 from wonderland.checkpoints.families.mamba import MAMBA
+from wonderland.checkpoints.families.opt import OPT
+from wonderland.checkpoints.families.parallel import GPT_NEOX, PHI
 from wonderland.checkpoints.families.regnet import REGNET
 from wonderland.checkpoints.families.resnet import RESNET
 from wonderland.checkpoints.families.roberta import ROBERTA, XLM_ROBERTA
@@ -33,6 +36,13 @@ FAMILIES: dict[str, Family] = {
         QWEN3,
         PHI3,
         SMOLLM3,
+        OPT,
+        GPT_NEOX,
+        PHI,
+        ELECTRA,
+        OLMO2,
+        GEMMA,
+        GEMMA2,
         RESNET,
         REGNET,
         CONVNEXT,

@@ -1,5 +1,6 @@
 """BERT: an encoder with segment embeddings and post-norm blocks. Paper: Devlin et al., 2019."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from wonderland.checkpoints.families.family import Family, Published, WeightsView, labels_config, trunk_of
@@ -13,12 +14,16 @@ from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.positions import Learned
 
 
-def trunk_spec(options: Options, *, pooler: bool, offset: int = 0, segments: int = 2) -> Spec:
+def trunk_spec(
+    options: Options, *, pooler: bool, offset: int = 0, segments: int = 2, default: Mapping[str, int] | None = None
+) -> Spec:
     """The encoder that BERT and the families that follow it share.
 
-    `offset` is the row of the table of positions that position 0 has; `segments` the default of type_vocab_size.
+    `offset` is the row of the table of positions that position 0 has; `segments` the default of type_vocab_size; `default`
+    has those of sizes where they are not BERT's.
     """
-    dim, heads = options.integer("hidden_size", 768), options.integer("num_attention_heads", 12)
+    sizes = {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072, **(default or {})}
+    dim, heads = (options.integer(name, sizes[name]) for name in ("hidden_size", "num_attention_heads"))
     if dim % heads:
         raise options.error("num_attention_heads", heads, f"a number of heads that divides hidden_size = {dim}")
     options.require("position_embedding_type", "absolute", None)
@@ -32,7 +37,7 @@ def trunk_spec(options: Options, *, pooler: bool, offset: int = 0, segments: int
         depth=options.depth("num_hidden_layers", 12),
         mixer=Attention.spec(heads=heads, bias=True, dropout=options.probability("attention_probs_dropout_prob", 0.1)),
         channel=MLP.spec(
-            hidden=options.integer("intermediate_size", 3072),
+            hidden=options.integer("intermediate_size", sizes["intermediate_size"]),
             activation=options.activation("hidden_act", "gelu"),
             bias=True,
         ),

@@ -23,9 +23,9 @@ def difference(model: nn.Module, other: nn.Module) -> str:
         if type(mine) is not type(theirs):
             return f"{where} is a {type(mine).__name__}, not a {type(theirs).__name__}"
         options, expected = _options(mine), _options(theirs)
-        for key in options:
-            if key not in expected or not _equal(options[key], expected[key]):
-                return f"{where} has {key} = {options[key]}, not {expected.get(key)}"
+        for key in [*options, *expected]:
+            if not _equal(options.get(key), expected.get(key)):
+                return f"{where} has {key} = {options.get(key)}, not {expected.get(key)}"
     return ""
 
 

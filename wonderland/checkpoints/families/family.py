@@ -42,12 +42,14 @@ class Published:
     transposed: the published matrix is (inputs, outputs).
     unit_axes: axes of length 1 that only the published tensor has.
     copies: other names under which published files repeat the tensor.
+    by_head: the published rows are the queries, keys and values of the first head, then those of the second, and so on.
     """
 
     names: str | Sequence[str]
     transposed: bool = False
     unit_axes: Shape = ()
     copies: tuple[str, ...] = ()
+    by_head: bool = False
 
     def prefixed(self, prefix: str) -> "Published":
         """The same with a prefix before every name."""
@@ -57,13 +59,17 @@ class Published:
 
 @dataclass(frozen=True)
 class Conversion:
-    """How one tensor of a model is made from published tensors, and back. `sizes` are the rows that each of them gives."""
+    """How one tensor of a model is made from published tensors, and back.
+
+    sizes: the rows that each of them gives. heads: the heads whose rows the published tensor has together; 0 if it does not.
+    """
 
     names: tuple[str, ...]
     sizes: Shape
     transposed: bool
     unit_axes: Shape
     copies: tuple[str, ...]
+    heads: int = 0
 
     def published_shapes(self, shape: Shape) -> list[Shape]:
         """The shapes of the published tensors that make up one of ours."""
@@ -79,10 +85,14 @@ class Conversion:
     def from_published(self, tensor: Tensor, shape: Shape) -> Tensor:
         """A published tensor in the shape of (a part of) ours."""
         tensor = tensor.t() if self.transposed else tensor
+        if self.heads:
+            return tensor.unflatten(0, (self.heads, 3, -1)).transpose(0, 1).reshape(shape)
         return tensor.reshape(shape) if self.unit_axes else tensor
 
     def to_published(self, tensor: Tensor) -> list[Tensor]:
         """Our tensor as the published ones."""
+        if self.heads:
+            tensor = tensor.unflatten(0, (3, self.heads, -1)).transpose(0, 1).flatten(0, 2)
         parts = tensor.split(list(self.sizes)) if len(self.names) > 1 else [tensor]
         return [
             (part.t() if self.transposed else part).reshape(self.published_shape(tuple(part.shape))).contiguous()
@@ -193,7 +203,9 @@ def _resolve(published: Published, match: re.Match[str], model: nn.Module, ours:
         sizes = (shape[0] if shape else 1,)
     transposed = published.transposed and len(shape) == 2
     copies = tuple(map(fill, published.copies))
-    return Conversion(tuple(map(fill, names)), sizes, transposed, published.unit_axes, copies)
+    owner: Any = model.get_submodule(ours.rsplit(".", 2)[0]) if published.by_head else None
+    heads = 0 if owner is None else owner.heads
+    return Conversion(tuple(map(fill, names)), sizes, transposed, published.unit_axes, copies, heads)
 
 
 def _stacked_rows(owner: nn.Module, rows: int) -> Shape:

@@ -1,330 +1,13 @@
-"""Decoders with RMSNorm, gated MLPs, rotary positions and grouped-query attention: LLaMA and the families that follow it.
+"""LLaMA and the families that follow it, each by what tells it from the others.
 
 Papers: Touvron et al., 2023 (LLaMA); Jiang et al., 2023 (Mistral); Yang et al., 2024 and 2025 (Qwen2, Qwen3); Abdin et al.,
-2024 (Phi-3); Bakouch et al., 2025 (SmolLM3).
+2024 (Phi-3); Bakouch et al., 2025 (SmolLM3); OLMo et al., 2025 (OLMo 2); Gemma Team, 2024 (Gemma, Gemma 2).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from wonderland.checkpoints.families.gated_decoder import Variant, family
 
-import torch
-
-from wonderland.checkpoints.families.family import Family, Published, WeightsView, labels_config, trunk_of
-from wonderland.checkpoints.families.options import Options, activation_name
-from wonderland.core import Spec
-from wonderland.models.decoder import Decoder
-from wonderland.models.heads import SequenceClassifier, SpanFinder, TokenClassifier
-from wonderland.nn.channel.glu import GLU
-from wonderland.nn.mixers.attention import Attention
-from wonderland.nn.norms.norm import RMSNorm
-from wonderland.nn.positions import Rotary
-
-
-@dataclass(frozen=True)
-class Variant:
-    """What tells one of these families from another.
-
-    stem: what the names of its classes begin with. defaults: options whose default is not LLaMA's.
-    attention_bias: "option" if config.json says whether projections have biases, "inputs" if those of queries, keys and
-        values have them, "none". mlp_bias, head_dim: whether config.json may have these options.
-    windows: which layers may see a limited number of tokens: "none", "all", or "layers" that config.json names.
-    skips: config.json says which layers have no positions. qk_norm: queries and keys are normalised in each head.
-    fused: queries, keys and values are one published matrix, and so are gates and values of the MLP.
-    dropouts: whether there is dropout of embeddings and of residual branches.
-    """
-
-    model_type: str
-    title: str
-    stem: str
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    attention_bias: str = "none"
-    mlp_bias: bool = False
-    head_dim: bool = True
-    windows: str = "none"
-    skips: bool = False
-    qk_norm: bool = False
-    fused: bool = False
-    dropouts: bool = False
-    heads: tuple[str, ...] = ("lm", "sequence", "tokens", "spans", "trunk")
-
-
-def _to_spec(variant: Variant, options: Options, head: str, weights: WeightsView) -> Spec:
-    default = {
-        "hidden_size": 4096,
-        "num_attention_heads": 32,
-        "num_hidden_layers": 32,
-        "vocab_size": 32000,
-        "rms_norm_eps": 1e-6,
-    }
-    default |= {"intermediate_size": 11008, "tie_word_embeddings": False, **variant.defaults}
-    dim = options.integer("hidden_size", default["hidden_size"])
-    heads = options.integer("num_attention_heads", default["num_attention_heads"])
-    if dim % heads and "head_dim" not in default:
-        raise options.error("num_attention_heads", heads, f"a number of heads that divides hidden_size = {dim}")
-    kv_heads = options.integer("num_key_value_heads", default.get("num_key_value_heads", heads))
-    width = options.integer("head_dim", default.get("head_dim", dim // heads)) if variant.head_dim else dim // heads
-    if heads % kv_heads:
-        raise options.error(
-            "num_key_value_heads", kv_heads, f"a number of key heads that divides the {heads} query heads"
-        )
-    if width % 2:
-        raise options.error("head_dim", width, "an even number, because rotary positions rotate pairs of features")
-    tie = options.boolean("tie_word_embeddings", default["tie_word_embeddings"])
-    eps = options.number("rms_norm_eps", default["rms_norm_eps"])
-    options.require("pretraining_tp", 1, None)
-    # Rotary positions have no table, so the length is not limited.
-    options.ignore("max_position_embeddings", "is_llama_config")
-    depth = options.depth("num_hidden_layers", default["num_hidden_layers"])
-    bias = variant.attention_bias == "inputs"
-    if variant.attention_bias == "option":
-        bias = options.boolean("attention_bias", False)
-    attention = Attention.spec(
-        heads=heads,
-        kv_heads=kv_heads,
-        key_dim=width,
-        value_dim=width,
-        bias=bias,
-        dropout=options.probability("attention_dropout", 0.0),
-        position=rotary_of(options, base=default.get("rope_theta", 10000.0)),
-    )
-    if variant.attention_bias == "inputs":
-        attention = attention.changed(out_bias=False)
-    if variant.qk_norm:
-        attention = attention.changed(qk_norm=RMSNorm.spec(eps=eps))
-    mixers = _layers(variant, options, attention, depth)
-    trunk = Decoder.spec(
-        vocab=options.integer("vocab_size", default["vocab_size"]),
-        dim=dim,
-        depth=depth,
-        mixer=mixers[0] if all(mixer == mixers[0] for mixer in mixers) else mixers,
-        channel=GLU.spec(
-            hidden=options.integer("intermediate_size", default["intermediate_size"]),
-            gate=options.activation("hidden_act", "silu"),
-            bias=options.boolean("mlp_bias", False) if variant.mlp_bias else False,
-        ),
-        norm=RMSNorm.spec(eps=eps),
-        tie=head != "lm" or weights.tied(tie, "lm_head.weight", "model.embed_tokens.weight"),
-    )
-    if variant.dropouts:
-        options.ignore("original_max_position_embeddings")  # for longer texts than "rope_type": "default" has
-        options.ignore("embd_pdrop")  # transformers keeps it, and does not drop embeddings
-        trunk = trunk.changed(dropout=options.probability("resid_pdrop", 0.0), embed_dropout=0.0)
-    return with_head(trunk, head, options)
-
-
-def with_head(trunk: Spec, head: str, options: Options) -> Spec:
-    """A head that the decoders of transformers share, on a trunk."""
-    if head == "sequence":
-        return SequenceClassifier.spec(trunk=trunk, classes=options.classes, pool="last", bias=False, pad=options.pad)
-    options.ignore("classifier_dropout", "hidden_dropout")
-    if head == "tokens":
-        # transformers takes the first of the two that is set.
-        given = [options.config.get(name) for name in ("classifier_dropout", "hidden_dropout")]
-        dropout = next((value for value in given if value is not None), 0.1)
-        return TokenClassifier.spec(trunk=trunk, classes=options.classes, dropout=dropout, pad=options.pad)
-    return SpanFinder.spec(trunk=trunk, pad=options.pad) if head == "spans" else trunk
-
-
-def _layers(variant: Variant, options: Options, attention: Spec, depth: int) -> list[Spec]:
-    """The mixer of each layer: with a window or not, with positions or not."""
-    if variant.windows == "none":
-        return [attention]
-    window = options.get("sliding_window", variant.defaults.get("sliding_window"))
-    if window is not None:
-        window = options.integer("sliding_window", window)
-    if variant.windows == "all":
-        return [attention if window is None else attention.changed(window=window)]
-    used = options.boolean("use_sliding_window", False)
-    rotated = [1] * depth
-    if variant.skips:
-        options.ignore("max_window_layers")
-        every = options.integer("no_rope_layer_interval", 4)
-        rotated = options.get("no_rope_layers", None) or [int((layer + 1) % every != 0) for layer in range(depth)]
-        if not isinstance(rotated, list) or len(rotated) != depth or not all(item in (0, 1) for item in rotated):
-            raise options.error("no_rope_layers", rotated, f"{depth} numbers, 0 or 1")
-        windowed = [not rotates for rotates in rotated]
-    else:
-        first = options.integer("max_window_layers", 28, least=0)
-        windowed = [layer >= first for layer in range(depth)]
-    sliding, whole = "sliding_attention", "full_attention"
-    usual = [sliding if used and window is not None and limited else whole for limited in windowed]
-    kinds = options.get("layer_types", None) or usual
-    if not isinstance(kinds, list) or len(kinds) != depth or not all(kind in (sliding, whole) for kind in kinds):
-        raise options.error("layer_types", kinds, f"{depth} kinds of layers, {whole} or {sliding}")
-    if sliding in kinds and (window is None or not used):
-        raise options.error("layer_types", kinds, "a sliding_window for these layers")
-    return [
-        attention.changed(**({"window": window} if kind == sliding else {}), **({} if rotates else {"position": None}))
-        for kind, rotates in zip(kinds, rotated, strict=True)
-    ]
-
-
-def rotary_of(options: Options, *, base: float = 10000.0, fraction: float | None = None) -> Spec:
-    """The rotary positions that config.json describes; `fraction` is the default of a family that rotates a part of a head."""
-    # As in transformers: rope_scaling, the older name, has precedence, and rope_theta outside the table is its default.
-    tables = {name: options.get(name, None) or {} for name in ("rope_parameters", "rope_scaling")}
-    base = options.get("rope_theta", base)
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise options.error(name, table, "an object of options")
-    options.require("rope_interleaved", False, None)
-    inner = Options({"rope_theta": base, **(tables["rope_scaling"] or tables["rope_parameters"])}, options.title)
-    part: dict[str, Any] = {}
-    if fraction is None:
-        inner.require("partial_rotary_factor", 1.0, None)
-    else:
-        part = {"fraction": inner.number("partial_rotary_factor", fraction, least=1e-6, most=1.0)}
-    kind = inner.get("rope_type", inner.get("type", "default"))
-    inner.ignore("type")
-    base = inner.number("rope_theta", 10000.0, least=1.0)
-    if base <= 1:
-        raise options.error("rope_theta", base, "a base above 1")
-    if kind == "default":
-        rotary = Rotary.spec(base=base, **part)
-        inner.ignore("factor", "original_max_position_embeddings")
-    elif kind == "linear":
-        rotary = Rotary.spec(base=base, stretch=inner.number("factor", None), **part)
-        inner.ignore("original_max_position_embeddings")
-    elif kind == "llama3":
-        low, high = inner.number("low_freq_factor", None), inner.number("high_freq_factor", None)
-        length = inner.integer("original_max_position_embeddings")
-        rotary = Rotary.spec(base=base, stretch=inner.number("factor", None), bands=(low, high, length), **part)
-    else:
-        raise options.error("rope_type", kind, "default, linear or llama3")
-    inner.check_all_read()
-    return rotary
-
-
-def _trunk_names(variant: Variant, trunk: Any) -> dict[str, Published | None]:
-    block, theirs = "stack.blocks.#.", "layers.#."
-    attention, network = f"{theirs}self_attn.", f"{theirs}mlp."
-    return {
-        "embedding.weight": Published("embed_tokens.weight"),
-        "stack.norm.weight": Published("norm.weight"),
-        f"{block}norms.0.weight": Published(f"{theirs}input_layernorm.weight"),
-        f"{block}norms.1.weight": Published(f"{theirs}post_attention_layernorm.weight"),
-        f"{block}mixer.project.*": Published(
-            f"{attention}qkv_proj.*" if variant.fused else [f"{attention}{part}_proj.*" for part in "qkv"]
-        ),
-        f"{block}mixer.query_norm.weight": Published(f"{attention}q_norm.weight"),
-        f"{block}mixer.key_norm.weight": Published(f"{attention}k_norm.weight"),
-        f"{block}mixer.out.*": Published(f"{attention}o_proj.*"),
-        f"{block}mixer.position.frequencies": None,
-        f"{block}channel.inward.*": Published(
-            f"{network}gate_up_proj.*" if variant.fused else [f"{network}gate_proj.*", f"{network}up_proj.*"]
-        ),
-        f"{block}channel.outward.*": Published(f"{network}down_proj.*"),
-    }
-
-
-def _head_names(model: Any, head: str) -> dict[str, Published]:
-    return {
-        "head.*": Published(
-            {"sequence": "score.*", "tokens": "score.*", "spans": "qa_outputs.*"}.get(head, "lm_head.*")
-        )
-    }
-
-
-def _to_config(variant: Variant, model: Any) -> dict[str, Any] | None:
-    trunk = trunk_of(model)
-    if not isinstance(trunk, Decoder):
-        return None
-    block = trunk.stack.blocks[0]
-    mixer, channel = block.mixer, getattr(block, "channel", None)
-    positions = [getattr(getattr(layer, "mixer", None), "position", None) for layer in trunk.stack.blocks]
-    position = next((position for position in positions if isinstance(position, Rotary)), None)
-    if not isinstance(mixer, Attention) or not isinstance(channel, GLU) or position is None:
-        return None
-    if variant.qk_norm != (mixer.query_norm is not None):
-        return None
-    config = {
-        "model_type": variant.model_type,
-        "vocab_size": trunk.vocab,
-        "hidden_size": trunk.dim,
-        "num_hidden_layers": len(trunk.stack.blocks),
-        "num_attention_heads": mixer.heads,
-        "num_key_value_heads": mixer.kv_heads,
-        "intermediate_size": channel.outward.in_features if channel.outward is not None else None,
-        "hidden_act": activation_name(channel.gate),
-        "rms_norm_eps": getattr(block.norms[0], "eps", None),
-        "attention_dropout": mixer.dropout,
-        "rope_parameters": rope_config(position),
-        "tie_word_embeddings": trunk.head is None,
-        "pad_token_id": getattr(model, "pad", None),
-        "bos_token_id": None,
-        "eos_token_id": None,
-    }
-    if variant.head_dim:
-        config["head_dim"] = mixer.key_dim
-    if variant.attention_bias == "option":
-        config["attention_bias"] = mixer.out.bias is not None
-    if variant.mlp_bias:
-        config["mlp_bias"] = channel.inward.bias is not None
-    if variant.dropouts:
-        config["resid_pdrop"] = block.dropout
-    if variant.windows != "none":
-        mixers = [getattr(layer, "mixer", None) for layer in trunk.stack.blocks]
-        windows = [getattr(layer, "window", None) for layer in mixers]
-        widest = next((window for window in windows if window is not None), None)
-        config["sliding_window"] = widest
-        if variant.windows == "layers":
-            config["use_sliding_window"] = widest is not None
-            config["layer_types"] = ["full_attention" if w is None else "sliding_attention" for w in windows]
-        if variant.skips:
-            config["no_rope_layers"] = [int(position is not None) for position in positions]
-    if isinstance(model, TokenClassifier) and not isinstance(model, SpanFinder):
-        config["classifier_dropout"] = model.dropout
-    return config | (labels_config(model) if isinstance(model, SequenceClassifier | TokenClassifier) else {})
-
-
-def rope_config(position: Rotary) -> dict[str, Any]:
-    """Rotary positions as config.json describes them."""
-    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": position.base}
-    if position.bands is not None:
-        low, high, length = position.bands
-        rope |= {"rope_type": "llama3", "factor": position.stretch, "low_freq_factor": low}
-        rope |= {"high_freq_factor": high, "original_max_position_embeddings": length}
-    elif position.stretch != 1:
-        rope |= {"rope_type": "linear", "factor": position.stretch}
-    return rope
-
-
-def single_precision_rotation(model: Any) -> None:
-    """Compute rotary frequencies in single precision, as the published code does, for equal angles."""
-    for module in model.modules():
-        if isinstance(module, Rotary):
-            module.frequencies.copy_(module.speeds(module.frequencies.shape[0], torch.float32))
-
-
-HEADS = {
-    "lm": "ForCausalLM",
-    "sequence": "ForSequenceClassification",
-    "tokens": "ForTokenClassification",
-    "spans": "ForQuestionAnswering",
-    "trunk": "Model",
-}
-
-
-def _family(variant: Variant, *, spans: str = "transformer.") -> Family:
-    return Family(
-        model_type=variant.model_type,
-        title=variant.title,
-        heads={variant.stem + HEADS[head]: head for head in variant.heads},
-        prefix="model.",
-        prefixes={"spans": spans},
-        to_spec=partial(_to_spec, variant),
-        trunk_names=partial(_trunk_names, variant),
-        head_names=_head_names,
-        to_config=partial(_to_config, variant),
-        unused=r"(model\.)?layers\.\d+\.self_attn\.rotary_emb\.inv_freq",
-        after_load=single_precision_rotation,
-    )
-
-
-LLAMA = _family(Variant("llama", "LLaMA", "Llama", attention_bias="option", mlp_bias=True))
-MISTRAL = _family(
+LLAMA = family(Variant("llama", "LLaMA", "Llama", attention_bias="option", mlp_bias=True))
+MISTRAL = family(
     Variant(
         "mistral",
         "Mistral",
@@ -334,7 +17,7 @@ MISTRAL = _family(
     ),
     spans="model.",
 )
-QWEN2 = _family(
+QWEN2 = family(
     Variant(
         "qwen2",
         "Qwen2",
@@ -345,7 +28,7 @@ QWEN2 = _family(
         windows="layers",
     )
 )
-QWEN3 = _family(
+QWEN3 = family(
     Variant(
         "qwen3",
         "Qwen3",
@@ -359,10 +42,10 @@ QWEN3 = _family(
         },
         attention_bias="option",
         windows="layers",
-        qk_norm=True,
+        qk_norm="head",
     )
 )
-PHI3 = _family(
+PHI3 = family(
     Variant(
         "phi3",
         "Phi-3",
@@ -375,7 +58,7 @@ PHI3 = _family(
         heads=("lm", "sequence", "tokens", "trunk"),
     )
 )
-SMOLLM3 = _family(
+SMOLLM3 = family(
     Variant(
         "smollm3",
         "SmolLM3",
@@ -391,3 +74,51 @@ SMOLLM3 = _family(
         skips=True,
     )
 )  # fmt: skip
+OLMO2 = family(
+    Variant(
+        "olmo2",
+        "OLMo 2",
+        "Olmo2",
+        {"vocab_size": 50304, "rms_norm_eps": 1e-5},
+        attention_bias="option",
+        head_dim=False,
+        qk_norm="all",
+        placement="branch",
+        heads=("lm", "sequence", "trunk"),
+    )
+)
+_GEMMA = {
+    "hidden_size": 3072,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "head_dim": 256,
+    "intermediate_size": 24576,
+}
+_GEMMA |= {"vocab_size": 256000, "tie_word_embeddings": True}
+_GEMMA2 = {**_GEMMA, "hidden_size": 2304, "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4}
+_GEMMA2 |= {"intermediate_size": 9216, "sliding_window": 4096}
+GEMMA = family(
+    Variant(
+        "gemma",
+        "Gemma",
+        "Gemma",
+        {**_GEMMA, "num_key_value_heads": 16},
+        attention_bias="option",
+        gemma=True,
+        heads=("lm", "sequence", "tokens", "trunk"),
+    )
+)
+GEMMA2 = family(
+    Variant(
+        "gemma2",
+        "Gemma 2",
+        "Gemma2",
+        _GEMMA2,
+        attention_bias="option",
+        windows="even",
+        placement="sandwich",
+        gemma=True,
+        capped=True,
+        heads=("lm", "sequence", "tokens", "trunk"),
+    )
+)

@@ -188,7 +188,7 @@ class Options:
     def check_all_read(self) -> None:
         """Refuse options that the family did not read: without them the model would not be the same."""
         for name in EMPTY:
-            if self.config.get(name):
+            if name not in self.read and self.config.get(name):
                 raise self.error(name, self.config[name], "no value for it")
         for name in FALSE:
             if name not in self.read and self.config.get(name):

@@ -181,6 +181,9 @@ class ImageKind(Kind):
             made = residual_recipe(encoder, task, rows)
         return replace(made, augment=asked or made.augment, workers=dataset.options.workers or 0)
 
+    def named_recipe(self, recipe: Recipe, name: str, dataset: Any, parts: Any) -> Recipe:
+        return annotated_recipe.named_recipe(recipe, name)
+
     def for_epochs(self, recipe: Recipe, epochs: float) -> Recipe | None:
         return for_epochs(recipe, epochs)
 

@@ -81,7 +81,7 @@ class SeriesKind(Kind):
         learner = FitForecasts.spec()
         return replace(recipe, learner=learner, steps=len(names), evaluate_every=len(names), patience=None)
 
-    def named_recipe(self, recipe: Recipe, dataset: Any, parts: Any) -> Recipe:
+    def named_recipe(self, recipe: Recipe, name: str, dataset: Any, parts: Any) -> Recipe:
         """Gradient descent on windows, for a model that learns by it."""
         batch = next(
             size for least, size in ((100_000, 256), (20_000, 128), (2_000, 64), (0, 32)) if len(parts.train) >= least

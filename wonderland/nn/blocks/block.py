@@ -17,7 +17,7 @@ from wonderland.nn.contract.mixer import Mixer, Pointwise, hide
 from wonderland.nn.contract.state import Layout, State
 from wonderland.nn.norms.norm import LayerNorm
 
-PLACEMENTS = ("pre", "post", "parallel")
+PLACEMENTS = ("pre", "post", "parallel", "parallel_each", "branch", "sandwich")
 Call = Callable[[Any, int, Tensor], Tensor]
 Field = tuple[int | None, int | None]
 
@@ -29,11 +29,15 @@ class Block(Mixer):
     .. math::
         \text{pre:}\quad & h \leftarrow h + m(\mathrm{norm}(h)) \quad \text{for each mixer } m \\
         \text{post:}\quad & h \leftarrow \mathrm{norm}(h + m(h)) \\
-        \text{parallel:}\quad & h \leftarrow h + \sum_m m(\mathrm{norm}(h))
+        \text{parallel:}\quad & h \leftarrow h + \sum_m m(\mathrm{norm}(h)) \\
+        \text{parallel\_each:}\quad & h \leftarrow h + \sum_m m(\mathrm{norm}_m(h)) \\
+        \text{branch:}\quad & h \leftarrow h + \mathrm{norm}(m(h)) \\
+        \text{sandwich:}\quad & h \leftarrow h + \mathrm{norm}'(m(\mathrm{norm}(h)))
 
     `mixer` mixes tokens, `channel` (None for none) features; both are specs of mixers and built for this block alone.
     Tokens are mixed first, or last with `first="channel"`, as the book writes the MLP-Mixer. `placement` says where the
-    norm stands: "pre" (default; trains more easily), "post" (the original transformer), "parallel"; `norm` is its kind.
+    norm stands: "pre" (default; trains more easily), "post" (the original transformer), "parallel" (one norm) and "parallel_each" (one for each mixer, GPT-NeoX), "branch"
+    (OLMo 2), "sandwich" (Gemma 2: the norms before come first in `norms`, then those after); `norm` is its kind.
     `layer_scale` multiplies each branch by a trained vector that begins at this number; `dropout` drops features of the
     branches and `drop_path` whole branches, row by row, both in training only.
 
@@ -83,7 +87,7 @@ class Block(Mixer):
         if first == "channel" and channel is not None:
             slots = [slots[-1], *slots[:-1]]
         self.slots = tuple(slots)
-        normed = slots[:1] if placement == "parallel" else slots
+        normed = {"parallel": slots[:1], "sandwich": [*slots, *slots]}.get(placement, slots)
         self.norms: Any = nn.ModuleList(build_norm(norm, dim) for _ in normed)
         self.scales = None
         if layer_scale is not None:
@@ -103,7 +107,7 @@ class Block(Mixer):
     def receptive_field(self) -> Field | None:
         """How many tokens to the left and right an output reads, None for no limit; None where a slot does not tell."""
         mixers = [part for part in self.parts() if isinstance(part, Mixer)]
-        return joint_field(mixers, max if self.placement == "parallel" else sum)
+        return joint_field(mixers, max if self.placement.startswith("parallel") else sum)
 
     def state_layout(self) -> Layout:
         return tuple(part.state_layout() for part in self.parts())
@@ -177,8 +181,7 @@ class Block(Mixer):
             return call_with_hooks(norm, h, lambda h: norm.among(h, mask))
 
         def mixed(index: int, h: Tensor) -> Tensor:
-            y = call_with_hooks(parts[index], h, lambda h: call(parts[index], index, h))
-            return self._regularised(y, index)
+            return self._regularised(self._applied(parts, index, h, call), index)
 
         # Mixers return 0 at masked positions, so a stream that enters with 0 there keeps it.
         x = hide(x, mask)
@@ -186,6 +189,17 @@ class Block(Mixer):
             h = normed(0, x)
             for index in range(len(parts)):
                 x = x + mixed(index, h)
+        elif self.placement == "parallel_each":
+            h = x
+            for index in range(len(parts)):
+                x = x + mixed(index, normed(index, h))
+        elif self.placement in ("branch", "sandwich"):
+            first = len(parts) if self.placement == "sandwich" else 0
+            for index in range(len(parts)):
+                h = normed(index, x) if first else x
+                x = x + hide(
+                    self._regularised(normed(first + index, self._applied(parts, index, h, call)), index), mask
+                )
         elif self.placement == "pre":
             fuse = fuse and self.scales is None and not (self.training and (self.dropout or self.drop_path))
             for index, part in enumerate(parts):
@@ -196,6 +210,9 @@ class Block(Mixer):
                 x = normed(index, x + mixed(index, x))
             x = hide(x, mask)
         return x
+
+    def _applied(self, parts: list[Any], index: int, h: Tensor, call: Call) -> Tensor:
+        return call_with_hooks(parts[index], h, lambda h: call(parts[index], index, h))
 
     def _regularised(self, y: Tensor, index: int) -> Tensor:
         """The output of a slot with layer scale, dropout and stochastic depth."""

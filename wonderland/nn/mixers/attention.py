@@ -39,6 +39,7 @@ class Attention(Mixer):
       the last of them, W_o, where it differs.
     - `qk_norm`: the spec of a norm of queries and keys, before they are rotated: :math:`q_i = \mathrm{norm}(W_q x_i)`. With
       `qk_norm_over="head"` each head is normalised alone (Qwen3), with "all" all heads together (OLMo 2).
+    - `softcap`: the bound c of scores, :math:`s \leftarrow c \tanh(s / c)`, None for no bound (Gemma 2).
 
     Projections are fused: `project` holds the rows of queries, keys and values, in this order, head after head.
 
@@ -76,6 +77,7 @@ class Attention(Mixer):
         out_bias: bool | None = None,
         qk_norm: Spec | None = None,
         qk_norm_over: str = "head",
+        softcap: float | int | None = None,
     ):
         super().__init__()
         self.dim, self.causal, self.window, self.dropout = dim, causal, window, dropout
@@ -86,6 +88,9 @@ class Attention(Mixer):
             raise WonderlandError(
                 f"Attention cannot be built with window={window}: a token sees itself, so it is 1 or more."
             )
+        if softcap is not None and not softcap > 0:
+            raise WonderlandError(f"Attention bounds its scores by a softcap above 0, not {softcap}.")
+        self.softcap = None if softcap is None else float(softcap)
         self.scale = 1 / math.sqrt(self.key_dim) if scale is None else scale
         self.position: Position | None
         self.register_module("position", _built(position, self.key_dim, self.heads))
@@ -251,7 +256,8 @@ class Attention(Mixer):
         window = None if self.window is None or self.window >= t else self.window
         dropped = self.training and self.dropout
         unmasked = window is None and not self._biases and (self.causal or mask is None)
-        if unmasked and not dropped and self.key_dim == self.value_dim and self.scale > 0:
+        plain = unmasked and not dropped and self.softcap is None
+        if plain and self.key_dim == self.value_dim and self.scale > 0:
             return self.out(short_attention(fused, self.heads, self.kv_heads, self.scale, causal=self.causal))
         q, k, v = self._parts(fused)
         if unmasked:
@@ -292,6 +298,8 @@ class Attention(Mixer):
         return bias if allowed is None else bias.masked_fill(~allowed, -math.inf)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool = False) -> Tensor:
+        if self.softcap is not None:
+            return self.out(self._attend_capped(q, k, v, bias, causal))
         y = attend(
             self._split(q, self.heads, self.key_dim),
             self._split(k, self.kv_heads, self.key_dim),
@@ -303,13 +311,34 @@ class Attention(Mixer):
         )
         return self.out(y)
 
+    def _attend_capped(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool) -> Tensor:
+        """Attention with bounded scores, for which there is no fused form: the matrix of scores is made."""
+        scores = self._capped(self._scores(q, k))
+        if causal:
+            places = torch.arange(q.shape[1], device=q.device).unsqueeze(0)
+            bias = visible(places, places, True, None)
+        if bias is not None:
+            scores = scores.masked_fill(~bias, -math.inf) if bias.dtype == torch.bool else scores + bias
+        weights = scores.softmax(-1)
+        if self.training and self.dropout:
+            weights = F.dropout(weights, self.dropout)
+        values = self._split(v, self.kv_heads, self.value_dim).repeat_interleave(self.heads // self.kv_heads, 1)
+        return (weights @ values).transpose(1, 2).flatten(2)
+
+    def _scores(self, q: Tensor, k: Tensor) -> Tensor:
+        """Products of queries and keys, scaled: (b, heads, q, k)."""
+        q, k = self._split(q, self.heads, self.key_dim), self._split(k, self.kv_heads, self.key_dim)
+        return q @ k.repeat_interleave(self.heads // self.kv_heads, 1).transpose(-1, -2) * self.scale
+
+    def _capped(self, scores: Tensor) -> Tensor:
+        return scores if self.softcap is None else self.softcap * torch.tanh(scores / self.softcap)
+
     def _split(self, x: Tensor, heads: int, width: int) -> Tensor:
         return x.view(x.shape[0], x.shape[1], heads, width).transpose(1, 2)
 
     def _maps(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         q, k, v = self._parts(self._project(x, None))
-        q, k = self._split(q, self.heads, self.key_dim), self._split(k, self.kv_heads, self.key_dim)
-        scores = q @ k.repeat_interleave(self.heads // self.kv_heads, 1).transpose(-1, -2) * self.scale
+        scores = self._capped(self._scores(q, k))
         places = torch.arange(x.shape[1], device=x.device).unsqueeze(0)
         allowed = visible(places, places, self.causal, self.window)
         if self._biases:

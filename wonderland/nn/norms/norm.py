@@ -67,3 +67,25 @@ class RMSNorm(Norm):
 
     def apply_to(self, x: Tensor) -> Tensor:
         return rms_norm(x, self.weight, self.eps)
+
+
+@part
+class ZeroCentredRMSNorm(RMSNorm):
+    r"""RMSNorm whose gain is 1 plus its weight, which begins at 0, so that decay pulls the gain to 1 (Gemma).
+
+    .. math:: y = \frac{x}{\sqrt{\frac{1}{d} \sum_i x_i^2 + \epsilon}} \odot (1 + \gamma)
+
+    Shapes: x (..., dim) -> (..., dim). Paper: Gemma Team, 2024.
+
+    >>> ZeroCentredRMSNorm(2)(torch.tensor([[[3.0, 4.0]]])).detach()
+    tensor([[[0.8485, 1.1314]]])
+    """
+
+    no_decay = frozenset()
+
+    def __init__(self, dim: int, *, eps: float | int = 1e-6):
+        super().__init__(dim, eps=eps)
+        nn.init.zeros_(self.weight)
+
+    def apply_to(self, x: Tensor) -> Tensor:
+        return rms_norm(x, 1 + self.weight, self.eps)
