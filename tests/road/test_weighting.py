@@ -28,7 +28,7 @@ def test_weights_make_a_line_fit_where_the_new_rows_are(tmp_path):
     )
     assert run.evaluate(new)["metrics"]["rmse"] < 0.7 * plain.evaluate(new)["metrics"]["rmse"]
     note = next(text for text in run.findings if text.startswith("Training rows are weighted towards new"))
-    assert "Metrics, sets and intervals are for rows like those of the test part" in note
+    assert "Metrics, sets and intervals hold for rows like those of the test part" in note
     before = (tmp_path / "run" / "model.safetensors").read_bytes()
     (tmp_path / "run" / "model.safetensors").unlink()
     wonderland.fit(resume=tmp_path / "run")

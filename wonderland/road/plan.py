@@ -201,7 +201,17 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     check_recipe_for(wanted, recipe)
     device = choose_device(training.device)
     return Plan(
-        kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device, wanted, weighted
+        kind,
+        dataset,
+        parts,
+        encoder,
+        recipe.task.build(),
+        recipe,
+        training.seed,
+        own,
+        device,
+        wanted,
+        weighted=weighted,
     )
 
 
@@ -385,5 +395,15 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
         )
     device, wanted = config["device"], Wanted.of(training)
     return Plan(
-        kind, dataset, parts, encoder, recipe.task.build(), recipe, training.seed, own, device, wanted, weighted
+        kind,
+        dataset,
+        parts,
+        encoder,
+        recipe.task.build(),
+        recipe,
+        training.seed,
+        own,
+        device,
+        wanted,
+        weighted=weighted,
     )

@@ -27,7 +27,7 @@ class Request:
     def of(kind: str | None = None, **asked: Any) -> "Request":
         """From keyword arguments; for an unknown option the error names the nearest one."""
         training = described(Training)
-        known = {name for owner in KINDS.values() for name in described(owner.Options)}
+        known = dict.fromkeys(name for owner in KINDS.values() for name in described(owner.Options))
         for name in asked:
             if name not in training and name not in known:
                 raise WonderlandError(f"fit has no option {name!r}.{nearest(name, [*training, *known])}")
@@ -40,7 +40,8 @@ class Request:
         options = {name: value for name, value in asked.items() if name not in training}
         if "family" in str(training_options.model) and "task" not in options:
             options |= {"task": implied_task(training_options.model)}
-        options = {name: value for name, value in options.items() if value is not None}
+        # In one order, so that the same options make the same config.json, from the shell and from Python.
+        options = {name: options[name] for name in known if options.get(name) is not None}
         kind_options = {name: value for name, value in options.items() if value is not False and value != []}
         return Request(kind, kind_options, training_options)
 

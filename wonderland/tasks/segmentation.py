@@ -284,7 +284,7 @@ def stride_of_pixels(masks: Tensor, images: int) -> int:
 def overlap_measures(table: Tensor) -> dict[str, Any]:
     """Mean IoU, accuracy of pixels, and the IoU of each class, from counts (classes, classes); None for classes without pixels.
 
-    >>> overlap_measures(torch.tensor([[3.0, 1.0], [0.0, 4.0]]))["mean_iou"]
+    >>> overlap_measures(torch.tensor([[3.0, 1.0], [0.0, 4.0]], dtype=torch.float64))["mean_iou"]
     0.775
     """
     both = table.diagonal()

@@ -273,7 +273,7 @@ def test_every_network_of_images_is_nameable_by_fit():
         for name in models.__all__
         if isinstance(getattr(models, name), type) and issubclass(getattr(models, name), ImageModel)
     }
-    assert named == (every - {"FCN", "UNet"}) | {"ConvNet"}
+    assert named == every | {"ConvNet"}
 
 
 @pytest.mark.parametrize(

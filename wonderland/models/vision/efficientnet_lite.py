@@ -29,7 +29,7 @@ class EfficientNetLite(ImageModel):
     (b, classes). Papers: Tan and Le, 2019; the published pixels of size 224 are (x / 255 - 0.5) / 0.5.
 
     >>> import torch
-    >>> EfficientNetLite(classes=5)(torch.zeros(1, 3, 32, 32)).shape
+    >>> EfficientNetLite(classes=5).eval()(torch.zeros(1, 3, 32, 32)).shape
     torch.Size([1, 5])
     """
 
