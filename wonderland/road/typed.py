@@ -48,6 +48,8 @@ class FitOptions(TypedDict, total=False):
     size: int | None
     start: str | Path | None
     method: str | None
+    depth_decay: float | None
+    unfreeze: float | None
     augment: str | None
     workers: int | None
     column: str | None
