@@ -30,11 +30,11 @@ def is_small(encoder: ImageEncoder, rows: int) -> bool:
 
 
 def whitened_recipe(dataset: Images, train: np.ndarray, encoder: ImageEncoder, task: Any) -> Recipe:
-    """WhitenedConvNet with Muon: about 400,000 grey or 540,000 colour images are seen, in batches of 500."""
+    """WhitenedConvNet with Muon: about 340,000 grey or 540,000 colour images are seen, in batches of 500."""
     rows, patch = len(train), 3 if encoder.channels == 1 else 2
     batch = 500 if rows >= 20_000 else 250
     epoch = max(1, rows // batch)
-    epochs = max(6, min(40, round((540_000 if encoder.channels == 3 else 400_000) / rows)))
+    epochs = max(6, min(40, round((540_000 if encoder.channels == 3 else 340_000) / rows)))
     chosen = train[np.linspace(0, rows - 1, min(rows, WHITENED_FROM)).astype(np.int64)]
     scale = [np.reshape(np.asarray(values), (-1, 1, 1)) for values in (encoder.mean, encoder.std)]
     pixels = (dataset.pixels(chosen) / 255 - scale[0]) / scale[1]
