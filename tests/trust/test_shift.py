@@ -20,6 +20,7 @@ from wonderland.trust import (
     log_softmax,
     mmd_test,
 )
+from wonderland.trust.shift import comparable
 
 
 def samples(generator, shift=0.0, rows=60):
@@ -256,3 +257,18 @@ def test_sentences(call, words):
     with pytest.raises(WonderlandError) as caught:
         call()
     assert str(caught.value) == words
+
+
+def test_rows_that_are_not_learned_from_decide_no_scale():
+    draw = np.random.default_rng(0)
+    old = {"x": draw.normal(size=60), "town": np.array(["Oslo", "Rome", "Bonn"] * 20)}
+    new = {"x": draw.normal(size=30), "town": np.array(["Rome"] * 30)}
+    rows = np.arange(40)
+    other = {
+        "x": np.where(np.arange(60) < 40, old["x"], 1e6),
+        "town": np.where(np.arange(60) < 40, old["town"], "Graz"),
+    }
+    first, second = comparable(old, new, rows), comparable(other, new, rows)
+    assert np.array_equal(first[0][rows], second[0][rows])
+    assert np.array_equal(first[1], second[1])
+    assert not np.array_equal(comparable(old, new)[1], comparable(other, new)[1])

@@ -31,7 +31,7 @@ def weigh_towards(dataset: Any, train: np.ndarray, encoder: Any, source: str) ->
     new_traits = encoder.traits(new, np.sort(permutation(0, 1, len(new))[:MOST]))
     if not old_traits or not isinstance(encoder.examples(dataset), RowExamples):
         raise WonderlandError("weight_to compares columns of rows, and this kind of data has none to compare.")
-    old, fresh = comparable(old_traits, new_traits)
+    old, fresh = comparable(old_traits, new_traits, train)
     some = train[permutation(0, 2, len(train))[:MOST]]
     ratio = density_ratio(old[some], fresh, old)
     weights = ratio if dataset.weights is None else ratio * dataset.weights

@@ -227,10 +227,11 @@ def _features(old: Any, old_outputs: ndarray, new: Any, new_outputs: ndarray) ->
     )  # pyright: ignore[reportReturnType]
 
 
-def comparable(old: Any, new: Any) -> tuple[ndarray, ndarray]:
+def comparable(old: Any, new: Any, rows: Any = None) -> tuple[ndarray, ndarray]:
     """Columns of both samples as numbers: values, marks of missing ones, and one-hot categories, at most 300 features.
 
-    Columns by name (n,) and (m,) -> (n, k), (m, k).
+    Columns by name (n,) and (m,) -> (n, k), (m, k). `rows` are those of the old sample that, with the new one, decide the scale of
+    numbers and which categories are common; all of them by default.
 
     >>> comparable({"x": np.array([0.0, np.nan])}, {"x": np.array([2.0])})[1].shape
     (1, 2)
@@ -238,18 +239,21 @@ def comparable(old: Any, new: Any) -> tuple[ndarray, ndarray]:
     blocks, count = [np.empty((0, 0))], 0
     for name, values in old.items():
         count = len(values)
-        both = np.concatenate([days(np.asarray(values)), days(np.asarray(new[name]))])
+        first, second = days(np.asarray(values)), days(np.asarray(new[name]))
+        both = np.concatenate([first, second])
+        deciding = both if rows is None else np.concatenate([first[rows], second])
         blocks = [block for block in blocks if len(block)]
         if both.dtype.kind == "f":
             known = np.where(np.isfinite(both), both, np.nan)
-            middle = np.nanmedian(known) if np.isfinite(known).any() else 0.0
-            limit = np.nanquantile(np.abs(known - middle), 0.99) if np.isfinite(known).any() else 1.0
+            finite = deciding[np.isfinite(deciding)]
+            middle = np.median(finite) if len(finite) else 0.0
+            limit = np.quantile(np.abs(finite - middle), 0.99) if len(finite) else 1.0
             filled = np.where(np.isnan(known), middle, np.clip(known, middle - 10 * limit, middle + 10 * limit))
             blocks.append((filled - middle)[:, None] / (limit if limit > 0 else 1.0))
             if not np.isfinite(both).all():
                 blocks.append(~np.isfinite(both)[:, None])
             continue
-        names, counts = np.unique(both, return_counts=True)
+        names, counts = np.unique(deciding, return_counts=True)
         common = names[np.argsort(-counts, kind="stable")[:30]]
         blocks.append(both[:, None] == common[None])
     table = np.concatenate([block.astype(np.float64) for block in blocks], 1)[:, :FEATURES]
