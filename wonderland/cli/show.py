@@ -130,11 +130,9 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
     if worst := conformal.get("worst"):
         label = f"coverage of class {worst['name']!r}, the least ({counted(worst['rows'], 'row')})"
         rows.append({"measure": label, "value": worst["coverage"]})
-    if conformal.get("of"):
-        pass
-    elif "mean_size" in conformal:
+    if "mean_size" in conformal and not conformal.get("of"):
         rows.append({"measure": "mean size of a set", "value": conformal["mean_size"]})
-    elif "mean_width" in conformal:
+    if "mean_width" in conformal:
         rows.append({"measure": "mean width of an interval", "value": conformal["mean_width"]})
     if conformal.get("empty"):
         rows.append({"measure": "empty sets (no class plausible)", "value": conformal["empty"]})

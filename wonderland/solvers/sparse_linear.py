@@ -105,6 +105,33 @@ def lbfgs(function: Callable[[Tensor], tuple[float, Tensor]], start: Tensor, *, 
     return theta, done
 
 
+def penalised_minimum(
+    X: "SparseMatrix | DenseMatrix",
+    outputs: int,
+    loss: Callable[[Tensor], tuple[float, Tensor]],
+    *,
+    ridge: float,
+    start: Tensor | None,
+    steps: int,
+    tolerance: float,
+) -> Tensor:
+    r"""The minimum of a loss of linear scores with a ridge penalty on the weights, not on the bias: (f + 1, outputs), the bias last.
+
+    .. math:: \min_{W, b} \ell(X W + b) + \frac{\lambda}{2} \|W\|^2
+
+    `loss` gives the value at scores (n, outputs) and its gradient there.
+    """
+
+    def objective(theta: Tensor) -> tuple[float, Tensor]:
+        weights, bias = theta[:-1], theta[-1]
+        value, residual = loss(X.times(weights) + bias)
+        value += ridge / 2 * float(weights.square().sum(dtype=torch.float64))
+        return value, torch.cat([X.transposed_times(residual) + ridge * weights, residual.sum(0, keepdim=True)])
+
+    begin = torch.zeros(X.width + 1, outputs, dtype=X.values.dtype) if start is None else start
+    return lbfgs(objective, begin, steps=steps, tolerance=tolerance)[0]
+
+
 def sparse_softmax(
     X: SparseMatrix | DenseMatrix,
     y: Tensor,
@@ -123,19 +150,11 @@ def sparse_softmax(
     """
     target = F.one_hot(y, classes).to(X.values.dtype)
 
-    def loss(theta: Tensor) -> tuple[float, Tensor]:
-        weights, bias = theta[:-1], theta[-1]
-        scores = X.times(weights) + bias
+    def loss(scores: Tensor) -> tuple[float, Tensor]:
         log_p = scores.log_softmax(1)
-        residual = log_p.exp() - target
-        value = -float((log_p * target).sum(dtype=torch.float64)) + ridge / 2 * float(
-            weights.square().sum(dtype=torch.float64)
-        )
-        gradient = torch.cat([X.transposed_times(residual) + ridge * weights, residual.sum(0, keepdim=True)])
-        return value, gradient
+        return -float((log_p * target).sum(dtype=torch.float64)), log_p.exp() - target
 
-    begin = torch.zeros(X.width + 1, classes, dtype=X.values.dtype) if start is None else start
-    return lbfgs(loss, begin, steps=steps, tolerance=tolerance)[0]
+    return penalised_minimum(X, classes, loss, ridge=ridge, start=start, steps=steps, tolerance=tolerance)
 
 
 def sparse_logistic(
@@ -155,17 +174,10 @@ def sparse_logistic(
     """
     target = y.to(X.values.dtype)
 
-    def loss(theta: Tensor) -> tuple[float, Tensor]:
-        weights, bias = theta[:-1], theta[-1]
-        scores = X.times(weights) + bias
-        residual = scores.sigmoid() - target
-        value = float(F.binary_cross_entropy_with_logits(scores, target, reduction="sum")) + ridge / 2 * float(
-            weights.square().sum(dtype=torch.float64)
-        )
-        return value, torch.cat([X.transposed_times(residual) + ridge * weights, residual.sum(0, keepdim=True)])
+    def loss(scores: Tensor) -> tuple[float, Tensor]:
+        return float(F.binary_cross_entropy_with_logits(scores, target, reduction="sum")), scores.sigmoid() - target
 
-    begin = torch.zeros(X.width + 1, y.shape[1], dtype=X.values.dtype) if start is None else start
-    return lbfgs(loss, begin, steps=steps, tolerance=tolerance)[0]
+    return penalised_minimum(X, y.shape[1], loss, ridge=ridge, start=start, steps=steps, tolerance=tolerance)
 
 
 def sparse_ridge(
@@ -184,13 +196,8 @@ def sparse_ridge(
     Shapes: y (n, k) -> (f + 1, k), the bias last.
     """
 
-    def loss(theta: Tensor) -> tuple[float, Tensor]:
-        weights, bias = theta[:-1], theta[-1]
-        residual = X.times(weights) + bias - y
-        value = 0.5 * float(residual.square().sum(dtype=torch.float64)) + ridge / 2 * float(
-            weights.square().sum(dtype=torch.float64)
-        )
-        return value, torch.cat([X.transposed_times(residual) + ridge * weights, residual.sum(0, keepdim=True)])
+    def loss(scores: Tensor) -> tuple[float, Tensor]:
+        residual = scores - y
+        return 0.5 * float(residual.square().sum(dtype=torch.float64)), residual
 
-    begin = torch.zeros(X.width + 1, y.shape[1], dtype=X.values.dtype) if start is None else start
-    return lbfgs(loss, begin, steps=steps, tolerance=tolerance)[0]
+    return penalised_minimum(X, y.shape[1], loss, ridge=ridge, start=start, steps=steps, tolerance=tolerance)

@@ -1,5 +1,6 @@
 """Forecaster: what models of series share: their sizes, and forecasts by the last value or the last season."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from wonderland.core import WonderlandError
 from wonderland.nn.contract.arguments import Checked
 
 
-class Forecaster(Checked, nn.Module):
+class Forecaster(Checked, nn.Module, ABC):
     r"""A model that continues series.
 
     `forward(x, known, about)`: x (b, context, channels) are past values in the scale of each series; known (b, context + horizon,
@@ -28,8 +29,9 @@ class Forecaster(Checked, nn.Module):
             raise WonderlandError(f"{type(self).__name__} needs known of at least 0, not {known!r}.")
         self.context, self.horizon, self.channels, self.known, self.outputs = context, horizon, channels, known, outputs
 
+    @abstractmethod
     def forward(self, x: Tensor, known: Tensor | None = None, about: Tensor | None = None) -> Tensor:
-        raise NotImplementedError
+        """Forecasts (b, horizon, channels, outputs)."""
 
     def covariates(self, x: Tensor, known: Tensor | None) -> Tensor:
         """What is known along context and horizon; zeros where nothing was given."""
