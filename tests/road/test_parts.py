@@ -148,7 +148,8 @@ def test_options_of_another_kind_are_refused_by_name(texts):
 def test_the_catalogue_names_every_model_with_its_size(capsys):
     rows = catalogue()
     assert {"table", "image", "text", "corpus", "pairs"} <= {row["kind"] for row in rows} <= set(kinds.NAMES)
-    assert all(row["parameters"] > 50 and row["what it is"] for row in rows)
+    fitted = {"GaussianProcess", "GLM"}  # in closed form: they keep a number for each row or column
+    assert all(row["parameters"] > (50 if row["model"] in fitted else 100) and row["what it is"] for row in rows)
     assert [f"models.{row['model']}" for row in catalogue("image")] == list(kinds.KINDS["image"].models)
     assert main(["models", "--kind", "image"]) == 0
     assert "ConvNet" in capsys.readouterr().out

@@ -42,6 +42,7 @@ COUNTS = {
     "ResNet.resnet50": 25_557_032,
     "ResNet.se_resnet50": 28_088_024,
     "ResNet.wide_resnet50": 68_883_240,
+    "TinySSD.d2l": 1_010_376 - 992,  # D2L's, without the biases before batch norm, which removes them
     "UNet": 31_037_698,
     "VGG.vgg11": 132_863_336,
     "VGG.vgg13": 133_047_848,
@@ -88,4 +89,4 @@ def test_every_published_size_is_counted():
         for key, value in vars(getattr(models, name)).items()
         if getattr(getattr(value, "__func__", None), "published", False)
     }
-    assert found - set(COUNTS) == {"DenseNet.d2l", "GoogLeNet.d2l", "TinySSD.d2l"}
+    assert found - set(COUNTS) == {"DenseNet.d2l", "GoogLeNet.d2l"}

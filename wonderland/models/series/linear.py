@@ -30,17 +30,8 @@ class Steps(nn.Module):
         return made.unflatten(-1, (self.horizon, self.outputs)).transpose(1, 2)
 
 
-@part
-class LinearAutoregression(Forecaster):
-    r"""Each step of the horizon as a linear function of the context.
-
-    .. math:: \hat y_h = b_h + \sum_{i=1}^{L} w_{hi}\, x_i
-
-    Shapes: x (b, context, c) -> (b, horizon, c, outputs). Book: D2L 9.1; Alice 8.
-
-    >>> LinearAutoregression(context=8, horizon=3)(torch.zeros(2, 8, 1)).shape
-    torch.Size([2, 3, 1, 1])
-    """
+class LinearForecaster(Forecaster):
+    """What models with one linear map of the context share: the map, `steps`, for each column its own with `individual`."""
 
     def __init__(
         self,
@@ -55,12 +46,25 @@ class LinearAutoregression(Forecaster):
         super().__init__(context, horizon, channels, known, outputs)
         self.steps = Steps(context, horizon, channels, outputs, individual, even=False)
 
+
+@part
+class LinearAutoregression(LinearForecaster):
+    r"""Each step of the horizon as a linear function of the context.
+
+    .. math:: \hat y_h = b_h + \sum_{i=1}^{L} w_{hi}\, x_i
+
+    Shapes: x (b, context, c) -> (b, horizon, c, outputs). Book: D2L 9.1; Alice 8.
+
+    >>> LinearAutoregression(context=8, horizon=3)(torch.zeros(2, 8, 1)).shape
+    torch.Size([2, 3, 1, 1])
+    """
+
     def forward(self, x: Tensor, known: Tensor | None = None, about: Tensor | None = None) -> Tensor:
         return self.steps(x)
 
 
 @part
-class NLinear(Forecaster):
+class NLinear(LinearForecaster):
     r"""A linear map of differences to the last value, which is added again: it follows shifts of the level.
 
     .. math:: \hat y = W (x - x_L) + b + x_L
@@ -72,19 +76,6 @@ class NLinear(Forecaster):
     >>> torch.allclose(model(x + 5), model(x) + 5, atol=1e-5)
     True
     """
-
-    def __init__(
-        self,
-        context: int,
-        horizon: int,
-        channels: int = 1,
-        known: int = 0,
-        outputs: int = 1,
-        *,
-        individual: bool = False,
-    ):
-        super().__init__(context, horizon, channels, known, outputs)
-        self.steps = Steps(context, horizon, channels, outputs, individual, even=False)
 
     def forward(self, x: Tensor, known: Tensor | None = None, about: Tensor | None = None) -> Tensor:
         last = x[:, -1:]
