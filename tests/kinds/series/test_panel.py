@@ -130,7 +130,8 @@ FAR = stamped([*pd.date_range("2024-01-01", periods=50, freq="h"), pd.Timestamp(
 @pytest.mark.parametrize(
     ("frame", "options", "sentence"),
     [
-        (monthly(20), {"horizon": 28}, None),
+        (monthly(20), {"horizon": 28}, "frame has 20 steps, too few to learn and to measure forecasts of 28 steps, which take 126: give a horizon of at most 4."),
+        (monthly(2), {"horizon": 28}, "frame has 2 steps, too few to learn and to measure forecasts of 28 steps, which take 126: give longer series."),
         (stamped(["noon", "night", "noon"]), {}, "Column 'time' holds 'noon', which is neither a date nor a number: name the column of times with time (--time)."),
         (monthly().drop(columns="month"), {}, "frame has no column of times: name it with time (--time)."),
         (monthly().drop(columns="units"), {}, "There is no column of numbers to forecast: name one with target (--target)."),
@@ -148,8 +149,6 @@ FAR = stamped([*pd.date_range("2024-01-01", periods=50, freq="h"), pd.Timestamp(
 def test_what_cannot_be_read_is_told(frame, options, sentence):
     with pytest.raises(WonderlandError) as error:
         read_and_split(frame, options)
-    if sentence is None:
-        sentence = "frame has 20 steps, too few to learn and to measure forecasts of 28 steps, which take 126: give a horizon of at most 4."
     assert str(error.value) == sentence
 
 

@@ -45,10 +45,10 @@ def measure(panel: Panel, test: float) -> Geometry:
     least = 4 * horizon + max(2, horizon // 2)
     if span < least:
         most = max(0, (2 * span - 4) // 9)
-        longest = f"at most {most}" if most else "longer series"
+        advice = f"a horizon of at most {most}" if most else "longer series"
         raise WonderlandError(
             f"{panel.name} has {span} steps, too few to learn and to measure forecasts of {horizon} steps, which take {least}: "
-            f"give a horizon of {longest}."
+            f"give {advice}."
         )
     parts = [max(round(test * span), horizon), *[max(round(0.1 * span), 2 * horizon)] * 2]
     if span - sum(parts) < max(0.4 * span, 3 * horizon):
