@@ -194,7 +194,9 @@ def _from_path_or_name(source: str | Path, as_text: Collection[str], reading: Re
 def _from_frame(frame: pd.DataFrame, name: str) -> Contents:
     if isinstance(frame.columns, pd.MultiIndex):
         raise WonderlandError("The frame has more than one level of column names. Flatten them first.")
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
+    frame = frame.copy(deep=False)
+    frame.columns = [str(name) for name in frame.columns]
+    frame.index = pd.RangeIndex(len(frame))
     check_names(list(frame.columns), f"The {name}")
     if len(frame) == 0:
         raise WonderlandError(f"The {name} has no rows." if name == "frame" else "The columns have no rows.")

@@ -7,13 +7,15 @@ categories than codes, the rarest share codes, which a hash of their name decide
 
 import math
 import zlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from wonderland.core import WonderlandError
-from wonderland.data.columns import Column
+from wonderland.data.columns import Column, read_as
 from wonderland.data.dates import DATE_FORMATS, MIXED
 from wonderland.data.encoder import Field
 from wonderland.kinds.table.table import RARE
@@ -103,6 +105,8 @@ class ColumnEncoding:
                     ]
         if self.flagged:
             block.append(column.is_missing.astype(np.float64))
+        if len(block) == 1:
+            return block[0][:, None]
         return np.stack(block, 1) if block else np.empty((len(column), 0))
 
     def codes(self, column: Column) -> np.ndarray:
@@ -145,6 +149,21 @@ class ColumnEncoding:
         used = {key: value for key, value in plain.items() if key in ("name", "kind") or value != default[key]}
         used |= {} if self.text is None else {"words": self.text.words}
         return {key: list(value) if isinstance(value, tuple) else value for key, value in used.items()}
+
+
+def read_columns(encodings: Sequence[ColumnEncoding], frame: pd.DataFrame) -> list[Column]:
+    """The cells of each encoding's column; columns that hold numbers already are taken in one piece."""
+    place = {str(name): i for i, name in enumerate(frame.columns)}
+    kinds = [getattr(kind, "kind", "") for kind in frame.dtypes]
+    plain = [e.name for e in encodings if e.kind == "number" and kinds[place[e.name]] in ("f", "i", "u")]
+    numbers = frame.iloc[:, [place[name] for name in plain]].to_numpy(np.float64, na_value=np.nan)
+    values = {name: np.ascontiguousarray(numbers[:, i]) for i, name in enumerate(plain)}
+    return [
+        Column(encoding.name, "number", values[encoding.name])
+        if encoding.name in values
+        else read_as(encoding.like(), frame.iloc[:, place[encoding.name]])
+        for encoding in encodings
+    ]
 
 
 def _frequent(column: Column) -> tuple[tuple[str | None, ...], bool]:

@@ -20,9 +20,19 @@ from wonderland.data.reading import Written
 from wonderland.data.several import read_folder, table_files
 from wonderland.data.source import read_source
 from wonderland.data.target import MAX_CLASSES, class_codes, missing_target
-from wonderland.kinds.table.column_encoding import LARGEST, ColumnEncoding, are_texts, is_text, read_encoding, require
+from wonderland.kinds.table.column_encoding import (
+    LARGEST,
+    ColumnEncoding,
+    are_texts,
+    is_text,
+    read_columns,
+    read_encoding,
+    require,
+)
 from wonderland.kinds.table.program import TableProgram, feed, odd_rows
 from wonderland.kinds.table.table import Table, check_finite, unread_finding
+
+AT_ONCE = 1 << 16  # entries that are scaled at once: more leave the cache, fewer pay for each call
 
 
 def center_and_scale(values: np.ndarray) -> tuple[float, float]:
@@ -118,7 +128,7 @@ class TableEncoder(RowEncoder):
         self.noticed = []
         size = len(dataset) if rows is None else len(rows)
         out = np.empty((size, len(self.numbers) + len(self.categories)), np.float32)
-        number, code = 0, len(self.numbers)
+        code, done, blocks = len(self.numbers), 0, []
         for encoding in self.encodings:
             column = dataset.column(encoding.name)
             if column.kind != encoding.kind:
@@ -133,13 +143,21 @@ class TableEncoder(RowEncoder):
                 code += 1
                 self._note_filled(encoding, column, codes)
                 continue
-            block = encoding.values(column)
-            stop = number + block.shape[1]
-            squashed = squash(block, self.center[number:stop], self.scale[number:stop])
-            out[:, number:stop] = np.where(self.scaled[number:stop], squashed, block)
-            number = stop
+            blocks.append(encoding.values(column))
             self._note_filled(encoding, column, None)
+            if size * len(blocks) > AT_ONCE:
+                done, blocks = self._write(out, blocks, done), []
+        self._write(out, blocks, done)
         return torch.from_numpy(out)
+
+    def _write(self, out: np.ndarray, blocks: list[np.ndarray], start: int) -> int:
+        """Scale blocks of numbers (n, k) and write them into `out` from column `start` on; the column after them."""
+        if not blocks:
+            return start
+        block = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, 1)
+        own = slice(start, start + block.shape[1])
+        out[:, own] = np.where(self.scaled[own], squash(block, self.center[own], self.scale[own]), block)
+        return own.stop
 
     def _note_filled(self, encoding: ColumnEncoding, column: Column, codes: np.ndarray | None) -> None:
         if codes is None:
@@ -186,7 +204,7 @@ class TableEncoder(RowEncoder):
             raise WonderlandError(
                 f"{contents.name} lacks the {plural} {listed}{more} that the model needs.{nearest(missing[0], unused)}"
             )
-        columns = [read_as(encoding.like(), pd.Series(frame[encoding.name])) for encoding in self.encodings]
+        columns = read_columns(self.encodings, frame)
         check_finite(columns)
         for column in columns:
             if column.unread:

@@ -1,5 +1,6 @@
 """Table: columns of known kinds, a target, and findings about repairs."""
 
+import functools
 import hashlib
 from collections.abc import Collection
 from dataclasses import replace
@@ -52,9 +53,19 @@ class Table(Dataset):
             y,
         )
         self.left_out, self.findings = left_out or {}, findings or []
-        self.fingerprint = fingerprint or fingerprint_of(features)
+        if fingerprint:
+            self.fingerprint = fingerprint  # pyright: ignore[reportIncompatibleVariableOverride]
         self.origin, self.groups, self.times, self.time = origin or {}, groups, times, time
         self._rows = len(features[0]) if rows is None else rows
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the features, computed when it is asked for."""
+        return fingerprint_of(self.features)
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.features}
 
     @classmethod
     def from_frame(
@@ -134,10 +145,9 @@ class Table(Dataset):
 
     def column(self, name: str) -> Column:
         """A feature column by name."""
-        for column in self.features:
-            if column.name == name:
-                return column
-        raise unknown_column("column", name, [column.name for column in self.features])
+        if name not in self._by_name:
+            raise unknown_column("column", name, list(self._by_name))
+        return self._by_name[name]
 
     def columns(self) -> dict[str, np.ndarray]:
         return {column.name: column.values if column.levels is None else self.texts_of(column.name)
