@@ -42,6 +42,8 @@ _WHOLE = re.compile(r"[+-]?\d+\.0+")
 def to_supported_type(name: str, cells: pd.Series) -> pd.Series:
     """The cells in one of the supported types: booleans, numbers, timestamps, categories, or anything that prints as text."""
     dtype = cells.dtype
+    if isinstance(dtype, pd.StringDtype):
+        return cells
     if pd.api.types.is_complex_dtype(dtype):
         raise WonderlandError(
             f"Column {name!r} holds complex numbers. Give their real and imaginary parts as two columns."
@@ -92,6 +94,16 @@ def to_levels(cells: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         recoded, remaining = pd.factorize(levels)
         codes, levels = np.append(recoded, -1)[codes], np.asarray(remaining, dtype=object)
     return codes.astype(np.int64), levels
+
+
+def levels_of_few(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What `to_levels` returns, for a few texts (and NaN where missing), without the cost of pandas' calls."""
+    code_of: dict[str, int] = {}
+    codes = np.full(len(cells), -1, np.int64)
+    for i, cell in enumerate(cells):
+        if isinstance(cell, str) and (text := label(cell)).casefold() not in MISSING:
+            codes[i] = code_of.setdefault(text, len(code_of))
+    return codes, np.array(list(code_of), dtype=object)
 
 
 def _may_need_label(values: np.ndarray) -> np.ndarray:

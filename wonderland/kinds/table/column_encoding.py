@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from wonderland.core import WonderlandError
+from wonderland.data.cells import levels_of_few
 from wonderland.data.columns import Column, read_as
 from wonderland.data.dates import DATE_FORMATS, MIXED
 from wonderland.data.encoder import Field
@@ -25,6 +26,7 @@ MAX_LEVELS = 10_000
 SHARED_CODES = 2048
 CYCLES = {"month": 12, "weekday": 7, "hour": 24}
 LARGEST = 1e150
+FEW_CELLS = 64  # texts of fewer rows are read one by one, which takes less time than pandas' calls
 
 
 @dataclass(frozen=True)
@@ -152,18 +154,32 @@ class ColumnEncoding:
 
 
 def read_columns(encodings: Sequence[ColumnEncoding], frame: pd.DataFrame) -> list[Column]:
-    """The cells of each encoding's column; columns that hold numbers already are taken in one piece."""
+    """The cells of each encoding's column. Columns that hold numbers already are taken in one piece, and so are texts of a few rows."""
     place = {str(name): i for i, name in enumerate(frame.columns)}
-    kinds = [getattr(kind, "kind", "") for kind in frame.dtypes]
+    types = list(frame.dtypes)
+    kinds = [getattr(kind, "kind", "") for kind in types]
     plain = [e.name for e in encodings if e.kind == "number" and kinds[place[e.name]] in ("f", "i", "u")]
     numbers = frame.iloc[:, [place[name] for name in plain]].to_numpy(np.float64, na_value=np.nan)
     values = {name: np.ascontiguousarray(numbers[:, i]) for i, name in enumerate(plain)}
-    return [
-        Column(encoding.name, "number", values[encoding.name])
-        if encoding.name in values
-        else read_as(encoding.like(), frame.iloc[:, place[encoding.name]])
-        for encoding in encodings
+    named = [
+        e.name
+        for e in encodings
+        if len(frame) <= FEW_CELLS
+        and e.kind in ("category", "text")
+        and isinstance(types[place[e.name]], pd.StringDtype)
     ]
+    cells = frame.iloc[:, [place[name] for name in named]].to_numpy(object) if named else np.empty((0, 0))
+    texts = {name: cells[:, i] for i, name in enumerate(named)}
+    columns = []
+    for encoding in encodings:
+        if encoding.name in values:
+            columns.append(Column(encoding.name, "number", values[encoding.name]))
+        elif encoding.name in texts:
+            codes, levels = levels_of_few(texts[encoding.name])
+            columns.append(Column(encoding.name, encoding.kind, codes, levels))
+        else:
+            columns.append(read_as(encoding.like(), frame.iloc[:, place[encoding.name]]))
+    return columns
 
 
 def _frequent(column: Column) -> tuple[tuple[str | None, ...], bool]:
