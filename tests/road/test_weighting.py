@@ -28,7 +28,9 @@ def test_weights_make_a_line_fit_where_the_new_rows_are(tmp_path):
     )
     assert run.evaluate(new)["metrics"]["rmse"] < 0.7 * plain.evaluate(new)["metrics"]["rmse"]
     note = next(text for text in run.findings if text.startswith("Training rows are weighted towards new"))
-    assert "Metrics, sets and intervals hold for rows like those of the test part" in note
+    assert "Sets and intervals are calibrated for the new rows" in note
+    assert run.trust.scores.weights is not None
+    assert run.evaluate(new)["conformal"]["coverage"] > 0.85
     before = (tmp_path / "run" / "model.safetensors").read_bytes()
     (tmp_path / "run" / "model.safetensors").unlink()
     wonderland.fit(resume=tmp_path / "run")

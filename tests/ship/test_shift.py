@@ -89,8 +89,9 @@ def test_probabilities_are_corrected_for_other_shares_of_classes():
     for method in ("em", "black-box"):
         assert run.evaluate(other, label_shift=method)["metrics"]["log_loss"] < 0.8 * plain
         assert run.noticed[-1].text.startswith(
-            "Probabilities are corrected for the estimated shares of classes: 'high' "
+            "Probabilities and sets are corrected for the estimated shares of classes: 'high' "
         )
+        assert run.evaluate(other, label_shift=method)["conformal"]["coverage"] == pytest.approx(0.9, abs=0.03)
     table = run.predict(other, label_shift="em")
     assert (table["p(high)"] >= run.predict(other)["p(high)"]).all()
     with pytest.raises(WonderlandError, match="label_shift is em or black-box, not 'bbse'"):

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,8 @@ from torch import nn
 from wonderland.core import Spec, WonderlandError
 from wonderland.core.batch import Batch
 from wonderland.tasks import Classification, Regression, metrics
+from wonderland.tasks.coverage import by_group, least_covered
+from wonderland.tasks.view import View
 
 
 class Fixed(nn.Module):
@@ -79,5 +83,20 @@ def test_rare_classes_are_measured_and_the_least_covered_class_is_named():
     assert "rare_class_f1" not in task.metrics(np.log(p), np.arange(20) % 2)
     y = np.arange(20) % 2
     sets = np.stack([np.ones(20), np.arange(20) < 10], 1).astype(bool)
-    assert task.worst_covered(sets, y) == {"name": "yes", "coverage": 0.5, "rows": 10}
-    assert task.worst_covered(sets, np.array([0] * 18 + [1] * 2)) is None
+    hits, names = sets[np.arange(20), y], np.array(["no", "yes"])[y]
+    assert least_covered(hits, names, 5) == {"name": "yes", "coverage": 0.5, "rows": 10}
+    few = np.array(["no"] * 18 + ["yes"] * 2)
+    assert least_covered(hits, few, 5) is None
+
+
+def test_the_group_that_is_covered_least_is_named_where_it_has_rows_enough():
+    hits = np.array([True] * 25 + [False] * 5 + [True] * 40 + [False] * 10)
+    dataset = SimpleNamespace(
+        group="shop", groups=np.array([0] * 30 + [1] * 40 + [2] * 10), group_names=["a", "b", "c"]
+    )
+    view = View(torch.nn.Identity(), None, np.arange(80), dataset=dataset)
+    found = by_group(hits, view, None, None)["worst_group"]
+    assert found == {"name": "a", "coverage": pytest.approx(25 / 30), "rows": 30, "of": "shop"}
+    own = np.array(["x"] * 40 + ["y"] * 40)
+    assert by_group(hits, view, own, "town")["worst_group"]["name"] == "y"
+    assert by_group(hits, View(torch.nn.Identity(), None, np.arange(80)), None, None) == {}

@@ -104,3 +104,37 @@ def test_agrees_with_mapie_formula_for_absolute_residuals():
     scores = Scores.of(residuals, np.zeros(57, int))
     _, high = scores.intervals(np.zeros((1, 1)), 0.9)
     assert high.item() == np.sort(residuals)[int(np.ceil(58 * 0.9)) - 1]
+
+
+def test_weighted_scores_cover_rows_that_come_otherwise():
+    """With density ratios as weights the level holds for the new rows, for which equal weights cover too little; equal weights change nothing."""
+    generator = np.random.default_rng(0)
+    weighted, plain = [], []
+    for _ in range(200):
+        x, new = generator.normal(size=300), generator.normal(1.0, 1.0, 300)
+        scores = np.abs(generator.normal(size=300)) * np.exp(x / 2)
+        target = np.abs(generator.normal(size=300)) * np.exp(new / 2)
+        ratio = np.minimum(np.exp(x - 0.5), 50)
+        ones, fold = np.zeros(300, int), generator.integers(0, 3, 300)
+        for values, found in ((ratio, weighted), (None, plain)):
+            kept = Scores.of(scores, ones, 1, values).sets(target[None, :, None], 0.9)[:, 0]
+            assert (kept == (target <= Scores.of(scores, ones, 1, values).intervals(np.zeros((1, 1)), 0.9)[1])).all()
+            found.append(kept.mean())
+        several, equal = Scores.of(scores, fold), Scores.of(scores, fold, None, np.full(300, 2.0))
+        centres = generator.normal(size=(3, 4))
+        assert np.allclose(several.intervals(centres, 0.9), equal.intervals(centres, 0.9))
+        assert np.allclose(several.cross_p_values(centres[..., None]), equal.cross_p_values(centres[..., None]))
+    error = np.std(weighted) / 200**0.5
+    assert np.mean(plain) < 0.85
+    assert abs(np.mean(weighted) - 0.9) < 0.01 + 3 * error
+
+
+def test_weighted_scores_are_read_back_and_damaged_weights_are_refused():
+    scores = Scores.of(np.array([0.3, 0.1, 0.2]), np.array([0, 1, 0]), None, np.array([1.0, 2.0, 3.0]))
+    saved = scores.to_json()
+    assert saved == {"scores": [[0.2, 0.3], [0.1]], "weights": [[3.0, 1.0], [2.0]]}
+    assert Scores.from_json(saved).to_json() == saved
+    assert "which weigh as much as 2.6 equal ones, are too few for a level of 0.9" in scores.note(0.9)
+    for weights in ([[1.0], [1.0]], [[-1.0, 1.0], [1.0]], [[0.0, 0.0], [0.0]], [["a", 1.0], [1.0]]):
+        with pytest.raises(WonderlandError, match="The calibration scores must be lists of finite numbers"):
+            Scores.from_json(saved | {"weights": weights})

@@ -20,6 +20,8 @@ from wonderland.trust import (
     log_softmax,
     mmd_test,
 )
+from wonderland.trust.conformal import misfit
+from wonderland.trust.label_shift import LabelScores
 from wonderland.trust.shift import comparable
 
 
@@ -147,6 +149,21 @@ def test_label_shift_is_estimated_and_corrected():
     assert black_box_shift(p, y, new, soft=False).new == pytest.approx(wanted, abs=0.04)
     same, _ = classified([1 / 3] * 3, 4000, 2)
     assert em_shift(p, y, same).new == pytest.approx([1 / 3] * 3, abs=0.03)
+
+
+def test_sets_weighted_by_class_cover_under_label_shift():
+    """Sets of a classifier that leans to the first class, which becomes rare: without weights they cover far too little."""
+    weighted, plain, before, after = [], [], [0.8, 0.1, 0.1], [0.1, 0.1, 0.8]
+    lean = np.array([2.0, 0.0, 0.0])
+    for seed in range(60):
+        p, y = classified(before, 300, seed)
+        new, truth = classified(after, 300, 1000 + seed)
+        scores, candidates = misfit(np.log(p) + lean)[np.arange(300), y], misfit(np.log(new) + lean)
+        for weights, found in ((np.divide(after, before), weighted), (np.ones(3), plain)):
+            kept = LabelScores(scores, y, weights).p_values(candidates) > 0.1
+            found.append(kept[np.arange(300), truth].mean())
+    assert np.mean(plain) < 0.7
+    assert 0.9 - 3 * np.std(weighted) / 60**0.5 < np.mean(weighted) < 0.93
 
 
 def test_a_class_that_is_gone_gets_no_negative_share():

@@ -130,6 +130,9 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
     if worst := conformal.get("worst"):
         label = f"coverage of class {worst['name']!r}, the least ({counted(worst['rows'], 'row')})"
         rows.append({"measure": label, "value": worst["coverage"]})
+    if worst := conformal.get("worst_group"):
+        label = f"coverage of {worst['of']} {worst['name']!r}, the least ({counted(worst['rows'], 'row')})"
+        rows.append({"measure": label, "value": worst["coverage"]})
     if "mean_size" in conformal and not conformal.get("of"):
         rows.append({"measure": "mean size of a set", "value": conformal["mean_size"]})
     if "mean_width" in conformal:

@@ -101,7 +101,8 @@ class Dataset(ABC):
     are the names behind the codes. `test_rows` marks the rows that came as a test set of their own; `assigned` (n,) holds the
     part that a column of the data gives each row to (an index of `wonderland.data.PARTS`, -1 for none). `fingerprint` is a
     SHA-256 over the content, so it does not change with file names, paths or times. `options` are those it was opened with.
-    `weights` (n,) are weights of the rows, with a mean of 1; None for equal ones.
+    `weights` (n,) are weights of the rows, with a mean of 1; None for equal ones. `ratios` (n,) are the part of them that stands
+    for how much more often a row comes where the model is to be used. `groups` (n,) are codes, named by `group_names`.
     """
 
     kind: str
@@ -117,10 +118,12 @@ class Dataset(ABC):
     start: Any = None
     group: str | None = None
     groups: np.ndarray | None = None
+    group_names: list[str] | None = None
     times: np.ndarray | None = None
     test_rows: np.ndarray | None = None
     assigned: np.ndarray | None = None
     weights: np.ndarray | None = None
+    ratios: np.ndarray | None = None
 
     @abstractmethod
     def __len__(self) -> int: ...

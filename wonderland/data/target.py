@@ -58,9 +58,11 @@ def read_target(
                 f"The target {name!r} is always {value}, so there is nothing to learn. Choose another target."
             )
         if task is not None and column.distinct == 2:
+            words = column.boolean_words
             text = (
-                f"The target {name!r} has two values only, and regression was asked for: a number between them is predicted. For "
-                "classes with probabilities leave task out."
+                f"The target {name!r} has two values only, and regression was asked for: a number between them is predicted"
+                + (f" ({words[0]!r} is 0, {words[1]!r} is 1). " if words not in (None, ("0", "1")) else ". ")
+                + "For classes with probabilities leave task out."
             )
             findings.append(Finding("task", name, 2, text))
         if task is None:

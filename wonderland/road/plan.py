@@ -173,7 +173,7 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     alone = plain or wanted.method == "split"
     parts = kind.split(dataset, test=training.test_share, seed=training.seed, plain=alone)
     encoder = kind.encoder(dataset, parts)
-    weighted = None if training.weight_to is None else weigh_towards(dataset, parts.train, encoder, training.weight_to)
+    weighted = weigh_towards(dataset, parts.train, encoder, training.weight_to, wanted.method)
     task = kind.task(dataset, parts, encoder)
     task.check_wanted(wanted)
     if wanted.group is not None:
@@ -387,7 +387,7 @@ def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Modu
         raise WonderlandError(
             f"The data of {folder} can no longer be split and encoded as it was: start a new run in another folder."
         )
-    weighted = None if training.weight_to is None else weigh_towards(dataset, parts.train, encoder, training.weight_to)
+    weighted = weigh_towards(dataset, parts.train, encoder, training.weight_to, Wanted.of(training).method)
     if weighted != config["source"].get("weights"):
         raise WonderlandError(
             f"The rows that {folder} is weighted towards ({training.weight_to}) changed since the run began: restore them, or start "

@@ -1,4 +1,4 @@
-"""Importance weighting: training rows get the density ratio between given unlabelled rows and the training part."""
+"""Importance weighting: rows get the density ratio between given unlabelled rows and the training part, in training and in calibration."""
 
 import hashlib
 from typing import Any
@@ -8,6 +8,7 @@ import numpy as np
 from wonderland.core import WonderlandError, permutation
 from wonderland.data.dataset import Finding
 from wonderland.data.examples import RowExamples
+from wonderland.tasks.class_trust import BY_CELLS
 from wonderland.trust.shift import comparable
 from wonderland.trust.two_sample import density_ratio
 
@@ -15,11 +16,16 @@ MOST = 20_000  # rows of each side that the ratio is learned from
 FEWEST = 20
 
 
-def weigh_towards(dataset: Any, train: np.ndarray, encoder: Any, source: str) -> str:
+def weigh_towards(
+    dataset: Any, train: np.ndarray, encoder: Any, source: str | None, conformal: str | None
+) -> str | None:
     r"""Give rows the weight :math:`p_{new}(x) / p_{old}(x)`, estimated by a classifier that tells the two apart.
 
-    Weights multiply those the rows have; their mean over the training part is 1. Returns a digest of them.
+    Weights multiply those the rows have; their mean over the training part is 1. Calibration scores are weighted alike, but for
+    sets by classes or groups (`conformal`). Returns a digest of the weights; None, and no weights, without a source.
     """
+    if source is None:
+        return None
     new = encoder.open(source, need_target=False)
     if len(new) < FEWEST or len(train) < FEWEST:
         raise WonderlandError(
@@ -34,6 +40,8 @@ def weigh_towards(dataset: Any, train: np.ndarray, encoder: Any, source: str) ->
     old, fresh = comparable(old_traits, new_traits, train)
     some = train[permutation(0, 2, len(train))[:MOST]]
     ratio = density_ratio(old[some], fresh, old)
+    plain_sets = dataset.classes is not None and conformal in BY_CELLS
+    dataset.ratios = None if plain_sets else np.maximum(ratio / ratio[train].mean(), 1e-6)
     weights = ratio if dataset.weights is None else ratio * dataset.weights
     weights = np.maximum(weights / weights[train].mean(), 1e-6)
     dataset.weights = weights
@@ -41,7 +49,12 @@ def weigh_towards(dataset: Any, train: np.ndarray, encoder: Any, source: str) ->
     effective = own.sum() ** 2 / np.square(own).sum()
     text = (
         f"Training rows are weighted towards {new.name}: the effective sample size is {effective:,.0f} of {len(train):,} rows. "
-        "Metrics, sets and intervals hold for rows like those of the test part, which is not weighted."
+        + (
+            "Metrics and sets hold for rows like those of the test part, which is not weighted."
+            if plain_sets
+            else "Metrics hold for rows like those of the test part. Sets and intervals are calibrated for the new rows, and their "
+            "coverage is that of test rows weighted alike."
+        )
     )
     if effective < 0.1 * len(train):
         text += " With so few, the result may be worse than without weights."

@@ -1,5 +1,6 @@
 """context.safetensors: a bounded sample of calibration rows that a run keeps, to compare new rows with."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy as np
 from wonderland.core import WonderlandError, inside, load_tensors, permutation, read_header, save_tensors, sha256
 from wonderland.data.examples import RowExamples
 from wonderland.tasks import Classification, Regression, View
-from wonderland.trust.label_shift import LabelShift
+from wonderland.trust.conformal import misfit
+from wonderland.trust.label_shift import LabelScores, LabelShift
 from wonderland.trust.reference import ROWS, Reference
 from wonderland.trust.shift import Shift, compare, estimate_labels
 
@@ -84,8 +86,21 @@ def shift_of(run: Any, view: View, dataset: Any, level: float) -> Shift:
                    rows=len(dataset))  # fmt: skip
 
 
-def label_shift_of(run: Any, view: View, method: str) -> LabelShift:
-    """Shares of classes among the rows of a view, estimated without their labels."""
+def corrected_for_labels(run: Any, view: View, method: str) -> tuple[Any, LabelShift]:
+    """The calibration of a run, corrected for the shares of classes among the rows of a view, which are estimated without labels.
+
+    Sets are calibrated again with the rows that the run keeps, each by the new share of its class; those calibrated for each
+    class hold as they are.
+    """
     if run.classes is None:
         raise WonderlandError("label_shift is for classification: this run predicts numbers.")
-    return estimate_labels(read_reference(run), run.task.compared(view, run.trust), method)
+    reference = read_reference(run)
+    found = estimate_labels(reference, run.task.compared(view, run.trust), method)
+    options = run.trust.options
+    if options is not None and options.sets:
+        return replace(run.trust, label_weights=found.weights), found
+    moved = np.log(np.maximum(reference.predictions, 1e-12)) + np.log(np.maximum(found.weights, 1e-12))
+    codes = reference.y.astype(np.int64)
+    scores = misfit(moved)[np.arange(len(codes)), codes]
+    calibrated = LabelScores(scores, codes, found.weights)
+    return replace(run.trust, label_weights=found.weights, label_scores=calibrated), found

@@ -31,11 +31,11 @@ from wonderland.data.dataset import Dataset, Finding, stop_if_strict
 from wonderland.data.encoder import Encoder
 from wonderland.data.reading import READING
 from wonderland.kinds import KINDS, NAMES, predict_options_of
-from wonderland.ship.context import label_shift_of, shift_of
+from wonderland.ship.context import corrected_for_labels, shift_of
 from wonderland.ship.given import SAME_DATA, is_recorded, one_thread, with_id, written
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import load_model, read_config
-from wonderland.tasks import RowTrust, Task, View
+from wonderland.tasks import Task, View
 from wonderland.trust import Shift, check_level
 from wonderland.trust.shift import LABEL_METHODS
 
@@ -182,15 +182,18 @@ class Run:
             raise WonderlandError(
                 f"label_shift is {known}, not {label_shift!r}.{nearest(str(label_shift), LABEL_METHODS)}"
             )
-        found = label_shift_of(self, view, label_shift)
+        trust, found = corrected_for_labels(self, view, label_shift)
         shares = ", ".join(
             f"{name!r} {new:.1%} (before {old:.1%})"
             for name, old, new in zip(self.classes or (), found.old[:5], found.new[:5], strict=False)
         )
-        text = f"Probabilities are corrected for the estimated shares of classes: {shares}. Sets are not corrected."
+        if trust.label_scores is not None:
+            what = "Probabilities and sets are corrected"
+        else:
+            what = "Probabilities, but not sets, are corrected"
+        text = f"{what} for the estimated shares of classes: {shares}."
         self._noticed = [*self._noticed, Finding("label shift", "classes", view.count, text)]
-        assert isinstance(self.trust, RowTrust)
-        return replace(self.trust, label_weights=found.weights)
+        return trust
 
     def shift(self, source: Any, *, level: float = 0.05) -> Shift:
         """Test for distribution shift between these rows and the calibration rows, of which the run keeps a sample.

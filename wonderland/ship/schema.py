@@ -48,6 +48,7 @@ EVALUATION: Schema = entries(
                 "empty": optional(whole()),
                 "sizes": values(whole()),
                 "worst": optional(entries({"name": text, "coverage": number(0, 1), "rows": whole()})),
+                "worst_group": entries({"name": text, "coverage": number(0, 1), "rows": whole(), "of": text}),
             },
         ),
     },

@@ -16,6 +16,7 @@ from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
 from wonderland.tasks.answers import ClassAnswers
 from wonderland.tasks.class_trust import METRICS, ROWS_TO_CHOOSE, ClassOptions, better_calibrator, fit_options
+from wonderland.tasks.coverage import FEWEST_ROWS, by_group, covered, least_covered
 from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
 from wonderland.tasks.trust import RowTrust, group_predictions, holdout_prediction
 from wonderland.tasks.view import Holdout, View
@@ -27,7 +28,6 @@ from wonderland.trust.decisions import cheapest, coverage_risk, mean_cost
 from wonderland.trust.uncertainty import class_uncertainty
 
 RARE_SHARE = 0.2  # of the rows; with a rarer class, metrics that it counts in are added
-FEWEST_ROWS = 5  # of a class whose coverage is shown
 
 
 @part
@@ -119,15 +119,6 @@ class Classification(RowTask):
             return {"macro_f1": metrics.macro_f1(y, predicted)}
         return {}
 
-    def worst_covered(self, sets: ndarray, y: ndarray) -> dict[str, Any] | None:
-        """The class whose rows are covered least, among those with at least five rows."""
-        counts = np.bincount(y, minlength=self.outputs)
-        covered = {code: float(sets[y == code, code].mean()) for code in np.flatnonzero(counts >= FEWEST_ROWS).tolist()}
-        if len(covered) < 2:
-            return None
-        worst = min(covered, key=lambda code: (covered[code], code))
-        return {"name": self.classes[worst], "coverage": covered[worst], "rows": int(counts[worst])}
-
     def plain_metrics(self, prediction: ndarray, y: ndarray) -> dict[str, Any]:
         return self.metrics(log_softmax(prediction), y)
 
@@ -155,7 +146,10 @@ class Classification(RowTask):
         """
         level, options = trust.level if level is None else check_level(level), trust.options
         scaled = [raw / trust.temperature for raw in group_predictions(self, outputs, trust.groups, trust.shares)]
-        if options is not None and options.sets:
+        if trust.label_scores is not None:
+            candidates = misfit(self.log_probabilities(outputs, trust))
+            sets = trust.label_scores.p_values(candidates) > 1 - level + 1e-12
+        elif options is not None and options.sets:
             own = [np.exp(log_softmax(raw)) for raw in scaled]
             own = own if options.calibrator is None else [options.calibrator(scaled[0] * trust.temperature)]
             sets = joined_sets(options.sets, np.stack(own), level, groups=groups)
@@ -216,8 +210,11 @@ class Classification(RowTask):
 
     def evaluate(self, view: View, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
         outputs, y = view.outputs().cpu(), view.targets()
-        sets = self.sets(outputs, trust, level, self.group_of(view, trust))
+        groups = self.group_of(view, trust)
+        sets = self.sets(outputs, trust, level, groups)
         evaluation = self.evaluate_outputs(outputs, y, trust, level, sets)
+        hits, column = sets[np.arange(len(y)), y], None if trust.options is None else trust.options.group
+        evaluation["conformal"] |= {"coverage": covered(hits, view)} | by_group(hits, view, groups, column)
         if parts := self.parts_of_model(view, outputs, y, trust):
             evaluation["parts"] = parts
         if trust.options is not None:
@@ -278,7 +275,7 @@ class Classification(RowTask):
                 "coverage": float(sets[np.arange(len(y)), y].mean()),
                 "mean_size": float(sizes.mean()),
                 "empty": int((sizes == 0).sum()),
-                "worst": self.worst_covered(sets, y),
+                "worst": least_covered(sets[np.arange(len(y)), y], np.array(self.classes)[y], FEWEST_ROWS),
                 "sizes": {int(size): int((sizes == size).sum()) for size in np.unique(sizes)},
                 "note": trust.scores.note(level),
             },
@@ -307,6 +304,8 @@ class Classification(RowTask):
         return pd.DataFrame(columns)
 
     def answers(self, trust: RowTrust, level: float) -> nn.Module | str:
+        if trust.scores.weights is not None:
+            return "Sets that are weighted towards other rows are not written as a torch program."
         if getattr(trust, "options", None) is not None:
             return (
                 "Sets, thresholds, costs or calibrators that were asked for in fit are not written as a torch program."
@@ -352,7 +351,7 @@ class Classification(RowTask):
         conformal = record["conformal"] | {
             "empty": int((sets.sum(1) == 0).sum()),
             "levels": [
-                {"level": level, "coverage": float(self.sets(outputs, trust, level, groups)[rows, y].mean())}
+                {"level": level, "coverage": covered(self.sets(outputs, trust, level, groups)[rows, y], view)}
                 for level in LEVELS
             ],
             "per_class": {

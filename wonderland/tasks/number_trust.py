@@ -72,9 +72,14 @@ class NumberOptions:
             raise WonderlandError("trust.json has options of trust that cannot be read: it is damaged.") from error
 
 
-def cells_of(scores: ndarray, fold: ndarray, count: int, groups: ndarray | None) -> dict[str, Scores]:
-    """Scores by fold of each group, or of all rows under "". Shapes: (n,), (n,), (n,)."""
+def cells_of(
+    scores: ndarray, fold: ndarray, count: int, groups: ndarray | None, weights: ndarray | None = None
+) -> dict[str, Scores]:
+    """Scores by fold of each group, or of all rows under "". Shapes: (n,) each."""
     if groups is None:
-        return {"": Scores.of(scores, fold, count)}
+        return {"": Scores.of(scores, fold, count, weights)}
     inside = {name: groups == name for name in np.unique(groups).tolist()}
-    return {name: Scores.of(scores[rows], fold[rows], count) for name, rows in inside.items()}
+    return {
+        name: Scores.of(scores[rows], fold[rows], count, None if weights is None else weights[rows])
+        for name, rows in inside.items()
+    }

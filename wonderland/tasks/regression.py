@@ -15,6 +15,7 @@ from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
 from wonderland.tasks.answers import NumberAnswers
+from wonderland.tasks.coverage import by_group, covered
 from wonderland.tasks.number_trust import NumberOptions, cells_of
 from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
 from wonderland.tasks.trust import RowTrust, group_predictions, holdout_prediction
@@ -177,7 +178,7 @@ class Regression(RowTask):
         elif method == "normalised":
             assert spread is not None
             gap = gap / (spread * self.scale)
-        cells = cells_of(gap, holdout.fold, trust.groups, groups)
+        cells = cells_of(gap, holdout.fold, trust.groups, groups, calibration.ratios())
         return replace(trust, options=NumberOptions(method, wanted.group, cells, wanted.uncertainty))
 
     def quantile_ends(self, prediction: ndarray) -> tuple[ndarray, ndarray]:
@@ -188,10 +189,14 @@ class Regression(RowTask):
     def evaluate(self, view: View, trust: RowTrust, level: float | None = None) -> dict[str, Any]:
         level = trust.level if level is None else check_level(level)
         outputs = view.outputs().cpu()
-        ends = self.intervals(outputs, trust, level, self.group_of(view, trust), view.spreads())
+        groups = self.group_of(view, trust)
+        low, high = self.intervals(outputs, trust, level, groups, view.spreads())
         y = view.targets()
         parts = self.parts_of_model(view, outputs, y, trust)
-        return self.evaluate_outputs(outputs, y, trust, level, ends) | ({"parts": parts} if parts else {})
+        evaluation = self.evaluate_outputs(outputs, y, trust, level, (low, high))
+        hits, column = (low <= y) & (y <= high), None if trust.options is None else trust.options.group
+        evaluation["conformal"] |= {"coverage": covered(hits, view)} | by_group(hits, view, groups, column)
+        return evaluation | ({"parts": parts} if parts else {})
 
     def evaluate_outputs(
         self,
@@ -234,6 +239,8 @@ class Regression(RowTask):
         return pd.DataFrame(columns)
 
     def answers(self, trust: RowTrust, level: float) -> nn.Module | str:
+        if trust.scores.weights is not None:
+            return "Intervals that are weighted towards other rows are not written as a torch program."
         if getattr(trust, "options", None) is not None:
             return "Intervals that were asked for in fit are not written as a torch program."
         return NumberAnswers(self, trust, level)
@@ -271,7 +278,7 @@ class Regression(RowTask):
 
         def coverage(level: float) -> float:
             below, above = self.intervals(outputs, trust, level, groups, spreads)
-            return float(((below <= y) & (y <= above)).mean())
+            return covered((below <= y) & (y <= above), view)
 
         return {
             "answers": "regression",

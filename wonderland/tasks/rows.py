@@ -58,7 +58,7 @@ class RowTask(Task):
         temperature = self.temperature(first, groups, shares)
         second = first if calibration is validation else calibration.holdout()
         scores = self.scores(holdout_prediction(self, second, groups, shares), second.y, temperature)
-        return RowTrust(temperature, Scores.of(scores, second.fold, groups), level, shares)
+        return RowTrust(temperature, Scores.of(scores, second.fold, groups, calibration.ratios()), level, shares)
 
     def parts_of_model(self, view: View, outputs: Tensor, y: ndarray, trust: RowTrust) -> list[dict[str, Any]]:
         """Metrics of each kind of member alone, and its share in the prediction, where the model names them."""

@@ -13,6 +13,7 @@ from wonderland.core import WonderlandError
 from wonderland.tasks.task import Trust
 from wonderland.tasks.view import Holdout
 from wonderland.trust.conformal import Scores, check_level
+from wonderland.trust.label_shift import LabelScores
 from wonderland.trust.weights import simplex, spread
 
 
@@ -20,7 +21,8 @@ from wonderland.trust.weights import simplex, spread
 class RowTrust(Trust):
     """Ensemble weights (`shares`, one for each variant of members), a temperature, conformal scores, and the default level.
 
-    `label_weights` (c,) are the shares of classes among new rows by those before; they are not stored.
+    `label_weights` (c,) are the shares of classes among new rows by those before, and `label_scores` the calibration scores
+    weighted by them, of corrected probabilities; they are not stored.
     `options` is what was fitted for options of trust (`ClassOptions`, `NumberOptions`), None for the default.
 
     Members form `groups` of equal size: the members of a group were trained on the same rows, and variants alternate in it.
@@ -32,6 +34,7 @@ class RowTrust(Trust):
     shares: ndarray
     options: Any = None
     label_weights: ndarray | None = None
+    label_scores: LabelScores | None = None
 
     @property
     def groups(self) -> int:

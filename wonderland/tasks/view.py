@@ -75,6 +75,18 @@ class View:
         """The values of a column of the data as text, for each row of the part: (n,)."""
         return self.dataset.texts_of(name)[np.asarray(self.part)]
 
+    def ratios(self) -> np.ndarray | None:
+        """How much more often each row comes where the model is to be used: (n,); None where the data do not say."""
+        ratios = getattr(self.dataset, "ratios", None)
+        return None if ratios is None else ratios[np.asarray(self.part)]
+
+    def group_names(self) -> np.ndarray | None:
+        """The name of the group of each row by which the data are split: (n,); None where there are none."""
+        names, groups = (getattr(self.dataset, name, None) for name in ("group_names", "groups"))
+        if names is None or groups is None:
+            return None
+        return np.array([*names, ""])[np.minimum(groups[np.asarray(self.part)], len(names))]
+
     def spreads(self) -> np.ndarray | None:
         """The standard deviation of each row's prediction by a model that knows it (`spread`), else None: (n,)."""
         spread = getattr(self.model, "spread", None)

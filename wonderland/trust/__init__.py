@@ -30,7 +30,7 @@ from wonderland.trust.decisions import (
 )
 from wonderland.trust.drift import Adwin, PageHinkley
 from wonderland.trust.isotonic import isotonic_regression
-from wonderland.trust.label_shift import LabelShift, black_box_shift, em_shift
+from wonderland.trust.label_shift import LabelScores, LabelShift, black_box_shift, em_shift
 from wonderland.trust.laplace import KroneckerLaplace, LastLayerLaplace, Predicted
 from wonderland.trust.network_posterior import NetworkPosterior
 from wonderland.trust.out_of_distribution import (
@@ -89,6 +89,7 @@ __all__ = [
     "Detection",
     "Interval",
     "KroneckerLaplace",
+    "LabelScores",
     "LabelShift",
     "LastLayerLaplace",
     "Mahalanobis",

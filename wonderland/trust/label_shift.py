@@ -25,6 +25,32 @@ class LabelShift:
         return np.where(total > 0, moved / np.where(total > 0, total, 1), self.new)
 
 
+@dataclass(frozen=True)
+class LabelScores:
+    r"""Calibration scores of rows whose classes come in other shares now: a row of class k has the weight :math:`w_k`.
+
+    .. math:: p(x, k) = \frac{w_k + \sum_{i : s_i \ge s(x, k)} w_{y_i}}{w_k + \sum_i w_{y_i}}
+
+    Shapes: scores (n,), y (n,), weights (c,). Paper: Podkopaev and Ramdas, 2021.
+
+    >>> scores = LabelScores(np.arange(99.0), np.zeros(99, int), np.array([1.0, 0.5]))
+    >>> scores.p_values(np.array([[98.0, -1.0]])).round(3)
+    array([[0.02, 1.  ]])
+    """
+
+    scores: ndarray
+    y: ndarray
+    weights: ndarray
+
+    def p_values(self, candidates: ndarray) -> ndarray:
+        """The p-value of each class. Shapes: (n, c) -> (n, c)."""
+        order = np.argsort(self.scores, kind="stable")
+        mass = self.weights[self.y[order]]
+        above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
+        worse = above[np.searchsorted(self.scores[order], candidates, side="left")]
+        return (self.weights + worse) / np.maximum(self.weights + above[0], 1e-300)
+
+
 def _inputs(probabilities: Any, y: Any, new_probabilities: Any) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     array = class_probabilities(probabilities)
     labels = class_labels(y, array.shape[1])

@@ -18,7 +18,7 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
     reliability   {"before": bins, "after": bins, "ece_before", "ece_after", "temperature"},
                   bins = [{"confidence", "accuracy", "count"}]
     conformal     {"level", "coverage", "levels": [{"level", "coverage"}], "note": str} and, for classes, {"mean_size",
-                  "sizes": {size: count}, "per_class": {class: coverage}, "empty": count, "worst": {"name", "coverage", "rows"} of a class}, for regression {"mean_width",
+                  "sizes": {size: count}, "per_class": {class: coverage}, "empty": count, "worst": {"name", "coverage", "rows"} of a class, "worst_group": the same and "of", the column}, for regression {"mean_width",
                   "examples": [{"true", "predicted", "low", "high"}]}
     predictions   [{"true", "predicted"}], regression without intervals; examples above take precedence
     leaderboard   {"rows": [{"name", "metrics": {name: value}, "differences": {name: {"value", "low", "high"}}}], "sentence"}
@@ -98,9 +98,10 @@ def verdict(facts: Facts) -> str:
             text += f" and are {number(conformal['mean_width'])} wide on average"
         elif is_known(conformal.get("mean_size")):
             text += f", with {mean_size(conformal)} classes on average"
-        worst = conformal.get("worst") or {}
-        if is_known(worst.get("coverage")) and worst["coverage"] < conformal["level"] - 0.05:
-            text += f" (class {worst.get('name')!r}: {percent(worst['coverage'])} of {number(worst.get('rows'))})"
+        for worst in (conformal.get("worst_group") or {}, conformal.get("worst") or {}):
+            if is_known(worst.get("coverage")) and worst["coverage"] < conformal["level"] - 0.05:
+                of = worst.get("of", "class")
+                text += f" ({of} {worst.get('name')!r}: {percent(worst['coverage'])} of {number(worst.get('rows'))})"
         clauses.append(text)
     sentence = "; ".join(clauses)
     if not sentence:

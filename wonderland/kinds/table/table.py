@@ -134,7 +134,8 @@ class Table(Dataset):
             times=None if time is None else read_times(columns[time]),
             time=time,
         )
-        table.group = group
+        if group is not None:
+            table.group, table.group_names = group, names_of_groups(columns[group])
         if split is not None:
             cells = pd.Series(frame[split]).iloc[rows] if len(rows) < len(frame) else pd.Series(frame[split])
             table.assigned = read_assigned(cells, split)
@@ -329,6 +330,12 @@ def unread_finding(column: Column, verb: str) -> Finding:
 def read_groups(column: Column) -> np.ndarray:
     """Group codes; rows without a group form one group together."""
     return column.codes()[0].astype(np.int64)
+
+
+def names_of_groups(column: Column) -> list[str]:
+    """The name of each code of `read_groups`."""
+    first = np.unique(column.codes()[0], return_index=True)[1]
+    return ["missing" if (cell := column.cell(int(i))) is None else str(cell) for i in first]
 
 
 def read_times(column: Column) -> np.ndarray:
