@@ -11,7 +11,7 @@ from tests.train import toys
 from wonderland.optim import FusedAdamW
 from wonderland.tasks import Classification
 from wonderland.train import State, Supervised, run
-from wonderland.train.parallel import Sharded, joined, shard
+from wonderland.train.parallel import Sharded, joined
 
 
 def model(dtype: torch.dtype, norm: bool) -> nn.Module:
@@ -36,11 +36,10 @@ class Net(nn.Module):
 
 def losses(folder: Path | None, dtype: torch.dtype, *, norm: bool, sharded: bool, accumulate: int, steps: int = 20):
     net = model(dtype, norm)
+    state = State(model=net, optimizer=FusedAdamW(net.parameters(), lr=0.01), average=model(dtype, norm))
     if sharded:
-        shard(net)
-    optimizer = FusedAdamW(net.parameters(), lr=0.01)
-    state = (Sharded if sharded else State)(model=net, optimizer=optimizer)
-    step = Supervised(Classification(["a", "b"]).loss, steps, 0.01, accumulate=accumulate)
+        state = Sharded.of(state)
+    step = Supervised(Classification(["a", "b"]).loss, steps, 0.01, accumulate=accumulate, average=0.9)
     batches = toys.batches(size=12)
     batches.x = batches.x.to(dtype)
     seen = []
@@ -51,12 +50,21 @@ def losses(folder: Path | None, dtype: torch.dtype, *, norm: bool, sharded: bool
         return scalars
 
     def evaluate(state):
-        state.model.eval()
+        state.average.eval()
         with torch.no_grad():
-            loss = nn.functional.cross_entropy(state.model(batches.x), batches.y)
+            loss = nn.functional.cross_entropy(state.average(batches.x), batches.y)
         return {"validation/loss": float(loss)}
 
-    run(recorded, state, batches, steps=steps, folder=folder, evaluate=evaluate, evaluate_every=5, checkpoint_seconds=0.0)
+    run(
+        recorded,
+        state,
+        batches,
+        steps=steps,
+        folder=folder,
+        evaluate=evaluate,
+        evaluate_every=5,
+        checkpoint_seconds=0.0,
+    )
     return seen
 
 

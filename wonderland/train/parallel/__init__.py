@@ -2,9 +2,9 @@
 
 from wonderland.train.parallel.batch_norm import synchronised_batch_norm
 from wonderland.train.parallel.gradient_sum import GradientSum
-from wonderland.train.parallel.group import Group, LostProcess, alone, current, joined
+from wonderland.train.parallel.group import Group, LostProcess, alone, begun_again, current, joined
 from wonderland.train.parallel.launch import launch
-from wonderland.train.parallel.shard import Sharded, shard
+from wonderland.train.parallel.shard import Sharded, gathered, is_sharded, shard
 
 __all__ = [
     "GradientSum",
@@ -12,7 +12,10 @@ __all__ = [
     "LostProcess",
     "Sharded",
     "alone",
+    "begun_again",
     "current",
+    "gathered",
+    "is_sharded",
     "joined",
     "launch",
     "shard",

@@ -17,7 +17,9 @@ import torch.distributed as dist
 from wonderland.core import WonderlandError, mix
 from wonderland.core.batch import Batch
 
-LONGEST_WAIT = timedelta(hours=12)  # of a process for the first one, which measures and calibrates; a dead one is noticed at once
+LONGEST_WAIT = timedelta(
+    hours=12
+)  # of a process for the first one, which measures and calibrates; a dead one is noticed at once
 STORE, PARENT = "WONDERLAND_STORE", "WONDERLAND_PARENT"
 
 
@@ -69,7 +71,11 @@ class Group:
         text = json.dumps(value).encode() if self.first else b""
         size = torch.tensor([len(text)])
         dist.broadcast(size, 0)
-        content = torch.frombuffer(bytearray(text), dtype=torch.uint8) if self.first else torch.zeros(int(size), dtype=torch.uint8)
+        content = (
+            torch.frombuffer(bytearray(text), dtype=torch.uint8)
+            if self.first
+            else torch.zeros(int(size), dtype=torch.uint8)
+        )
         dist.broadcast(content, 0)
         return json.loads(content.numpy().tobytes())
 
@@ -78,7 +84,9 @@ class Group:
         if self.count == 1:
             return batch
         if batch.axis is None:
-            raise WonderlandError("A batch of this data is one piece, which processes cannot share: fit it with one process.")
+            raise WonderlandError(
+                "A batch of this data is one piece, which processes cannot share: fit it with one process."
+            )
         if len(batch) < self.count:
             raise WonderlandError(
                 f"A batch of {len(batch)} examples cannot be shared by {self.count} processes: take a larger --batch-size, or fewer processes."
@@ -117,6 +125,11 @@ def alone() -> Iterator[None]:
         _alone.on = before
 
 
+def begun_again() -> bool:
+    """Whether the launcher has begun this process again after another one died."""
+    return _whole("TORCHELASTIC_RESTART_COUNT", 0) > 0
+
+
 @contextmanager
 def joined() -> Iterator[Group]:
     """The group that `wonderland fit --processes` or torchrun started this process for; one process without these."""
@@ -129,11 +142,15 @@ def joined() -> Iterator[Group]:
     end_with_parent()
     try:
         if store:
-            dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=count, timeout=LONGEST_WAIT)
+            dist.init_process_group(
+                backend, init_method=f"file://{store}", rank=rank, world_size=count, timeout=LONGEST_WAIT
+            )
         else:
             dist.init_process_group(backend, timeout=LONGEST_WAIT)
     except (RuntimeError, ValueError) as error:
-        raise WonderlandError(f"The {count} processes cannot reach each other: {str(error).splitlines()[0][:200]}") from error
+        raise WonderlandError(
+            f"The {count} processes cannot reach each other: {str(error).splitlines()[0][:200]}"
+        ) from error
     try:
         yield current()
     except RuntimeError as error:

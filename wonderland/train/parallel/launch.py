@@ -15,6 +15,11 @@ FINAL = (0, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM)  # done, bad input, st
 GRACE = 30.0  # seconds for a process to write its checkpoint
 
 
+def is_launched() -> bool:
+    """Whether this process is one of several that `launch` or torchrun started."""
+    return os.environ.get("WORLD_SIZE", "1").isdigit() and int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
 def launch(
     words: Sequence[str], processes: int, *, restarts: int = 3, say: Callable[[str], None] = lambda text: None
 ) -> int:
@@ -31,7 +36,9 @@ def launch(
                 return code if code >= 0 else 128 - code
             attempt += 1
             reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            say(f"A process died ({reason}): all {processes} begin again from the last checkpoint, {attempt} of {restarts} times.")
+            say(
+                f"A process died ({reason}): all {processes} begin again from the last checkpoint, {attempt} of {restarts} times."
+            )
 
 
 def _once(words: Sequence[str], processes: int, stops: "_Stops", attempt: int) -> int:

@@ -20,12 +20,22 @@ def shard(model: nn.Module) -> nn.Module:
     """
     group = current()
     mesh = init_device_mesh(next(model.parameters()).device.type, (group.count,))
-    for module in list(model.modules()):
-        if isinstance(module, nn.ModuleList):
-            for block in module:
-                if any(True for _ in block.parameters()):
-                    fully_shard(block, mesh=mesh)
-    return fully_shard(model, mesh=mesh)
+    for block in blocks_of(model):
+        fully_shard(block, mesh=mesh)
+    # The root too gives up its weights after a forward pass: an evaluation has no backward pass that would do it.
+    fully_shard(model, mesh=mesh, reshard_after_forward=True)
+    return model
+
+
+def blocks_of(model: nn.Module) -> list[nn.Module]:
+    """The outermost modules with weights that stand in lists of modules."""
+    found: list[nn.Module] = []
+    for child in model.children():
+        if isinstance(child, nn.ModuleList):
+            found += [block for block in child if any(True for _ in block.parameters())]
+        else:
+            found += blocks_of(child)
+    return found
 
 
 def is_sharded(model: nn.Module) -> bool:
@@ -53,6 +63,20 @@ def like(value: Tensor, model: Tensor) -> Tensor:
 
 class Sharded(State):
     """A state of sharded modules: saved with whole tensors, so that any number of processes can go on from its checkpoint."""
+
+    @staticmethod
+    def of(state: State) -> "Sharded":
+        """A state before its first step, with its modules divided and its optimizers given the shares."""
+        shares: dict[nn.Parameter, nn.Parameter] = {}
+        for module in state.modules().values():
+            before = dict(module.named_parameters())
+            after = dict(shard(module).named_parameters())
+            shares |= {before[name]: after[name] for name in before}
+        for optimizer in state.parts().values():
+            if isinstance(optimizer, torch.optim.Optimizer):
+                for group in optimizer.param_groups:
+                    group["params"] = [shares[parameter] for parameter in group["params"]]
+        return Sharded(**state.parts())
 
     def state_dict(self) -> dict[str, Any]:
         return whole(super().state_dict())
