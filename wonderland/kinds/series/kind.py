@@ -106,7 +106,7 @@ class SeriesKind(Kind):
         return read_encoder(saved, tensors)
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        return {"choice": choice(run.model)}
+        return {"choice": choice(run.model, run.encoder.layout.known)}
 
 
 def geometry_of(parts: Any) -> Geometry:
@@ -116,15 +116,24 @@ def geometry_of(parts: Any) -> Geometry:
     return Geometry(settings["context"], settings["horizon"], (first, second, third, last))
 
 
-def choice(model: Any) -> str:
-    """Which forecasts a blend is made of, and why."""
+def choice(model: Any, known: tuple[str, ...] = ()) -> str:
+    """Which forecasts a blend is made of, and why; `known` names the covariates that are known ahead."""
     if not isinstance(model, ForecastBlend):
         return ""
     shares = sorted(zip(model.shares[-1].tolist(), model.forecasts, strict=True), reverse=True)
     used = ", ".join(f"{name} {share:.0%}" for share, name in shares if share > 0)
     left = ", ".join(name for share, name in shares if share <= 0)
     why = "Shares come from errors on windows that the forecasts were not fitted to"
-    return f"The forecast is a mean of {used}. {why}{f'; not used, because worse there: {left}' if left else ''}."
+    ahead = " and ".join(["the calendar", *([", ".join(known)[:80]] if known else [])])
+    if not model.known:
+        effects = ""
+    elif bool(model.effects.any()):
+        effects = f" Effects of {ahead} are taken off before and added again: they lower errors on validation windows."
+    else:
+        effects = f" Effects of {ahead} do not lower errors on validation windows, and are left out."
+    return (
+        f"The forecast is a mean of {used}. {why}{f'; not used, because worse there: {left}' if left else ''}.{effects}"
+    )
 
 
 KIND = SeriesKind()
