@@ -76,7 +76,13 @@ class SeriesKind(Kind):
         positive = all(np.nanmin(track.values) > 0 for track in dataset.tracks)
         names = [name for name in NAMES if positive or not name.startswith("log ")]
         names = [name for name in names if name != "season" or dataset.layout.season > 1]
-        model = ForecastBlend.spec(**arguments, forecasts=names)
+        longer = [
+            length
+            for length in dataset.layout.frequency.seasons()
+            if 1 < dataset.layout.season < length <= arguments["context"]
+        ]
+        names = [name for name in names if name != "long season" or longer]
+        model = ForecastBlend.spec(**arguments, long_season=max(longer, default=1), forecasts=names)
         recipe = simple_recipe(model, task, len(parts.train))
         learner = FitForecasts.spec()
         return replace(recipe, learner=learner, steps=len(names), evaluate_every=len(names), patience=None)

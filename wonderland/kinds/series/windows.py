@@ -61,7 +61,7 @@ def measure(panel: Panel, test: float) -> Geometry:
         *[
             length
             for length in panel.layout.frequency.seasons()
-            if season > 1 and length * 10 <= train and length <= 400
+            if season > 1 and length * 6 <= train and length <= 400
         ],
     ]
     wanted = max(-(-7 * horizon // 2), 3 * season, 2 * max(seasons), 8)

@@ -10,7 +10,7 @@ from wonderland.models.series.forecaster import Forecaster, baseline
 from wonderland.models.series.smoothing import fit_smoothing, seasonal, smooth
 
 PERIODS = 4  # of fitting: the training part, and validation, and calibration, and everything
-NAMES = ("last", "season", "smoothing", "log smoothing", "autoregression", "log autoregression", "linear", "log linear")
+NAMES = ("last", "season", "long season", "smoothing", "log smoothing", "autoregression", "log autoregression", "linear", "log linear")
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 SEARCHED = 192  # windows that settings of smoothing are searched on
 CHANGES = 200_000  # steps that effects of what is known ahead are fitted to
@@ -25,7 +25,7 @@ class ForecastBlend(Forecaster):
 
     .. math:: \hat y = \sum_j w_j f_j(x), \qquad w \ge 0, \quad \sum_j w_j = 1
 
-    `forecasts` names them: "last" value, "season" before, exponential "smoothing", "autoregression" (one step ahead, iterated),
+    `forecasts` names them: "last" value, "season" before, a "long season" before (a week of hours, where the season is a day), exponential "smoothing", "autoregression" (one step ahead, iterated),
     "linear" (each step from the whole context); with "log ", of the logarithm of the values. Each has its weights four times: fitted
     to the training part, to validation as well, to calibration as well, and to everything, and a window takes the latest ones that
     were fitted before it (`about`). The shares w come from errors on windows before it, too. Columns share weights.
@@ -38,7 +38,7 @@ class ForecastBlend(Forecaster):
     [5.5, 6.0, 6.5]
     """
 
-    def __init__(self, context: int, horizon: int, channels: int = 1, known: int = 0, outputs: int = 1, *, season: int = 1,
+    def __init__(self, context: int, horizon: int, channels: int = 1, known: int = 0, outputs: int = 1, *, season: int = 1, long_season: int = 1,
                  forecasts: Sequence[str] = ("last", "season", "smoothing", "autoregression", "linear")):  # fmt: skip
         super().__init__(context, horizon, channels, known, outputs)
         if outputs != 1:
@@ -48,7 +48,7 @@ class ForecastBlend(Forecaster):
             raise WonderlandError(
                 f"A ForecastBlend is made of {', '.join(NAMES)}, not {unknown[0] if unknown else 'nothing'}."
             )
-        self.forecasts, self.season = tuple(forecasts), season
+        self.forecasts, self.season, self.long_season = tuple(forecasts), season, long_season
         self.lags = lags(context, season)
         self.shares = nn.Parameter(torch.full((PERIODS, len(forecasts)), 1 / len(forecasts)))
         if known:
@@ -111,8 +111,8 @@ class ForecastBlend(Forecaster):
         kind = name.removeprefix("log ")
         if kind == "last":
             return seasonal(rows, self.horizon, 1)
-        if kind == "season":
-            return seasonal(rows, self.horizon, self.season)
+        if kind in ("season", "long season"):
+            return seasonal(rows, self.horizon, self.season if kind == "season" else self.long_season)
         weight = self.weights[name.replace(" ", "_")][era]
         return self._applied(kind, rows, weight.to(rows.dtype))
 
@@ -136,7 +136,7 @@ class ForecastBlend(Forecaster):
         How strongly weights are shrunk is chosen on the validation windows.
         """
         kind = name.removeprefix("log ")
-        if kind in ("last", "season"):
+        if kind in ("last", "season", "long season"):
             return
         target = self.weights[name.replace(" ", "_")]
         if kind == "smoothing":
