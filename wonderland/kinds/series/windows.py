@@ -14,7 +14,8 @@ from wonderland.core import WonderlandError, permutation
 from wonderland.core.batch import Batch
 from wonderland.data.examples import Examples
 from wonderland.data.split import Split
-from wonderland.kinds.series.panel import Panel, filled
+from wonderland.kinds.series.grid import filled
+from wonderland.kinds.series.panel import Panel
 
 CHUNK = 512
 MOST_TRAINING = 1_000_000
