@@ -10,7 +10,17 @@ from wonderland.models.series.forecaster import Forecaster, baseline
 from wonderland.models.series.smoothing import fit_smoothing, seasonal, smooth
 
 PERIODS = 4  # of fitting: the training part, and validation, and calibration, and everything
-NAMES = ("last", "season", "long season", "smoothing", "log smoothing", "autoregression", "log autoregression", "linear", "log linear")
+NAMES = (
+    "last",
+    "season",
+    "long season",
+    "smoothing",
+    "log smoothing",
+    "autoregression",
+    "log autoregression",
+    "linear",
+    "log linear",
+)
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 SEARCHED = 192  # windows that settings of smoothing are searched on
 CHANGES = 200_000  # steps that effects of what is known ahead are fitted to
