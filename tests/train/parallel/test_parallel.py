@@ -8,9 +8,9 @@ import torch
 from tests.train.parallel.workers import CASES, losses
 from wonderland.core import WonderlandError
 from wonderland.core.batch import Batch
+from wonderland.nn import BatchNorm
 from wonderland.train.checkpoint import Checkpoints
-from wonderland.train.parallel import Group, launch
-from wonderland.train.parallel.batch_norm import batch_norm
+from wonderland.train.parallel import GradientSum, Group, launch, synchronised_batch_norm
 
 
 @pytest.fixture(scope="module")
@@ -80,15 +80,54 @@ def test_a_process_that_dies_is_begun_again_and_bad_input_is_not(tmp_path):
 def test_synchronised_batch_norm_is_batch_norm_where_the_batch_is_whole(monkeypatch):
     monkeypatch.setattr("torch.distributed.all_reduce", lambda tensor: None)
     torch.manual_seed(0)
-    x, weight, bias = torch.randn(6, 3, 4, dtype=torch.float64), torch.rand(3).double(), torch.rand(3).double()
-    means = [torch.zeros(3, dtype=torch.float64) for _ in range(2)]
-    variances = [torch.ones(3, dtype=torch.float64) for _ in range(2)]
-    inputs = [x.clone().requires_grad_() for _ in range(2)]
-    ours = batch_norm(inputs[0], means[0], variances[0], weight, bias, 0.1, 1e-5)
-    theirs = torch.nn.functional.batch_norm(inputs[1], means[1], variances[1], weight, bias, True, 0.1, 1e-5)
-    torch.testing.assert_close(ours, theirs)
-    ours.square().sum().backward()
-    theirs.square().sum().backward()
-    torch.testing.assert_close(inputs[0].grad, inputs[1].grad)
-    torch.testing.assert_close(means[0], means[1])
-    torch.testing.assert_close(variances[0], variances[1])
+    x = torch.randn(6, 3, 4, dtype=torch.float64)
+    norms = [torch.nn.BatchNorm1d(3).double(), BatchNorm(3, axis="first").double(), torch.nn.BatchNorm1d(3).double()]
+    inputs = [x.clone().requires_grad_() for _ in norms]
+    outputs = []
+    for norm, given in zip(norms[:2], inputs, strict=False):
+        with synchronised_batch_norm(norm):
+            outputs.append(norm(given))
+    outputs.append(norms[2](inputs[2]))
+    for output in outputs:
+        output.pow(3).sum().backward()
+    for output, given, norm in zip(outputs, inputs, norms, strict=True):
+        torch.testing.assert_close(output, outputs[2])
+        torch.testing.assert_close(given.grad, inputs[2].grad)
+        mean, variance = list(norm.buffers())[:2]
+        torch.testing.assert_close(mean, norms[2].running_mean)
+        torch.testing.assert_close(variance, norms[2].running_var)
+
+
+class Sent:
+    """Stands for a sum over two equal processes that is under way."""
+
+    def __init__(self, tensor):
+        self.tensor, self.waited = tensor, False
+
+    def wait(self):
+        self.tensor *= 2
+
+
+@pytest.mark.parametrize("bucket", [1, 40, 10_000])
+def test_gradients_are_added_up_in_buckets_that_are_sent_before_the_backward_pass_ends(monkeypatch, bucket):
+    sent = []
+
+    def all_reduce(tensor, async_op=False):
+        if async_op:
+            sent.append(sum(p.grad is not None for p in model.parameters()))
+            return Sent(tensor)
+        return None
+
+    monkeypatch.setattr("torch.distributed.all_reduce", all_reduce)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    model.unused = torch.nn.Parameter(torch.ones(5))
+    loss = model(torch.ones(3, 4)).square().sum()
+    expected = torch.autograd.grad(loss, list(model.parameters())[1:], retain_graph=True)
+    with GradientSum(model.parameters(), bucket=bucket):
+        loss.backward()
+    assert model.unused.grad is None
+    for parameter, gradient in zip(list(model.parameters())[1:], expected, strict=True):
+        torch.testing.assert_close(parameter.grad, 2 * gradient)
+    assert len(sent) == {1: 5, 40: 2, 10_000: 1}[bucket]
+    if bucket == 40:
+        assert sent[0] < 4  # the last layer's before the first layer has any
