@@ -121,6 +121,7 @@ def parse(words: list[str]) -> argparse.Namespace:
         hint = nearest(unknown[0].split("=")[0], known)
         noun = "option" if unknown[0].startswith("-") else "argument"
         raise WonderlandError(f"Unknown {noun} {unknown[0]!r}.{hint} See: {chosen.prog} --help")
+    args.words = words
     return args
 
 

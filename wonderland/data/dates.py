@@ -15,6 +15,7 @@ _MONTH_NAMES = (
     "%d %b %Y",
     "%d-%b-%Y",
     "%d-%b-%y",
+    "%b-%d-%Y",
     "%b %d, %Y",
     "%b %d %Y",
     "%d %B %Y",

@@ -1,6 +1,6 @@
 """Operations: each with a reference that is its equation, and a fast form."""
 
-from wonderland.ops import algebra, native
+from wonderland.ops import algebra, native, sound
 from wonderland.ops.fft_convolution import fft_convolution
 from wonderland.ops.gelu import gelu
 from wonderland.ops.layer_norm import layer_norm
@@ -36,6 +36,7 @@ __all__ = [
     "selective_scan",
     "short_attention",
     "short_convolution",
+    "sound",
     "squared_relu",
     "wkv",
 ]

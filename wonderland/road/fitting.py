@@ -1,12 +1,11 @@
 """fit: from a source to a finished run. Each stage is skipped if its output exists and was made from the same inputs."""
 
-import functools
 import random
 import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -15,46 +14,32 @@ import torch
 from torch import nn
 
 from wonderland.core import (
-    INPUTS,
     Spec,
     WonderlandError,
-    check_inputs,
     keep_freed_memory,
-    load_tensors,
     lock,
-    read_json,
-    save_tensors,
-    sha256,
     write_json,
-    write_text,
 )
 from wonderland.core.damage import refuse_damaged
-from wonderland.core.schema import require
 from wonderland.data.reading import Reading
 from wonderland.data.source import Glimpse
 from wonderland.data.sql import is_url
 from wonderland.kinds import KINDS
 from wonderland.kinds.choose import choose as choose_kind
 from wonderland.kinds.choose import make_options, open_as
-from wonderland.road.facts import facts
 from wonderland.road.leaderboard import FILE as LEADERBOARD
 from wonderland.road.leaderboard import leaderboard
 from wonderland.road.parts import check_memory
 from wonderland.road.plan import Plan, make_config, make_plan, rebuild, resolve_measured, threads_for, try_model
 from wonderland.road.request import Request
+from wonderland.road.stages import Stages
 from wonderland.road.typed import FitOptions
-from wonderland.ship import Run, load_model, read_config, save_model
-from wonderland.ship.context import CONTEXT, is_current, reference_of, save_context
-from wonderland.ship.run import check_run
-from wonderland.ship.schema import TRUST
+from wonderland.ship import Run, load, read_config
+from wonderland.ship.context import CONTEXT
 from wonderland.ship.store import check_model
-from wonderland.train import Outcome
-from wonderland.train import run as train
 from wonderland.train.checkpoint import Checkpoints
-from wonderland.train.progress import Watching
-from wonderland.train.start import merge_adapters
+from wonderland.train.parallel import Group, alone, begun_again, joined
 from wonderland.train.state import random_state, set_random_state
-from wonderland.understand import render
 
 
 def fit(
@@ -70,6 +55,7 @@ def fit(
     tensorboard: bool = False,
     on_start: Any = None,
     on_measured: Any = None,
+    shard: bool = False,
     **options: Unpack[FitOptions],
 ) -> Run:
     """Fit a model to a source; the result is a run folder with model, preprocessing, calibration, conformal sets, records and a report.
@@ -89,6 +75,8 @@ def fit(
         tensorboard: also write TensorBoard files.
         on_measured: called with the run once it is measured, before its report is written.
         on_start: called before training with the dataset, the plan, and whether the model is already trained.
+        shard: in several processes, divide the weights among them. Processes are started by `wonderland fit --processes` or
+            torchrun; the first one writes the folder, which all of them have to see.
         options: those of training (`wonderland.road.Training`) and of the kind of data (`wonderland fit --help KIND`).
     """
     begun = resume if resume is not None else out
@@ -98,8 +86,10 @@ def fit(
         )
     else:
         guard = nullcontext()
-    with guard:
+    with guard, joined() as group:
         return _fit(
+            group,
+            shard and group.count > 1,
             source,
             target,
             out,
@@ -116,6 +106,8 @@ def fit(
 
 
 def _fit(
+    group: Group,
+    shard: bool,
     source: Any,
     target: Any,
     out: str | Path | None,
@@ -157,18 +149,26 @@ def _fit(
         request = Request.of(target=target, **asked)
         named = request.kind
         folder = Path(out) if out is not None else free_folder(source)
+    folder = Path(group.tell(str(folder)))
+    if not group.first:
+        return _follow(group, shard, folder, source, test, own, request, named, recorded)
+    overwrite = overwrite and not begun_again()
     _check_folder(folder)
     with _remove_if_empty(folder), lock(folder), seeded(request):
         kind, dataset = open_source(source, test, request, named, recorded=recorded)
         begun = (folder / "config.json").exists() and (resume is not None or not overwrite)
         kind.remember(dataset, folder, read_config(folder) if begun else None)
-        plan, config = make_or_rebuild_plan(folder, kind, dataset, request, own, overwrite and resume is None)
+        with alone():
+            plan, config = make_or_rebuild_plan(
+                folder, kind, dataset, request, own, overwrite and resume is None, group.nearby
+            )
+        plan.shard = shard
         stages = Stages(folder, plan, config)
         if on_start:
             on_start(dataset, plan, stages.trained)
         torch.set_num_threads(config["threads"])
         stages.preprocessing()
-        if not stages.trained:
+        if not group.tell(stages.trained):  # the other processes begin here
             stages.train(progress, tensorboard)
         stages.trust()
         stages.context()
@@ -177,7 +177,34 @@ def _fit(
         if on_measured:
             on_measured(stages.run)
         stages.report(progress)
+        group.wait()
         return stages.run
+
+
+def _follow(
+    group: Group,
+    shard: bool,
+    folder: Path,
+    source: Any,
+    test: Any,
+    own: nn.Module | None,
+    request: Request,
+    named: str | None,
+    recorded: bool,
+) -> Run:
+    """The part of a process that is not the first: train with the others, from the config that the first one wrote."""
+    trained = group.tell(None)
+    if not trained:
+        config = read_config(folder)
+        with seeded(request):
+            kind, dataset = open_source(source, test, request, named, recorded=recorded)
+            kind.remember(dataset, folder, config)
+            torch.set_num_threads(config["threads"])
+            plan = rebuild(config, dataset, folder, own)
+            plan.shard = shard
+            Stages(folder, plan, config).train(False, False)
+    group.wait()
+    return load(folder)
 
 
 def open_source(source: Any, test: Any, request: Request, named: str | None, *, recorded: bool) -> tuple[Any, Any]:
@@ -215,7 +242,13 @@ def is_source(test: Any) -> bool:
 
 
 def make_or_rebuild_plan(
-    folder: Path, kind: Any, dataset: Any, request: Request, own: nn.Module | None, overwrite: bool
+    folder: Path,
+    kind: Any,
+    dataset: Any,
+    request: Request,
+    own: nn.Module | None,
+    overwrite: bool,
+    processes: int = 1,
 ) -> tuple[Plan, dict[str, Any]]:
     """The plan of the run in this folder: rebuilt from config.json if there is one, else made now and written to it."""
     if (folder / "config.json").exists() and not overwrite:
@@ -234,7 +267,7 @@ def make_or_rebuild_plan(
         return plan, config
     plan = make_plan(kind, dataset, request, own)
     try_model(plan, request)
-    threads = request.training.threads or threads_for(plan)
+    threads = request.training.threads or threads_for(plan, processes)
     torch.set_num_threads(threads)
     resolve_measured(plan, request)
     config = make_config(plan, request, threads)
@@ -257,115 +290,6 @@ def _check_model(plan: Plan, folder: Path) -> None:
 
 def _without_threads(request: Request) -> Request:
     return replace(request, training=replace(request.training, threads=None))
-
-
-@dataclass
-class Stages:
-    """The stages of a run: each is skipped if its output names the digests of the current inputs."""
-
-    folder: Path
-    plan: Plan
-    config: dict[str, Any]
-
-    @functools.cached_property
-    def inputs(self) -> dict[str, str]:
-        """The digest of config.json, on which every stage depends."""
-        return {"config.json": sha256(self.folder / "config.json")}
-
-    @property
-    def trained(self) -> bool:
-        """Whether there are trained weights for this config."""
-        path = self.folder / "model.safetensors"
-        if not path.exists():
-            return False
-        try:
-            return load_tensors(path)[1].get("inputs") == self.inputs
-        except WonderlandError:
-            return False
-
-    @functools.cached_property
-    def model(self) -> nn.Module:
-        """The finished model, read once from its file."""
-        plan = self.plan
-        loaded = load_model(self.folder, plan.recipe.model if isinstance(plan.recipe.model, Spec) else None, plan.own)
-        return loaded.to(plan.device)
-
-    @functools.cached_property
-    def run(self) -> Run:
-        """The finished run."""
-        record, plan = read_json(self.folder / "trust.json"), self.plan
-        require(record, TRUST, self.folder / "trust.json")
-        return check_run(Run(self.folder, self.config, plan.task, plan.encoder, self.model, record))
-
-    def train(self, progress: bool, tensorboard: bool) -> None:
-        """Train the model, resuming from a checkpoint if there is one."""
-        outcome = self.train_to(self.plan.recipe.steps, progress, tensorboard)
-        model = merge_adapters(self.plan.learner().model(outcome.state)).cpu()
-        save_model(self.folder, model, {"inputs": self.inputs, "step": outcome.best_step or self.plan.recipe.steps})
-
-    def train_to(self, steps: int, progress: bool = False, tensorboard: bool = False) -> Outcome:
-        """Train up to a step of the whole training, and leave a checkpoint there; a later call goes on from it."""
-        plan, recipe = self.plan, self.plan.recipe
-        return train(
-            plan.learner().step,
-            plan.state(),
-            plan.batches(),
-            steps=steps,
-            folder=self.folder,
-            evaluate=plan.evaluate,
-            evaluate_every=recipe.evaluate_every,
-            watch=plan.watch,
-            patience=recipe.patience,
-            progress=progress,
-            tensorboard=tensorboard,
-            identity=self.inputs["config.json"],
-        )
-
-    def preprocessing(self) -> None:
-        """Save the fitted encoder, unless the same one is already saved."""
-        encoder = self.plan.encoder
-        try:
-            same = read_json(self.folder / "preprocess.json") == encoder.to_json()
-            load_tensors(self.folder / "preprocess.safetensors")
-        except WonderlandError:
-            same = False
-        if not same:
-            save_tensors(self.folder / "preprocess.safetensors", encoder.tensors(), {})
-            write_json(self.folder / "preprocess.json", encoder.to_json())
-
-    def trust(self) -> None:
-        """Calibrate and measure coverage, unless trust.json was made from the current files."""
-        inputs = {name: sha256(self.folder / name) for name in INPUTS}
-        if self._recorded() != inputs:
-            record = self.plan.measure_trust(self.model, self.config["level"])
-            write_json(self.folder / "trust.json", {"inputs": inputs, **record})
-
-    def _recorded(self) -> dict[str, str] | None:
-        """The input digests in trust.json; None if it is missing or damaged."""
-        try:
-            return check_inputs(self.folder, read_json(self.folder / "trust.json"))
-        except WonderlandError:
-            return None
-
-    def context(self) -> None:
-        """Keep a sample of calibration rows to compare new rows with, unless it was made from the current model."""
-        if not is_current(self.folder):
-            plan = self.plan
-            view = plan.view(self.model, "calibration")
-            save_context(self.folder, reference_of(plan.task, plan.encoder, self.run.trust, view))
-
-    def report(self, progress: bool = False) -> None:
-        """Write report.html, unless it was made from the current trust.json."""
-        made_from = [
-            sha256(self.folder / name) for name in ("trust.json", LEADERBOARD) if (self.folder / name).exists()
-        ]
-        mark = f"<!-- made from {' '.join(made_from)} -->"
-        path = self.folder / "report.html"
-        if path.exists() and path.read_text(errors="replace").endswith(mark + "\n"):
-            return
-        self.plan.watching = Watching() if progress else None
-        record = facts(self.run, self.plan)
-        write_text(path, render(record, self.plan.task.sections(record)) + mark + "\n")
 
 
 def recorded_source(origin: dict[str, Any], folder: Path) -> Any:

@@ -145,3 +145,15 @@ def with_schedule(recipe: Recipe, training: Training) -> Recipe:
         raise WonderlandError(f"{spec.name} is not a schedule.") from error
     assert factor == factor
     return replace(recipe, schedule=spec)
+
+
+def with_scaled_rate(recipe: Recipe, usual: int, scale: str | None) -> Recipe:
+    r"""The recipe with its rate scaled for a batch of another size than usual.
+
+    .. math:: \eta' = \eta \frac{B}{B_0} \text{ (linear)}, \qquad \eta' = \eta \sqrt{\frac{B}{B_0}} \text{ (root)}
+
+    Book: D2L 13.5. Papers: Goyal et al., 2017 (linear, for gradient descent); Malladi et al., 2022 (root, for Adam).
+    """
+    ratio = recipe.batch_size / usual
+    factor = {None: 1.0, "linear": ratio, "root": ratio**0.5}[scale]
+    return recipe if factor == 1 else recipe.changed(lr=recipe.lr * factor)

@@ -29,6 +29,7 @@ from wonderland.road.parts import (
     is_closed_form,
     parse_model,
     with_optimizer,
+    with_scaled_rate,
     with_schedule,
 )
 from wonderland.road.request import Request
@@ -38,7 +39,8 @@ from wonderland.ship.store import FORMAT
 from wonderland.tasks import Task, View
 from wonderland.tasks.wanted import Wanted
 from wonderland.train import State, find_lr, steps_within
-from wonderland.train.learner import Learner
+from wonderland.train.learner import Learner, check_learner
+from wonderland.train.parallel import Sharded, current
 from wonderland.understand import cost
 
 HEAVY_STEP = 4e9  # operations
@@ -63,6 +65,7 @@ class Plan:
         None  # called with the name of long work after training; returns a function of what is done and of all
     )
     weighted: str | None = None  # the digest of weights towards other rows
+    shard: bool = False  # divide the weights among processes
 
     @functools.cached_property
     def examples(self) -> Examples:
@@ -80,7 +83,10 @@ class Plan:
     def state(self) -> State:
         """The state before the first step, determined by the seed."""
         torch.manual_seed(self.seed)
-        return self.learner().start(self.model().to(self.device))
+        learner, group = self.learner(), current()
+        check_learner(learner, group)
+        state = learner.start(self.model().to(self.device))
+        return Sharded.of(state) if self.shard and group.count > 1 else state
 
     def model(self) -> nn.Module:
         """The model before training: the user's own, one from a checkpoint, or one with random weights."""
@@ -192,8 +198,10 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
         check_memory(recipe.model)
         if is_closed_form(recipe.model):
             recipe = closed_form_recipe(recipe, training, rows)
+    usual = recipe.batch_size
     recipe = with_optimizer(recipe, training)
     recipe = with_schedule(recipe, training).changed(**training.numbers())
+    recipe = with_scaled_rate(recipe, usual, training.scale_lr)
     recipe = with_settings(recipe, parse_settings(training.settings))
     numbers = {name: value for name, value in training.numbers().items() if value is not None}
     encoder = encoder.for_model(recipe.model)
@@ -314,12 +322,15 @@ def try_model(plan: Plan, request: Request) -> None:
         raise WonderlandError(f"{name} {problem}. {takes}.")
 
 
-def threads_for(plan: Plan) -> int:
+def threads_for(plan: Plan, processes: int = 1) -> int:
     """The number of threads: one, unless a step has billions of operations, because small kernels do not gain from more.
+
+    Processes on this machine share its cores.
 
     On small networks, two threads next to another busy process were measured 20 times slower than one.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = max(1, cores // processes)
     if is_closed_form(plan.recipe.model):
         return min(cores, torch.get_num_threads()) if len(plan.parts.train) > ROWS_FOR_THREADS else 1
     batch = plan.examples.first(plan.parts.train)

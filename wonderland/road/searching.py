@@ -13,11 +13,12 @@ import torch
 
 from wonderland.core import Spec, WonderlandError, lock, write_text
 from wonderland.kinds.kind import Kind
-from wonderland.road.fitting import Stages, fit, is_source, make_or_rebuild_plan, open_source, recorded_source, seeded
+from wonderland.road.fitting import fit, is_source, make_or_rebuild_plan, open_source, recorded_source, seeded
 from wonderland.road.parts import is_closed_form
 from wonderland.road.plan import Plan, make_plan, resolve_measured
 from wonderland.road.request import Request
 from wonderland.road.settings import NAMED
+from wonderland.road.stages import Stages
 from wonderland.search import Job, Result, Space, Study, Trial, Tuner, best_trial, make_tuner, read_space, render, work
 from wonderland.search.study import FILE
 from wonderland.ship import Run, load, read_config

@@ -30,6 +30,10 @@ class Training:
     steps: int | None = option(help="updates of the weights", least=1)
     budget: float | None = option(help="time for training, such as 90s or 5m", metavar="TIME")
     lr: float | str | None = option(help="peak learning rate, or auto to find one", above=0, words="a number or auto")
+    scale_lr: str | None = option(
+        help="scale the recipe's rate with the batch size over the recipe's: linear (gradient descent) or root (Adam)",
+        choices=("linear", "root"),
+    )
     weight_decay: float | None = option(help="weight decay of the optimizer", least=0)
     batch_size: int | None = option(help="examples in a step", least=1)
     clip: float | None = option(help="largest norm of the gradient", above=0)
@@ -91,6 +95,8 @@ class Training:
             )
         if isinstance(self.lr, str) and self.lr != "auto":
             raise WonderlandError(f"lr must be a number or auto, not {self.lr!r}.")
+        if self.scale_lr is not None and self.lr is not None:
+            raise WonderlandError("scale_lr changes the rate of the recipe: leave out lr, or scale_lr.")
         if sum(value is not None for value in (self.epochs, self.steps, self.budget)) > 1:
             raise WonderlandError("Choose one of epochs, steps and budget: each of them sets the length of training.")
         if not isinstance(self.test, str) and not 0 < self.test < 1:

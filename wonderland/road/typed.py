@@ -15,6 +15,7 @@ class FitOptions(TypedDict, total=False):
     steps: int | None
     budget: float | str | None
     lr: float | str | None
+    scale_lr: str | None
     weight_decay: float | None
     batch_size: int | None
     clip: float | None

@@ -4,15 +4,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from wonderland.core import part
 from wonderland.core.recipe import Recipe
-from wonderland.models.series.blend import PERIODS, shares_of
+from wonderland.models.series.blend import PERIODS, Windows, shares_of
 from wonderland.train.learner import Learner
 from wonderland.train.state import State
 
-Windows = tuple[Tensor, Tensor, Tensor, Tensor]
 ROWS, CHOICE = 60_000, 600  # windows times columns for one fit, and for a choice
 
 
@@ -38,13 +37,15 @@ class FitForecasts(Learner):
         def windows(period: int) -> Windows:
             return windows_of(examples, examples.before(geometry.cuts[period]), ROWS)
 
+        if state.step == 0:
+            model.fit_effects(windows, parts[0])
         if state.step < len(model.forecasts):
             model.fit(model.forecasts[state.step], windows, parts[0])
         fitted = model.forecasts[: state.step + 1]
         errors = []
         with torch.no_grad():
-            for x, y, mask, about in parts:
-                made = torch.stack([model.one(name, x, about) for name in fitted], 1)
+            for x, y, mask, about, known in parts:
+                made = torch.stack([model.one(name, x, about, known) for name in fitted], 1)
                 errors.append(torch.where(mask[:, None], made - y[:, None], 0.0).flatten(2))
             model.shares.zero_()
             for period in range(PERIODS):
@@ -65,9 +66,9 @@ def part_of(examples: Any, first: int, last: int) -> Windows:
 
 
 def windows_of(examples: Any, rows: np.ndarray, most: int) -> Windows:
-    """x, y, mask and about of windows, evenly chosen where there are more than fit into so many rows of one column."""
+    """x, y, mask, about and known of windows, evenly chosen where there are more than fit into so many rows of one column."""
     limit = max(64, most // examples.truth.shape[1])
     if len(rows) > limit:
         rows = rows[np.linspace(0, len(rows) - 1, limit).astype(np.int64)]
     batch = examples.take(rows)
-    return batch["x"], batch["y"], batch["mask"], batch["about"]
+    return batch["x"], batch["y"], batch["mask"], batch["about"], batch["known"]

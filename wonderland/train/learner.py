@@ -10,6 +10,7 @@ from torch import nn
 from wonderland.core import Part, WonderlandError, part
 from wonderland.core.recipe import Recipe
 from wonderland.optim import groups, groups_by_depth
+from wonderland.train.parallel.group import Group
 from wonderland.train.state import State
 from wonderland.train.supervised import Supervised
 
@@ -30,6 +31,14 @@ class Learner(Part, ABC):
     @abstractmethod
     def model(self, state: State) -> nn.Module:
         """The fitted model."""
+
+
+def check_learner(learner: Learner, group: Group) -> None:
+    """Refuse several processes for a learner that cannot share a batch among them."""
+    if group.count > 1 and not isinstance(learner, GradientDescent):
+        raise WonderlandError(
+            f"{type(learner).__name__} does not learn by gradients of batches, which processes could share: fit it with one process."
+        )
 
 
 @part

@@ -2,6 +2,9 @@
 
 `run` prepares, then repeats: fetch a batch, call the step, check for NaN, record, evaluate, save. Everything that could change
 a later result is in the checkpoint, so a run that is interrupted anywhere and resumed gives the same bits as one that was not.
+
+In a group of processes (`parallel.joined`) all run the same loop: the step divides the batch and adds up gradients, the first
+process evaluates and writes, and all decide alike.
 """
 
 import math
@@ -11,10 +14,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import torch
+
 from wonderland.core import WonderlandError, lock
 from wonderland.core.schema import entries, number, optional, true_or_false, values, whole
 from wonderland.train import guard
 from wonderland.train.checkpoint import Checkpoints
+from wonderland.train.parallel.group import Group, current
+from wonderland.train.parallel.shard import Sharded
 from wonderland.train.progress import Progress, default_progress, show_progress
 from wonderland.train.records import Records
 from wonderland.train.signals import Stopped, stop_requests
@@ -121,28 +128,32 @@ def run(
     """
     if steps < 1:
         raise WonderlandError(f"Training needs at least one step, not {steps}.")
-    folder = Path(folder) if folder is not None else None
-    records = Records(folder, tensorboard=tensorboard)
+    folder, group, base = Path(folder) if folder is not None else None, current(), torch.initial_seed()
+    records = Records(folder if group.first else None, tensorboard=tensorboard and group.first)
     checkpoints = Checkpoints(folder / "checkpoint", least=checkpoint_seconds) if folder else None
+    writes = checkpoints is not None and group.first
     display = default_progress(progress) if isinstance(progress, bool) else progress
     per_epoch = batches.per_epoch if isinstance(batches, BatchStream) else None
     evaluate_interval = evaluate_every or per_epoch or math.ceil(steps / 20)
     record_interval = record_every or evaluate_interval
 
-    with lock(checkpoints.folder) if checkpoints else nullcontext(), stop_requests() as stop_request, closing(records):
+    with lock(checkpoints.folder) if checkpoints and group.first else nullcontext(), stop_requests() as stop_request, closing(records):  # fmt: skip
         memory, best = _resume(state, records, checkpoints, identity)
+        group.wait()  # before a checkpoint that others still read is deleted
         first = state.step
 
         def save() -> None:
             if checkpoints:
                 now = {"state": state.state_dict(), "best": best, "memory": asdict(memory), "identity": identity}
-                checkpoints.save(state.step, {**now, "random": random_state(), "records": records.size()})
+                if writes:
+                    checkpoints.save(state.step, {**now, "random": random_state(), "records": records.size()})
 
         if state.step == 0:
             save()  # so that even a run killed at once resumes from the same weights
         with closing(stream(batches, first, steps)) as source, show_progress(display, label, first, steps, batches):
             while state.step < steps and not memory.finished:
                 batch = next(source)
+                group.seed(base, state.step)
                 scalars = _numbers(step(state, batch))
                 guard.check(scalars, step, state, batch)
                 state.step += 1
@@ -154,7 +165,7 @@ def run(
                     if per_epoch:
                         row["epoch"] = state.step / per_epoch
                     if evaluate and evaluate_now:
-                        row |= {name: float(value) for name, value in evaluate(state).items()}
+                        row |= _evaluated(evaluate, state, group)
                         if watch and _is_best(row, watch, larger_is_better, memory):
                             best = state.snapshot()
                         memory.finished = patience is not None and memory.worse >= patience
@@ -162,10 +173,13 @@ def run(
                     scalars |= row
 
                 display.update(state.step, scalars)
-                if stop_request.signum is not None:
+                stop, due = stop_request.signum or 0, writes and checkpoints is not None and checkpoints.due()
+                if group.count > 1:
+                    stop, due = map(int, group.largest([stop, due]))
+                if stop:
                     save()
-                    raise Stopped(_stop_message(state, steps, folder), stop_request.signum, folder)
-                if checkpoints and checkpoints.due():
+                    raise Stopped(_stop_message(state, steps, folder), stop, folder)
+                if due:
                     save()
 
         if state.step > first:
@@ -173,6 +187,14 @@ def run(
     if best:
         state.restore(best)
     return Outcome(state, records.rows, memory.best_step, memory.best_value, state.step < steps)
+
+
+def _evaluated(evaluate: Evaluate, state: State, group: Group) -> dict[str, float]:
+    """Measures of the first process, which all of them need where weights are divided."""
+    measures = {}
+    if group.first or isinstance(state, Sharded):
+        measures = {name: float(value) for name, value in evaluate(state).items()}
+    return group.tell(measures)
 
 
 def _resume(

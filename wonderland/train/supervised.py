@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,10 @@ from wonderland.core.batch import Batch
 from wonderland.optim import follow, groups, warmup_cosine
 from wonderland.optim.schedules import Schedule
 from wonderland.train.guard import NonFinite
+from wonderland.train.parallel.batch_norm import synchronised_batch_norm
+from wonderland.train.parallel.gradient_sum import GradientSum
+from wonderland.train.parallel.group import current
+from wonderland.train.parallel.shard import is_sharded, whole
 from wonderland.train.state import State
 
 # A loss returns a mean, or a mean and its weight (number of examples or tokens).
@@ -53,22 +58,29 @@ class Supervised:
         """Update the model once."""
         model = state.model
         device = device_of(model)
-        pieces = Batch.of(batch).to(device).split(self.accumulate)
+        group = current()
+        pieces = group.share(Batch.of(batch)).to(device).split(self.accumulate)
+        divided, sharded = len(pieces) > 1 or group.count > 1, group.count > 1 and is_sharded(model)
+        norms = nullcontext() if group.count == 1 else synchronised_batch_norm(model)
         model.train()
         state.optimizer.zero_grad(set_to_none=True)
-        total = weight = 0.0
-        for piece in pieces:
-            with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+        total, weight = 0.0, 0.0
+        for number, piece in enumerate(pieces, 1):
+            with norms, torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
                 result = self.loss(model, piece)
                 mean, count = result if isinstance(result, tuple) else (result, len(piece))
-                loss = mean if len(pieces) == 1 else mean * count
-            loss.backward()
-            total, weight = total + loss.item(), weight + count
-        if len(pieces) > 1:
+                loss = mean * count if divided else mean
+            sends = group.count > 1 and not sharded and number == len(pieces)
+            with GradientSum(model.parameters()) if sends else nullcontext():
+                loss.backward()
+            total, weight = total + loss.item(), weight + float(count)
+        if divided:
+            total, weight = group.total([total, weight])
             total /= weight
+            share = weight / group.count if sharded else weight  # FSDP has divided by the number of processes
             for parameter in model.parameters():
                 if parameter.grad is not None:
-                    parameter.grad /= weight
+                    parameter.grad /= share
         if not math.isfinite(total):
             return {"loss": total}
         lr = self.lr * self.schedule(state.step, self.steps)
@@ -76,7 +88,7 @@ class Supervised:
             group["lr"] = lr * group.get("lr_factor", 1.0)
         scalars = {"loss": total, "lr": lr}
         if self.clip is not None:
-            norm = float(nn.utils.clip_grad_norm_(model.parameters(), self.clip))
+            norm = float(whole(nn.utils.clip_grad_norm_(model.parameters(), self.clip)))
             if not math.isfinite(norm):
                 raise NonFinite(_bad_gradient(model, norm, state.step))
             scalars["gradient_norm"] = norm

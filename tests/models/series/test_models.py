@@ -152,3 +152,25 @@ def test_a_blend_refuses_what_it_is_not_made_of():
         ForecastBlend(context=4, horizon=2, forecasts=["magic"])
     with pytest.raises(WonderlandError, match=r"^NLinear needs horizon of at least 1, not 0\.$"):
         NLinear(context=4, horizon=0)
+
+
+def test_effects_of_what_is_known_ahead_are_found_and_those_of_noise_are_left_out():
+    draw = np.random.default_rng(0)
+    steps, context, horizon = 400, 16, 4
+    noise = torch.from_numpy(draw.normal(size=(steps, 2))).float()
+    level = torch.from_numpy(np.cumsum(draw.normal(size=steps) * 0.1)).float()
+    for effect, tolerance in ((torch.tensor([2.0, 0.0]), 0.05), (torch.zeros(2), 0.0)):
+        values = (level + noise @ effect)[:, None]
+        first = torch.arange(steps - context - horizon)
+        x = torch.stack([values[i : i + context] for i in first])
+        y = torch.stack([values[i + context : i + context + horizon] for i in first])
+        known = torch.stack([noise[i : i + context + horizon] for i in first])
+        about = torch.tensor([0.0, 0.0, 1.0]).repeat(len(x), 1)
+        windows = (x, y, torch.ones_like(y, dtype=torch.bool), about, known)
+        model = ForecastBlend(context=context, horizon=horizon, known=2, forecasts=["last"])
+        model.fit_effects(
+            lambda era, all=windows: tuple(part[:300] for part in all), tuple(part[300:] for part in windows)
+        )
+        assert torch.allclose(model.effects[:, 0, :, 0], effect.expand(4, 2), atol=tolerance)
+        errors = [float((model(x, given, about)[..., 0] - y).detach().abs().mean()) for given in (known, None)]
+        assert errors[0] < 0.3 * errors[1] if effect.any() else errors[0] == errors[1]

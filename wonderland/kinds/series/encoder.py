@@ -11,7 +11,9 @@ from wonderland.data.dataset import Finding, counted
 from wonderland.data.encoder import Encoder, Field
 from wonderland.data.examples import Examples
 from wonderland.data.source import Glimpse
-from wonderland.kinds.series.panel import Layout, Panel, Track, filled
+from wonderland.kinds.series.columns import Layout
+from wonderland.kinds.series.grid import Track, filled
+from wonderland.kinds.series.panel import Panel
 from wonderland.kinds.series.stamps import Frequency
 from wonderland.kinds.series.windows import Geometry, Windows
 

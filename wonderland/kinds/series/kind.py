@@ -76,7 +76,13 @@ class SeriesKind(Kind):
         positive = all(np.nanmin(track.values) > 0 for track in dataset.tracks)
         names = [name for name in NAMES if positive or not name.startswith("log ")]
         names = [name for name in names if name != "season" or dataset.layout.season > 1]
-        model = ForecastBlend.spec(**arguments, forecasts=names)
+        longer = [
+            length
+            for length in dataset.layout.frequency.seasons()
+            if 1 < dataset.layout.season < length <= arguments["context"]
+        ]
+        names = [name for name in names if name != "long season" or longer]
+        model = ForecastBlend.spec(**arguments, long_season=max(longer, default=1), forecasts=names)
         recipe = simple_recipe(model, task, len(parts.train))
         learner = FitForecasts.spec()
         return replace(recipe, learner=learner, steps=len(names), evaluate_every=len(names), patience=None)
@@ -106,7 +112,7 @@ class SeriesKind(Kind):
         return read_encoder(saved, tensors)
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
-        return {"choice": choice(run.model)}
+        return {"choice": choice(run.model, run.encoder.layout.known)}
 
 
 def geometry_of(parts: Any) -> Geometry:
@@ -116,15 +122,24 @@ def geometry_of(parts: Any) -> Geometry:
     return Geometry(settings["context"], settings["horizon"], (first, second, third, last))
 
 
-def choice(model: Any) -> str:
-    """Which forecasts a blend is made of, and why."""
+def choice(model: Any, known: tuple[str, ...] = ()) -> str:
+    """Which forecasts a blend is made of, and why; `known` names the covariates that are known ahead."""
     if not isinstance(model, ForecastBlend):
         return ""
     shares = sorted(zip(model.shares[-1].tolist(), model.forecasts, strict=True), reverse=True)
     used = ", ".join(f"{name} {share:.0%}" for share, name in shares if share > 0)
     left = ", ".join(name for share, name in shares if share <= 0)
     why = "Shares come from errors on windows that the forecasts were not fitted to"
-    return f"The forecast is a mean of {used}. {why}{f'; not used, because worse there: {left}' if left else ''}."
+    ahead = " and ".join(["the calendar", *([", ".join(known)[:80]] if known else [])])
+    if not model.known:
+        effects = ""
+    elif bool(model.effects.any()):
+        effects = f" Effects of {ahead} are taken off before and added again: they lower errors on validation windows."
+    else:
+        effects = f" Effects of {ahead} do not lower errors on validation windows, and are left out."
+    return (
+        f"The forecast is a mean of {used}. {why}{f'; not used, because worse there: {left}' if left else ''}.{effects}"
+    )
 
 
 KIND = SeriesKind()

@@ -14,7 +14,8 @@ from wonderland.core import WonderlandError, permutation
 from wonderland.core.batch import Batch
 from wonderland.data.examples import Examples
 from wonderland.data.split import Split
-from wonderland.kinds.series.panel import Panel, filled
+from wonderland.kinds.series.grid import filled
+from wonderland.kinds.series.panel import Panel
 
 CHUNK = 512
 MOST_TRAINING = 1_000_000
@@ -61,7 +62,7 @@ def measure(panel: Panel, test: float) -> Geometry:
         *[
             length
             for length in panel.layout.frequency.seasons()
-            if season > 1 and length * 10 <= train and length <= 400
+            if season > 1 and length * 6 <= train and length <= 400
         ],
     ]
     wanted = max(-(-7 * horizon // 2), 3 * season, 2 * max(seasons), 8)

@@ -6,14 +6,27 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.models.series.forecaster import Forecaster
+from wonderland.models.series.forecaster import Forecaster, baseline
 from wonderland.models.series.smoothing import fit_smoothing, seasonal, smooth
 
 PERIODS = 4  # of fitting: the training part, and validation, and calibration, and everything
-NAMES = ("last", "season", "smoothing", "log smoothing", "autoregression", "log autoregression", "linear", "log linear")
+NAMES = (
+    "last",
+    "season",
+    "long season",
+    "smoothing",
+    "log smoothing",
+    "autoregression",
+    "log autoregression",
+    "linear",
+    "log linear",
+)
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 SEARCHED = 192  # windows that settings of smoothing are searched on
+CHANGES = 200_000  # steps that effects of what is known ahead are fitted to
 FLOOR = 1e-9
+
+Windows = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # x, y, mask, about and known of windows
 
 
 @part
@@ -22,19 +35,20 @@ class ForecastBlend(Forecaster):
 
     .. math:: \hat y = \sum_j w_j f_j(x), \qquad w \ge 0, \quad \sum_j w_j = 1
 
-    `forecasts` names them: "last" value, "season" before, exponential "smoothing", "autoregression" (one step ahead, iterated),
+    `forecasts` names them: "last" value, "season" before, a "long season" before (a week of hours, where the season is a day), exponential "smoothing", "autoregression" (one step ahead, iterated),
     "linear" (each step from the whole context); with "log ", of the logarithm of the values. Each has its weights four times: fitted
     to the training part, to validation as well, to calibration as well, and to everything, and a window takes the latest ones that
     were fitted before it (`about`). The shares w come from errors on windows before it, too. Columns share weights.
 
-    Shapes: x (b, context, c) -> (b, horizon, c, 1). Papers: Winters, 1960; Bates and Granger, 1969; Toner and Darlow, 2024.
+    Shapes: x (b, context, c), known (b, context + horizon, k) -> (b, horizon, c, 1). Papers: Winters, 1960; Bates and Granger, 1969;
+    Toner and Darlow, 2024.
 
     >>> model = ForecastBlend(context=8, horizon=3, season=4, forecasts=["last", "season"])
     >>> model(torch.arange(8.0).reshape(1, 8, 1))[0, :, 0, 0].tolist()
     [5.5, 6.0, 6.5]
     """
 
-    def __init__(self, context: int, horizon: int, channels: int = 1, known: int = 0, outputs: int = 1, *, season: int = 1,
+    def __init__(self, context: int, horizon: int, channels: int = 1, known: int = 0, outputs: int = 1, *, season: int = 1, long_season: int = 1,
                  forecasts: Sequence[str] = ("last", "season", "smoothing", "autoregression", "linear")):  # fmt: skip
         super().__init__(context, horizon, channels, known, outputs)
         if outputs != 1:
@@ -44,9 +58,11 @@ class ForecastBlend(Forecaster):
             raise WonderlandError(
                 f"A ForecastBlend is made of {', '.join(NAMES)}, not {unknown[0] if unknown else 'nothing'}."
             )
-        self.forecasts, self.season = tuple(forecasts), season
+        self.forecasts, self.season, self.long_season = tuple(forecasts), season, long_season
         self.lags = lags(context, season)
         self.shares = nn.Parameter(torch.full((PERIODS, len(forecasts)), 1 / len(forecasts)))
+        if known:
+            self.effects = nn.Parameter(torch.zeros(PERIODS, 2, known, channels))  # of values, and of their logarithms
         self.weights = nn.ParameterDict()
         for name in self.forecasts:
             shape = self._shape(name)
@@ -68,7 +84,7 @@ class ForecastBlend(Forecaster):
             shares = self.shares[period, i]
             if bool((shares > 0).any()):
                 with torch.no_grad():  # these weights are fitted without gradients
-                    forecast = self.one(name, x, about).to(x.dtype)
+                    forecast = self.one(name, x, about, known).to(x.dtype)
                 made = made + shares[:, None, None] * forecast
         return made[..., None]
 
@@ -76,25 +92,37 @@ class ForecastBlend(Forecaster):
         """The period of fitting of each window: (b,); the last one where nothing is said."""
         return torch.full((len(x),), PERIODS - 1) if about is None else about[:, 0].long().clamp(0, PERIODS - 1)
 
-    def one(self, name: str, x: Tensor, about: Tensor | None) -> Tensor:
+    def one(self, name: str, x: Tensor, about: Tensor | None, known: Tensor | None = None) -> Tensor:
         """One forecast: (b, context, c) -> (b, horizon, c)."""
         rows = x.transpose(1, 2)
         period = self.periods(x, about)
         rows, back = logarithm(rows, about) if name.startswith("log ") else (rows, unchanged)
+        effect = self.effect(name, known, period)
+        if effect is not None:
+            rows = rows - effect[..., : self.context].to(rows.dtype)
         made = torch.empty(*rows.shape[:2], self.horizon, dtype=rows.dtype)
         for era in period.unique().tolist():
             chosen = period == era
             flat = rows[chosen].flatten(0, 1)
             made[chosen] = self.forecast(name, flat, era).to(rows.dtype).unflatten(0, (-1, rows.shape[1]))
+        if effect is not None:
+            made = made + effect[..., self.context :].to(rows.dtype)
         return back(made).transpose(1, 2)
+
+    def effect(self, name: str, known: Tensor | None, period: Tensor | int) -> Tensor | None:
+        """The effects of what is known ahead, along context and horizon: (b, c, context + horizon); None where there are none."""
+        if known is None or not self.known or not bool(self.effects.any()):
+            return None
+        weight = self.effects[period, int(name.startswith("log "))].to(known.dtype)
+        return (known @ weight).transpose(1, 2)
 
     def forecast(self, name: str, rows: Tensor, era: int) -> Tensor:
         """One forecast of rows (n, context) by the weights of one period: (n, horizon)."""
         kind = name.removeprefix("log ")
         if kind == "last":
             return seasonal(rows, self.horizon, 1)
-        if kind == "season":
-            return seasonal(rows, self.horizon, self.season)
+        if kind in ("season", "long season"):
+            return seasonal(rows, self.horizon, self.season if kind == "season" else self.long_season)
         weight = self.weights[name.replace(" ", "_")][era]
         return self._applied(kind, rows, weight.to(rows.dtype))
 
@@ -110,26 +138,26 @@ class ForecastBlend(Forecaster):
     def fit(
         self,
         name: str,
-        windows: Callable[[int], tuple[Tensor, Tensor, Tensor, Tensor]],
-        validation: tuple[Tensor, Tensor, Tensor, Tensor],
+        windows: Callable[[int], Windows],
+        validation: Windows,
     ) -> None:
-        """Fit one forecast for every period; `windows(period)` and `validation` are x, y, mask and about of windows.
+        """Fit one forecast for every period; `windows(period)` and `validation` are x, y, mask, about and known of windows.
 
         How strongly weights are shrunk is chosen on the validation windows.
         """
         kind = name.removeprefix("log ")
-        if kind in ("last", "season"):
+        if kind in ("last", "season", "long season"):
             return
         target = self.weights[name.replace(" ", "_")]
         if kind == "smoothing":
             for era in range(PERIODS):
-                x, y, mask = self._rows(name, windows(era), SEARCHED)
+                x, y, mask = self._rows(name, windows(era), era, SEARCHED)
                 target[era] = fit_smoothing(x, y, mask, self.season).to(target.dtype)
             return
         gram = self._autoregression if kind == "autoregression" else self._linear
         best, least = None, float("inf")
-        x, y, mask = self._rows(name, validation)
-        systems = gram(*self._rows(name, windows(0)))
+        x, y, mask = self._rows(name, validation, 0)
+        systems = gram(*self._rows(name, windows(0), 0))
         for system in range(len(systems)):
             for ridge in RIDGES:
                 weight = self._shaped(kind, solve(*systems[system], ridge, system))
@@ -139,25 +167,67 @@ class ForecastBlend(Forecaster):
                     best, least = (system, ridge), error
         assert best is not None
         for era in range(PERIODS):
-            systems = systems if era == 0 else gram(*self._rows(name, windows(era)))
+            systems = systems if era == 0 else gram(*self._rows(name, windows(era), era))
             target[era] = self._shaped(kind, solve(*systems[best[0]], best[1], best[0])).to(target.dtype)
 
     def _shaped(self, kind: str, weight: Tensor) -> Tensor:
         return weight[0] if kind == "autoregression" else weight
 
-    def _rows(
-        self, name: str, windows: tuple[Tensor, Tensor, Tensor, Tensor], most: int | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Windows as rows of one column each, in the scale in which the forecast works."""
-        x, y, mask, about = windows
-        if most is not None and len(x) * x.shape[2] > most:
-            chosen = torch.linspace(0, len(x) - 1, max(1, most // x.shape[2])).long()
-            x, y, mask, about = x[chosen], y[chosen], mask[chosen], about[chosen]
-        x, y, mask = (part.transpose(1, 2) for part in (x.double(), y.double(), mask))
+    @torch.no_grad()
+    def fit_effects(self, windows: Callable[[int], Windows], validation: Windows) -> None:
+        """Fit the effects of what is known ahead, from the changes of values over a season and those of what is known.
+
+        They are kept where they lower the squared error of the season before on validation windows by more than 2 %.
+        """
+        if not self.known:
+            return
+        for log, name in enumerate(("season", "log season")):
+            if not any(other.startswith("log ") for other in self.forecasts) and log:
+                continue
+            features, change = self._changes(name, validation)
+            gram, target = normal_equations(*self._changes(name, windows(0)))
+            error = {
+                ridge: float((change - features @ solve(gram, target, ridge, 0)[:, :-1].T).square().sum())
+                for ridge in RIDGES
+            }
+            best = min(error, key=error.__getitem__)
+            plain = float((change - change.mean(0)).square().sum())
+            if error[best] > 0.98 * plain:
+                continue
+            for era in range(PERIODS):
+                if era:
+                    gram, target = normal_equations(*self._changes(name, windows(era)))
+                self.effects[era, log] = solve(gram, target, best, 0)[:, :-2].T.to(self.effects.dtype)
+
+    def _changes(self, name: str, windows: Windows) -> tuple[Tensor, Tensor]:
+        """Changes over a season of what is known, and 1: (n, k + 1); and of values: (n, c)."""
+        x, y, mask, about, known = thinned(windows, max(64, CHANGES // self.horizon))
+        x, y = self._scaled(name, x, y, about)
+        known = known.double()
+        features = known[:, self.context :] - baseline(known[:, : self.context], self.horizon, self.season)
+        change = y - seasonal(x.flatten(0, 1), self.horizon, self.season).unflatten(0, x.shape[:2])
+        full = mask.all(2)
+        features = torch.cat([features, torch.ones_like(features[..., :1])], 2)[full]
+        return features, change.transpose(1, 2)[full]
+
+    def _scaled(self, name: str, x: Tensor, y: Tensor, about: Tensor) -> tuple[Tensor, Tensor]:
+        """Context and horizon in the scale in which a forecast works: (b, c, context) and (b, c, horizon)."""
+        x, y = x.double().transpose(1, 2), y.double().transpose(1, 2)
         if name.startswith("log "):
             joined, _ = logarithm(torch.cat([x, y], -1), about)
             x, y = joined[..., : x.shape[-1]], joined[..., x.shape[-1] :]
-        return x.flatten(0, 1), y.flatten(0, 1), mask.flatten(0, 1)
+        return x, y
+
+    def _rows(self, name: str, windows: Windows, era: int, most: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Windows as rows of one column each, in the scale in which the forecast works, without the effects of what is known."""
+        if most is not None:
+            windows = thinned(windows, max(1, most // windows[0].shape[2]))
+        x, y, mask, about, known = windows
+        x, y = self._scaled(name, x, y, about)
+        effect = self.effect(name, known, era)
+        if effect is not None:
+            x, y = x - effect[..., : self.context].double(), y - effect[..., self.context :].double()
+        return x.flatten(0, 1), y.flatten(0, 1), mask.transpose(1, 2).flatten(0, 1)
 
     def _linear(self, x: Tensor, y: Tensor, mask: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Normal equations of the linear forecast: as a change of the level, and as a change of the season before."""
@@ -176,6 +246,20 @@ class ForecastBlend(Forecaster):
         features = torch.cat([x[:, [-lag for lag in self.lags]] - level, torch.ones_like(level)], 1)
         gram = features.T @ features
         return [(gram, features.T @ (first - level)), (gram, features.T @ (first - seasonal(x, 1, self.season)))]
+
+
+def thinned(windows: Windows, most: int) -> Windows:
+    """At most so many windows, evenly chosen."""
+    if len(windows[0]) <= most:
+        return windows
+    chosen = torch.linspace(0, len(windows[0]) - 1, most).long()
+    x, y, mask, about, known = (part[chosen] for part in windows)
+    return x, y, mask, about, known
+
+
+def normal_equations(features: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """The two sides of the normal equations of least squares."""
+    return features.T @ features, features.T @ targets
 
 
 def lags(context: int, season: int) -> list[int]:
