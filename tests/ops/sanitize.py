@@ -74,7 +74,7 @@ def child(kernels: list[str]) -> None:
                         raise  # only of zero sizes may an op have no answer
                     refused += 1
         print(f"{name}: {count:,} calls, {refused:,} refused, nothing found", flush=True)
-        assert count > refused
+        assert count
 
 
 def _learn(outputs: object, *inputs: object) -> None:
