@@ -33,19 +33,25 @@ def mutate_tensors(content: bytes, draw: random.Random) -> tuple[bytes, str]:
         return struct.pack("<Q", length) + content[8:], f"header of {length} bytes"
     if way == 2:
         return _layout(header, data, draw)
-    tensors = load(content)
     own = header.get("__metadata__", {}).get("wonderland")
-    stored = json.loads(own) if own else {"meta": {}}
     if way == 3 and own:
+        stored = json.loads(own)
         stored["meta"], words = mutate_json_value(stored["meta"], draw)
-        words = f"meta {words}"
-    else:
-        words = change_tensor(tensors, draw)
+        changed = save(load(content), metadata={"wonderland": dumps(stored).decode()})
+        return sign_tensors(changed), f"meta {words}"
+    said: list[str] = []
+    return with_tensors(content, lambda tensors: said.append(change_tensor(tensors, draw))), said[0]
+
+
+def with_tensors(content: bytes, change: Callable[[dict[str, torch.Tensor]], object]) -> bytes:
+    """The file with its tensors changed, and its digest made anew if it has one."""
+    size = struct.unpack("<Q", content[:8])[0]
+    own = json.loads(content[8 : 8 + size]).get("__metadata__", {}).get("wonderland")
+    tensors = load(content)
+    change(tensors)
     if own is None:
-        return save(tensors, metadata={"format": "pt"}), words
-    with contextlib.suppress(TypeError, ValueError):
-        stored["sha256"] = digest(tensors, stored["meta"])
-    return save(tensors, metadata={"wonderland": dumps(stored).decode()}), words
+        return save(tensors, metadata={"format": "pt"})
+    return sign_tensors(save(tensors, metadata={"wonderland": own}))
 
 
 def _with_header(header: Any, data: bytes) -> bytes:
