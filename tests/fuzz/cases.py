@@ -15,7 +15,19 @@ from tests.fuzz import mutate_files, subjects
 
 SECONDS, MEGABYTES, WATCHDOG = 1.0, 200.0, 60.0
 ROOT = Path(__file__).parents[2]
-ACTIONS = ("predict", "predict", "evaluate", "shell", "resume", "resume", "resume", "report", "show", "shift", "ability")
+ACTIONS = (
+    "predict",
+    "predict",
+    "evaluate",
+    "shell",
+    "resume",
+    "resume",
+    "resume",
+    "report",
+    "show",
+    "shift",
+    "ability",
+)
 PARTS = ("config.json", "preprocess.json", "trust.json")  # those of which there is most to change are chosen more often
 
 
@@ -28,7 +40,9 @@ def prepare(draw: random.Random, home: Path, place: Path, only: str | None = Non
     shutil.copytree(subject.folder, place)
     strangers = tuple(sorted(path for path in home.glob("*/run") if path != subject.folder))
     checkpoints = sorted(f"checkpoint/{path.name}" for path in (place / "checkpoint").glob("*.safetensors"))
-    files = sorted(path.name for path in place.iterdir() if path.is_file() and path.suffix in (".json", ".jsonl", ".safetensors"))
+    files = sorted(
+        path.name for path in place.iterdir() if path.is_file() and path.suffix in (".json", ".jsonl", ".safetensors")
+    )
     if action == "resume" and draw.random() < 0.7:  # training is taken up again from the newest checkpoint
         (place / "model.safetensors").unlink()
         (place / "trust.json").unlink()

@@ -30,7 +30,9 @@ def write_checkpoints(home: Path) -> list[Path]:
     for name in test_images.CASES:
         test_images.make(name, home / name.replace(", ", "-").replace(" ", "-"))
     for name in ("bert", "Qwen2"):
-        Tokenizer.train(["the fox ran over the hill", "a small town"] * 9, kind="words", vocab=oracle.VOCAB).save(home / name)
+        Tokenizer.train(["the fox ran over the hill", "a small town"] * 9, kind="words", vocab=oracle.VOCAB).save(
+            home / name
+        )
     model = transformers.AutoModelForCausalLM.from_pretrained(home / "llama")
     shutil.rmtree(home / "llama")
     model.save_pretrained(home / "llama", max_shard_size="10KB")
@@ -61,7 +63,9 @@ def failures(folders: list[Path], seeds: range) -> list[str]:
         shutil.rmtree(place, ignore_errors=True)
         folder = draw.choice(folders)
         shutil.copytree(folder, place)
-        names = [name for name in FILES if (place / name).exists()] + sorted(path.name for path in place.glob("model-*.safetensors"))
+        names = [name for name in FILES if (place / name).exists()] + sorted(
+            path.name for path in place.glob("model-*.safetensors")
+        )
         chosen = {draw.choice(names)} | ({draw.choice(names)} if draw.random() < 0.15 else set())
         strangers = tuple(other for other in folders if other != folder)
         words = f"{folder.name}: " + " | ".join(mutate_file(place / name, draw, strangers) for name in sorted(chosen))

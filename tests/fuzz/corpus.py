@@ -7,7 +7,12 @@ from typing import Any
 
 # (name of the run, file with tensors, tensor, change of it): best weights of another shape, a store of histories of another type.
 TENSORS = (
-    ("rating", "checkpoint/step-000000004.safetensors", "state.best.model.user.weight", lambda tensor: tensor.flatten()),
+    (
+        "rating",
+        "checkpoint/step-000000004.safetensors",
+        "state.best.model.user.weight",
+        lambda tensor: tensor.flatten(),
+    ),
     ("rating", "preprocess.safetensors", "begins", lambda tensor: tensor.bool()),
 )
 

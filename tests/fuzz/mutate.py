@@ -57,7 +57,19 @@ def _places(value: Any, path: str = "", most: int = 20_000) -> list[tuple[str, A
 
 def _change(holder: Any, key: Any, draw: random.Random) -> str:
     old = holder[key]
-    ways = (_removed, _scaled, _entries, _nested, _swapped, _also, _letters, _of_another_type, _part, _replaced, _replaced)
+    ways = (
+        _removed,
+        _scaled,
+        _entries,
+        _nested,
+        _swapped,
+        _also,
+        _letters,
+        _of_another_type,
+        _part,
+        _replaced,
+        _replaced,
+    )
     for way in draw.sample(ways, len(ways)):
         words = way(holder, key, draw)
         if words is not None:
@@ -88,10 +100,23 @@ def _entries(holder: Any, key: Any, draw: random.Random) -> str | None:
     if isinstance(old, list):
         shuffled = draw.sample(old, len(old))
         extended = [*old, draw.choice(VALUES)]
-        holder[key] = draw.choice([old * 2, old[:-1], old[::-1], shuffled, extended, old * min(5000, 200_000 // len(old))])
+        holder[key] = draw.choice(
+            [old * 2, old[:-1], old[::-1], shuffled, extended, old * min(5000, 200_000 // len(old))]
+        )
         return "entries repeated, removed, reordered or added"
     inner = draw.choice(list(old))
-    name = draw.choice(["x", "", TERMINAL, inner + "s", inner.upper(), f" {inner}", inner + "\u200b", unicodedata.normalize("NFD", inner + "é")])
+    name = draw.choice(
+        [
+            "x",
+            "",
+            TERMINAL,
+            inner + "s",
+            inner.upper(),
+            f" {inner}",
+            inner + "\u200b",
+            unicodedata.normalize("NFD", inner + "é"),
+        ]
+    )
     holder[key] = {(name if k == inner else k): v for k, v in old.items()}
     return f"{_short(inner)} renamed to {_short(name)}"
 
@@ -115,7 +140,9 @@ def _swapped(holder: Any, key: Any, draw: random.Random) -> str | None:
 def _also(holder: Any, key: Any, draw: random.Random) -> str | None:
     if not isinstance(holder, dict):
         return None
-    name = draw.choice(["x", "__class__", "arguments", "part", "self", "dim", "generator", "device", TERMINAL, f"{key}s"])
+    name = draw.choice(
+        ["x", "__class__", "arguments", "part", "self", "dim", "generator", "device", TERMINAL, f"{key}s"]
+    )
     holder[name] = holder[key]
     return f"also as {_short(name)}"
 
@@ -125,7 +152,9 @@ def _letters(holder: Any, key: Any, draw: random.Random) -> str | None:
     if not isinstance(old, str) or not old:
         return None
     place = draw.randrange(len(old))
-    letter = draw.choice(["\x1b", "\x00", "é", "/", "..", "\n", "9", "a", "\u202e", "\u200b", "\ud83d", "ａ", "%s", "{}"])
+    letter = draw.choice(
+        ["\x1b", "\x00", "é", "/", "..", "\n", "9", "a", "\u202e", "\u200b", "\ud83d", "ａ", "%s", "{}"]
+    )
     holder[key] = old[:place] + letter + old[place + draw.randrange(2) :]
     return f"{_short(old)} becomes {_short(holder[key])}"
 
@@ -141,7 +170,12 @@ def _of_another_type(holder: Any, key: Any, draw: random.Random) -> str:
     elif isinstance(old, str):
         kinds += [lambda: list(old[:1000]), lambda: len(old), lambda: [ord(c) for c in old[:1000]]]
     elif isinstance(old, bool | int | float):
-        kinds += [lambda: bool(old), lambda: float(old) if abs(old) < 1e300 else 0.0, lambda: f" {old} ", lambda: {"value": old}]
+        kinds += [
+            lambda: bool(old),
+            lambda: float(old) if abs(old) < 1e300 else 0.0,
+            lambda: f" {old} ",
+            lambda: {"value": old},
+        ]
     holder[key] = draw.choice(kinds)()
     return f"{_short(old)} becomes {_short(holder[key])}"
 
@@ -151,7 +185,9 @@ def _part(holder: Any, key: Any, draw: random.Random) -> str | None:
     from wonderland.core.spec import parts
 
     old = holder[key]
-    if not isinstance(old, str) or not any(old.startswith(f"{name}.") for name in ("nn", "models", "tasks", "optim", "data", "train", "kinds")):
+    if not isinstance(old, str) or not any(
+        old.startswith(f"{name}.") for name in ("nn", "models", "tasks", "optim", "data", "train", "kinds")
+    ):
         return None
     holder[key] = draw.choice(parts())
     return f"{old} becomes {holder[key]}"
@@ -179,7 +215,10 @@ def mutate_json_text(content: bytes, draw: random.Random) -> tuple[bytes, str]:
     text = content.decode("utf-8", "replace")
     ways: list[Callable[[], tuple[bytes, str]]] = [
         lambda: _twice(text, draw),
-        lambda: (draw.choice([b"\xff\xfe" + text.encode("utf-16-le"), text.encode("utf-32"), b"\xef\xbb\xbf" + content]), "in another encoding"),
+        lambda: (
+            draw.choice([b"\xff\xfe" + text.encode("utf-16-le"), text.encode("utf-32"), b"\xef\xbb\xbf" + content]),
+            "in another encoding",
+        ),
         lambda: (b"[" * draw.choice([10, 1000, 100_000]), "opening brackets"),
         lambda: (b'{"a":' * draw.choice([10, 900, 50_000]) + b"1", "opening objects"),
         lambda: (b"9" * draw.choice([30, 5000, 300_000]), "a number of many digits"),
@@ -202,7 +241,16 @@ def _twice(text: str, draw: random.Random) -> tuple[bytes, str]:
     opening = [place for place in range(len(text)) if text[place] == "{"]
     place = draw.choice(opening) + 1 if opening else 0
     there = text[place:].split('"', 2)
-    names = ["kind", "part", "format", "arguments", "classes", "model", "x", *([there[1]] * 4 if len(there) > 2 else [])]
+    names = [
+        "kind",
+        "part",
+        "format",
+        "arguments",
+        "classes",
+        "model",
+        "x",
+        *([there[1]] * 4 if len(there) > 2 else []),
+    ]
     name = draw.choice(names)
     value = draw.choice(["1", "null", "[]", "NaN", "{}", '"x"'])
     return (text[:place] + f'"{name}": {value},' + text[place:]).encode("utf-8", "surrogatepass"), f"{name} twice"
@@ -213,7 +261,25 @@ def _digit(text: str, draw: random.Random) -> tuple[bytes, str]:
     if not digits:
         return b"", "emptied"
     place = draw.choice(digits)
-    new = draw.choice(["NaN", "Infinity", "-Infinity", "1e999", "9" * 400, "9" * 5000, "0x10", "-", "1e-999", "true", "1_0", "01", ".5", "-0", "1e400000000"])
+    new = draw.choice(
+        [
+            "NaN",
+            "Infinity",
+            "-Infinity",
+            "1e999",
+            "9" * 400,
+            "9" * 5000,
+            "0x10",
+            "-",
+            "1e-999",
+            "true",
+            "1_0",
+            "01",
+            ".5",
+            "-0",
+            "1e400000000",
+        ]
+    )
     return (text[:place] + new + text[place + 1 :]).encode("utf-8", "replace"), f"a digit becomes {new[:20]}"
 
 
@@ -252,7 +318,18 @@ def mutate_bytes(content: bytes, draw: random.Random) -> tuple[bytes, str]:
     if way == 3:
         return content[:place] + draw.randbytes(draw.choice([1, 8, 100])) + content[place:], f"bytes added at {place}"
     if way == 4:
-        magic = [b"", b"\0" * 64, b"{}", b"null", b"\x80\x04\x95", b"PK\x03\x04", b"\x1f\x8b\x08", b"\x89PNG\r\n\x1a\n", b"PAR1", b"SQLite format 3\0"]
+        magic = [
+            b"",
+            b"\0" * 64,
+            b"{}",
+            b"null",
+            b"\x80\x04\x95",
+            b"PK\x03\x04",
+            b"\x1f\x8b\x08",
+            b"\x89PNG\r\n\x1a\n",
+            b"PAR1",
+            b"SQLite format 3\0",
+        ]
         return draw.choice([*magic, draw.randbytes(200)]), "replaced"
     if way == 5:
         data = bytearray(content or b"\0")

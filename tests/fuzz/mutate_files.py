@@ -53,7 +53,11 @@ def replace_file(path: Path, draw: random.Random, strangers: tuple[Path, ...]) -
         with path.open("r+b") as file:
             file.truncate(40 << 30)
 
-    beside = sorted(other for other in path.parent.iterdir() if other.is_file() and not other.is_symlink() and other != path and other.suffix == path.suffix)
+    beside = sorted(
+        other
+        for other in path.parent.iterdir()
+        if other.is_file() and not other.is_symlink() and other != path and other.suffix == path.suffix
+    )
 
     def of_another(folders: list[Path]) -> None:
         shutil.copy(draw.choice(folders), path)

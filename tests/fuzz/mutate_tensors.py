@@ -63,7 +63,9 @@ def _layout(header: dict[str, Any], data: bytes, draw: random.Random) -> tuple[b
     """Places, types and shapes in the header that do not fit the data, or each other; sometimes signed again, if it can be read."""
     names = sorted(name for name in header if name != "__metadata__")
     if not names:
-        return _with_header({"x": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 4]}}, data), "a tensor that is not there"
+        return _with_header(
+            {"x": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 4]}}, data
+        ), "a tensor that is not there"
     name, other = draw.choice(names), draw.choice(names)
     entry = header[name]
     begin, end = entry["data_offsets"]

@@ -130,7 +130,9 @@ def test_entries_that_once_failed(home, entry):
 def test_json_that_python_would_take(home, text):
     copied(home, "numbers")
     (home / "changed" / "config.json").write_text(text)
-    with pytest.raises(WonderlandError, match="is not valid JSON: it is damaged or not ours|has 1,200,002 values; the limit is"):
+    with pytest.raises(
+        WonderlandError, match=r"is not valid JSON: it is damaged or not ours|has 1,200,002 values; the limit is"
+    ):
         wonderland.load(home / "changed")
 
 
@@ -147,12 +149,16 @@ def test_tensors_that_once_failed(home, entry):
     name, file, tensor, change = entry
     folder, new = copied(home, name)
     content = (folder / file).read_bytes()
-    (folder / file).write_bytes(mutate_tensors.with_tensors(content, lambda tensors: tensors.update({tensor: change(tensors[tensor])})))
+    (folder / file).write_bytes(
+        mutate_tensors.with_tensors(content, lambda tensors: tensors.update({tensor: change(tensors[tensor])}))
+    )
     mutate_files.sign_again(folder)
     if file.startswith("checkpoint"):
         (folder / "model.safetensors").unlink()
     with pytest.raises(WonderlandError):
-        wonderland.load(folder).predict(new) if (folder / "model.safetensors").exists() else wonderland.fit(resume=folder)
+        wonderland.load(folder).predict(new) if (folder / "model.safetensors").exists() else wonderland.fit(
+            resume=folder
+        )
 
 
 @pytest.mark.parametrize("entry", corpus.CONTENTS, ids=lambda entry: f"{entry[0]}-{entry[2][:4]!r}")

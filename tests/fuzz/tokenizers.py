@@ -18,7 +18,16 @@ from wonderland.core import WonderlandError
 from wonderland.data import Tokenizer
 
 TEXTS = ["the fox ran over the hill and back home", "a small town by the sea", "42 boats"] * 5
-ODD = ["the fox and a whale", "", " " * 300, "aaaa" * 300, "é\u0301ﬁ🙃\n\t", "<unk></s>", "\x00\u202e\ufeff" * 20, "a" * 5000 + "!"]
+ODD = [
+    "the fox and a whale",
+    "",
+    " " * 300,
+    "aaaa" * 300,
+    "é\u0301ﬁ🙃\n\t",
+    "<unk></s>",
+    "\x00\u202e\ufeff" * 20,
+    "a" * 5000 + "!",
+]
 SLOTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 # Parts as published tokenizers have them, put into a learned one so that they are mutated too.
 PARTS: dict[str, list[dict[str, Any]]] = {
@@ -60,7 +69,12 @@ TRAPS: tuple[dict[str, Any], ...] = (
     {"type": "FixedLength", "length": 0},
     {"type": "Prepend", "prepend": ""},
     {"type": "Metaspace", "replacement": "ab", "prepend_scheme": "sometimes", "split": 1},
-    {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<none>", "type_id": 0}}], "pair": [], "special_tokens": {}},
+    {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<none>", "type_id": 0}}],
+        "pair": [],
+        "special_tokens": {},
+    },
 )
 
 
@@ -80,7 +94,10 @@ def mutated(whole: list[dict[str, Any]], draw: random.Random) -> tuple[Any, str]
         changed, words = mutate_json_value({slot: saved.get(slot)}, draw)
         return ({**saved, **changed} if isinstance(changed, dict) else changed), words
     if way == 3:
-        return {**saved, **{slot: draw.choice([*PARTS[slot], *TRAPS]) for slot in draw.sample(SLOTS, draw.choice([1, 2, 4]))}}, "other parts"
+        return {
+            **saved,
+            **{slot: draw.choice([*PARTS[slot], *TRAPS]) for slot in draw.sample(SLOTS, draw.choice([1, 2, 4]))},
+        }, "other parts"
     if way == 4:
         return _model(saved, whole, draw)
     if way == 5:
@@ -106,7 +123,11 @@ def _model(saved: dict[str, Any], whole: list[dict[str, Any]], draw: random.Rand
     size = draw.choice([1000, 250_000])
 
     def scored(score: Any) -> None:
-        model["vocab"] = [[entry[0], score if entry[0] == name else entry[1]] for entry in vocab] if isinstance(vocab, list) else {n: score if n == name else i for n, i in vocab.items()}
+        model["vocab"] = (
+            [[entry[0], score if entry[0] == name else entry[1]] for entry in vocab]
+            if isinstance(vocab, list)
+            else {n: score if n == name else i for n, i in vocab.items()}
+        )
 
     ways: dict[str, Any] = {
         "another model's type": lambda: model.update(type=draw.choice(["BPE", "Unigram", "WordPiece", "WordLevel", "", "bpe", None])),
@@ -143,7 +164,17 @@ def use(content: Any, folder: Path) -> None:
     writer = tokenizer.writer()
     for i in tokenizer.encode("the fox"):
         writer.push(i)
-    repr((tokenizer, tokenizer.kind, tokenizer.specials, tokenizer.surrounding_tokens, tokenizer.pad, tokenizer.unknown, tokenizer.digest))
+    repr(
+        (
+            tokenizer,
+            tokenizer.kind,
+            tokenizer.specials,
+            tokenizer.surrounding_tokens,
+            tokenizer.pad,
+            tokenizer.unknown,
+            tokenizer.digest,
+        )
+    )
 
 
 def failures(seeds: Iterable[int]) -> list[str]:

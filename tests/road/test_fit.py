@@ -278,7 +278,9 @@ def test_a_separate_test_set(tmp_path):
 def test_a_run_with_words_goes_on_with_another_number_of_threads(tmp_path):
     """The last bits of the directions of words depend on the number of threads, so plans are made on one."""
     draw, before = np.random.default_rng(0), torch.get_num_threads()
-    notes = [" ".join(draw.choice(["red", "old", "shop", "bus", "late", "mild", "rain"], 12)) + f" {i}" for i in range(150)]
+    notes = [
+        " ".join(draw.choice(["red", "old", "shop", "bus", "late", "mild", "rain"], 12)) + f" {i}" for i in range(150)
+    ]
     frame = pd.DataFrame({"note": notes, "size": draw.normal(size=150), "y": draw.normal(size=150)})
     digests = []
     try:

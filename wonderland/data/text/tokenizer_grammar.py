@@ -26,11 +26,7 @@ def short(most: int = 100, least: int = 0) -> Schema:
     """Text of bounded length, without halves of characters."""
 
     def check(value: Any) -> str | None:
-        if (
-            not isinstance(value, str)
-            or not least <= len(value) <= most
-            or _HALVES.search(value)
-        ):
+        if not isinstance(value, str) or not least <= len(value) <= most or _HALVES.search(value):
             return f" must be text of {least:,} to {most:,} characters, not {value!r:.60}"
         return None
 
