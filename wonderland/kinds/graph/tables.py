@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from wonderland.core import WonderlandError, need, read_bytes
+from wonderland.core.graph import Graph
 from wonderland.core.limits import check
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.read import SUFFIXES, read_file
@@ -39,6 +40,8 @@ class Tables:
     features: np.ndarray | None = None
     findings: list[Finding] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
+    smiles: str | None = None  # the column of molecules that the graphs were made from
+    group: str | None = None  # the column of the graphs whose rows stay together where the user names none
 
     def __post_init__(self):
         self.edges = _edges(self.edges, self.name)
@@ -57,8 +60,15 @@ def table_of(folder: Path, stem: str) -> Path | None:
     return next((there[stem + suffix] for suffix in TABLES if stem + suffix in there), None)
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file is a table by its ending."""
+    return any(path.name.lower().endswith(ending) for ending in TABLES)
+
+
 def is_graph(source: Any) -> str:
     """Why an object in memory is a graph, or nothing."""
+    if isinstance(source, Graph):
+        return "it is a Graph"
     if isinstance(source, Tables):
         return "it holds tables of nodes and edges"
     first = source[0] if isinstance(source, list | tuple) and source else source
@@ -72,21 +82,38 @@ def is_graph(source: Any) -> str:
     return ""
 
 
-def read_tables(source: Any) -> Tables:
-    """The tables of any source."""
+def read_tables(source: Any, smiles: str | None = None) -> Tables:
+    """The tables of any source; `smiles` is the column of a table that holds molecules."""
     if isinstance(source, Tables):
         return source
+    if isinstance(source, pd.DataFrame):
+        from wonderland.kinds.graph.molecules import read_molecules
+
+        return read_molecules(source, smiles, "table", {"memory": "table"})
     if not isinstance(source, str | Path):
         return _from_memory(source)
     path = Path(source).expanduser()
     origin = {"path": str(path.absolute())}
     if path.is_dir():
-        return _from_folder(path, origin)
+        return _from_folder(path, origin) if table_of(path, "edges") else _from_tu(path, origin)
     if not path.is_file():
         raise WonderlandError(f"{path} is not there: give a folder with nodes.csv and edges.csv, or a file of a graph.")
+    if is_table(path):
+        from wonderland.kinds.graph.molecules import read_molecules
+
+        frame, findings = read_file(path)
+        made = read_molecules(frame, smiles, path.name, origin)
+        made.findings = [*findings, *made.findings]
+        return made
     if path.suffix.lower() in (".graphml", ".gml"):
         return _from_networkx(_parsed(path), path.name, origin)
     return _from_edge_list(path, origin)
+
+
+def _from_tu(folder: Path, origin: dict[str, Any]) -> Tables:
+    from wonderland.kinds.graph.tu_folder import read_tu_folder, tu_name
+
+    return _from_folder(folder, origin) if tu_name(folder) is None else read_tu_folder(folder)
 
 
 def _from_folder(folder: Path, origin: dict[str, Any]) -> Tables:
@@ -173,6 +200,8 @@ def _parsed(path: Path) -> Any:
 def _from_memory(source: Any) -> Tables:
     if not is_graph(source):
         raise WonderlandError(f"A {type(source).__name__} is not a graph that is known here.")
+    if isinstance(source, Graph):
+        return _from_graph(source)
     several = isinstance(source, list | tuple)
     first = source[0] if several else source
     home = type(first).__module__.split(".")[0]
@@ -216,6 +245,15 @@ def _joined(many: list[Tables]) -> Tables:
     every = pd.concat(nodes, ignore_index=True), pd.concat(edges, ignore_index=True)
     origin = {"memory": "graphs"}
     return Tables(every[0], every[1], pd.DataFrame(graphs), "graphs", origin, directed=many[0].directed)
+
+
+def _from_graph(graph: Graph) -> Tables:
+    """A Graph: its edges and weights, and the graphs that its nodes belong to."""
+    nodes = pd.DataFrame({"id": np.arange(graph.nodes)})
+    edges = pd.DataFrame(graph.edges.t().numpy(), columns=["source", "target"])
+    if graph.weight is not None:
+        edges["weight"] = graph.weight.double().numpy()
+    return Tables(nodes, edges, directed=not graph.is_undirected)
 
 
 def _from_scipy(matrix: Any) -> Tables:
