@@ -10,6 +10,7 @@ from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.encoder_decoder import with_direction
 from wonderland.models.tokens import align_left, check_input, check_rows, look_up, restore_order
 from wonderland.nn.blocks.block import Block, Field
+from wonderland.nn.blocks.shared_stack import SharedStack
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
 from wonderland.nn.contract.arguments import Checked, at_least_one
@@ -36,7 +37,9 @@ class Encoder(Checked, nn.Module):
     - `placement` of norms is "post" as published, `norm` their spec; `embed_norm` adds one after the embedding.
     - `pooler`: a layer on the first token, :math:`\tanh(W h_1 + b)`, as a summary of the sequence: `summary(features)`.
 
-    - `embed_dim`: the width of the embeddings and their norm, where it is not dim: a linear layer brings them to dim (ELECTRA).
+    - `embed_dim`: the width of the embeddings and their norm; a linear layer brings them to dim (ELECTRA).
+    - `groups`: how many groups of blocks the layers share, None for blocks of their own; `group_depth`: the blocks of a group
+      (ALBERT, `nn.SharedStack`).
 
     By default positions count the real tokens of a row, wherever its padding is; `positions` (b, t) overrides them.
 
@@ -70,6 +73,8 @@ class Encoder(Checked, nn.Module):
         pooler: bool = False,
         dropout: float | int = 0.0,
         embed_dim: int | None = None,
+        groups: int | None = None,
+        group_depth: int = 1,
     ):
         super().__init__()
         at_least_one("Encoder", embed_dim=embed_dim)
@@ -100,9 +105,13 @@ class Encoder(Checked, nn.Module):
             for layer_mixer in mixers
         ]
         final: Spec | bool = norm if norm is not None and placement != "post" else True
-        self.stack = Stack(dim, depth, blocks, norm=final, position=relative)
+        if groups is None:
+            self.stack = Stack(dim, depth, blocks, norm=final, position=relative)
+        else:
+            shared = {"groups": groups, "group_depth": group_depth}
+            self.stack = SharedStack(dim, depth, blocks, norm=final, position=relative, **shared)
         self.norm = (LayerNorm.spec() if norm is None else norm).build(dim=width) if embed_norm else None
-        self.expand = None if width == dim else nn.Linear(width, dim)
+        self.expand = None if embed_dim is None else nn.Linear(width, dim)
         self.pooler = nn.Linear(dim, dim) if pooler else None
 
     def laws(self):

@@ -12,6 +12,7 @@ from wonderland.nn.blocks.block import Block
 from wonderland.nn.blocks.ensemble import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
 from wonderland.nn.blocks.heads import Pool, SequenceHead, TokenHead
 from wonderland.nn.blocks.residual import Residual
+from wonderland.nn.blocks.shared_stack import SharedStack
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.blocks.tokens import ClassToken, Registers
 from wonderland.nn.channel.activations import (
@@ -194,6 +195,7 @@ __all__ = [
     "ResidualConvolution",
     "Rotary",
     "SequenceHead",
+    "SharedStack",
     "Shift",
     "Sinusoidal",
     "Slot",

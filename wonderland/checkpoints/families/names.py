@@ -19,6 +19,7 @@ DEFINED_IN = {
     "gpt_neox": "parallel.GPT_NEOX",
     "phi": "parallel.PHI",
     "electra": "electra.ELECTRA",
+    "albert": "albert.ALBERT",
     "olmo2": "llama.OLMO2",
     "gemma": "llama.GEMMA",
     "gemma2": "llama.GEMMA2",
