@@ -85,7 +85,7 @@ from wonderland.nn.mixers.shift import Shift
 from wonderland.nn.mixers.spatial_gate import SpatialGate
 from wonderland.nn.mixers.token_mlp import TokenMLP
 from wonderland.nn.norms.batch_norm import BatchNorm, precise_statistics
-from wonderland.nn.norms.norm import LayerNorm, RMSNorm, ZeroCentredRMSNorm
+from wonderland.nn.norms.norm import LayerNorm, NoNorm, RMSNorm, ZeroCentredRMSNorm
 from wonderland.nn.norms.normalise import GroupNorm, InstanceNorm, normalise
 from wonderland.nn.norms.weight_norm import WeightNormLinear, weight_norm
 from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, RelativeBuckets, Rotary, Sinusoidal
@@ -174,6 +174,7 @@ __all__ = [
     "MemoryAttention",
     "Mixer",
     "NeuralODE",
+    "NoNorm",
     "PatchWhitening",
     "Patches",
     "PeriodicNumbers",

@@ -36,6 +36,7 @@ CASES = [
     ("XLMRoberta", "ForMaskedLM", ENCODER | {"tie_word_embeddings": False, "pad_token_id": 0}),
     ("Electra", "ForMaskedLM", ENCODER | {"embedding_size": 12}),
     ("Albert", "ForMaskedLM", ENCODER | {"embedding_size": 12, "num_hidden_layers": 5, "num_hidden_groups": 2, "inner_group_num": 2}),
+    ("ModernBert", "ForMaskedLM", ENCODER | {"num_hidden_layers": 4, "local_attention": 4, "norm_bias": True, "classifier_bias": True}),
     ("Mistral", "ForCausalLM", GATED | {"sliding_window": 3, "head_dim": 6}),
     ("Qwen2", "ForCausalLM", GATED | SLIDING),
     ("Qwen3", "ForCausalLM", GATED | SLIDING | {"head_dim": 6, "tie_word_embeddings": True}),

@@ -20,6 +20,7 @@ DEFINED_IN = {
     "phi": "parallel.PHI",
     "electra": "electra.ELECTRA",
     "albert": "albert.ALBERT",
+    "modernbert": "modernbert.MODERNBERT",
     "olmo2": "llama.OLMO2",
     "gemma": "llama.GEMMA",
     "gemma2": "llama.GEMMA2",
