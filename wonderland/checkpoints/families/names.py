@@ -15,6 +15,8 @@ DEFINED_IN = {
     "qwen3": "llama.QWEN3",
     "phi3": "llama.PHI3",
     "smollm3": "llama.SMOLLM3",
+    "bart": "bart.BART",
+    "marian": "bart.MARIAN",
     "opt": "opt.OPT",
     "gpt_neox": "parallel.GPT_NEOX",
     "phi": "parallel.PHI",
