@@ -54,6 +54,7 @@ from wonderland.nn.mixers.bidirectional import Bidirectional
 from wonderland.nn.mixers.causal_convolution import CausalConvolution
 from wonderland.nn.mixers.cross_attention import CrossAttention
 from wonderland.nn.mixers.deep_sets import DeepSets
+from wonderland.nn.mixers.disentangled_attention import DisentangledAttention
 from wonderland.nn.mixers.echo_state import EchoState
 from wonderland.nn.mixers.feature_maps import EluPlusOne, ExpFeatures, RandomFeatures, ReluFeatures
 from wonderland.nn.mixers.fourier import Fourier
@@ -88,7 +89,16 @@ from wonderland.nn.norms.batch_norm import BatchNorm, precise_statistics
 from wonderland.nn.norms.norm import LayerNorm, NoNorm, RMSNorm, ZeroCentredRMSNorm
 from wonderland.nn.norms.normalise import GroupNorm, InstanceNorm, normalise
 from wonderland.nn.norms.weight_norm import WeightNormLinear, weight_norm
-from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, RelativeBuckets, Rotary, Sinusoidal
+from wonderland.nn.positions import (
+    Alibi,
+    Learned,
+    Position,
+    RelativeBias,
+    RelativeBuckets,
+    RelativeTable,
+    Rotary,
+    Sinusoidal,
+)
 from wonderland.nn.vision.conv_norm import ConvNorm
 from wonderland.nn.vision.convnext_block import ConvNeXtBlock, MapNorm
 from wonderland.nn.vision.dense_block import DenseBlock, Transition
@@ -141,6 +151,7 @@ __all__ = [
     "CrossMixer",
     "DeepSets",
     "DenseBlock",
+    "DisentangledAttention",
     "Drawn",
     "DropConnect",
     "Dropout",
@@ -191,6 +202,7 @@ __all__ = [
     "Registers",
     "RelativeBias",
     "RelativeBuckets",
+    "RelativeTable",
     "ReluFeatures",
     "Residual",
     "ResidualConvolution",

@@ -82,7 +82,9 @@ def test_padding_on_the_left_changes_nothing_and_a_state_continues(name, tmp_pat
     loaded = load_pretrained(tmp_path)
     tokens, mask, written = texts("left")
     with torch.no_grad():
-        rows = [model(input_ids=tokens[i : i + 1, mask[i]], decoder_input_ids=written[i : i + 1]).logits for i in range(3)]
+        rows = [
+            model(input_ids=tokens[i : i + 1, mask[i]], decoder_input_ids=written[i : i + 1]).logits for i in range(3)
+        ]
         torch.testing.assert_close(loaded(tokens, written, mask), torch.cat(rows), rtol=1e-5, atol=1e-5)
         state = loaded.prepare(tokens, mask)
         parts = []

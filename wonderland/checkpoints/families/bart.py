@@ -114,7 +114,7 @@ def _embeddings(marian: bool, options: Options, head: str, weights: WeightsView)
 
 def _trunk_names(trunk: Any) -> dict[str, Published | None]:
     shared = trunk.source_embedding is None
-    table, own = ("shared.weight", ("encoder", "decoder")) if shared else ("decoder.embed_tokens.weight", ())
+    table = "shared.weight" if shared else "decoder.embed_tokens.weight"
     names: dict[str, Published | None] = {
         "embedding.weight": Published(table),
         "source_embedding.weight": Published("encoder.embed_tokens.weight"),
@@ -127,7 +127,11 @@ def _trunk_names(trunk: Any) -> dict[str, Published | None]:
     }
     for side in SIDES:
         block, layer = f"{side}.blocks.#.", f"{side}.layers.#."
-        norms = ["self_attn_layer_norm", *(["encoder_attn_layer_norm"] if side == "decoder" else []), "final_layer_norm"]
+        norms = [
+            "self_attn_layer_norm",
+            *(["encoder_attn_layer_norm"] if side == "decoder" else []),
+            "final_layer_norm",
+        ]
         names |= {
             **{f"{block}norms.{i}.*": Published(f"{layer}{norm}.*") for i, norm in enumerate(norms)},
             f"{block}mixer.project.*": Published([f"{layer}self_attn.{part}_proj.*" for part in "qkv"]),
@@ -184,7 +188,10 @@ def _to_config(marian: bool, model: Any) -> dict[str, Any] | None:
             f"{side}_ffn_dim": block.channel.inward.out_features,
         }
     if marian:
-        config |= {"decoder_vocab_size": trunk.vocab, "share_encoder_decoder_embeddings": trunk.source_embedding is None}
+        config |= {
+            "decoder_vocab_size": trunk.vocab,
+            "share_encoder_decoder_embeddings": trunk.source_embedding is None,
+        }
     else:
         config["classifier_dropout"] = model.dropout if isinstance(model, SequenceClassifier) else 0.0
     return config | (labels_config(model) if isinstance(model, SequenceClassifier) else {})

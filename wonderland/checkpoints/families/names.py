@@ -15,6 +15,7 @@ DEFINED_IN = {
     "qwen3": "llama.QWEN3",
     "phi3": "llama.PHI3",
     "smollm3": "llama.SMOLLM3",
+    "deberta-v2": "deberta.DEBERTA_V2",
     "bart": "bart.BART",
     "marian": "bart.MARIAN",
     "opt": "opt.OPT",

@@ -30,7 +30,9 @@ class Sinusoidal(Position):
     kind = "embed"
     frequencies: Tensor
 
-    def __init__(self, dim: int, heads: int = 1, *, base: float | int = 10000.0, exponent: str = "original", halves: bool = False):
+    def __init__(
+        self, dim: int, heads: int = 1, *, base: float | int = 10000.0, exponent: str = "original", halves: bool = False
+    ):
         super().__init__()
         if dim < 2 or dim % 2 or base <= 1 or exponent not in ("original", "book"):
             raise WonderlandError(
