@@ -18,6 +18,7 @@ NAMES = (
     "pairs",
     "graph",
     "series",
+    "sound",
     "environment",
     "ratings",
 )

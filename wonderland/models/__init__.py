@@ -49,6 +49,7 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
+from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.tablenet import TableNet
 from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
@@ -118,6 +119,7 @@ __all__ = [
     "MLPMixer",
     "MaskedLM",
     "MatrixFactorisation",
+    "MelConvNet",
     "MetaFormer",
     "MobileNetV2",
     "NBeats",
@@ -141,7 +143,9 @@ __all__ = [
     "SequenceClassifier",
     "SequenceForecaster",
     "SequenceRecommender",
+    "SignalModel",
     "SpanFinder",
+    "SpectrogramTransformer",
     "TableNet",
     "TemporalBlock",
     "TextBlend",
@@ -152,6 +156,7 @@ __all__ = [
     "Tree",
     "UNet",
     "ViT",
+    "WaveConvNet",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
