@@ -50,6 +50,7 @@ from wonderland.models.series import (
     TemporalBlock,
 )
 from wonderland.models.tablenet import TableNet
+from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -143,6 +144,7 @@ __all__ = [
     "SequenceRecommender",
     "SpanFinder",
     "TableNet",
+    "Tagger",
     "TemporalBlock",
     "TextBlend",
     "TextCNN",
