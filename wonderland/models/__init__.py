@@ -69,6 +69,7 @@ from wonderland.models.vision.metaformer import MetaFormer
 from wonderland.models.vision.mlp_mixer import MLPMixer
 from wonderland.models.vision.mobilenet import MobileNetV2
 from wonderland.models.vision.nin import NiN
+from wonderland.models.vision.norm_free_resnet import NormFreeResNet
 from wonderland.models.vision.regnet import RegNet
 from wonderland.models.vision.resnet import ResNet
 from wonderland.models.vision.resnext import ResNeXt
@@ -129,6 +130,7 @@ __all__ = [
     "NiN",
     "Node2Vec",
     "NodeNet",
+    "NormFreeResNet",
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",

@@ -89,12 +89,15 @@ from wonderland.nn.norms.norm import LayerNorm, RMSNorm, ZeroCentredRMSNorm
 from wonderland.nn.norms.normalise import GroupNorm, InstanceNorm, normalise
 from wonderland.nn.norms.weight_norm import WeightNormLinear, weight_norm
 from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, RelativeBuckets, Rotary, Sinusoidal
+from wonderland.nn.symmetric.frame_average import FrameAverage
+from wonderland.nn.symmetric.group_average import GroupAverage
 from wonderland.nn.vision.conv_norm import ConvNorm
 from wonderland.nn.vision.convnext_block import ConvNeXtBlock, MapNorm
 from wonderland.nn.vision.dense_block import DenseBlock, Transition
 from wonderland.nn.vision.inception import Inception
 from wonderland.nn.vision.inverted_residual import InvertedResidual
 from wonderland.nn.vision.map_pooling import MapPooling
+from wonderland.nn.vision.norm_free import NormFreeBlock, ScaledConvolution
 from wonderland.nn.vision.patch_whitening import PatchWhitening, whitening_directions
 from wonderland.nn.vision.patches import Patches
 from wonderland.nn.vision.pixels import Pixels
@@ -150,7 +153,9 @@ __all__ = [
     "Equilibrium",
     "ExpFeatures",
     "Fourier",
+    "FrameAverage",
     "GatedConvolution",
+    "GroupAverage",
     "GroupNorm",
     "HardAttention",
     "Inception",
@@ -175,6 +180,7 @@ __all__ = [
     "MemoryAttention",
     "Mixer",
     "NeuralODE",
+    "NormFreeBlock",
     "PatchWhitening",
     "Patches",
     "PeriodicNumbers",
@@ -195,6 +201,7 @@ __all__ = [
     "Residual",
     "ResidualConvolution",
     "Rotary",
+    "ScaledConvolution",
     "SequenceHead",
     "Shift",
     "Sinusoidal",

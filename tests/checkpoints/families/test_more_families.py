@@ -1,6 +1,8 @@
 """Families described by a table: logits, gradients, padding, streams and the way back, equal to transformers."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -9,7 +11,6 @@ import transformers
 from tests.checkpoints.families.oracle import VOCAB, answer, batch, places
 from wonderland.checkpoints import load_pretrained, outline, save_pretrained
 from wonderland.checkpoints.families import FAMILIES
-from wonderland.cli.main import main
 from wonderland.core import WonderlandError
 
 ENCODER = {
@@ -185,10 +186,14 @@ def test_options_of_published_files_without_effect_are_known(stem, published, tm
     assert outline(tmp_path).family == family(stem).model_type
 
 
-def test_an_unknown_family_is_refused_before_the_data_is_looked_at(tmp_path, capsys):
+@pytest.mark.parametrize("verb", ["fit", "search"])
+def test_an_unknown_family_is_refused_before_the_data_is_looked_at_and_torch_is_loaded(verb, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "falcon"}))
-    assert main(["fit", str(tmp_path / "none.csv"), "--from", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == (
+    words = [verb, str(tmp_path / "none.csv"), "--from", str(tmp_path)]
+    program = "import sys; from wonderland.cli.main import main; code = main(sys.argv[1:]); print('torch' in sys.modules); sys.exit(code)"
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "False\n")
+    assert done.stderr == (
         f"wonderland: {tmp_path}/config.json says model_type = 'falcon'. "
         f"The families that can be loaded are {', '.join(FAMILIES)}.\n"
     )
