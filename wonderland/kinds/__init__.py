@@ -16,6 +16,7 @@ NAMES = (
     "text",
     "corpus",
     "pairs",
+    "tags",
     "graph",
     "series",
     "sound",

@@ -51,6 +51,7 @@ from wonderland.models.series import (
 )
 from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.tablenet import TableNet
+from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -149,6 +150,7 @@ __all__ = [
     "SpanFinder",
     "SpectrogramTransformer",
     "TableNet",
+    "Tagger",
     "TemporalBlock",
     "TextBlend",
     "TextCNN",

@@ -9,6 +9,7 @@ from wonderland.nn.adapters.lora import LoRA
 from wonderland.nn.bayes import VariationalLinear, divergence
 from wonderland.nn.blocks import initialise
 from wonderland.nn.blocks.block import Block
+from wonderland.nn.blocks.crf import CRF
 from wonderland.nn.blocks.ensemble import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
 from wonderland.nn.blocks.heads import Pool, SequenceHead, TokenHead
 from wonderland.nn.blocks.residual import Residual
@@ -109,6 +110,7 @@ __all__ = [
     "AFT",
     "APL",
     "COUNT",
+    "CRF",
     "GLU",
     "GRU",
     "IA3",
