@@ -9,6 +9,7 @@ from wonderland.nn.adapters.lora import LoRA
 from wonderland.nn.bayes import VariationalLinear, divergence
 from wonderland.nn.blocks import initialise
 from wonderland.nn.blocks.block import Block
+from wonderland.nn.blocks.crf import CRF
 from wonderland.nn.blocks.ensemble import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
 from wonderland.nn.blocks.heads import Pool, SequenceHead, TokenHead
 from wonderland.nn.blocks.residual import Residual
@@ -99,12 +100,15 @@ from wonderland.nn.positions import (
     Rotary,
     Sinusoidal,
 )
+from wonderland.nn.symmetric.frame_average import FrameAverage
+from wonderland.nn.symmetric.group_average import GroupAverage
 from wonderland.nn.vision.conv_norm import ConvNorm
 from wonderland.nn.vision.convnext_block import ConvNeXtBlock, MapNorm
 from wonderland.nn.vision.dense_block import DenseBlock, Transition
 from wonderland.nn.vision.inception import Inception
 from wonderland.nn.vision.inverted_residual import InvertedResidual
 from wonderland.nn.vision.map_pooling import MapPooling
+from wonderland.nn.vision.norm_free import NormFreeBlock, ScaledConvolution
 from wonderland.nn.vision.patch_whitening import PatchWhitening, whitening_directions
 from wonderland.nn.vision.patches import Patches
 from wonderland.nn.vision.pixels import Pixels
@@ -117,6 +121,7 @@ __all__ = [
     "AFT",
     "APL",
     "COUNT",
+    "CRF",
     "GLU",
     "GRU",
     "IA3",
@@ -160,7 +165,9 @@ __all__ = [
     "Equilibrium",
     "ExpFeatures",
     "Fourier",
+    "FrameAverage",
     "GatedConvolution",
+    "GroupAverage",
     "GroupNorm",
     "HardAttention",
     "Inception",
@@ -186,6 +193,7 @@ __all__ = [
     "Mixer",
     "NeuralODE",
     "NoNorm",
+    "NormFreeBlock",
     "PatchWhitening",
     "Patches",
     "PeriodicNumbers",
@@ -207,6 +215,7 @@ __all__ = [
     "Residual",
     "ResidualConvolution",
     "Rotary",
+    "ScaledConvolution",
     "SequenceHead",
     "SharedStack",
     "Shift",
