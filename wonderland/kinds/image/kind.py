@@ -37,7 +37,7 @@ from wonderland.train.image_start import ImageStart
 from wonderland.understand import saliency
 
 MODELS = (
-    "ConvNet", "AlexNet", "AnyNet", "ConvMixer", "ConvNeXt", "DenseNet", "EfficientNetLite", "GoogLeNet", "LeNet", "MetaFormer", "MLPMixer", "MobileNetV2", "NiN", "RegNet", "ResNet", "ResNeXt", "VGG", "ViT", "WhitenedConvNet",
+    "ConvNet", "AlexNet", "AnyNet", "ConvMixer", "ConvNeXt", "DenseNet", "EfficientNetLite", "GoogLeNet", "LeNet", "MetaFormer", "MLPMixer", "MobileNetV2", "NiN", "NormFreeResNet", "RegNet", "ResNet", "ResNeXt", "VGG", "ViT", "WhitenedConvNet",
 )  # fmt: skip
 
 
