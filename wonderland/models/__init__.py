@@ -51,7 +51,9 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
+from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.tablenet import TableNet
+from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -71,6 +73,7 @@ from wonderland.models.vision.metaformer import MetaFormer
 from wonderland.models.vision.mlp_mixer import MLPMixer
 from wonderland.models.vision.mobilenet import MobileNetV2
 from wonderland.models.vision.nin import NiN
+from wonderland.models.vision.norm_free_resnet import NormFreeResNet
 from wonderland.models.vision.regnet import RegNet
 from wonderland.models.vision.resnet import ResNet
 from wonderland.models.vision.resnext import ResNeXt
@@ -122,6 +125,7 @@ __all__ = [
     "MLPMixer",
     "MaskedLM",
     "MatrixFactorisation",
+    "MelConvNet",
     "MetaFormer",
     "MobileNetV2",
     "NBeats",
@@ -132,6 +136,7 @@ __all__ = [
     "NiN",
     "Node2Vec",
     "NodeNet",
+    "NormFreeResNet",
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",
@@ -145,8 +150,11 @@ __all__ = [
     "SequenceClassifier",
     "SequenceForecaster",
     "SequenceRecommender",
+    "SignalModel",
     "SpanFinder",
+    "SpectrogramTransformer",
     "TableNet",
+    "Tagger",
     "TemporalBlock",
     "TextBlend",
     "TextCNN",
@@ -157,6 +165,7 @@ __all__ = [
     "TripleModel",
     "UNet",
     "ViT",
+    "WaveConvNet",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
