@@ -12,6 +12,7 @@ from wonderland.data.image_tokens import ImageTokens
 from wonderland.data.mixing import cutmix, mixup, soft_labels
 from wonderland.data.order import Importance, curriculum, importance_sample
 from wonderland.data.photo_augment import PhotoAugment, averaged
+from wonderland.data.sound_augment import MelAugment, WaveAugment
 from wonderland.data.source import Contents, Glimpse
 from wonderland.data.split import PARTS, Parts, Split, split
 from wonderland.data.text import (
@@ -45,6 +46,7 @@ __all__ = [
     "Grams",
     "ImageTokens",
     "Importance",
+    "MelAugment",
     "PackedDocuments",
     "Parts",
     "PhotoAugment",
@@ -53,6 +55,7 @@ __all__ = [
     "Split",
     "TokenFile",
     "Tokenizer",
+    "WaveAugment",
     "Windows",
     "WordDropout",
     "averaged",

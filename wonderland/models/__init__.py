@@ -49,7 +49,9 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
+from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.tablenet import TableNet
+from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -122,6 +124,7 @@ __all__ = [
     "MLPMixer",
     "MaskedLM",
     "MatrixFactorisation",
+    "MelConvNet",
     "MetaFormer",
     "MobileNetV2",
     "MultiView",
@@ -147,8 +150,11 @@ __all__ = [
     "SequenceClassifier",
     "SequenceForecaster",
     "SequenceRecommender",
+    "SignalModel",
     "SpanFinder",
+    "SpectrogramTransformer",
     "TableNet",
+    "Tagger",
     "TemporalBlock",
     "TextBlend",
     "TextCNN",
@@ -158,6 +164,7 @@ __all__ = [
     "Tree",
     "UNet",
     "ViT",
+    "WaveConvNet",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",

@@ -14,6 +14,8 @@ from wonderland.tasks.ranking import Ranking
 from wonderland.tasks.ranking_measures import ranking_measures
 from wonderland.tasks.regression import Regression
 from wonderland.tasks.segmentation import Segmentation
+from wonderland.tasks.tag_trust import TagTrust
+from wonderland.tasks.tagging import Tagging
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.token_trust import TokenTrust
 from wonderland.tasks.translation import Translation
@@ -34,6 +36,8 @@ __all__ = [
     "Regression",
     "RowTrust",
     "Segmentation",
+    "TagTrust",
+    "Tagging",
     "Task",
     "TokenTrust",
     "Translation",

@@ -102,12 +102,13 @@ def style_transfer(
     record: list[dict[str, float]] = []
     for step in range(steps):
         optimizer.zero_grad()
-        parts = {
+        parts: dict[str, Any] = {
             "content": sum(map(content_loss, features[0](x), wanted_content)),
             "style": sum(map(style_loss, features[1](x), wanted_style)),
             "variation": total_variation(x / 255),
         }
-        sum(weight * part for weight, part in zip(weights, parts.values(), strict=True)).backward()
+        total: Any = sum(weight * part for weight, part in zip(weights, parts.values(), strict=True))
+        total.backward()
         optimizer.step()
         schedule.step()
         with torch.no_grad():
