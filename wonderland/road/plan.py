@@ -264,6 +264,8 @@ def resolve_measured(plan: Plan, request: Request) -> None:
     elif training.epochs:
         steps = max(1, round(training.epochs * batches.per_epoch))
     plan.recipe = plan.recipe.changed(steps=steps, batch_size=batches.size)
+    if training.steps or training.epochs or training.budget:
+        plan.recipe = plan.recipe.changed(extensions=0)
     if training.lr == "auto":
         if not hasattr(plan.learner(), "supervised"):
             raise WonderlandError(

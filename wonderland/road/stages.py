@@ -32,6 +32,7 @@ from wonderland.train import run as train
 from wonderland.train.parallel import current, gathered, is_sharded
 from wonderland.train.progress import Watching
 from wonderland.train.start import merge_adapters
+from wonderland.train.stopping import Rounds
 from wonderland.understand import render
 
 
@@ -75,16 +76,20 @@ class Stages:
 
     def train(self, progress: bool, tensorboard: bool) -> None:
         """Train the model, resuming from a checkpoint if there is one."""
-        outcome = self.train_to(self.plan.recipe.steps, progress, tensorboard)
+        recipe = self.plan.recipe
+        rounds = Rounds(recipe.steps, recipe.extensions) if recipe.extensions else None
+        outcome = self.train_to(recipe.steps, progress, tensorboard, rounds)
         model = self.plan.learner().model(outcome.state)
         if is_sharded(model):
             model = gathered(model, self.plan.model())
         model = merge_adapters(model).cpu()
         if not current().first:
             return
-        save_model(self.folder, model, {"inputs": self.inputs, "step": outcome.best_step or self.plan.recipe.steps})
+        save_model(self.folder, model, {"inputs": self.inputs, "step": outcome.best_step or recipe.steps})
 
-    def train_to(self, steps: int, progress: bool = False, tensorboard: bool = False) -> Outcome:
+    def train_to(
+        self, steps: int, progress: bool = False, tensorboard: bool = False, rounds: Rounds | None = None
+    ) -> Outcome:
         """Train up to a step of the whole training, and leave a checkpoint there; a later call goes on from it."""
         plan, recipe = self.plan, self.plan.recipe
         return train(
@@ -97,6 +102,7 @@ class Stages:
             evaluate_every=recipe.evaluate_every,
             watch=plan.watch,
             patience=recipe.patience,
+            rounds=rounds,
             progress=progress,
             tensorboard=tensorboard,
             identity=self.inputs["config.json"],
