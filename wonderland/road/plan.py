@@ -230,6 +230,8 @@ def check_recipe_for(wanted: Wanted, recipe: Recipe) -> None:
         raise WonderlandError("conformal cross needs models of several folds, which this run has not: choose split.")
     if wanted.uncertainty == "ensemble" and recipe.ensemble is None:
         raise WonderlandError(f"uncertainty ensemble needs several members, and {name} is one network: choose dropout.")
+    if wanted.uncertainty in ("laplace", "swag") and is_closed_form(recipe.model):
+        raise WonderlandError(f"uncertainty {wanted.uncertainty} is for networks, and {name} is fitted in one step.")
     if wanted.uncertainty == "dropout" and isinstance(recipe.model, Spec):
         with torch.device("meta"):
             model = recipe.model.build()

@@ -23,8 +23,11 @@ from wonderland.core.schema import require
 from wonderland.road.facts import facts
 from wonderland.road.leaderboard import FILE as LEADERBOARD
 from wonderland.road.plan import Plan
+from wonderland.road.posterior import draw_weights
 from wonderland.ship import Run, load_model, save_model
 from wonderland.ship.context import is_current, reference_of, save_context
+from wonderland.ship.posterior import METHODS, save_posterior
+from wonderland.ship.posterior import is_current as is_drawn
 from wonderland.ship.run import check_run
 from wonderland.ship.schema import TRUST
 from wonderland.train import Outcome
@@ -133,6 +136,12 @@ class Stages:
             return check_inputs(self.folder, read_json(self.folder / "trust.json"))
         except WonderlandError:
             return None
+
+    def posterior(self) -> None:
+        """Draw weights from their posterior where it was asked for, unless they were drawn for the current model."""
+        method = self.plan.wanted.uncertainty
+        if method in METHODS and not is_drawn(self.folder, method):
+            save_posterior(self.folder, method, draw_weights(self.plan, self.model, method))
 
     def context(self) -> None:
         """Keep a sample of calibration rows to compare new rows with, unless it was made from the current model."""
