@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from wonderland.checkpoints.families import FAMILIES, Family
 from wonderland.checkpoints.families.family import trunk_of
-from wonderland.checkpoints.outline import Outline, outline
+from wonderland.checkpoints.outlines import Outline, outline
 from wonderland.checkpoints.weights import DTYPES, WeightFiles
 from wonderland.core import WonderlandError
 

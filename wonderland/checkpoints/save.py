@@ -8,11 +8,12 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from wonderland.checkpoints.config_file import read_config
 from wonderland.checkpoints.families import FAMILIES, Family
 from wonderland.checkpoints.families.difference import difference
 from wonderland.checkpoints.families.family import trunk_of
 from wonderland.checkpoints.families.options import Options
-from wonderland.checkpoints.outline import Origin, family_of, read_config
+from wonderland.checkpoints.outlines import Origin, family_of
 from wonderland.checkpoints.weights import SINGLE
 from wonderland.core import WonderlandError, disk_trouble, inside, read_bytes, write_bytes, write_json
 from wonderland.models.adapt import adapters

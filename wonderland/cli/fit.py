@@ -4,7 +4,6 @@ import argparse
 import os
 import shlex
 import sys
-from pathlib import Path
 from typing import Any
 
 from wonderland.cli import flags
@@ -53,16 +52,12 @@ def kind_help(name: str) -> str:
     return parser.format_help() + "\nOptions of training: wonderland fit --help\n"
 
 
-def refuse_unknown_family(folder: str) -> None:
-    """Refuse a checkpoint of a family that cannot be loaded before anything is asked about the data."""
-    from wonderland.checkpoints.outline import family_of, read_config
-
-    if (Path(folder) / "config.json").is_file():
-        family_of(read_config(Path(folder)), Path(folder))
-
-
 def run(args: argparse.Namespace) -> int:
     """Fit, showing the data before, progress during, and the metrics after."""
+    from wonderland.checkpoints.config_file import refuse_unknown_family
+
+    if (start := vars(args).get("start")) is not None:
+        refuse_unknown_family(start)
     from wonderland.train.parallel.launch import is_launched
 
     if args.processes is not None and not is_launched():
@@ -102,8 +97,6 @@ def fit_here(args: argparse.Namespace) -> int:
     asked: dict[str, Any] = flags.chosen(args, args.names)
     if args.kind is not None:
         asked["kind"] = args.kind
-    if asked.get("start"):
-        refuse_unknown_family(str(asked["start"]))
     on_start = None if args.quiet else show.before_training
     try:
         result = fit(

@@ -44,6 +44,10 @@ def options(verb: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, with a table of the trials, then finish the winner."""
+    from wonderland.checkpoints.config_file import refuse_unknown_family
+
+    if (start := vars(args).get("start")) is not None:
+        refuse_unknown_family(start)
     from wonderland.cli import show
     from wonderland.core import WonderlandError
     from wonderland.road.searching import REPORT, WINNER, join, search

@@ -16,8 +16,10 @@ NAMES = (
     "text",
     "corpus",
     "pairs",
+    "tags",
     "graph",
     "series",
+    "sound",
     "environment",
     "ratings",
 )

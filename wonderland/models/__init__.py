@@ -49,7 +49,9 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
+from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.tablenet import TableNet
+from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
@@ -67,11 +69,14 @@ from wonderland.models.vision.lenet import LeNet
 from wonderland.models.vision.metaformer import MetaFormer
 from wonderland.models.vision.mlp_mixer import MLPMixer
 from wonderland.models.vision.mobilenet import MobileNetV2
+from wonderland.models.vision.multi_view import MultiView
 from wonderland.models.vision.nin import NiN
+from wonderland.models.vision.norm_free_resnet import NormFreeResNet
 from wonderland.models.vision.regnet import RegNet
 from wonderland.models.vision.resnet import ResNet
 from wonderland.models.vision.resnext import ResNeXt
 from wonderland.models.vision.retinanet import RetinaNet
+from wonderland.models.vision.style import LayerOutputs, style_transfer
 from wonderland.models.vision.tiny_ssd import TinySSD
 from wonderland.models.vision.unet import UNet
 from wonderland.models.vision.vgg import VGG
@@ -112,14 +117,17 @@ __all__ = [
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
+    "LayerOutputs",
     "LeNet",
     "LinearAutoregression",
     "LinkNet",
     "MLPMixer",
     "MaskedLM",
     "MatrixFactorisation",
+    "MelConvNet",
     "MetaFormer",
     "MobileNetV2",
+    "MultiView",
     "NBeats",
     "NLinear",
     "NeuMF",
@@ -128,6 +136,7 @@ __all__ = [
     "NiN",
     "Node2Vec",
     "NodeNet",
+    "NormFreeResNet",
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",
@@ -141,8 +150,11 @@ __all__ = [
     "SequenceClassifier",
     "SequenceForecaster",
     "SequenceRecommender",
+    "SignalModel",
     "SpanFinder",
+    "SpectrogramTransformer",
     "TableNet",
+    "Tagger",
     "TemporalBlock",
     "TextBlend",
     "TextCNN",
@@ -152,6 +164,7 @@ __all__ = [
     "Tree",
     "UNet",
     "ViT",
+    "WaveConvNet",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
@@ -173,6 +186,7 @@ __all__ = [
     "rating_als",
     "replace_spans",
     "save_adapter",
+    "style_transfer",
     "train_only",
     "words",
 ]

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from wonderland import checkpoints
-from wonderland.checkpoints.outline import Outline, check_folder
+from wonderland.checkpoints.config_file import check_folder
+from wonderland.checkpoints.outlines import Outline
 from wonderland.core import Spec, WonderlandError, inside, read_json
 from wonderland.train.finetune import make_trainable
 from wonderland.train.start import ADAPTERS, Start

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from wonderland import checkpoints
-from wonderland.checkpoints.outline import Outline, check_folder
+from wonderland.checkpoints.config_file import check_folder
+from wonderland.checkpoints.outlines import Outline
 from wonderland.core import Spec, WonderlandError, name_of, sha256
 from wonderland.core.recipe import Recipe
 from wonderland.data.text.tokenizer import Tokenizer

@@ -1,6 +1,8 @@
 """Families described by a table: logits, gradients, padding, streams and the way back, equal to transformers."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -9,7 +11,6 @@ import transformers
 from tests.checkpoints.families.oracle import VOCAB, answer, batch, places
 from wonderland.checkpoints import load_pretrained, outline, save_pretrained
 from wonderland.checkpoints.families import FAMILIES
-from wonderland.cli.main import main
 from wonderland.core import WonderlandError
 
 ENCODER = {
@@ -27,6 +28,15 @@ GATED = {
     "num_key_value_heads": 2,
 }
 POINTWISE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "tie_word_embeddings": True}
+DISENTANGLED = ENCODER | {
+    "relative_attention": True,
+    "position_buckets": 6,
+    "norm_rel_ebd": "layer_norm",
+    "share_att_key": True,
+    "pos_att_type": ["p2c", "c2p"],
+    "position_biased_input": False,
+    "type_vocab_size": 2,
+}
 SLIDING = {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1}
 
 # The name of the classes, the head, and options that differ from the defaults.
@@ -34,6 +44,9 @@ CASES = [
     ("Roberta", "ForMaskedLM", ENCODER),
     ("XLMRoberta", "ForMaskedLM", ENCODER | {"tie_word_embeddings": False, "pad_token_id": 0}),
     ("Electra", "ForMaskedLM", ENCODER | {"embedding_size": 12}),
+    ("Albert", "ForMaskedLM", ENCODER | {"embedding_size": 12, "num_hidden_layers": 5, "num_hidden_groups": 2, "inner_group_num": 2}),
+    ("ModernBert", "ForMaskedLM", ENCODER | {"num_hidden_layers": 4, "local_attention": 4, "norm_bias": True, "classifier_bias": True}),
+    ("DebertaV2", "ForMaskedLM", DISENTANGLED),
     ("Mistral", "ForCausalLM", GATED | {"sliding_window": 3, "head_dim": 6}),
     ("Qwen2", "ForCausalLM", GATED | SLIDING),
     ("Qwen3", "ForCausalLM", GATED | SLIDING | {"head_dim": 6, "tie_word_embeddings": True}),
@@ -185,10 +198,14 @@ def test_options_of_published_files_without_effect_are_known(stem, published, tm
     assert outline(tmp_path).family == family(stem).model_type
 
 
-def test_an_unknown_family_is_refused_before_the_data_is_looked_at(tmp_path, capsys):
+@pytest.mark.parametrize("verb", ["fit", "search"])
+def test_an_unknown_family_is_refused_before_the_data_is_looked_at_and_torch_is_loaded(verb, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "falcon"}))
-    assert main(["fit", str(tmp_path / "none.csv"), "--from", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == (
+    words = [verb, str(tmp_path / "none.csv"), "--from", str(tmp_path)]
+    program = "import sys; from wonderland.cli.main import main; code = main(sys.argv[1:]); print('torch' in sys.modules); sys.exit(code)"
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "False\n")
+    assert done.stderr == (
         f"wonderland: {tmp_path}/config.json says model_type = 'falcon'. "
         f"The families that can be loaded are {', '.join(FAMILIES)}.\n"
     )

@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
+from wonderland.checkpoints.config_file import check_folder, family_name, read_config
 from wonderland.checkpoints.families import FAMILIES, Family
 from wonderland.checkpoints.families.options import Options
 from wonderland.checkpoints.pooling import pooling_of
 from wonderland.checkpoints.weights import DTYPES, WeightFiles
-from wonderland.core import Spec, WonderlandError, inside, name_of, nearest, read_json
+from wonderland.core import Spec, WonderlandError, name_of
 from wonderland.models.heads import SequenceClassifier
 from wonderland.nn.positions import Learned
 
@@ -110,35 +111,9 @@ def outline(folder: str | Path) -> Outline:
     )
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a place that is not a folder."""
-    if not folder.is_dir():
-        why = "a checkpoint is a folder, and this is a file" if folder.is_file() else "the folder does not exist"
-        raise WonderlandError(f"There is no checkpoint in {folder}: {why}.")
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """The options in config.json."""
-    if not (folder / "config.json").exists():
-        raise WonderlandError(f"{folder} is not a checkpoint: it has no config.json.")
-    config = read_json(inside(folder, "config.json"), strict=False)
-    if not isinstance(config, dict):
-        raise WonderlandError(
-            f"{folder / 'config.json'} is not an object of options: it is damaged or not of a checkpoint."
-        )
-    return config
-
-
 def family_of(config: Mapping[str, Any], folder: Path) -> Family:
     """The family that a configuration names as its model_type."""
-    name = config.get("model_type")
-    if not isinstance(name, str) or name not in FAMILIES:
-        hint = nearest(name, FAMILIES) if isinstance(name, str) else ""
-        says = "has no model_type" if name is None else f"says model_type = {repr(name)[:60]}"
-        raise WonderlandError(
-            f"{folder / 'config.json'} {says}.{hint} The families that can be loaded are {', '.join(FAMILIES)}."
-        )
-    return FAMILIES[name]
+    return FAMILIES[family_name(config, folder)]
 
 
 def _head(config: Mapping[str, Any], family: Family, weights: WeightFiles) -> str:
@@ -222,7 +197,10 @@ def _checked_name(name: str, shape: tuple[int, ...], family: Family, weights: We
 
 
 def _integers(spec: Spec) -> Iterator[tuple[str, int]]:
+    shared = spec.arguments.get("groups") is not None  # layers that share their weights need no tensors of their own
     for key, value in spec.arguments.items():
+        if shared and key == "depth":
+            continue
         if isinstance(value, Spec):
             yield from _integers(value)
         elif isinstance(value, int):
