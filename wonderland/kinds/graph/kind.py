@@ -95,10 +95,8 @@ class GraphKind(Kind):
 
     def _molecules(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         """A table with a column of molecules, where nothing is asked that only tables have."""
-        if (
-            any(asked.get(name) for name in OF_TABLES)
-            or (glimpse.path is not None
-            and not self._names_smiles(glimpse, asked))
+        if any(asked.get(name) for name in OF_TABLES) or (
+            glimpse.path is not None and not self._names_smiles(glimpse, asked)
         ):
             return None
         frame = glimpse.frame
