@@ -15,6 +15,7 @@ from wonderland.kinds.graph.baselines import graph_baselines, link_baselines, no
 from wonderland.kinds.graph.drawing import drawing
 from wonderland.kinds.graph.encoder import GraphEncoder
 from wonderland.kinds.graph.graphs import Graphs
+from wonderland.kinds.graph.insight import inside
 from wonderland.kinds.graph.molecules import smiles_column
 from wonderland.kinds.graph.options import Options as GraphOptions
 from wonderland.kinds.graph.tables import FILES, is_graph, is_table, read_tables, table_of
@@ -95,10 +96,8 @@ class GraphKind(Kind):
 
     def _molecules(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         """A table with a column of molecules, where nothing is asked that only tables have."""
-        if (
-            any(asked.get(name) for name in OF_TABLES)
-            or (glimpse.path is not None
-            and not self._names_smiles(glimpse, asked))
+        if any(asked.get(name) for name in OF_TABLES) or (
+            glimpse.path is not None and not self._names_smiles(glimpse, asked)
         ):
             return None
         frame = glimpse.frame
@@ -212,14 +211,17 @@ class GraphKind(Kind):
         degree = torch.bincount(examples.graph.edges[1], minlength=examples.graph.nodes).numpy()
         measure = "accuracy" if count is not None else "rmse"
         model = {"name": "this model", "measure": measure, "value": run.metrics[measure]}
+        looked = inside(run, plan)
+        shares = looked.pop("shares", None)
         told = {
+            **looked,
             "noun": dataset.noun,
             "columns_title": "The graph in numbers",
             "baselines": [model, *beside],
             "degrees": degrees(degree),
         }
         if dataset.of != "graphs":
-            told["drawing"] = drawing(run, plan)
+            told["drawing"] = drawing(run, plan, shares)
         return told
 
 

@@ -1,6 +1,7 @@
 """Tables of nodes, edges and graphs, from the forms in which people keep graphs."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -325,13 +326,48 @@ def _edges(frame: Any, name: str) -> Any:
             raise WonderlandError(f"The edges of {name} have one column, where an edge has two ends.")
         pair = plain[0], plain[1]
     made = frame.rename(columns={pair[0]: "source", pair[1]: "target"})
-    made = made[["source", "target", *(column for column in made.columns if column not in ("source", "target"))]].copy()
-    for end in ("source", "target"):
-        made[end] = ids_of(made[end])
-        empty = np.flatnonzero(made[end].isna())
+    rest = [column for column in made.columns if column not in ("source", "target")]
+    source, target = _ends(made["source"], made["target"])
+    for end, cells in (("source", source), ("target", target)):
+        empty = np.flatnonzero(cells.codes < 0)
         if len(empty):
             raise WonderlandError(f"An edge of {name} has no {end} (row {empty[0] + 1} of the edges).")
-    return made.reset_index(drop=True)
+    ends = pd.DataFrame({"source": source, "target": target})
+    return pd.concat([ends, made[rest].reset_index(drop=True)], axis=1) if rest else ends
+
+
+def _ends(source: Any, target: Any) -> tuple[Any, Any]:
+    """Both ends of all edges as categories of the same texts: an id is kept once, however many edges name it."""
+    for cells in (source, target):
+        if not isinstance(cells.dtype, pd.CategoricalDtype):
+            break
+    else:
+        if source.cat.categories.equals(target.cat.categories):
+            return source.array, target.array
+    count = len(source)
+    codes, levels = pd.factorize(
+        pd.concat([source.astype(_plain(source)), target.astype(_plain(target))], ignore_index=True)
+    )
+    again, texts = pd.factorize(ids_of(pd.Series(levels)))
+    codes = np.where(codes < 0, -1, again[codes] if len(again) else -1)
+    return tuple(pd.Categorical.from_codes(half, categories=list(texts)) for half in (codes[:count], codes[count:]))  # pyright: ignore
+
+
+def _plain(cells: Any) -> Any:
+    return object if isinstance(cells.dtype, pd.CategoricalDtype) else cells.dtype
+
+
+def node_ids(edges: Any) -> list[str]:
+    """The nodes that edges name, in the order in which they come: sources first."""
+    codes = np.concatenate([edges[end].cat.codes.to_numpy() for end in ("source", "target")])
+    names = edges["source"].cat.categories
+    return [names[code] for code in pd.unique(codes)]
+
+
+def positions(cells: Any, place: Mapping[str, int]) -> np.ndarray:
+    """The numbers of the nodes that an end of each edge names, -1 for a node that is not there."""
+    known = np.array([place.get(name, -1) for name in cells.cat.categories], np.int64)
+    return known[cells.cat.codes.to_numpy()] if len(known) else np.zeros(0, np.int64)
 
 
 def _named(frame: Any, names: tuple[str, ...], what: str, name: str, with_graph: bool = False) -> Any:
