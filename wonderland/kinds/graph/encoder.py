@@ -12,13 +12,13 @@ from torch import Tensor
 from wonderland.core import WonderlandError
 from wonderland.core.graph import Graph
 from wonderland.core.pattern import Pattern, SparseRows
-from wonderland.data.dataset import TASKS, Finding
+from wonderland.data.dataset import TASKS, Finding, counted
 from wonderland.data.encoder import Encoder, Field
 from wonderland.kinds.graph.examples import GraphExamples
 from wonderland.kinds.graph.features import Columns, beside, sparse_counts
 from wonderland.kinds.graph.graphs import Graphs
 from wonderland.kinds.graph.options import BATCHES, Options
-from wonderland.kinds.graph.tables import Tables, read_tables
+from wonderland.kinds.graph.tables import Tables, node_ids, positions, read_tables
 from wonderland.nn.graph.encodings import random_walk_encoding
 
 WALKS = 8
@@ -229,7 +229,7 @@ class GraphEncoder(Encoder):
             return self._pairs(tables)
         if self.of == "nodes" and self.keeps_graph and tables.nodes is not None:
             named = set(tables.nodes["id"])
-            ends = set(tables.edges["source"]) | set(tables.edges["target"])
+            ends = set(node_ids(tables.edges))
             if (ends - named) & set(self.stored_ids()):
                 return self._joined(tables, need_target)
         return self._own(tables, need_target)
@@ -323,22 +323,27 @@ class GraphEncoder(Encoder):
         x_new = self.node_features(dataset, dataset.graph)
         graph, x, edge = self._messages()
         place = known | {node: len(old) + i for i, node in enumerate(dataset.ids)}
-        source, target = (tables.edges[end].map(place) for end in ("source", "target"))
-        lost = (source.isna() | target.isna()).to_numpy()
-        if lost.any():
-            text = f"{int(lost.sum())} edges name nodes that neither graph has and are left out."
-            dataset.findings.append(Finding("dangling", "edges", int(lost.sum()), text))
-        new = torch.from_numpy(np.stack([source[~lost].to_numpy(np.int64), target[~lost].to_numpy(np.int64)]))
-        both = new if self.directed else torch.cat([new, new.flip(0)[:, new[0] != new[1]]], 1)
-        weight = None if graph.weight is None else torch.cat([graph.weight, graph.weight.new_ones(both.shape[1])])
-        whole = Graph(torch.cat([graph.edges, both], 1), len(old) + len(dataset.ids), weight=weight)
+        source, target = (positions(tables.edges[end], place) for end in ("source", "target"))
+        kept = np.flatnonzero((source >= 0) & (target >= 0))
+        if lost := len(source) - len(kept):
+            text = f"{counted(lost, 'edge names a node', 'edges name nodes')} that neither graph has, and {'is' if lost == 1 else 'are'} left out."
+            dataset.findings.append(Finding("dangling", "edges", lost, text))
+        new = torch.from_numpy(np.stack([source[kept], target[kept]]))
+        row = np.arange(len(kept))
+        if not self.directed:
+            once = (new[0] != new[1]).nonzero()[:, 0]
+            new, row = torch.cat([new, new.flip(0)[:, once]], 1), np.concatenate([row, row[once.numpy()]])
+        frame = tables.edges.iloc[kept].reset_index(drop=True)
+        weight = None if graph.weight is None else torch.cat([graph.weight, new_weights(frame, tables.name)[row]])
+        whole = Graph(torch.cat([graph.edges, new], 1), len(old) + len(dataset.ids), weight=weight)
         rows = (
             (x.dense() if isinstance(x, SparseRows) else x),
             (x_new.dense() if isinstance(x_new, SparseRows) else x_new),
         )
         edges = None
         if edge is not None:
-            edges = torch.cat([edge, edge.new_zeros(both.shape[1], edge.shape[1])])
+            made = self.edges.encode(frame, len(frame), "edges")
+            edges = torch.cat([edge, (made if isinstance(made, Tensor) else made.dense())[row]])
         dataset.message = (whole, torch.cat(rows), edges)  # type: ignore[attr-defined]
         dataset.rows = dataset.rows + len(old)
         dataset.ids = [*old, *dataset.ids]
@@ -347,14 +352,14 @@ class GraphEncoder(Encoder):
     def _pairs(self, tables: Tables) -> Graphs:
         """Pairs of stored nodes, one for each line of edges."""
         made = self.open_stored()
-        source, target = (tables.edges[end].map(made.place) for end in ("source", "target"))
-        for ends, cells in ((source, tables.edges["source"]), (target, tables.edges["target"])):
-            if ends.isna().any():
-                node = cells[ends.isna()].iloc[0]
+        ends = [positions(tables.edges[end], made.place) for end in ("source", "target")]
+        for place, end in zip(ends, ("source", "target"), strict=True):
+            if (place < 0).any():
+                node = tables.edges[end].iloc[int(np.flatnonzero(place < 0)[0])]
                 raise WonderlandError(
                     f"The graph of this run has no node {node!r}: a pair is asked of nodes that were there."
                 )
-        made.rows = np.stack([source.to_numpy(np.int64), target.to_numpy(np.int64)], 1)
+        made.rows = np.stack(ends, 1)
         made.name = tables.name
         return made
 
@@ -448,6 +453,19 @@ class GraphEncoder(Encoder):
         elif made.of != "graphs" and made.identity:
             raise WonderlandError("The graph of this run is missing: preprocess.safetensors is damaged.")
         return made
+
+
+def new_weights(frame: Any, name: str) -> Tensor:
+    """The weights of new edges, 1 where the new data have none."""
+    if "weight" not in frame:
+        return torch.ones(len(frame))
+    values: Any = pd.to_numeric(frame["weight"], errors="coerce")
+    weight = values.to_numpy(np.float64, na_value=np.nan)
+    if not (np.isfinite(weight) & (weight >= 0)).all():
+        raise WonderlandError(
+            f"A weight of an edge of {name} is missing, negative or infinite, where those of the training were not."
+        )
+    return torch.tensor(weight, dtype=torch.float32)
 
 
 def structure(graph: Graph) -> Tensor:

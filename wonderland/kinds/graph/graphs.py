@@ -16,7 +16,7 @@ from wonderland.data.split import read_assigned
 from wonderland.data.target import TARGET_NAMES, read_target
 from wonderland.kinds.graph.links import missing_pairs
 from wonderland.kinds.graph.options import Options
-from wonderland.kinds.graph.tables import Tables, dangling
+from wonderland.kinds.graph.tables import Tables, dangling, node_ids, positions
 
 NOUNS = {"nodes": "nodes", "links": "pairs of nodes", "graphs": "graphs"}
 LINK_CLASSES = ["no link", "link"]
@@ -92,11 +92,9 @@ class Graphs(Dataset):
 
     def _nodes(self, tables: Tables) -> None:
         if tables.nodes is None:
-            ends: Any = pd.concat([tables.edges["source"], tables.edges["target"]], ignore_index=True)
-            ids = ends.unique()
-            frame = pd.DataFrame({"id": ids})
+            frame: Any = pd.DataFrame({"id": node_ids(tables.edges)}, dtype=object)
         else:
-            frame: Any = tables.nodes
+            frame = tables.nodes
         if not len(frame):
             raise WonderlandError(f"{self.name} has no nodes.")
         member = None
@@ -120,14 +118,14 @@ class Graphs(Dataset):
 
     def _edges(self, tables: Tables, options: Options) -> None:
         table = tables.edges
-        source, target = (table[end].map(self.place) for end in ("source", "target"))
-        lost = source.isna() | target.isna()
+        source, target = (positions(table[end], self.place) for end in ("source", "target"))
+        lost = (source < 0) | (target < 0)
         if lost.any():
             row = int(np.flatnonzero(lost)[0])
-            example = table["target" if source.notna().iloc[row] else "source"].iloc[row]
+            example = table["target" if source[row] >= 0 else "source"].iloc[row]
             self.findings.append(dangling(int(lost.sum()), str(example), self.name))
         kept = np.flatnonzero(~lost)
-        pairs = np.stack([source.iloc[kept].to_numpy(np.int64), target.iloc[kept].to_numpy(np.int64)])
+        pairs = np.stack([source[kept], target[kept]])
         if self.member is not None and len(kept):
             across = self.member[pairs[0]] != self.member[pairs[1]]
             if bool(across.any()):

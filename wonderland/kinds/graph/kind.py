@@ -15,6 +15,7 @@ from wonderland.kinds.graph.baselines import graph_baselines, link_baselines, no
 from wonderland.kinds.graph.drawing import drawing
 from wonderland.kinds.graph.encoder import GraphEncoder
 from wonderland.kinds.graph.graphs import Graphs
+from wonderland.kinds.graph.insight import inside
 from wonderland.kinds.graph.molecules import smiles_column
 from wonderland.kinds.graph.options import Options as GraphOptions
 from wonderland.kinds.graph.tables import FILES, is_graph, is_table, read_tables, table_of
@@ -210,14 +211,17 @@ class GraphKind(Kind):
         degree = torch.bincount(examples.graph.edges[1], minlength=examples.graph.nodes).numpy()
         measure = "accuracy" if count is not None else "rmse"
         model = {"name": "this model", "measure": measure, "value": run.metrics[measure]}
+        looked = inside(run, plan)
+        shares = looked.pop("shares", None)
         told = {
+            **looked,
             "noun": dataset.noun,
             "columns_title": "The graph in numbers",
             "baselines": [model, *beside],
             "degrees": degrees(degree),
         }
         if dataset.of != "graphs":
-            told["drawing"] = drawing(run, plan)
+            told["drawing"] = drawing(run, plan, shares)
         return told
 
 
