@@ -49,7 +49,7 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
-from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
+from wonderland.models.signal import InceptionTime, MelConvNet, Rocket, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -115,6 +115,7 @@ __all__ = [
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
+    "InceptionTime",
     "LeNet",
     "LinearAutoregression",
     "LinkNet",
@@ -141,6 +142,7 @@ __all__ = [
     "ResNeXt",
     "ResNet",
     "RetinaNet",
+    "Rocket",
     "Seq2Seq",
     "Seq2SeqForecaster",
     "SequenceClassifier",
