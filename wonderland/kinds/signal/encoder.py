@@ -109,7 +109,7 @@ class SignalEncoder(RowEncoder):
     def open(self, source: Any, *, need_target: bool = False) -> Signals:
         if isinstance(source, Signals):
             return source
-        options = Options(**self.columns)
+        options = Options(**self.columns)  # pyright: ignore[reportArgumentType]
         glimpse = source if isinstance(source, Glimpse) else Glimpse(source)
         return self.answered(read_signals(glimpse, options, need_target=need_target), glimpse.name, need_target)
 

@@ -57,7 +57,7 @@ class SignalKind(Kind):
         series, target = asked.get("series"), asked.get("target")
         if series in glimpse.frame and target in glimpse.frame and series != target and not asked.get("horizon"):
             answers = glimpse.frame.groupby(series)[target].nunique(dropna=False)
-            if 2 <= len(answers) < len(glimpse.frame) and (answers == 1).all():
+            if 2 <= len(answers) < len(glimpse.frame) and bool(np.all(answers == 1)):
                 return Claim(0.98, f"each series has one value of {target!r}")
         return None
 

@@ -202,7 +202,7 @@ def _from_long(frame: pd.DataFrame, options: Options, need_target: bool) -> Read
     drop = tuple(filter(None, (options.series, target, options.group)))
     values, kept, rows, channels = [], [], [], None
     for name, part in frame.groupby(frame[options.series].astype(str), sort=True):
-        if answer is not None and answer[part.index].nunique(dropna=False) > 1:
+        if answer is not None and pd.Series(answer[part.index]).nunique(dropna=False) > 1:
             raise WonderlandError(
                 f"Series {name!r} has several values of {target!r}: a series has one class or number. For a forecast of {target!r} give "
                 "horizon (--horizon)."
@@ -212,7 +212,7 @@ def _from_long(frame: pd.DataFrame, options: Options, need_target: bool) -> Read
         kept.append(str(name))
         rows.append(part.index[0])
     read = Read(values, kept, channels, frame=frame.loc[rows].reset_index(drop=True), findings=findings)
-    read.answers = None if answer is None else answer[rows].reset_index(drop=True)
+    read.answers = None if answer is None else pd.Series(answer[rows]).reset_index(drop=True)
     return read
 
 
