@@ -51,7 +51,7 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
-from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
+from wonderland.models.signal import InceptionTime, MelConvNet, Rocket, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -121,6 +121,7 @@ __all__ = [
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
+    "InceptionTime",
     "LayerOutputs",
     "LeNet",
     "LinearAutoregression",
@@ -149,6 +150,7 @@ __all__ = [
     "ResNeXt",
     "ResNet",
     "RetinaNet",
+    "Rocket",
     "Seq2Seq",
     "Seq2SeqForecaster",
     "SequenceClassifier",
