@@ -55,9 +55,10 @@ def _regular(text: str) -> Any:
     if frame.shape[1] not in (2, 3) or bool(frame.isna().to_numpy().any()) or "%" in start:
         return None
     frame = frame.apply(lambda cells: cells.str.strip())
-    if bool((frame == "").to_numpy().any()) or frame.iloc[:, :2].apply(
-        lambda cells: cells.str.contains(r"[\s,;]", regex=True)
-    ).any().any():
+    if (
+        bool((frame == "").to_numpy().any())
+        or frame.iloc[:, :2].apply(lambda cells: cells.str.contains(r"[\s,;]", regex=True)).any().any()
+    ):
         return None
     made = pd.DataFrame({"source": frame[0], "target": frame[1]})
     if frame.shape[1] == 3:
