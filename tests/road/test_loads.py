@@ -3,7 +3,7 @@
 import wonderland
 from tests.golden.runs import Sources
 from wonderland import checkpoints
-from wonderland.road import fitting
+from wonderland.road import stages
 
 
 def test_a_fit_reads_the_checkpoint_once_and_the_finished_model_once(tmp_path, monkeypatch):
@@ -18,6 +18,6 @@ def test_a_fit_reads_the_checkpoint_once_and_the_finished_model_once(tmp_path, m
 
     start = sources.checkpoint()
     monkeypatch.setattr(checkpoints, "load_classifier", counted("checkpoint", checkpoints.load_classifier))
-    monkeypatch.setattr(fitting, "load_model", counted("model", fitting.load_model))
+    monkeypatch.setattr(stages, "load_model", counted("model", stages.load_model))
     wonderland.fit(sources.folder / "reviews.csv", start=start, method="lora", steps=2, out=tmp_path / "run")
     assert read == {"checkpoint": 1, "model": 1}

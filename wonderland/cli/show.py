@@ -123,7 +123,12 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
         rows.append(
             {"measure": f"{of} found, where {conformal['level']:.0%} was asked", "value": conformal["coverage"]}
         )
-        size = "boxes in an image, on average" if of == "boxes" else "classes in the set of a pixel, on average"
+        sizes = {
+            "boxes": "boxes in an image",
+            "pixels": "classes in the set of a pixel",
+            "words": "tags in the set of a word",
+        }
+        size = f"{sizes.get(of, f'{of} in a set')}, on average"
         rows.append({"measure": size, "value": conformal["mean_size"]})
     elif "coverage" in conformal:
         rows.append({"measure": f"coverage of {conformal['level']:.0%} {noun}", "value": conformal["coverage"]})

@@ -8,9 +8,11 @@ from wonderland.data.crop_augment import CropAugment
 from wonderland.data.dataset import Dataset, Finding
 from wonderland.data.encoder import Encoder, Field, RowEncoder
 from wonderland.data.examples import Examples, RowExamples
+from wonderland.data.image_tokens import ImageTokens
 from wonderland.data.mixing import cutmix, mixup, soft_labels
 from wonderland.data.order import Importance, curriculum, importance_sample
 from wonderland.data.photo_augment import PhotoAugment, averaged
+from wonderland.data.sound_augment import MelAugment, WaveAugment
 from wonderland.data.source import Contents, Glimpse
 from wonderland.data.split import PARTS, Parts, Split, split
 from wonderland.data.text import (
@@ -24,6 +26,7 @@ from wonderland.data.text import (
     read_documents,
     write_tokens,
 )
+from wonderland.data.views import several_views
 
 __all__ = [
     "BUNDLED",
@@ -41,7 +44,9 @@ __all__ = [
     "Finding",
     "Glimpse",
     "Grams",
+    "ImageTokens",
     "Importance",
+    "MelAugment",
     "PackedDocuments",
     "Parts",
     "PhotoAugment",
@@ -50,6 +55,7 @@ __all__ = [
     "Split",
     "TokenFile",
     "Tokenizer",
+    "WaveAugment",
     "Windows",
     "WordDropout",
     "averaged",
@@ -58,6 +64,7 @@ __all__ = [
     "importance_sample",
     "mixup",
     "read_documents",
+    "several_views",
     "soft_labels",
     "split",
     "write_tokens",

@@ -16,8 +16,11 @@ NAMES = (
     "text",
     "corpus",
     "pairs",
+    "tags",
     "graph",
     "series",
+    "sound",
+    "signal",
     "environment",
     "ratings",
 )

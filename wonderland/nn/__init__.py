@@ -9,9 +9,11 @@ from wonderland.nn.adapters.lora import LoRA
 from wonderland.nn.bayes import VariationalLinear, divergence
 from wonderland.nn.blocks import initialise
 from wonderland.nn.blocks.block import Block
+from wonderland.nn.blocks.crf import CRF
 from wonderland.nn.blocks.ensemble import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
 from wonderland.nn.blocks.heads import Pool, SequenceHead, TokenHead
 from wonderland.nn.blocks.residual import Residual
+from wonderland.nn.blocks.shared_stack import SharedStack
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.blocks.tokens import ClassToken, Registers
 from wonderland.nn.channel.activations import (
@@ -53,9 +55,11 @@ from wonderland.nn.mixers.bidirectional import Bidirectional
 from wonderland.nn.mixers.causal_convolution import CausalConvolution
 from wonderland.nn.mixers.cross_attention import CrossAttention
 from wonderland.nn.mixers.deep_sets import DeepSets
+from wonderland.nn.mixers.disentangled_attention import DisentangledAttention
 from wonderland.nn.mixers.echo_state import EchoState
 from wonderland.nn.mixers.feature_maps import EluPlusOne, ExpFeatures, RandomFeatures, ReluFeatures
 from wonderland.nn.mixers.fourier import Fourier
+from wonderland.nn.mixers.gated_attention_unit import GatedAttentionUnit
 from wonderland.nn.mixers.gated_convolution import GatedConvolution
 from wonderland.nn.mixers.gru import GRU
 from wonderland.nn.mixers.hard_attention import HardAttention
@@ -74,6 +78,7 @@ from wonderland.nn.mixers.long_convolution import LongConvolution
 from wonderland.nn.mixers.lru import LRU
 from wonderland.nn.mixers.lstm import LSTM
 from wonderland.nn.mixers.mamba import Mamba
+from wonderland.nn.mixers.mamba2 import Mamba2
 from wonderland.nn.mixers.memory_attention import MemoryAttention
 from wonderland.nn.mixers.pooling import Pooling
 from wonderland.nn.mixers.rnn import RNN
@@ -84,16 +89,28 @@ from wonderland.nn.mixers.shift import Shift
 from wonderland.nn.mixers.spatial_gate import SpatialGate
 from wonderland.nn.mixers.token_mlp import TokenMLP
 from wonderland.nn.norms.batch_norm import BatchNorm, precise_statistics
-from wonderland.nn.norms.norm import LayerNorm, RMSNorm, ZeroCentredRMSNorm
+from wonderland.nn.norms.norm import LayerNorm, NoNorm, RMSNorm, ZeroCentredRMSNorm
 from wonderland.nn.norms.normalise import GroupNorm, InstanceNorm, normalise
 from wonderland.nn.norms.weight_norm import WeightNormLinear, weight_norm
-from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, RelativeBuckets, Rotary, Sinusoidal
+from wonderland.nn.positions import (
+    Alibi,
+    Learned,
+    Position,
+    RelativeBias,
+    RelativeBuckets,
+    RelativeTable,
+    Rotary,
+    Sinusoidal,
+)
+from wonderland.nn.symmetric.frame_average import FrameAverage
+from wonderland.nn.symmetric.group_average import GroupAverage
 from wonderland.nn.vision.conv_norm import ConvNorm
 from wonderland.nn.vision.convnext_block import ConvNeXtBlock, MapNorm
 from wonderland.nn.vision.dense_block import DenseBlock, Transition
 from wonderland.nn.vision.inception import Inception
 from wonderland.nn.vision.inverted_residual import InvertedResidual
 from wonderland.nn.vision.map_pooling import MapPooling
+from wonderland.nn.vision.norm_free import NormFreeBlock, ScaledConvolution
 from wonderland.nn.vision.patch_whitening import PatchWhitening, whitening_directions
 from wonderland.nn.vision.patches import Patches
 from wonderland.nn.vision.pixels import Pixels
@@ -106,6 +123,7 @@ __all__ = [
     "AFT",
     "APL",
     "COUNT",
+    "CRF",
     "GLU",
     "GRU",
     "IA3",
@@ -140,6 +158,7 @@ __all__ = [
     "CrossMixer",
     "DeepSets",
     "DenseBlock",
+    "DisentangledAttention",
     "Drawn",
     "DropConnect",
     "Dropout",
@@ -148,7 +167,10 @@ __all__ = [
     "Equilibrium",
     "ExpFeatures",
     "Fourier",
+    "FrameAverage",
+    "GatedAttentionUnit",
     "GatedConvolution",
+    "GroupAverage",
     "GroupNorm",
     "HardAttention",
     "Inception",
@@ -164,6 +186,7 @@ __all__ = [
     "LongConvolution",
     "MONet",
     "Mamba",
+    "Mamba2",
     "MapNorm",
     "MapPooling",
     "Maxout",
@@ -173,6 +196,8 @@ __all__ = [
     "MemoryAttention",
     "Mixer",
     "NeuralODE",
+    "NoNorm",
+    "NormFreeBlock",
     "PatchWhitening",
     "Patches",
     "PeriodicNumbers",
@@ -189,11 +214,14 @@ __all__ = [
     "Registers",
     "RelativeBias",
     "RelativeBuckets",
+    "RelativeTable",
     "ReluFeatures",
     "Residual",
     "ResidualConvolution",
     "Rotary",
+    "ScaledConvolution",
     "SequenceHead",
+    "SharedStack",
     "Shift",
     "Sinusoidal",
     "Slot",

@@ -195,7 +195,9 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     if asked is not None:
         assert isinstance(recipe.model, Spec)
         rows = len(parts.train) if is_closed_form(asked) else 1
-        recipe = replace(recipe, model=fill_arguments(asked, recipe.model, encoder, task, dataset.name, rows))
+        recipe = replace(
+            recipe, model=fill_arguments(asked, recipe.model, encoder.for_model(asked), task, dataset.name, rows)
+        )
         assert isinstance(recipe.model, Spec)
         check_memory(recipe.model)
         if is_closed_form(recipe.model):
@@ -232,6 +234,8 @@ def check_recipe_for(wanted: Wanted, recipe: Recipe) -> None:
         raise WonderlandError("conformal cross needs models of several folds, which this run has not: choose split.")
     if wanted.uncertainty == "ensemble" and recipe.ensemble is None:
         raise WonderlandError(f"uncertainty ensemble needs several members, and {name} is one network: choose dropout.")
+    if wanted.uncertainty in ("laplace", "swag") and is_closed_form(recipe.model):
+        raise WonderlandError(f"uncertainty {wanted.uncertainty} is for networks, and {name} is fitted in one step.")
     if wanted.uncertainty == "dropout" and isinstance(recipe.model, Spec):
         with torch.device("meta"):
             model = recipe.model.build()
@@ -266,6 +270,8 @@ def resolve_measured(plan: Plan, request: Request) -> None:
     elif training.epochs:
         steps = max(1, round(training.epochs * batches.per_epoch))
     plan.recipe = plan.recipe.changed(steps=steps, batch_size=batches.size)
+    if training.steps or training.epochs or training.budget:
+        plan.recipe = plan.recipe.changed(extensions=0)
     if training.lr == "auto":
         if not hasattr(plan.learner(), "supervised"):
             raise WonderlandError(

@@ -62,12 +62,18 @@ class FitOptions(TypedDict, total=False):
     tokenizer: str | Path | None
     of: str | None
     directed: bool | None
+    inductive: bool | None
+    batches: str | None
+    smiles: str | None
     horizon: int | None
     series: str | None
     known: str | list[str] | tuple[str, ...] | None
     past: str | list[str] | tuple[str, ...] | None
     season: int | None
     loss: str | None
+    file_names: str | None
+    rate: int | None
+    seconds: float | None
     learner: str | None
     episodes: int | None
     environments: int | None

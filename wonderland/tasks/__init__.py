@@ -6,6 +6,7 @@ from wonderland.tasks.control import Control
 from wonderland.tasks.detection import Detection
 from wonderland.tasks.forecast import Forecast
 from wonderland.tasks.forecast_trust import ForecastTrust
+from wonderland.tasks.generation import Generation, SampleTrust
 from wonderland.tasks.label_trust import LabelTrust
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.multilabel import MultiLabel
@@ -14,6 +15,8 @@ from wonderland.tasks.ranking import Ranking
 from wonderland.tasks.ranking_measures import ranking_measures
 from wonderland.tasks.regression import Regression
 from wonderland.tasks.segmentation import Segmentation
+from wonderland.tasks.tag_trust import TagTrust
+from wonderland.tasks.tagging import Tagging
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.token_trust import TokenTrust
 from wonderland.tasks.translation import Translation
@@ -26,6 +29,7 @@ __all__ = [
     "Detection",
     "Forecast",
     "ForecastTrust",
+    "Generation",
     "Holdout",
     "LabelTrust",
     "LanguageModelling",
@@ -33,7 +37,10 @@ __all__ = [
     "Ranking",
     "Regression",
     "RowTrust",
+    "SampleTrust",
     "Segmentation",
+    "TagTrust",
+    "Tagging",
     "Task",
     "TokenTrust",
     "Translation",

@@ -1,7 +1,10 @@
 """Models that read tokens and give one answer."""
 
+import torch
+
 from wonderland.laws import Example
 from wonderland.models.birnn import BiRNN
+from wonderland.models.tagger import Tagger
 from wonderland.models.textcnn import TextCNN
 
 SMALL = {"vocab": 6, "classes": 3, "dim": 3}
@@ -16,3 +19,16 @@ EXAMPLES = dict.fromkeys(
     CASES,
     lambda length: Example.tokens(3, length, vocab=6, seed=length, axes={0: ("batch", "time"), "output": ("batch",)}),
 )
+
+
+def _words(length: int) -> Example:
+    """Three features of each word, none of them padding."""
+    x = torch.stack([Example.tokens(3, length, vocab=6, seed=seed).input for seed in (1, 2, 3)], 2) + 1
+    return Example((x,), vocab=7, axes={0: ("batch", "time"), "output": ("batch", "time")})
+
+
+CASES |= {
+    "tagger": lambda: Tagger(features=7, tags=3, dim=3, state_size=2),
+    "tagger, linear": lambda: Tagger(features=7, tags=3, depth=0, window=1),
+}
+EXAMPLES |= dict.fromkeys(("tagger", "tagger, linear"), _words)

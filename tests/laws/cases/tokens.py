@@ -3,6 +3,7 @@
 import torch
 
 from wonderland.laws import Example
+from wonderland.nn.blocks.crf import CRF
 from wonderland.nn.blocks.heads import Pool, SequenceHead, TokenHead
 from wonderland.nn.blocks.tokens import ClassToken, Registers
 from wonderland.nn.mixers.deep_sets import DeepSets
@@ -32,6 +33,7 @@ CASES = {
     "attention pool": lambda: Pool(8, how="attention"),
     "sequence head": lambda: SequenceHead(8, outputs=3, hidden=5),
     "token head": lambda: TokenHead(8, outputs=3),
+    "crf": lambda: CRF(8),
     "class token": lambda: ClassToken(8),
     "registers": lambda: Registers(8, count=3),
     "kernel regression": lambda: KernelRegression(trainable=True),

@@ -23,6 +23,7 @@ SMALL = {
     "MetaFormer": ({"depths": [1, 1], "dims": [8, 16], "layer_scale": 1.0}, (3, 33)),
     "MobileNetV2": ({"width": 0.25, "dropout": 0}, (1, 33)),
     "NiN": ({"dims": [8, 8, 8], "dropout": 0, "channels": 3}, (67, 70)),
+    "NormFreeResNet": ({"depths": [1, 1], "dims": [8, 16]}, (1, 17)),
     "RegNet": ({"depth": 3, "initial": 8, "slope": 8, "factor": 2, "group_width": 8, "squeeze": 0.25}, (1, 17)),
     "ResNeXt": ({"depths": [1, 1], "dims": [8, 16], "groups": 2}, (1, 17)),
     "ResNet": ({"depths": [1, 1], "dims": [8, 16]}, (1, 17)),
@@ -296,6 +297,16 @@ def test_every_network_of_images_is_nameable_by_fit():
 )
 def test_the_forms_of_the_books_run(build, shape):
     assert build().eval()(torch.zeros(2, *shape)).shape == (2, 10)
+
+
+def test_stem_body_and_head_are_apart():
+    x = torch.randn(2, 3, 32, 32)
+    for net in (models.AnyNet(10, 3, depths=[1, 1], dims=[8, 16], group_widths=[4]), small("ResNet")):
+        net.eval()
+        body = net.maps(x)
+        assert torch.equal(net.features(x), body.mean((2, 3)))
+        assert torch.equal(net(x), net.head(net.features(x)))
+        assert net.stem(x).shape[2] > body.shape[2]
 
 
 def test_blocks_of_the_books_by_hand():

@@ -15,6 +15,7 @@ from wonderland.ops.vision import (
     output_size,
     receptive_field,
     reference_convolution,
+    reference_transposed,
     seen_pixels,
     toeplitz,
     transposed_size,
@@ -54,6 +55,72 @@ def same(form, options):
 @pytest.mark.parametrize("form", [reference_convolution, by_unfold])
 def test_forms_equal_torch(form, options):
     same(form, options)
+
+
+KERNELS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
+
+
+def over(axes: int, groups: int = 1, *, transposed: bool = False):
+    """An input and a kernel over so many axes, with a bias."""
+    torch.manual_seed(axes)
+    x = torch.randn(2, 4, *(7, 6, 5)[:axes], dtype=torch.float64, requires_grad=True)
+    channels = (4, 6 // groups) if transposed else (6, 4 // groups)
+    weight = torch.randn(*channels, *(3, 2, 3)[:axes], dtype=torch.float64, requires_grad=True)
+    return x, weight, torch.randn(6, dtype=torch.float64, requires_grad=True)
+
+
+def agree(found, expected, given):
+    assert torch.allclose(found, expected, atol=1e-10)
+    cotangent = torch.randn_like(expected)
+    pairs = zip(*(torch.autograd.grad(y, given, cotangent) for y in (found, expected)), strict=True)
+    assert all(torch.allclose(mine, theirs, atol=1e-10) for mine, theirs in pairs)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"stride": 2, "padding": 1, "groups": 2}, {"dilation": 2, "padding": 2}], ids=str
+)
+@pytest.mark.parametrize("axes", [1, 3])
+@pytest.mark.parametrize("form", [reference_convolution, by_unfold])
+def test_one_and_three_axes(form, axes, options):
+    given = over(axes, options.get("groups", 1))
+    agree(form(*given, **options), KERNELS[axes](*given, **options), given)
+
+
+@pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("form", [reference_convolution, by_unfold])
+def test_padding_modes_are_those_of_the_layer(form, mode):
+    x, _, bias = example()
+    weight = torch.randn(8, 4, 3, 3, dtype=torch.float64, requires_grad=True)
+    given = x, weight, bias
+    for padding in ("valid", 2, "same"):
+        layer = nn.Conv2d(4, 8, 3, padding=padding, padding_mode=mode).double()
+        expected = torch.func.functional_call(layer, {"weight": weight, "bias": bias}, (x,))
+        agree(form(*given, padding=padding, mode=mode), expected, given)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"stride": 2, "padding": 1, "extra": 1}, {"dilation": 2, "groups": 2}], ids=str
+)
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_transposed_convolutions_over_any_axes(axes, options):
+    given = over(axes, options.get("groups", 1), transposed=True)
+    theirs = {"output_padding" if name == "extra" else name: value for name, value in options.items()}
+    agree(reference_transposed(*given, **options), TRANSPOSED[axes](*given, **theirs), given)
+
+
+def test_a_kernel_of_one_pixel_is_a_linear_layer_at_each():
+    x, point = torch.randn(2, 4, 5, 5), torch.randn(6, 4)
+    linear = (x.movedim(1, -1) @ point.t()).movedim(-1, 1)
+    assert torch.allclose(by_unfold(x, point[:, :, None, None]), linear, atol=1e-5)
+
+
+def test_channels_are_summed_and_groups_are_apart():
+    x, weight = torch.randn(1, 4, 6, 6), torch.randn(8, 4, 3, 3)
+    each = sum(reference_convolution(x[:, c : c + 1], weight[:, c : c + 1]) for c in range(4))
+    assert torch.allclose(reference_convolution(x, weight), each, atol=1e-4)
+    halves = [by_unfold(x[:, 2 * g : 2 * g + 2], weight[4 * g : 4 * g + 4, :2]) for g in (0, 1)]
+    assert torch.allclose(by_unfold(x, weight[:, :2], groups=2), torch.cat(halves, 1), atol=1e-4)
 
 
 @pytest.mark.parametrize("padding", [0, 1, 3])
@@ -134,5 +201,11 @@ def test_refusals():
         output_size(3, 5)
     with pytest.raises(WonderlandError, match="A convolution takes images"):
         by_unfold(torch.zeros(1, 3, 4, 4), torch.zeros(2, 2, 3, 3))
+    with pytest.raises(WonderlandError, match=r"^Padding 'same' is for a stride of 1, not 2: give a number\.$"):
+        by_unfold(torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, 3, 3), padding="same", stride=2)
+    with pytest.raises(WonderlandError, match=r"one of zeros, reflect, replicate, circular, not 0 and 'mirror'\.$"):
+        by_unfold(torch.zeros(1, 1, 4, 4), torch.zeros(1, 1, 3, 3), mode="mirror")
+    with pytest.raises(WonderlandError, match="A transposed convolution takes images"):
+        reference_transposed(torch.zeros(1, 3, 4, 4), torch.zeros(2, 2, 3, 3))
     with pytest.raises(WonderlandError, match=r"^A locally connected layer of 2 x 2 places cannot read 9 patches\.$"):
         locally_connected(torch.zeros(1, 1, 4, 4), torch.zeros(2, 2, 1, 1, 2, 2))

@@ -8,6 +8,7 @@ from wonderland.data.text.token_file import TokenFile, write_tokens
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.data.text.windows import IGNORED, Windows
 from wonderland.data.text.word_dropout import WordDropout
+from wonderland.data.text.word_features import WordFeatures
 from wonderland.data.text.writer import Writer
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Tokenizer",
     "Windows",
     "WordDropout",
+    "WordFeatures",
     "Writer",
     "apply_merges",
     "learn_merges",

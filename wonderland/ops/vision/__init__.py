@@ -15,14 +15,13 @@ from wonderland.ops.vision.boxes import (
     match,
 )
 from wonderland.ops.vision.convolution import (
-    by_fft,
     by_unfold,
-    locally_connected,
     output_size,
     reference_convolution,
-    toeplitz,
+    reference_transposed,
     transposed_size,
 )
+from wonderland.ops.vision.convolution_forms import by_fft, locally_connected, toeplitz
 from wonderland.ops.vision.mask_losses import dice_loss, focal_loss
 from wonderland.ops.vision.nms import batched_nms, nms, soft_nms
 from wonderland.ops.vision.pooling import blur_pool, generalised_mean_pool
@@ -57,6 +56,7 @@ __all__ = [
     "precision_at_recalls",
     "receptive_field",
     "reference_convolution",
+    "reference_transposed",
     "roi_align",
     "seen_pixels",
     "soft_nms",

@@ -1,18 +1,24 @@
-r"""Convolution in two dimensions, written as the sum it is, as one matrix product, as a product of spectra, as a matrix.
+r"""Convolution over one, two or three axes, written as the sum it is, and as one matrix product.
 
 .. math:: y_{o,i,j} = b_o + \sum_{c,k,l} w_{o,c,k,l}\; x_{c,\; s i + d k - p,\; s j + d l - p}
 
-with stride s, dilation d, padding p; outside the image x is 0. With groups, outputs of a group read the channels of that group only.
-It is what machine learning calls convolution, without the flip of the kernel. All forms equal `torch.nn.functional.conv2d` in values
-and gradients. Shapes: x (b, c, h, w), weight (out, c / groups, k, l) -> (b, out, h', w').
-Book: Alice 7; D2L 7.
+with stride s, dilation d, padding p. With groups, outputs of a group read the channels of that group only. It is what machine learning
+calls convolution, without the flip of the kernel. Padding is a number, "valid" (none) or "same" (the map keeps its size, for a stride
+of 1); `mode` says what lies outside: "zeros", "reflect", "replicate" or "circular". All forms equal those of `torch.nn.functional` in
+values and gradients. Shapes, here for images: x (b, c, h, w), weight (out, c / groups, k, l) -> (b, out, h', w').
+Book: Alice 7, 8.1 (one and three axes); D2L 7.
 """
+
+import itertools
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from wonderland.core import WonderlandError
+
+MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 
 
 def output_size(side: int, kernel: int, *, stride: int = 1, padding: int = 0, dilation: int = 1) -> int:
@@ -39,104 +45,99 @@ def transposed_size(
 
 
 def reference_convolution(
-    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: int = 1, padding: int = 0, dilation: int = 1,
-    groups: int = 1,
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: int = 1, padding: int | str = 0, dilation: int = 1,
+    groups: int = 1, mode: str = "zeros",
 ) -> Tensor:  # fmt: skip
     """The sum as it is written, one place of the kernel after another.
 
     >>> reference_convolution(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)).flatten().tolist()
     [4.0, 4.0, 4.0, 4.0]
     """
-    rows, columns = _sizes(x, weight, stride, padding, dilation, groups)
-    padded = F.pad(x, (padding,) * 4)
-    y = x.new_zeros(x.shape[0], weight.shape[0], rows, columns)
-    outs, ins = weight.shape[0] // groups, weight.shape[1]
-    for group in range(groups):
-        own = slice(group * outs, (group + 1) * outs)
-        read = padded[:, group * ins : (group + 1) * ins]
-        total = y[:, own]
-        for k in range(weight.shape[2]):
-            for l in range(weight.shape[3]):
-                top, left = k * dilation, l * dilation
-                piece = read[
-                    :,
-                    :,
-                    top : top + (rows - 1) * stride + 1 : stride,
-                    left : left + (columns - 1) * stride + 1 : stride,
-                ]
-                total = total + torch.einsum("oc,bchw->bohw", weight[own, :, k, l], piece)
-        y = torch.cat([y[:, : own.start], total, y[:, own.stop :]], 1)
-    return y if bias is None else y + bias.view(-1, 1, 1)
+    padded, sides = _padded(x, weight, stride, padding, dilation, groups, mode)
+    padded, kernels = padded.unflatten(1, (groups, -1)), weight.unflatten(0, (groups, -1))
+    total: Any = 0
+    for place in itertools.product(*map(range, weight.shape[2:])):
+        firsts = [k * dilation for k in place]
+        window = [slice(a, a + (n - 1) * stride + 1, stride) for a, n in zip(firsts, sides, strict=True)]
+        total = total + torch.einsum("goc,bgc...->bgo...", kernels[(..., *place)], padded[(..., *window)])
+    return _biased(total.flatten(1, 2), bias)
 
 
 def by_unfold(
-    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: int = 1, padding: int = 0, dilation: int = 1,
-    groups: int = 1,
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: int = 1, padding: int | str = 0, dilation: int = 1,
+    groups: int = 1, mode: str = "zeros",
 ) -> Tensor:  # fmt: skip
     """One matrix product of the kernels with the patches that each output reads (im2col).
 
     >>> by_unfold(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)).flatten().tolist()
     [4.0, 4.0, 4.0, 4.0]
     """
-    rows, columns = _sizes(x, weight, stride, padding, dilation, groups)
-    patches = F.unfold(x, tuple(weight.shape[2:]), dilation=dilation, padding=padding, stride=stride)
-    patches = patches.unflatten(1, (groups, -1))
-    kernels = weight.reshape(groups, weight.shape[0] // groups, -1)
-    y = torch.einsum("gok,bgkn->bgon", kernels, patches).flatten(1, 2).unflatten(2, (rows, columns))
-    return y if bias is None else y + bias.view(-1, 1, 1)
+    patches, sides = _padded(x, weight, stride, padding, dilation, groups, mode)
+    for axis, kernel in enumerate(weight.shape[2:], 2):
+        patches = patches.unfold(axis, dilation * (kernel - 1) + 1, stride)[..., ::dilation]
+    axes = len(sides)  # patches are (b, c, *places, *kernel)
+    patches = patches.movedim(1, 1 + axes).flatten(1, axes).unflatten(2, (groups, -1)).flatten(3)
+    kernels = weight.unflatten(0, (groups, -1)).flatten(2)
+    return _biased(torch.einsum("gok,bngk->bgon", kernels, patches).flatten(1, 2).unflatten(2, sides), bias)
 
 
-def by_fft(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, padding: int = 0) -> Tensor:
-    """A product of spectra, for stride 1: cost independent of the size of the kernel.
+def reference_transposed(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: int = 1, padding: int = 0, dilation: int = 1,
+    groups: int = 1, extra: int = 0,
+) -> Tensor:  # fmt: skip
+    """The transposed convolution: each input adds its multiple of the kernel to the outputs it stands over.
 
-    >>> by_fft(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)).round().flatten().tolist()
-    [4.0, 4.0, 4.0, 4.0]
+    Shapes: x (b, c, h, w), weight (c, out / groups, k, l) -> (b, out, h', w'), sides by `transposed_size`. Book: D2L 14.10.
+
+    >>> reference_transposed(torch.ones(1, 1, 1, 2), torch.ones(1, 1, 1, 2)).flatten().tolist()
+    [1.0, 2.0, 1.0]
     """
-    rows, columns = _sizes(x, weight, 1, padding, 1, 1)
-    x = F.pad(x, (padding,) * 4)
-    size = tuple(x.shape[2:])
-    # A correlation is a product with the conjugate; what wraps around lies outside the outputs that are kept.
-    spectrum = torch.fft.rfft2(weight, s=size).conj()
-    y = torch.fft.irfft2(torch.einsum("bchw,ochw->bohw", torch.fft.rfft2(x), spectrum), s=size)[..., :rows, :columns]
-    return y if bias is None else y + bias.view(-1, 1, 1)
-
-
-def toeplitz(
-    weight: Tensor, height: int, width: int, *, stride: int = 1, padding: int = 0, dilation: int = 1
-) -> Tensor:
-    """The matrix of a convolution: (out h' w', c h w), with shared weights along its diagonals and zeros elsewhere.
-
-    Its transpose is the transposed convolution.
-
-    >>> toeplitz(torch.tensor([[[[1.0, 2.0]]]]), 1, 3).tolist()
-    [[1.0, 2.0, 0.0], [0.0, 1.0, 2.0]]
-    """
-    channels = weight.shape[1]
-    basis = torch.eye(channels * height * width, dtype=weight.dtype, device=weight.device)
-    images = basis.view(-1, channels, height, width)
-    return by_unfold(images, weight, stride=stride, padding=padding, dilation=dilation).flatten(1).t()
-
-
-def locally_connected(x: Tensor, weight: Tensor, *, stride: int = 1, padding: int = 0) -> Tensor:
-    """A convolution that does not share: a kernel for each place. Shapes: weight (h', w', out, c, k, l) -> (b, out, h', w').
-
-    >>> locally_connected(torch.ones(1, 1, 2, 2), torch.ones(2, 1, 3, 1, 1, 2)).shape
-    torch.Size([1, 3, 2, 1])
-    """
-    patches = F.unfold(x, tuple(weight.shape[-2:]), padding=padding, stride=stride)
-    if patches.shape[2] != weight.shape[0] * weight.shape[1]:
+    if x.dim() != weight.dim() or x.shape[1] != weight.shape[0] or weight.shape[0] % groups:
         raise WonderlandError(
-            f"A locally connected layer of {weight.shape[0]} x {weight.shape[1]} places cannot read {patches.shape[2]} patches."
+            f"A transposed convolution takes images (b, c, ...) and kernels (c, out / groups, ...), not {tuple(x.shape)} and "
+            f"{tuple(weight.shape)} in {groups} groups."
         )
-    kernels = weight.flatten(3).flatten(0, 1)
-    return torch.einsum("nok,bkn->bon", kernels, patches).unflatten(2, tuple(weight.shape[:2]))
+    read, kernels = x.unflatten(1, (groups, -1)), weight.unflatten(0, (groups, -1))
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "extra": extra}
+    sides = [transposed_size(n, k, **options) for n, k in zip(x.shape[2:], weight.shape[2:], strict=True)]
+    y = x.new_zeros(x.shape[0], groups, weight.shape[1], *(side + 2 * padding for side in sides))
+    for place in itertools.product(*map(range, weight.shape[2:])):
+        window = [
+            slice(k * dilation, k * dilation + (n - 1) * stride + 1, stride)
+            for k, n in zip(place, x.shape[2:], strict=True)
+        ]
+        added = torch.zeros_like(y)
+        added[(..., *window)] = torch.einsum("gco,bgc...->bgo...", kernels[(..., *place)], read)
+        y = y + added
+    inside = [slice(padding, padding + side) for side in sides]
+    return _biased(y[(..., *inside)].flatten(1, 2), bias)
 
 
-def _sizes(x: Tensor, weight: Tensor, stride: int, padding: int, dilation: int, groups: int) -> tuple[int, int]:
-    if x.dim() != 4 or weight.dim() != 4 or x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
+def _biased(y: Tensor, bias: Tensor | None) -> Tensor:
+    return y if bias is None else y + bias.view(-1, *[1] * (y.dim() - 2))
+
+
+def _padded(
+    x: Tensor, weight: Tensor, stride: int, padding: int | str, dilation: int, groups: int, mode: str
+) -> tuple[Tensor, list[int]]:
+    """The input with its border, and the sides of the output."""
+    fits = x.dim() == weight.dim() and 3 <= x.dim() <= 5
+    if not fits or x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
         raise WonderlandError(
             f"A convolution takes images (b, c, h, w) and kernels (out, c / groups, k, l), not {tuple(x.shape)} and "
             f"{tuple(weight.shape)} in {groups} groups."
         )
-    options = {"stride": stride, "padding": padding, "dilation": dilation}
-    return output_size(x.shape[2], weight.shape[2], **options), output_size(x.shape[3], weight.shape[3], **options)
+    if mode not in MODES or (isinstance(padding, str) and padding not in ("same", "valid")):
+        raise WonderlandError(
+            f"Padding is a number, 'same' or 'valid', and its mode one of {', '.join(MODES)}, not {padding!r} and {mode!r}."
+        )
+    if padding == "same" and stride > 1:
+        raise WonderlandError(f"Padding 'same' is for a stride of 1, not {stride}: give a number.")
+    borders: list[int] = []  # of the last axis first, as torch takes them
+    for kernel in reversed(weight.shape[2:]):
+        both = dilation * (kernel - 1) if padding == "same" else 0 if isinstance(padding, str) else 2 * padding
+        borders += [both // 2, both - both // 2]
+    padded = F.pad(x, borders, MODES[mode])
+    options = {"stride": stride, "dilation": dilation}
+    sides = [output_size(n, k, **options) for n, k in zip(padded.shape[2:], weight.shape[2:], strict=True)]
+    return padded, sides

@@ -1,0 +1,1 @@
+"""Words with tags, and spans of running text."""
