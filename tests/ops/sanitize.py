@@ -301,7 +301,9 @@ def _fused_block() -> Iterator[Callable[[], None]]:
                     _learn(fused_attention_block(*tensors, frequencies, **how), *tensors)
 
                 yield attend
-        for activation, (rows, d, width) in itertools.product(ACTIVATIONS, _shapes((0, 1, 64, 67, 130), (1, 20), (1, 33))):
+        for activation, (rows, d, width) in itertools.product(
+            ACTIVATIONS, _shapes((0, 1, 64, 67, 130), (1, 20), (1, 33))
+        ):
 
             def mlp(activation=activation, rows=rows, d=d, width=width, dtype=dtype):
                 x = _leaf(rows, d, dtype=dtype, strided=True)
