@@ -1,5 +1,6 @@
 """Labels outside the range of classes, and indices outside an embedding table."""
 
+import math
 import traceback
 from collections.abc import Iterator
 from types import TracebackType
@@ -27,6 +28,17 @@ def shifted_labels(output: Tensor | None, targets: Any, line: str) -> Iterator[F
             f"Labels run from 1 to {count - 1} and class 0 of {count} never occurs in {targets.numel()} examples.",
             f"If labels count from 1, subtract 1 and give the model {count - 1} outputs; else check how they were made.",
         )  # fmt: skip
+
+
+def ignored_targets(targets: Any, loss: float, line: str) -> Iterator[Finding]:
+    """Targets that cross-entropy leaves out, all of them."""
+    if isinstance(targets, Tensor) and targets.dtype == torch.long and targets.numel() and not math.isfinite(loss):
+        if bool((targets == -100).all()):
+            yield Finding(
+                "all targets ignored", "", line, targets.numel(),
+                f"All {targets.numel()} targets are -100, which cross-entropy leaves out, so the loss is 0 / 0.",
+                "Check how positions are masked; skip batches in which none is left.",
+            )  # fmt: skip
 
 
 def index_error(
