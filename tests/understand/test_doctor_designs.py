@@ -36,7 +36,12 @@ class Recurrent(nn.Module):
 
     def __init__(self, change=lambda h: h):
         super().__init__()
-        self.embed, self.gru, self.head, self.change = nn.Embedding(30, 32), nn.GRU(32, 32, batch_first=True), nn.Linear(32, 30), change
+        self.embed, self.gru, self.head, self.change = (
+            nn.Embedding(30, 32),
+            nn.GRU(32, 32, batch_first=True),
+            nn.Linear(32, 30),
+            change,
+        )
 
     def forward(self, x):
         return self.head(self.gru(self.change(self.embed(x)))[0])
@@ -58,7 +63,11 @@ class Backwards(nn.Module):
 class UNet(nn.Module):
     def __init__(self, softmax=None):
         super().__init__()
-        self.first, self.down, self.up = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 16, 3, 2, 1), nn.ConvTranspose2d(16, 8, 2, 2)
+        self.first, self.down, self.up = (
+            nn.Conv2d(3, 8, 3, padding=1),
+            nn.Conv2d(8, 16, 3, 2, 1),
+            nn.ConvTranspose2d(16, 8, 2, 2),
+        )
         self.last, self.softmax = nn.Conv2d(16, 3, 1), softmax
 
     def forward(self, x):
@@ -97,7 +106,12 @@ class Mixed(nn.Module):
 
     def __init__(self, change):
         super().__init__()
-        self.first, self.gru, self.head, self.change = nn.Linear(6, 24), nn.GRU(24, 24, batch_first=True), nn.Linear(24, 3), change
+        self.first, self.gru, self.head, self.change = (
+            nn.Linear(6, 24),
+            nn.GRU(24, 24, batch_first=True),
+            nn.Linear(24, 3),
+            change,
+        )
 
     def forward(self, x):
         return self.head(self.gru(self.change(F.relu(self.first(x))))[0][:, -1])
@@ -109,7 +123,13 @@ def over_batch(h):
 
 
 def convolutions(*last, norm=True):
-    layers = [nn.Conv2d(3, 12, 3, padding=1), *([nn.BatchNorm2d(12)] if norm else []), nn.GELU(), nn.MaxPool2d(2), nn.Conv2d(12, 24, 3, padding=1)]
+    layers = [
+        nn.Conv2d(3, 12, 3, padding=1),
+        *([nn.BatchNorm2d(12)] if norm else []),
+        nn.GELU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(12, 24, 3, padding=1),
+    ]
     return nn.Sequential(*layers, nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 5), *last)
 
 
@@ -145,7 +165,10 @@ class Values(nn.Module):
 class Variational(nn.Module):
     def __init__(self):
         super().__init__()
-        self.down, self.up = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 8)), nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 20))
+        self.down, self.up = (
+            nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 8)),
+            nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 20)),
+        )
 
     def forward(self, x):
         mean, log = self.down(x).chunk(2, 1)

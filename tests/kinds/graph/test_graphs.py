@@ -418,3 +418,9 @@ def test_the_report_shows_the_graph(tmp_path):
     for words in ("label propagation", "MLP of the node", "this model", "Neighbours", "<title>The graph</title>"):
         assert words in page
     assert issubclass(KINDS["graph"].Options, KindOptions)
+
+
+def test_a_table_of_edges_is_a_graph(tmp_path):
+    pd.DataFrame({"Source": [0, 1, 2], "Target": [1, 2, 0]}).to_csv(tmp_path / "edges.csv", index=False)
+    opened = wonderland.kinds.open(tmp_path / "edges.csv", kind="graph")
+    assert (opened.kind, len(opened)) == ("graph", 3)

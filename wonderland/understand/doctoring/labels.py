@@ -32,13 +32,14 @@ def shifted_labels(output: Tensor | None, targets: Any, line: str) -> Iterator[F
 
 def ignored_targets(targets: Any, loss: float, line: str) -> Iterator[Finding]:
     """Targets that cross-entropy leaves out, all of them."""
-    if isinstance(targets, Tensor) and targets.dtype == torch.long and targets.numel() and not math.isfinite(loss):
-        if bool((targets == -100).all()):
-            yield Finding(
-                "all targets ignored", "", line, targets.numel(),
-                f"All {targets.numel()} targets are -100, which cross-entropy leaves out, so the loss is 0 / 0.",
-                "Check how positions are masked; skip batches in which none is left.",
-            )  # fmt: skip
+    if math.isfinite(loss) or not isinstance(targets, Tensor) or targets.dtype != torch.long:
+        return
+    if targets.numel() and bool((targets == -100).all()):
+        yield Finding(
+            "all targets ignored", "", line, targets.numel(),
+            f"All {targets.numel()} targets are -100, which cross-entropy leaves out, so the loss is 0 / 0.",
+            "Check how positions are masked; skip batches in which none is left.",
+        )  # fmt: skip
 
 
 def index_error(
