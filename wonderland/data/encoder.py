@@ -96,6 +96,10 @@ class Encoder(ABC):
         """
         return "The preprocessing of this kind of data is not written as a torch module."
 
+    def beside(self) -> dict[str, bytes]:
+        """Files that a program needs beside an exported model, by name, such as tokenizer.json."""
+        return {}
+
     def feed(self, dataset: Any, *, double: bool = False) -> dict[str, np.ndarray]:
         """The arrays of the inputs of `module` for a dataset, by name."""
         raise NotImplementedError

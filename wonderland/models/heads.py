@@ -194,7 +194,7 @@ class SequenceClassifier(Headed):
                     f"Row {row} has no token {self.at}, whose features this SequenceClassifier uses: add it."
                 )
             last = matches.shape[1] - 1 - matches.flip(1).to(torch.uint8).argmax(1)
-            return h[torch.arange(len(h), device=h.device), last]
+            return h[torch.arange(h.shape[0], device=h.device), last]
         if self.pool is None:
             return self.trunk.summary(h, mask)
         if mask is None:

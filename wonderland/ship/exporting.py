@@ -70,7 +70,15 @@ def _onnx(run: Any, out: str | Path | None, level: float, quantize: str | None) 
         content = int8(exact)
         notes.append(f"Quantized from {size:,} to {len(content):,} bytes. {lost(run, made, exact, content, double)}")
     write_bytes(path, content)
-    return Export((path,), difference, run.encoder.trial_words, tuple(notes))
+    return Export((path, *write_beside(run, path)), difference, run.encoder.trial_words, tuple(notes))
+
+
+def write_beside(run: Any, path: Path) -> list[Path]:
+    """Write what a program needs beside the exported model, in its folder."""
+    files = run.encoder.beside()
+    for name, content in files.items():
+        write_bytes(path.parent / name, content)
+    return [path.parent / name for name in files]
 
 
 def onnx_bytes(made: Program, about: dict[str, Any]) -> bytes:
@@ -115,7 +123,8 @@ def _torch(run: Any, out: str | Path | None, level: float, quantize: str | None)
         torch.export.save(graph, buffer, extra_files={"wonderland.json": json.dumps(about)})
     write_bytes(path, buffer.getvalue())
     note = "Texts are given as codes, and the class is a number: wonderland.json in the file has both tables."
-    return Export((path,), difference, run.encoder.trial_words, (note,))
+    coded = made.classes is not None or any(port.type == "string" for port in made.ports)
+    return Export((path, *write_beside(run, path)), difference, run.encoder.trial_words, (note,) if coded else ())
 
 
 TARGETS: dict[str, Callable[[Any, Any, float, str | None], Export]] = {"onnx": _onnx, "torch": _torch}

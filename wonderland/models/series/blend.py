@@ -79,7 +79,7 @@ class ForecastBlend(Forecaster):
 
     def forward(self, x: Tensor, known: Tensor | None = None, about: Tensor | None = None) -> Tensor:
         period = self.periods(x, about)
-        made = x.new_zeros(len(x), self.horizon, x.shape[2])
+        made = x.new_zeros(x.shape[0], self.horizon, x.shape[2])
         for i, name in enumerate(self.forecasts):
             shares = self.shares[period, i]
             if bool((shares > 0).any()):
@@ -90,7 +90,7 @@ class ForecastBlend(Forecaster):
 
     def periods(self, x: Tensor, about: Tensor | None) -> Tensor:
         """The period of fitting of each window: (b,); the last one where nothing is said."""
-        return torch.full((len(x),), PERIODS - 1) if about is None else about[:, 0].long().clamp(0, PERIODS - 1)
+        return torch.full((x.shape[0],), PERIODS - 1) if about is None else about[:, 0].long().clamp(0, PERIODS - 1)
 
     def one(self, name: str, x: Tensor, about: Tensor | None, known: Tensor | None = None) -> Tensor:
         """One forecast: (b, context, c) -> (b, horizon, c)."""
