@@ -38,7 +38,9 @@ class Port:
 
 
 class Preprocessing(nn.Module):
-    """From the tensors of `ports` to the arguments of the model."""
+    """From the tensors of `ports` to the arguments of the model, and what else the answers read."""
+
+    model_inputs: int | None = None  # how many of them the model takes, None for all
 
     def __init__(self, ports: tuple[Port, ...]):
         super().__init__()

@@ -92,7 +92,9 @@ class Seq2Seq(Checked, nn.Module):
             read = self.attention.read(h, source_mask)
         else:
             read = (
-                h[:, -1] if source_mask is None else h[torch.arange(h.shape[0], device=h.device), lengths(source_mask) - 1],
+                h[:, -1]
+                if source_mask is None
+                else h[torch.arange(h.shape[0], device=h.device), lengths(source_mask) - 1],
             )
         return states, read, torch.zeros(h.shape[0], dtype=torch.int64, device=h.device)
 

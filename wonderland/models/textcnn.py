@@ -17,8 +17,8 @@ from wonderland.models.tokens import (
     real_tokens,
 )
 from wonderland.nn.channel.mlp import chance
-from wonderland.ops.over_time import is_exporting
 from wonderland.nn.contract.arguments import Checked
+from wonderland.ops.over_time import is_exporting
 
 
 @part

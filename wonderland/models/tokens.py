@@ -108,8 +108,18 @@ def align_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | N
         return tokens, mask, None
     t = tokens.shape[1]
     steps = torch.arange(t, device=tokens.device)
-    index = (steps + first) % t
-    return tokens.gather(1, index), mask.gather(1, index), (steps - first) % t
+    index = wrapped(steps + first, t)
+    return tokens.gather(1, index), mask.gather(1, index), wrapped(steps - first, t)
+
+
+def wrapped(index: Tensor, t: int) -> Tensor:
+    """Places from -t to 2 t - 1, modulo t. (A remainder by a free length does not export.)
+
+    >>> wrapped(torch.tensor([-1, 2, 5]), 3)
+    tensor([2, 2, 2])
+    """
+    index = torch.where(index < 0, index + t, index)
+    return torch.where(index < t, index, index - t)
 
 
 def restore_order(h: Tensor, index: Tensor) -> Tensor:

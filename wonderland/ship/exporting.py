@@ -14,6 +14,7 @@ from wonderland.ship.comparing import TOLERANCE, agreed, compare, joined_outputs
 from wonderland.ship.onnx_file import check, quiet, to_onnx
 from wonderland.ship.program import Program, exported, program
 from wonderland.ship.quantizing import int8, loss
+from wonderland.ship.stepping import StepProgram, can_step, check_steps
 from wonderland.trust import check_level
 from wonderland.version import __version__
 
@@ -69,8 +70,25 @@ def _onnx(run: Any, out: str | Path | None, level: float, quantize: str | None) 
         exact, size = content, len(content)
         content = int8(exact)
         notes.append(f"Quantized from {size:,} to {len(content):,} bytes. {lost(run, made, exact, content, double)}")
+    more = []
+    if can_step(run):
+        stepping, worst = step_file(run, quantize)
+        more.append(path.with_suffix(f".step{path.suffix}"))
+        notes.append(
+            f"{more[0].name} continues after a state, token by token; largest difference in probabilities: {worst:.1e}."
+        )
+        difference = max(difference, worst)
+        write_bytes(more[0], stepping)
     write_bytes(path, content)
-    return Export((path, *write_beside(run, path)), difference, run.encoder.trial_words, tuple(notes))
+    return Export((path, *more, *write_beside(run, path)), difference, run.encoder.trial_words, tuple(notes))
+
+
+def step_file(run: Any, quantize: str | None) -> tuple[bytes, float]:
+    """The graph of a language model that continues after a state, and its largest difference from whole sequences."""
+    made = StepProgram(run.model).eval()
+    content = onnx_bytes(made, describe(run, run.trust.level) | {"state": made.describe()})
+    worst = check_steps(made, onnx_runner(content, made.names), run.task.vocab)
+    return (int8(content) if quantize else content), worst
 
 
 def write_beside(run: Any, path: Path) -> list[Path]:
@@ -81,7 +99,7 @@ def write_beside(run: Any, path: Path) -> list[Path]:
     return [path.parent / name for name in files]
 
 
-def onnx_bytes(made: Program, about: dict[str, Any]) -> bytes:
+def onnx_bytes(made: Program | StepProgram, about: dict[str, Any]) -> bytes:
     """A program as a checked ONNX file."""
     content = to_onnx(exported(made, sizes_of(made)), made, about).SerializeToString()
     check(content)
@@ -95,7 +113,7 @@ def lost(run: Any, made: Program, exact: bytes, coarse: bytes, double: bool) -> 
     return loss(*(joined_outputs(runner, made.names, feeds) for runner in runners))
 
 
-def sizes_of(made: Program) -> dict[str, int]:
+def sizes_of(made: Program | StepProgram) -> dict[str, int]:
     """Lengths to trace with, for the free ones of the inputs."""
     names = dict.fromkeys(size for port in made.ports for size in port.shape if isinstance(size, str))
     return {name: SIZES.get(name, FIRST + NEXT * i) for i, name in enumerate(names)}

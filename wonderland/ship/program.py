@@ -35,7 +35,7 @@ class Program(nn.Module):
     def forward(self, *values: Tensor) -> Any:
         x = self.preprocessing(*values)
         inputs = x if isinstance(x, tuple) else (x,)
-        outputs = self.model(*inputs)
+        outputs = self.model(*inputs[: self.preprocessing.model_inputs])
         return self.answers(outputs, *inputs) if getattr(self.answers, "reads_inputs", False) else self.answers(outputs)
 
 
@@ -49,7 +49,7 @@ def program(run: Any, level: float, *, double: bool = False) -> Program:
     return Program(preprocessing, run.model, answers).eval()
 
 
-def exported(program: Program, sizes: dict[str, int]) -> torch.export.ExportedProgram:
+def exported(program: Any, sizes: dict[str, int]) -> torch.export.ExportedProgram:
     """The program as a graph of torch operations, with free lengths; `sizes` are lengths to trace with."""
     lengths = dict.fromkeys(sizes, torch.export.Dim.DYNAMIC)
     shapes = [{i: lengths[s] for i, s in enumerate(port.shape) if s in lengths} for port in program.ports]
