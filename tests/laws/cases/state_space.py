@@ -1,5 +1,6 @@
 """State spaces, with the options that change what they do."""
 
+from wonderland.nn.mixers.dss import DSS
 from wonderland.nn.mixers.lru import LRU
 from wonderland.nn.mixers.mamba import Mamba
 from wonderland.nn.mixers.s4d import S4D
@@ -10,6 +11,8 @@ CASES = {
     "Mamba-hold": lambda: Mamba(8, state_size=2, expand=1, rule="hold"),
     "Mamba-bilinear": lambda: Mamba(8, state_size=2, expand=1, width=2, rule="bilinear"),
     "Mamba-width-1": lambda: Mamba(8, state_size=2, expand=1, width=1, bias=True, conv_bias=False),
+    "DSS": lambda: DSS(8, state_size=3, length=20),
+    "DSS-exp": lambda: DSS(8, state_size=2, start="lin", length=None),
     "S4D": lambda: S4D(8, state_size=3),
     "S4D-bilinear": lambda: S4D(8, state_size=2, start="lin", rule="bilinear"),
     "S4D-euler": lambda: S4D(8, state_size=2, start="inv", rule="euler"),

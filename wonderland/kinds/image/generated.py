@@ -158,9 +158,9 @@ def recipe_of(encoder: SampledImages, task: Generation, rows: int) -> Recipe:
 
 
 def named_recipe(recipe: Recipe, name: str) -> Recipe:
-    """Adversarial networks learn in turns with little momentum."""
+    """Adversarial networks learn in turns with little momentum; others keep a moving average of their weights."""
     if name != "models.DCGAN":
-        return replace(recipe, lr=2e-3) if name in ("models.PixelCNN", "models.VQVAE", "models.VAE") else recipe
+        return replace(recipe, lr=1e-3 if name == "models.RealNVP" else 2e-3, average=0.998)
     return replace(
         recipe,
         learner=Adversarial.spec(),

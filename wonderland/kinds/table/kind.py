@@ -146,6 +146,9 @@ class TableKind(Kind):
             ensemble=Ensemble(members, folds, len(sigmas)),
         )
 
+    def named_recipe(self, recipe: Recipe, name: str, dataset: Any, parts: Any) -> Recipe:
+        return generated.named_recipe(recipe) if dataset.task == GENERATE else recipe
+
     def baselines(self, plan: Any) -> list[Baseline]:
         return [] if isinstance(plan.task, Generation) else baselines(plan)
 
