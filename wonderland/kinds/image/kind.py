@@ -22,7 +22,7 @@ from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.image_list import open_list, path_column
 from wonderland.kinds.image.images import Images
 from wonderland.kinds.image.options import Options as ImageOptions
-from wonderland.kinds.image.pictures import activation_maps, augmented
+from wonderland.kinds.image.pictures import activation_maps, attention_maps, augmented, layer_sheets
 from wonderland.kinds.image.recipes import (
     evaluated_often_enough,
     for_epochs,
@@ -230,7 +230,8 @@ class ImageKind(Kind):
         batch = plan.examples.take(plan.parts.test[:256])
         weights = saliency(run.model, batch["x"], torch.as_tensor(batch["y"]))
         values = {"height": weights.shape[0], "width": weights.shape[1], "values": weights.tolist()}
-        return shown | {"importance": values, "activation": activation_maps(run, plan)}
+        looked = {"activation": activation_maps(run, plan), "attention": attention_maps(run, plan)}
+        return shown | {"importance": values, "layers": layer_sheets(run, plan), **looked}
 
 
 def asked_augment(text: str | None) -> Spec | None:
