@@ -12,13 +12,10 @@ CASES = {
     "Mamba-hold": lambda: Mamba(8, state_size=2, expand=1, rule="hold"),
     "Mamba-bilinear": lambda: Mamba(8, state_size=2, expand=1, width=2, rule="bilinear"),
     "Mamba-width-1": lambda: Mamba(8, state_size=2, expand=1, width=1, bias=True, conv_bias=False),
-<<<<<<< HEAD
     "DSS": lambda: DSS(8, state_size=3, length=20),
     "DSS-exp": lambda: DSS(8, state_size=2, start="lin", length=None),
-=======
     "Mamba2": lambda: Mamba2(8, state_size=3, heads=4, groups=2, chunk=3),
     "Mamba2-limits": lambda: Mamba2(8, state_size=2, expand=1, width=1, bias=True, conv_bias=False, limit=[0.3, 0.6]),
->>>>>>> main
     "S4D": lambda: S4D(8, state_size=3),
     "S4D-bilinear": lambda: S4D(8, state_size=2, start="lin", rule="bilinear"),
     "S4D-euler": lambda: S4D(8, state_size=2, start="inv", rule="euler"),

@@ -148,16 +148,14 @@ class TableKind(Kind):
             ensemble=Ensemble(members, folds, len(sigmas)),
         )
 
-<<<<<<< HEAD
     def named_recipe(self, recipe: Recipe, name: str, dataset: Any, parts: Any) -> Recipe:
         return generated.named_recipe(recipe) if dataset.task == GENERATE else recipe
-=======
+
     def prepare(self, model: nn.Module, plan: Any) -> nn.Module:
         """Levels of large categories start from their effects in the training rows."""
         if isinstance(model, TableNet):
             start_from_levels(model, plan)
         return model
->>>>>>> main
 
     def baselines(self, plan: Any) -> list[Baseline]:
         return [] if isinstance(plan.task, Generation) else baselines(plan)
