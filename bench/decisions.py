@@ -28,7 +28,9 @@ class Ours:
         learner = PPO.spec(envs=envs, horizon=STEPS // envs, epochs=epochs)
         model = ActorCritic.spec(features=4, actions=2)
         optimizer = FusedAdamW.spec(weight_decay=0.0, eps=1e-5)
-        recipe = Recipe(model, Spec("optim.constant"), learner, optimizer, Spec("optim.constant"), 1000, batch, 3e-4, clip=0.5)
+        recipe = Recipe(
+            model, Spec("optim.constant"), learner, optimizer, Spec("optim.constant"), 1000, batch, 3e-4, clip=0.5
+        )
         self.learner = learner.build(recipe=recipe, task=None)
         self.state = self.learner.start(model.build())
         self.returns: list[float] = []
@@ -47,7 +49,9 @@ class Theirs:
         from stable_baselines3.common.env_util import make_vec_env  # pyright: ignore[reportMissingImports]
 
         env = make_vec_env("CartPole-v1", n_envs=envs, seed=0)
-        self.peer = Peer("MlpPolicy", env, n_steps=STEPS // envs, batch_size=batch, n_epochs=epochs, learning_rate=3e-4, device="cpu")
+        self.peer = Peer(
+            "MlpPolicy", env, n_steps=STEPS // envs, batch_size=batch, n_epochs=epochs, learning_rate=3e-4, device="cpu"
+        )
         self.peer._setup_learn(10**9)  # pyright: ignore
         self.returns: list[float] = []
 
