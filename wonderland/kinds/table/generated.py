@@ -170,11 +170,13 @@ def distance(a: pd.Series, b: pd.Series) -> float:
 def correlations(made: pd.DataFrame, real: pd.DataFrame) -> dict[str, float]:
     """How much rank correlations of numbers differ on average; nothing with fewer than two columns of numbers."""
     names = [
-        name for name in made.columns if pd.api.types.is_numeric_dtype(made[name]) and int(real[name].nunique()) > 1
+        name
+        for name in made.columns
+        if made.dtypes[name].kind in "if" and len(np.unique(real[name].to_numpy(np.float64))) > 1
     ]
     if len(names) < 2:
         return {}
-    a, b = (np.nan_to_num(frame[names].rank().corr().to_numpy()) for frame in (made, real))
+    a, b = (np.nan_to_num(frame.loc[:, names].corr(method="spearman").to_numpy()) for frame in (made, real))
     above = np.triu_indices(len(names), 1)
     return {"correlations": float(np.abs(a[above] - b[above]).mean())}
 
