@@ -17,7 +17,7 @@ import wonderland
 from examples.lab import Claim, above, below, run, table
 from wonderland.tasks.abilities.drawing import png, sheet
 
-STEPS = {"FlowMatching": 6000, "Diffusion": 6000, "DCGAN": 3000}
+STEPS = {"FlowMatching": 5000, "Diffusion": 5000, "DCGAN": 3000}
 
 
 def told_apart(real: np.ndarray, fake: np.ndarray, seed: int = 0) -> float:

@@ -127,12 +127,12 @@ def task_of(dataset: Images) -> Generation:
 
 
 def recipe_of(encoder: SampledImages, task: Generation, rows: int) -> Recipe:
-    """Flow matching: small images by a network of rows, which sees 1.5 million, others by a U-Net, which sees fewer the larger they are."""
+    """Flow matching: small images by a network of rows, which sees 1.3 million, others by a U-Net, which sees fewer the larger they are."""
     pixels, classes = encoder.height * encoder.width, len(task.labels or ())
     small = min(encoder.height, encoder.width) < SMALLEST_IMAGE
     if small:
-        net = VelocityNet.spec(features=pixels * encoder.channels, classes=classes, hidden=256, depth=3)
-        batch, views = 256, 1_500_000
+        net = VelocityNet.spec(features=pixels * encoder.channels, classes=classes, hidden=512, depth=3)
+        batch, views = 256, 1_280_000
     else:
         net = VelocityUNet.spec(channels=encoder.channels, classes=classes, dim=32, depth=2)
         batch, views = 64, int(np.clip(100_000 * 784 / pixels, 10_000, 200_000))
