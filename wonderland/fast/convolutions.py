@@ -27,7 +27,7 @@ def available() -> bool:
     try:
         one = torch.ops.mkldnn._convolution_pointwise.default._schema
         two = torch.ops.mkldnn._convolution_pointwise.binary._schema
-        reorder = torch._C._nn.mkldnn_reorder_conv2d_weight
+        reorder = torch._C._nn.mkldnn_reorder_conv2d_weight  # pyright: ignore[reportAttributeAccessIssue]
     except (AttributeError, RuntimeError):
         return False
     return (
@@ -149,7 +149,6 @@ def _fold(conv: nn.Conv2d, norm: Any) -> tuple[Tensor, Tensor]:
 
 def _pack(conv: nn.Conv2d, norm: Any, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     weight, bias = _fold(conv, norm)
-    packed = torch._C._nn.mkldnn_reorder_conv2d_weight(
-        weight.to_mkldnn(), conv.padding, conv.stride, conv.dilation, conv.groups, list(shape)
-    )
+    reorder = torch._C._nn.mkldnn_reorder_conv2d_weight  # pyright: ignore[reportAttributeAccessIssue]
+    packed = reorder(weight.to_mkldnn(), conv.padding, conv.stride, conv.dilation, conv.groups, list(shape))
     return packed, bias

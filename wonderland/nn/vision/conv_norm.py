@@ -1,5 +1,7 @@
 """Convolution, batch norm, activation: the layer that most convolutional networks are made of."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -62,7 +64,7 @@ def overwritable(norm: nn.Module, *around: nn.Module) -> bool:
     return type(norm) is nn.BatchNorm2d and not torch.compiler.is_compiling() and has_no_hooks(norm, *around)
 
 
-def rectified_sum(y: Tensor, x: Tensor, last: ConvNorm, convs: nn.Module) -> Tensor:
+def rectified_sum(y: Tensor, x: Tensor, last: Any, convs: nn.Module) -> Tensor:
     """relu(x + y), over y where that may be written to: y is the output of `last`, a `ConvNorm` without activation in `convs`."""
     if last.activation is None and overwritable(last.norm, last, convs) and y.shape == x.shape and y.dtype == x.dtype:
         return y.add_(x).relu_()
