@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Ensemble, Recipe
@@ -18,6 +18,7 @@ from wonderland.kinds.table.bands import bands
 from wonderland.kinds.table.baselines import baselines
 from wonderland.kinds.table.column_importance import column_importance
 from wonderland.kinds.table.encoder import TableEncoder
+from wonderland.kinds.table.level_effects import start_from_levels
 from wonderland.kinds.table.options import Options as TableOptions
 from wonderland.kinds.table.table import Table
 from wonderland.kinds.table.test_set import with_test_set
@@ -143,8 +144,15 @@ class TableKind(Kind):
             average=0.99,
             clip=None,
             evaluate_every=max(1, steps // 12),
+            extensions=2,
             ensemble=Ensemble(members, folds, len(sigmas)),
         )
+
+    def prepare(self, model: nn.Module, plan: Any) -> nn.Module:
+        """Levels of large categories start from their effects in the training rows."""
+        if isinstance(model, TableNet):
+            start_from_levels(model, plan)
+        return model
 
     def baselines(self, plan: Any) -> list[Baseline]:
         return [] if isinstance(plan.task, Generation) else baselines(plan)
