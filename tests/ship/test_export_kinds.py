@@ -51,7 +51,9 @@ def test_images_in_colour_numbers_and_several_labels(tmp_path):
 
 def sentences(rows=80, seed=0):
     generator = np.random.default_rng(seed)
-    words = np.array(["the", "a", "good", "bad", "fine", "awful", "film", "plot", "actor", "scene", "very", "quite", "not", "never"])
+    words = np.array(
+        ["the", "a", "good", "bad", "fine", "awful", "film", "plot", "actor", "scene", "very", "quite", "not", "never"]
+    )
     drawn = [generator.choice(words, generator.integers(3, 15)).tolist() for _ in range(rows)]
     return pd.DataFrame(
         {"text": [" ".join(row) for row in drawn], "label": ["yes" if "good" in row else "no" for row in drawn]}
