@@ -207,7 +207,8 @@ def show(results: dict[str, Any], names: tuple[str, ...]) -> str:
         cells = f"{middle:+.2f} ({low:+.2f} to {high:+.2f}) {'%' if lower else 'points'}{' MISSED' if missed else ''}"
         lines.append(f"{name:16}" + "".join(f"{means[m]:>13.5g}" for m in methods) + f"{cells:>38}")
     for what, table in (("mean rank", ranks), ("rank by log loss", losses)):
-        lines.append(f"{what:16}" + "".join(f"{value:>13.2f}" for value in np.mean(table, axis=0)))
+        if table:
+            lines.append(f"{what:16}" + "".join(f"{value:>13.2f}" for value in np.mean(table, axis=0)))
     lines.append(f"CPU time beside boosting: median {np.median(times):.1f}x, {min(times):.1f} to {max(times):.1f}")
     return "\n".join(lines)
 
