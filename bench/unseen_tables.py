@@ -181,9 +181,15 @@ def gap(ours: np.ndarray, theirs: np.ndarray, regression: bool) -> tuple[float, 
     return float(middle), float(low), float(high)
 
 
+def whole(rows: dict[str, Any]) -> bool:
+    """Whether every method that was measured has every split."""
+    counts = {len(rows[method]) for method in METHODS if rows.get(method)}
+    return len(counts) == 1 and bool(rows.get("wonderland"))
+
+
 def show(results: dict[str, Any], names: tuple[str, ...]) -> str:
     """Scores, ranks and gaps, as text."""
-    names = tuple(name for name in names if name in results)
+    names = tuple(name for name in names if name in results and whole(results[name]))
     methods = [method for method in METHODS if all(results[name].get(method) for name in names)]
     lines = [f"{'set':16}" + "".join(f"{method:>13}" for method in methods) + f"{'behind the best':>32}"]
     ranks, losses, times = [], [], []
