@@ -49,7 +49,15 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
-from wonderland.models.signal import InceptionTime, MelConvNet, Rocket, SignalModel, SpectrogramTransformer, WaveConvNet
+from wonderland.models.signal import (
+    InceptionTime,
+    MelConvNet,
+    Recogniser,
+    Rocket,
+    SignalModel,
+    SpectrogramTransformer,
+    WaveConvNet,
+)
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -141,6 +149,7 @@ __all__ = [
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",
+    "Recogniser",
     "Recommender",
     "RegNet",
     "ResNeXt",
