@@ -57,6 +57,8 @@ from wonderland.models.signal import (
     SignalModel,
     SpectrogramTransformer,
     WaveConvNet,
+    WaveNet,
+    generate_wave,
 )
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
@@ -176,6 +178,7 @@ __all__ = [
     "UNet",
     "ViT",
     "WaveConvNet",
+    "WaveNet",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
@@ -185,6 +188,7 @@ __all__ = [
     "approximate_with_relu",
     "best_spans",
     "cost_table",
+    "generate_wave",
     "generative",
     "implicit_als",
     "item_neighbours",

@@ -7,6 +7,7 @@ from wonderland.models.signal.rocket import Rocket
 from wonderland.models.signal.signal_model import SignalModel
 from wonderland.models.signal.spectrogram_transformer import SpectrogramTransformer
 from wonderland.models.signal.wave_convnet import WaveConvNet
+from wonderland.models.signal.wavenet import WaveNet, generate_wave
 
 __all__ = [
     "InceptionTime",
@@ -16,4 +17,6 @@ __all__ = [
     "SignalModel",
     "SpectrogramTransformer",
     "WaveConvNet",
+    "WaveNet",
+    "generate_wave",
 ]
