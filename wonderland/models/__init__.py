@@ -4,6 +4,7 @@ from wonderland.models import generative, words
 from wonderland.models.adapt import adapt, adapted, merge, train_only
 from wonderland.models.adapter_files import load_adapter, save_adapter
 from wonderland.models.birnn import BiRNN
+from wonderland.models.clip import ClipConvNet, ClipModel, ClipSequenceNet
 from wonderland.models.convnet import ConvNet
 from wonderland.models.corruption import mask_spans, mask_tokens, replace_spans
 from wonderland.models.costs import cost_table
@@ -105,6 +106,9 @@ __all__ = [
     "AutoRec",
     "BiRNN",
     "Caser",
+    "ClipConvNet",
+    "ClipModel",
+    "ClipSequenceNet",
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",

@@ -214,6 +214,6 @@ def _grouped(sounds: Sounds, options: Options) -> Sounds:
         column = read_column(options.group, pd.Series(sounds.frame[options.group].astype(str)))
         sounds.group, sounds.groups, sounds.group_names = options.group, read_groups(column), names_of_groups(column)
     if options.split is not None:
-        sounds.assigned = read_assigned(sounds.frame[options.split], options.split)
+        sounds.assigned = read_assigned(pd.Series(sounds.frame[options.split]), options.split)
     stop_if_strict(sounds.findings, options.strict)
     return sounds

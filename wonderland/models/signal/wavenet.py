@@ -45,8 +45,8 @@ class WaveNet(LanguageModel):
         self.dilations = [2**i for _ in range(stacks) for i in range(depth)]
         self.receptive_field = sum(self.dilations) + 1
         self.embedding = nn.Embedding(vocab, dim)
-        self.gates = nn.ModuleList(nn.Linear(2 * dim, 2 * dim) for _ in self.dilations)
-        self.outs = nn.ModuleList(nn.Linear(dim, dim + skip) for _ in self.dilations)
+        self.gates: Any = nn.ModuleList(nn.Linear(2 * dim, 2 * dim) for _ in self.dilations)
+        self.outs: Any = nn.ModuleList(nn.Linear(dim, dim + skip) for _ in self.dilations)
         self.condition = nn.Embedding(conditions, dim * len(self.dilations)) if conditions else None
         self.first, self.second = nn.Linear(skip, skip), nn.Linear(skip, vocab)
         self._given: Tensor | None = None
