@@ -20,6 +20,8 @@ NAMES = (
     "graph",
     "series",
     "sound",
+    "signal",
+    "clip",
     "environment",
     "ratings",
 )

@@ -4,6 +4,7 @@ from wonderland.models import generative, words
 from wonderland.models.adapt import adapt, adapted, merge, train_only
 from wonderland.models.adapter_files import load_adapter, save_adapter
 from wonderland.models.birnn import BiRNN
+from wonderland.models.clip import ClipConvNet, ClipModel, ClipSequenceNet
 from wonderland.models.convnet import ConvNet
 from wonderland.models.corruption import mask_spans, mask_tokens, replace_spans
 from wonderland.models.costs import cost_table
@@ -13,8 +14,10 @@ from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
 from wonderland.models.gaussian_process import GaussianProcess
 from wonderland.models.glm import GLM
+from wonderland.models.graph_memory import step_bytes
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
+from wonderland.models.mpnn import MPNN
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.node2vec import Node2Vec, random_walks
@@ -49,12 +52,23 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
-from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
+from wonderland.models.signal import (
+    InceptionTime,
+    MelConvNet,
+    Recogniser,
+    Rocket,
+    SignalModel,
+    SpectrogramTransformer,
+    WaveConvNet,
+    WaveNet,
+    generate_wave,
+)
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
+from wonderland.models.triples import TripleModel, filtered_ranks
 from wonderland.models.universal import approximate, approximate_with_relu
 from wonderland.models.vision.alexnet import AlexNet
 from wonderland.models.vision.anynet import AnyNet
@@ -87,6 +101,7 @@ from wonderland.models.words import FastText, GloVe, Word2Vec
 __all__ = [
     "FCN",
     "GLM",
+    "MPNN",
     "RNNLM",
     "TCN",
     "VGG",
@@ -95,6 +110,9 @@ __all__ = [
     "AutoRec",
     "BiRNN",
     "Caser",
+    "ClipConvNet",
+    "ClipModel",
+    "ClipSequenceNet",
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",
@@ -117,6 +135,7 @@ __all__ = [
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
+    "InceptionTime",
     "LayerOutputs",
     "LeNet",
     "LinearAutoregression",
@@ -140,11 +159,13 @@ __all__ = [
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",
+    "Recogniser",
     "Recommender",
     "RegNet",
     "ResNeXt",
     "ResNet",
     "RetinaNet",
+    "Rocket",
     "Seq2Seq",
     "Seq2SeqForecaster",
     "SequenceClassifier",
@@ -162,9 +183,11 @@ __all__ = [
     "TinySSD",
     "TokenClassifier",
     "Tree",
+    "TripleModel",
     "UNet",
     "ViT",
     "WaveConvNet",
+    "WaveNet",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
@@ -174,6 +197,8 @@ __all__ = [
     "approximate_with_relu",
     "best_spans",
     "cost_table",
+    "filtered_ranks",
+    "generate_wave",
     "generative",
     "implicit_als",
     "item_neighbours",
@@ -186,6 +211,7 @@ __all__ = [
     "rating_als",
     "replace_spans",
     "save_adapter",
+    "step_bytes",
     "style_transfer",
     "train_only",
     "words",
