@@ -13,9 +13,11 @@ from wonderland.kinds.text.encoder import TextEncoder
 from wonderland.kinds.text.texts import Texts
 from wonderland.tasks import metrics
 from wonderland.tasks.view import outputs
+from wonderland.understand.clusters import clustered
 
 OPERATIONS = 2e11  # a bound on the work of all texts with a word left out
 MOST_VARIANTS = 4000
+MOST_CLUSTERED, LEAST_CLUSTERED, MOST_CLUSTERS = 2000, 60, 12
 WORDS = 24  # words of a text that are left out one by one
 REPEATS = 3  # texts that a word has to occur in
 
@@ -122,6 +124,22 @@ def baselines(run: Any, plan: Any) -> list[dict[str, Any]]:
             alone = task.combine(every[i : i + 1]).numpy()
             made.append({"name": f"{name} alone", "measure": measure, "value": _measure(task, alone, y, measure)})
     return made
+
+
+def clusters(run: Any, plan: Any) -> list[dict[str, Any]]:
+    """Groups of texts of the test part by their vectors, with the words that tell each from the others."""
+    rows = plan.parts.test[:MOST_CLUSTERED]
+    if len(rows) < LEAST_CLUSTERED or not callable(getattr(run.model, "vectors", None)):
+        return []
+    examples = plan.examples
+    run.model.eval()
+    with torch.inference_mode():
+        pieces = [run.model.vectors(batch["x"]) for batch in examples.in_order(rows, size=512)]
+    vectors = torch.nn.functional.normalize(torch.cat(pieces).float(), dim=1).numpy()
+    texts, y = [plan.dataset.texts[row] for row in rows], plan.dataset.y[rows]
+    named = run.task.classes is not None and y.ndim == 1
+    groups = [run.task.classes[code] for code in y] if named else None
+    return clustered(vectors, texts, min(MOST_CLUSTERS, len(rows) // 20), groups)
 
 
 def _measure(task: Any, alone: np.ndarray, y: np.ndarray, measure: str) -> float:

@@ -16,7 +16,7 @@ from wonderland.data.text.vectors import read_vectors
 from wonderland.kinds.kind import Claim, Kind, model_space, task_spec
 from wonderland.kinds.table.test_set import join_test
 from wonderland.kinds.text.encoder import TextEncoder
-from wonderland.kinds.text.importance import baselines, explained_mistakes, neighbours, word_importance
+from wonderland.kinds.text.importance import baselines, clusters, explained_mistakes, neighbours, word_importance
 from wonderland.kinds.text.learner import LinearFirst
 from wonderland.kinds.text.options import Options as TextOptions
 from wonderland.kinds.text.texts import Texts, text_columns
@@ -246,7 +246,7 @@ class TextKind(Kind):
             "importance_of": "word",
             "neighbours": near,
         }
-        return {"columns_title": "The texts", "long_rows": True, "baselines": baselines(run, plan)} | words
+        return {"columns_title": "The texts", "long_rows": True, "baselines": baselines(run, plan), "clusters": clusters(run, plan)} | words
 
     def explain(self, run: Any, plan: Any, facts: dict[str, Any]) -> dict[str, Any]:
         """The words that mattered for each mistake that the report shows."""
