@@ -60,7 +60,7 @@ def read(facts: dict) -> Page:
     assert "script" not in page.tags
     assert "link" not in page.tags
     assert "iframe" not in page.tags
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    policy = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     assert f'http-equiv="Content-Security-Policy" content="{policy}"' in html
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
     assert all(source.startswith("data:image/") for source in page.sources)
@@ -390,3 +390,14 @@ def test_verdict_can_be_given_or_partial():
     assert verdict({"metrics": {"test": {"rmse": 2.5}}}) == "Root mean squared error 2.50 over unseen rows."
     only = {"values": True, "conformal": {"level": 0.95, "coverage": 0.94}}
     assert verdict(only) == "Intervals at the 95\xa0% level cover 94.0\xa0%."
+
+
+def test_recordings_can_be_heard_and_nothing_else_gets_into_an_audio_element():
+    wave = "data:audio/wav;base64,UklGRg=="
+    facts = {"sounds": [{"image": PIXEL, "audio": wave, "true": EVIL}, {"audio": "https://x.org/a.wav", "true": "b"}],
+             "classes": ["a", "b"], "mistakes": [{"true": "a", "predicted": "b", "probability": 0.9, "image": PIXEL, "audio": wave, "path": EVIL}]}  # fmt: skip
+    text = render(facts)
+    Page(text)
+    assert text.count("<audio controls") == text.count(wave) == 2
+    assert EVIL not in text
+    assert "x.org" not in text

@@ -197,7 +197,10 @@ def _checked_name(name: str, shape: tuple[int, ...], family: Family, weights: We
 
 
 def _integers(spec: Spec) -> Iterator[tuple[str, int]]:
+    shared = spec.arguments.get("groups") is not None  # layers that share their weights need no tensors of their own
     for key, value in spec.arguments.items():
+        if shared and key == "depth":
+            continue
         if isinstance(value, Spec):
             yield from _integers(value)
         elif isinstance(value, int):

@@ -63,6 +63,9 @@ LIMITS: dict[str, Limit] = {
     "decoded_bytes": Limit(256 * MIB, "an image once it is decoded"),
     "annotation_bytes": Limit(512 * MIB, "a JSON file of boxes and outlines"),
     "annotation_text_bytes": Limit(16 * MIB, "a text or XML file of boxes, or of names of classes"),
+    # Recordings and clips.
+    "sound_bytes": Limit(512 * MIB, "a file of sound"),
+    "sound_samples": Limit(250_000_000, "samples of a recording, of all channels", "samples"),
     "cost_bytes": Limit(1 * MIB, "a file of costs"),
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from wonderland.data.examples import Examples, RowExamples
 from wonderland.data.mixing import cutmix, mixup, soft_labels
 from wonderland.data.order import Importance, curriculum, importance_sample
 from wonderland.data.photo_augment import PhotoAugment, averaged
+from wonderland.data.sound_augment import MelAugment, WaveAugment
 from wonderland.data.source import Contents, Glimpse
 from wonderland.data.split import PARTS, Parts, Split, split
 from wonderland.data.text import (
@@ -42,6 +43,7 @@ __all__ = [
     "Glimpse",
     "Grams",
     "Importance",
+    "MelAugment",
     "PackedDocuments",
     "Parts",
     "PhotoAugment",
@@ -50,6 +52,7 @@ __all__ = [
     "Split",
     "TokenFile",
     "Tokenizer",
+    "WaveAugment",
     "Windows",
     "WordDropout",
     "averaged",

@@ -19,6 +19,7 @@ NAMES = (
     "tags",
     "graph",
     "series",
+    "sound",
     "environment",
     "ratings",
 )

@@ -49,6 +49,7 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
+from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -120,6 +121,7 @@ __all__ = [
     "MLPMixer",
     "MaskedLM",
     "MatrixFactorisation",
+    "MelConvNet",
     "MetaFormer",
     "MobileNetV2",
     "NBeats",
@@ -144,7 +146,9 @@ __all__ = [
     "SequenceClassifier",
     "SequenceForecaster",
     "SequenceRecommender",
+    "SignalModel",
     "SpanFinder",
+    "SpectrogramTransformer",
     "TableNet",
     "Tagger",
     "TemporalBlock",
@@ -156,6 +160,7 @@ __all__ = [
     "Tree",
     "UNet",
     "ViT",
+    "WaveConvNet",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",

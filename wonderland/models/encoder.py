@@ -10,6 +10,7 @@ from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.encoder_decoder import with_direction
 from wonderland.models.tokens import align_left, check_input, check_rows, look_up, restore_order
 from wonderland.nn.blocks.block import Block, Field
+from wonderland.nn.blocks.shared_stack import SharedStack
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.mlp import MLP, chance
 from wonderland.nn.contract.arguments import Checked, at_least_one
@@ -17,7 +18,7 @@ from wonderland.nn.contract.hooks import call_with_hooks
 from wonderland.nn.contract.mixer import hide
 from wonderland.nn.contract.mixer import positions as count_positions
 from wonderland.nn.mixers.attention import Attention
-from wonderland.nn.norms.norm import LayerNorm
+from wonderland.nn.norms.norm import LayerNorm, NoNorm
 from wonderland.nn.positions import Learned, Position
 from wonderland.ops.shapes import readable
 
@@ -34,9 +35,13 @@ class Encoder(Checked, nn.Module):
     - `segments`: the number of segment embeddings, 0 for none. `forward` takes `segments` (b, t); by default they are all 0,
       or with `separator`, the token that ends a segment, counted: the second sentence of a pair is segment 1.
     - `placement` of norms is "post" as published, `norm` their spec; `embed_norm` adds one after the embedding.
+    - `first_norm`: whether the first block has a norm before its mixer; a norm after the embedding may take its place
+      (ModernBERT). `embed_dropout` is `dropout` by default.
     - `pooler`: a layer on the first token, :math:`\tanh(W h_1 + b)`, as a summary of the sequence: `summary(features)`.
 
-    - `embed_dim`: the width of the embeddings and their norm, where it is not dim: a linear layer brings them to dim (ELECTRA).
+    - `embed_dim`: the width of the embeddings and their norm; a linear layer brings them to dim (ELECTRA).
+    - `groups`: how many groups of blocks the layers share, None for blocks of their own; `group_depth`: the blocks of a group
+      (ALBERT, `nn.SharedStack`).
 
     By default positions count the real tokens of a row, wherever its padding is; `positions` (b, t) overrides them.
 
@@ -70,8 +75,14 @@ class Encoder(Checked, nn.Module):
         pooler: bool = False,
         dropout: float | int = 0.0,
         embed_dim: int | None = None,
+        groups: int | None = None,
+        group_depth: int = 1,
+        first_norm: bool = True,
+        embed_dropout: float | int | None = None,
     ):
         super().__init__()
+        if not first_norm and (placement != "pre" or groups is not None):
+            raise WonderlandError('first_norm=False is for an Encoder with placement="pre" and blocks of its own.')
         at_least_one("Encoder", embed_dim=embed_dim)
         self.embed_dim = width = dim if embed_dim is None else embed_dim
         if min(vocab, dim) < 1 or segments < 0:
@@ -80,7 +91,7 @@ class Encoder(Checked, nn.Module):
                 f"dim={dim}, segments={segments}."
             )
         self.vocab, self.dim, self.segments, self.separator = vocab, dim, segments, separator
-        self.dropout = chance(dropout, "Encoder")
+        self.dropout = chance(dropout if embed_dropout is None else embed_dropout, "Encoder")
         self.embedding = nn.Embedding(vocab, width)
         nn.init.normal_(self.embedding.weight, std=0.02)
         added = Learned.spec(length=512) if position in (None, True) else position
@@ -99,10 +110,18 @@ class Encoder(Checked, nn.Module):
             )
             for layer_mixer in mixers
         ]
+        if not first_norm:
+            own = LayerNorm.spec() if norm is None else norm
+            blocks = [blocks[layer % len(blocks)] for layer in range(depth)]
+            blocks[0] = blocks[0].changed(norm=[NoNorm.spec(), own])
         final: Spec | bool = norm if norm is not None and placement != "post" else True
-        self.stack = Stack(dim, depth, blocks, norm=final, position=relative)
+        if groups is None:
+            self.stack = Stack(dim, depth, blocks, norm=final, position=relative)
+        else:
+            shared = {"groups": groups, "group_depth": group_depth}
+            self.stack = SharedStack(dim, depth, blocks, norm=final, position=relative, **shared)
         self.norm = (LayerNorm.spec() if norm is None else norm).build(dim=width) if embed_norm else None
-        self.expand = None if width == dim else nn.Linear(width, dim)
+        self.expand = None if embed_dim is None else nn.Linear(width, dim)
         self.pooler = nn.Linear(dim, dim) if pooler else None
 
     def laws(self):

@@ -18,6 +18,7 @@ from wonderland.nn.contract.mixer import hide, lengths, positions
 from wonderland.nn.contract.state import COUNT, State, fits, misfit, other_type, over
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.mixers.cross_attention import CrossAttention
+from wonderland.nn.norms.norm import LayerNorm
 from wonderland.nn.positions import Position, Sinusoidal
 
 SCALES = ("embedding", "head", "none")
@@ -35,6 +36,8 @@ class EncoderDecoder(Checked, nn.Module):
     - `position` is added to both embeddings (sinusoidal by default, `Learned.spec()`, False for none); `relative` is an
       attention bias that all layers of a side share (`RelativeBuckets.spec()`, T5).
     - `placement`: "pre", or "post" as published; `norm`: the spec of the norms.
+    - `reader_channel`: the encoder's channel mixer, where it differs. `embed_norm`: a norm after the embeddings of each side.
+    - `logit_bias`: a fixed bias of the logits, which is not trained (BART, Marian).
     - `share`: source and target share one embedding; `tie`: the head shares the weights of the target's embedding.
     - `scale`: "embedding" multiplies embeddings by the square root of dim, as published; "head" divides the input of the head
       by it, as T5 does; "none" does neither.
@@ -81,6 +84,9 @@ class EncoderDecoder(Checked, nn.Module):
         scale: str = "embedding",
         begin: int = 0,
         dropout: float | int = 0.0,
+        reader_channel: Spec | None = None,
+        embed_norm: bool = False,
+        logit_bias: bool = False,
     ):
         super().__init__()
         target_vocab = vocab if target_vocab is None else target_vocab
@@ -112,19 +118,22 @@ class EncoderDecoder(Checked, nn.Module):
         reader = with_direction(mixer, causal=False) if reader is None else reader
         cross = CrossAttention.spec(heads=heads) if cross is None else cross
         channel = MLP.spec(activation="relu", bias=True) if channel is None else channel
-        common = {"channel": channel, "placement": placement, "norm": norm, "dropout": dropout}
+        common = {"placement": placement, "norm": norm, "dropout": dropout}
+        after = LayerNorm.spec() if norm is None else norm
+        self.embed_norm = after.build(dim=dim) if embed_norm else None
+        self.source_embed_norm = after.build(dim=dim) if embed_norm else None
         final: Spec | bool = norm if norm is not None and placement != "post" else True
         self.encoder = Stack(
             dim,
             depth,
-            Block.spec(mixer=reader, **common),
+            Block.spec(mixer=reader, channel=channel if reader_channel is None else reader_channel, **common),
             norm=final,
             position=None if relative is None else with_direction(relative, causal=False),
         )
         self.decoder = Stack(
             dim,
             depth if target_depth is None else target_depth,
-            Block.spec(mixer=with_direction(mixer, causal=True), cross=cross, **common),
+            Block.spec(mixer=with_direction(mixer, causal=True), cross=cross, channel=channel, **common),
             norm=final,
             position=None if relative is None else with_direction(relative, causal=True),
         )
@@ -136,6 +145,8 @@ class EncoderDecoder(Checked, nn.Module):
         self.head = None if tie else nn.Linear(dim, target_vocab, bias=False)
         if self.head is not None:
             nn.init.normal_(self.head.weight, std=0.02)
+        self.logit_bias: Tensor | None
+        self.register_buffer("logit_bias", torch.zeros(target_vocab) if logit_bias else None)
 
     def laws(self):
         """What this instance promises of the target for a fixed source; the suite checks it, also through `given`."""
@@ -182,7 +193,7 @@ class EncoderDecoder(Checked, nn.Module):
             source, source_mask, _ = align_left(source, source_mask)
         table = self.embedding if self.source_embedding is None else self.source_embedding
         position = self.position if self.source_position is None else self.source_position
-        h = self._embed(source, table.weight, position, None, source_mask)
+        h = self._embed(source, table.weight, position, None, source_mask, self.source_embed_norm)
         return call_with_hooks(self.encoder, h, lambda h: self.encoder.whole(h, source_mask)), source_mask
 
     def prepare(self, source: Tensor, source_mask: Tensor | None = None) -> State:
@@ -218,10 +229,16 @@ class EncoderDecoder(Checked, nn.Module):
 
     def embed(self, tokens: Tensor, seen: Tensor | None, mask: Tensor | None) -> Tensor:
         """Embeddings of the target's tokens with positions added, 0 where masked."""
-        return self._embed(tokens, self.embedding.weight, self.position, seen, mask)
+        return self._embed(tokens, self.embedding.weight, self.position, seen, mask, self.embed_norm)
 
     def _embed(
-        self, tokens: Tensor, table: Tensor, position: Position | None, seen: Tensor | None, mask: Tensor | None
+        self,
+        tokens: Tensor,
+        table: Tensor,
+        position: Position | None,
+        seen: Tensor | None,
+        mask: Tensor | None,
+        norm: Any,
     ) -> Tensor:
         h = look_up(tokens if mask is None else tokens.masked_fill(~mask, 0), table)
         if self.scale == "embedding":
@@ -229,6 +246,8 @@ class EncoderDecoder(Checked, nn.Module):
         if position is not None:
             index = positions(h, seen)
             h = h + position.embed(index if mask is None else index.masked_fill(~mask, 0)).to(h.dtype)
+        if norm is not None:
+            h = norm.apply_to(h)
         if self.training and self.dropout:
             h = F.dropout(h, self.dropout)
         return hide(h, mask)
@@ -237,7 +256,8 @@ class EncoderDecoder(Checked, nn.Module):
         """Features (..., dim) to a score for each token of the target's vocabulary."""
         if self.scale == "head":
             h = h * self.dim**-0.5
-        return F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
+        y = F.linear(h, self.embedding.weight) if self.head is None else self.head(h)
+        return y if self.logit_bias is None else y + self.logit_bias
 
     def check_state(self, state: Any, batch: int) -> None:
         """Refuse a state that this model did not make."""

@@ -63,6 +63,25 @@ class Headed(Checked, nn.Module):
             tokens, mask, **{key: value for key, value in more.items() if value is not None}
         ), mask
 
+    def build_hidden(
+        self, hidden: int | None, activation: str | Activation, bias: bool = True, norm: Spec | None = None
+    ) -> int:
+        """Build the hidden layer before the head, None for none, and the norm after it; returns the width that the head reads."""
+        at_least_one(type(self).__name__, hidden=hidden)
+        if norm is not None and hidden is None:
+            raise WonderlandError(f"The norm of a {type(self).__name__} follows its hidden layer: give hidden too.")
+        self.hidden = None if hidden is None else nn.Linear(self.dim, hidden, bias)
+        self.activation = resolve(activation)
+        self.norm = None if norm is None else norm.build(dim=hidden)
+        return self.dim if hidden is None else hidden
+
+    def hidden_features(self, x: Tensor) -> Tensor:
+        """Features through the hidden layer, where there is one, and its norm."""
+        if self.hidden is None:
+            return x
+        x = self.activation(self.hidden(x))
+        return x if self.norm is None else self.norm.apply_to(x)
+
     def drop(self, x: Tensor) -> Tensor:
         """Dropout in training."""
         return F.dropout(x, self.dropout) if self.training and self.dropout else x
@@ -72,8 +91,9 @@ class Headed(Checked, nn.Module):
 class SequenceClassifier(Headed):
     r"""A classifier of sequences: pooled features, an optional hidden layer, a linear layer.
 
-    .. math:: y = W\, \phi(V\, \mathrm{pool}(h) + c) + b
+    .. math:: y = W\, \mathrm{norm}(\phi(V\, \mathrm{pool}(h) + c)) + b
 
+    The hidden layer is there if `hidden`, its width, is given; `hidden_bias` gives it c, `norm` a norm.
     `pool` is one of `nn.Pool` ("mean", "max", "first", "last", "attention"), or "summary" for the trunk's own
     pooler (BERT). With `at`, the features of the last token of that id are used instead (the end token of T5). A pair of texts
     is one row, with its two parts marked by `segments` or the encoder's `separator`.
@@ -96,6 +116,8 @@ class SequenceClassifier(Headed):
         hidden: int | None = None,
         activation: str | Activation = "tanh",
         bias: bool = True,
+        hidden_bias: bool = True,
+        norm: Spec | None = None,
         pad: int | None = 0,
         dropout: float | int = 0.0,
     ):
@@ -109,12 +131,8 @@ class SequenceClassifier(Headed):
             raise WonderlandError(f"{type(self.trunk).__name__} has no summary: choose another pool.")
         self.at = at
         self.pool = None if pool == "summary" or at is not None else Pool(self.dim, how=pool)
-        at_least_one("SequenceClassifier", hidden=hidden)
-        self.hidden = None if hidden is None else nn.Linear(self.dim, hidden)
-        self.activation = resolve(activation)
-        self.head = nn.Linear(
-            self.dim if hidden is None else hidden, checked_classes(classes, "SequenceClassifier"), bias
-        )
+        width = self.build_hidden(hidden, activation, hidden_bias, norm)
+        self.head = nn.Linear(width, checked_classes(classes, "SequenceClassifier"), bias)
 
     def forward(
         self,
@@ -164,9 +182,7 @@ class SequenceClassifier(Headed):
 
     def answer(self, pooled: Tensor) -> Tensor:
         """Pooled features (b, dim) to logits of classes."""
-        if self.hidden is not None:
-            pooled = self.activation(self.hidden(pooled))
-        return self.head(self.drop(pooled))
+        return self.head(self.drop(self.hidden_features(pooled)))
 
     def pooled(self, h: Tensor, mask: Tensor | None, tokens: Tensor) -> Tensor:
         """Features (b, t, dim) to one vector for each row."""
@@ -196,6 +212,8 @@ class SequenceClassifier(Headed):
 class TokenClassifier(Headed):
     """A classifier of tokens, such as part-of-speech tags; logits are 0 where masked.
 
+    `hidden` is the width of a layer before the head, None for none, with `activation` and `norm` after it.
+
     Shapes: tokens (b, t) -> (b, t, classes). Book: D2L 16.6.
 
     >>> from wonderland.models.encoder import Encoder
@@ -203,9 +221,22 @@ class TokenClassifier(Headed):
     torch.Size([1, 3, 3])
     """
 
-    def __init__(self, trunk: Any, classes: int, *, bias: bool = True, pad: int | None = 0, dropout: float | int = 0.0):
+    def __init__(
+        self,
+        trunk: Any,
+        classes: int,
+        *,
+        hidden: int | None = None,
+        activation: str | Activation = "gelu",
+        bias: bool = True,
+        hidden_bias: bool = True,
+        norm: Spec | None = None,
+        pad: int | None = 0,
+        dropout: float | int = 0.0,
+    ):
         super().__init__(trunk, pad=pad, dropout=dropout)
-        self.head = nn.Linear(self.dim, checked_classes(classes, type(self).__name__), bias)
+        width = self.build_hidden(hidden, activation, hidden_bias, norm)
+        self.head = nn.Linear(width, checked_classes(classes, type(self).__name__), bias)
 
     def forward(
         self,
@@ -215,7 +246,7 @@ class TokenClassifier(Headed):
         positions: Tensor | None = None,
     ) -> Tensor:
         h, mask = self.read(tokens, mask, {"segments": segments, "positions": positions})
-        return hide(self.head(self.drop(h)), mask)
+        return hide(self.head(self.drop(self.hidden_features(h))), mask)
 
 
 @part
@@ -229,8 +260,20 @@ class SpanFinder(TokenClassifier):
     torch.Size([1, 3, 2])
     """
 
-    def __init__(self, trunk: Any, *, bias: bool = True, pad: int | None = 0, dropout: float | int = 0.0):
-        super().__init__(trunk, 2, bias=bias, pad=pad, dropout=dropout)
+    def __init__(
+        self,
+        trunk: Any,
+        *,
+        hidden: int | None = None,
+        activation: str | Activation = "gelu",
+        bias: bool = True,
+        hidden_bias: bool = True,
+        norm: Spec | None = None,
+        pad: int | None = 0,
+        dropout: float | int = 0.0,
+    ):
+        before = {"hidden": hidden, "activation": activation, "hidden_bias": hidden_bias, "norm": norm}
+        super().__init__(trunk, 2, bias=bias, pad=pad, dropout=dropout, **before)
 
 
 @part
@@ -239,7 +282,7 @@ class MaskedLM(Headed):
 
     .. math:: y = \mathrm{norm}(\phi(V h + c))\, W^\top + b
 
-    `tie` makes W the embedding. `models.mask_tokens` masks texts for training.
+    `tie` makes W the embedding, `bias` adds one to the logits, and `hidden_bias` is c. `models.mask_tokens` masks texts for training.
 
     Shapes: tokens (b, t) -> logits (b, t, vocab), 0 where masked; `both` also gives (b, 2), the logit of "follows" first.
     Book: D2L 15.8 to 15.10. Paper: Devlin et al., 2019.
@@ -259,12 +302,13 @@ class MaskedLM(Headed):
         norm: Spec | None = None,
         tie: bool = True,
         bias: bool = True,
+        hidden_bias: bool = True,
         sentences: bool = False,
         pad: int | None = 0,
     ):
         super().__init__(trunk, pad=pad)
         width = getattr(self.trunk, "embed_dim", self.dim)
-        self.transform = nn.Linear(self.dim, width)
+        self.transform = nn.Linear(self.dim, width, hidden_bias)
         self.activation = resolve(activation)
         self.norm = (LayerNorm.spec() if norm is None else norm).build(dim=width)
         self.head = None if tie else nn.Linear(width, self.vocab, bias=False)

@@ -13,6 +13,7 @@ from wonderland.nn.blocks.crf import CRF
 from wonderland.nn.blocks.ensemble import MemberDropout, MemberEmbeddings, MemberLinear, PeriodicNumbers
 from wonderland.nn.blocks.heads import Pool, SequenceHead, TokenHead
 from wonderland.nn.blocks.residual import Residual
+from wonderland.nn.blocks.shared_stack import SharedStack
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.blocks.tokens import ClassToken, Registers
 from wonderland.nn.channel.activations import (
@@ -54,6 +55,7 @@ from wonderland.nn.mixers.bidirectional import Bidirectional
 from wonderland.nn.mixers.causal_convolution import CausalConvolution
 from wonderland.nn.mixers.cross_attention import CrossAttention
 from wonderland.nn.mixers.deep_sets import DeepSets
+from wonderland.nn.mixers.disentangled_attention import DisentangledAttention
 from wonderland.nn.mixers.echo_state import EchoState
 from wonderland.nn.mixers.feature_maps import EluPlusOne, ExpFeatures, RandomFeatures, ReluFeatures
 from wonderland.nn.mixers.fourier import Fourier
@@ -85,10 +87,19 @@ from wonderland.nn.mixers.shift import Shift
 from wonderland.nn.mixers.spatial_gate import SpatialGate
 from wonderland.nn.mixers.token_mlp import TokenMLP
 from wonderland.nn.norms.batch_norm import BatchNorm, precise_statistics
-from wonderland.nn.norms.norm import LayerNorm, RMSNorm, ZeroCentredRMSNorm
+from wonderland.nn.norms.norm import LayerNorm, NoNorm, RMSNorm, ZeroCentredRMSNorm
 from wonderland.nn.norms.normalise import GroupNorm, InstanceNorm, normalise
 from wonderland.nn.norms.weight_norm import WeightNormLinear, weight_norm
-from wonderland.nn.positions import Alibi, Learned, Position, RelativeBias, RelativeBuckets, Rotary, Sinusoidal
+from wonderland.nn.positions import (
+    Alibi,
+    Learned,
+    Position,
+    RelativeBias,
+    RelativeBuckets,
+    RelativeTable,
+    Rotary,
+    Sinusoidal,
+)
 from wonderland.nn.symmetric.frame_average import FrameAverage
 from wonderland.nn.symmetric.group_average import GroupAverage
 from wonderland.nn.vision.conv_norm import ConvNorm
@@ -145,6 +156,7 @@ __all__ = [
     "CrossMixer",
     "DeepSets",
     "DenseBlock",
+    "DisentangledAttention",
     "Drawn",
     "DropConnect",
     "Dropout",
@@ -180,6 +192,7 @@ __all__ = [
     "MemoryAttention",
     "Mixer",
     "NeuralODE",
+    "NoNorm",
     "NormFreeBlock",
     "PatchWhitening",
     "Patches",
@@ -197,12 +210,14 @@ __all__ = [
     "Registers",
     "RelativeBias",
     "RelativeBuckets",
+    "RelativeTable",
     "ReluFeatures",
     "Residual",
     "ResidualConvolution",
     "Rotary",
     "ScaledConvolution",
     "SequenceHead",
+    "SharedStack",
     "Shift",
     "Sinusoidal",
     "Slot",

@@ -193,7 +193,9 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
     if asked is not None:
         assert isinstance(recipe.model, Spec)
         rows = len(parts.train) if is_closed_form(asked) else 1
-        recipe = replace(recipe, model=fill_arguments(asked, recipe.model, encoder, task, dataset.name, rows))
+        recipe = replace(
+            recipe, model=fill_arguments(asked, recipe.model, encoder.for_model(asked), task, dataset.name, rows)
+        )
         assert isinstance(recipe.model, Spec)
         check_memory(recipe.model)
         if is_closed_form(recipe.model):

@@ -68,6 +68,9 @@ class FitOptions(TypedDict, total=False):
     past: str | list[str] | tuple[str, ...] | None
     season: int | None
     loss: str | None
+    file_names: str | None
+    rate: int | None
+    seconds: float | None
     learner: str | None
     episodes: int | None
     environments: int | None

@@ -16,7 +16,7 @@ def frame(title: str, header: str, sections: Sequence[tuple[str, str, str, str]]
     """The whole page: header, navigation, and sections (anchor, link, heading, HTML)."""
     links = "".join(f'<a href="#{anchor}">{link}</a>' for anchor, link, _, _ in sections)
     nav = f'<nav aria-label="Sections"><div>{links}</div></nav>' if len(sections) > 1 else ""
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    policy = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

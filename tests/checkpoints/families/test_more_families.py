@@ -28,6 +28,15 @@ GATED = {
     "num_key_value_heads": 2,
 }
 POINTWISE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "tie_word_embeddings": True}
+DISENTANGLED = ENCODER | {
+    "relative_attention": True,
+    "position_buckets": 6,
+    "norm_rel_ebd": "layer_norm",
+    "share_att_key": True,
+    "pos_att_type": ["p2c", "c2p"],
+    "position_biased_input": False,
+    "type_vocab_size": 2,
+}
 SLIDING = {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1}
 
 # The name of the classes, the head, and options that differ from the defaults.
@@ -35,6 +44,9 @@ CASES = [
     ("Roberta", "ForMaskedLM", ENCODER),
     ("XLMRoberta", "ForMaskedLM", ENCODER | {"tie_word_embeddings": False, "pad_token_id": 0}),
     ("Electra", "ForMaskedLM", ENCODER | {"embedding_size": 12}),
+    ("Albert", "ForMaskedLM", ENCODER | {"embedding_size": 12, "num_hidden_layers": 5, "num_hidden_groups": 2, "inner_group_num": 2}),
+    ("ModernBert", "ForMaskedLM", ENCODER | {"num_hidden_layers": 4, "local_attention": 4, "norm_bias": True, "classifier_bias": True}),
+    ("DebertaV2", "ForMaskedLM", DISENTANGLED),
     ("Mistral", "ForCausalLM", GATED | {"sliding_window": 3, "head_dim": 6}),
     ("Qwen2", "ForCausalLM", GATED | SLIDING),
     ("Qwen3", "ForCausalLM", GATED | SLIDING | {"head_dim": 6, "tie_word_embeddings": True}),

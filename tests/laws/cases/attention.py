@@ -6,13 +6,23 @@ from wonderland.laws import Example
 from wonderland.nn.mixers.additive_attention import AdditiveAttention, AdditiveSelfAttention
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.mixers.cross_attention import CrossAttention
+from wonderland.nn.mixers.disentangled_attention import DisentangledAttention
 from wonderland.nn.mixers.hard_attention import HardAttention
 from wonderland.nn.mixers.latent_attention import LatentAttention
 from wonderland.nn.mixers.memory_attention import MemoryAttention
 from wonderland.nn.norms.norm import RMSNorm
-from wonderland.nn.positions import Alibi, RelativeBias, Rotary
+from wonderland.nn.positions import Alibi, RelativeBias, RelativeTable, Rotary
 
 CASES = {
+    "disentangled attention": lambda: DisentangledAttention(8, heads=2, position=RelativeTable.spec(farthest=3)),
+    "disentangled attention with buckets": lambda: DisentangledAttention(
+        8,
+        heads=2,
+        shared_keys=False,
+        terms=["c2p"],
+        position=RelativeTable.spec(farthest=8, buckets=4, norm=RMSNorm.spec()),
+    ),
+    "disentangled attention of contents": lambda: DisentangledAttention(8, heads=2),
     "attention": lambda: Attention(8, heads=2),
     "attention, grouped, with bias": lambda: Attention(8, heads=4, kv_heads=2, bias=True),
     "attention, one key head, own widths": lambda: Attention(8, heads=2, kv_heads=1, key_dim=3, value_dim=5),

@@ -1,6 +1,7 @@
 """Blocks and stacks: mixers made of mixers."""
 
 from wonderland.nn.blocks.block import Block
+from wonderland.nn.blocks.shared_stack import SharedStack
 from wonderland.nn.blocks.stack import Stack
 from wonderland.nn.channel.glu import GLU
 from wonderland.nn.channel.mlp import MLP
@@ -30,6 +31,9 @@ CASES = {
     ),
     "block with states in both slots": lambda: Block(8, RWKV.spec(), channel=RWKVChannel.spec()),
     "stack": lambda: Stack(8, 2, Block.spec(mixer=ATTENTION, channel=MLP.spec(hidden=4))),
+    "stack with shared blocks": lambda: SharedStack(
+        8, 3, Block.spec(mixer=ATTENTION, channel=MLP.spec(hidden=4)), groups=2
+    ),
     "stack of a pattern": lambda: Stack(
         8,
         2,

@@ -5,7 +5,7 @@ from wonderland.nn.channel.kan import KAN
 from wonderland.nn.channel.maxout import Maxout
 from wonderland.nn.channel.mlp import MLP
 from wonderland.nn.channel.monet import MONet
-from wonderland.nn.norms.norm import LayerNorm, RMSNorm, ZeroCentredRMSNorm
+from wonderland.nn.norms.norm import LayerNorm, NoNorm, RMSNorm, ZeroCentredRMSNorm
 
 CASES = {
     "mlp": lambda: MLP(8),
@@ -22,5 +22,6 @@ CASES = {
     "layer norm": lambda: LayerNorm(8),
     "layer norm without bias": lambda: LayerNorm(8, bias=False),
     "rms norm": lambda: RMSNorm(8),
+    "no norm": lambda: NoNorm(8),
     "rms norm with a gain around 1": lambda: ZeroCentredRMSNorm(8),
 }

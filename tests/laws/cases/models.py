@@ -20,6 +20,7 @@ CASES = {
         **SMALL, mixer=Attention.spec(heads=2), position=Learned.spec(length=300), tie=False
     ),
     "decoder, norm after": lambda: Decoder(**SMALL, mixer=Pooling.spec(), placement="post", dropout=0.5),
+    "encoder without a first norm": lambda: Encoder(**SMALL, position=False, placement="pre", first_norm=False),
     "encoder with narrow embeddings": lambda: Encoder(**SMALL, position=Learned.spec(length=300), embed_dim=5),
     "encoder": lambda: Encoder(**SMALL, position=Learned.spec(length=300), segments=2, separator=3),
     "encoder-decoder": lambda: EncoderDecoder(

@@ -17,7 +17,7 @@ from wonderland.nn.mixers.cross_attention import CrossAttention
 from wonderland.nn.mixers.pooling import Pooling
 from wonderland.nn.mixers.rwkv import RWKV, RWKVChannel
 from wonderland.nn.mixers.shift import Shift
-from wonderland.nn.norms.norm import LayerNorm, RMSNorm
+from wonderland.nn.norms.norm import LayerNorm, NoNorm, RMSNorm
 from wonderland.nn.positions import Rotary
 from wonderland.nn.vision.residual_convolution import ResidualConvolution
 from wonderland.optim.groups import groups
@@ -362,3 +362,14 @@ def test_weights_of_other_sizes_are_no_business_of_kernels(misfit):
     misfit(block)
     with pytest.raises((RuntimeError, WonderlandError, TypeCheckError)):  # under test annotations speak first
         block(torch.randn(4, 33, 64))
+
+
+def test_each_norm_of_a_block_may_have_a_kind_of_its_own():
+    block = Block(8, mixer=Pooling.spec(), channel=MLP.spec(), norm=[NoNorm.spec(), RMSNorm.spec()])
+    assert [type(norm).__name__ for norm in block.norms] == ["NoNorm", "RMSNorm"]
+    x = torch.randn(2, 5, 8)
+    h = x + block.mixer(x)
+    torch.testing.assert_close(block(x), h + block.channel(block.norms[1](h)))
+    with pytest.raises(WonderlandError) as error:
+        Block(8, mixer=Pooling.spec(), norm=[RMSNorm.spec(), RMSNorm.spec()])
+    assert str(error.value) == "A list of norms has one spec for each of the norms of this Block, 1, not 2."

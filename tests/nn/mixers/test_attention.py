@@ -11,7 +11,7 @@ from torch import nn
 import wonderland
 from wonderland.core import WonderlandError
 from wonderland.nn.contract.state import consuming, detach, rows
-from wonderland.nn.mixers import attention
+from wonderland.nn.mixers import attend
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.norms.norm import RMSNorm
 from wonderland.nn.positions import Alibi, Learned, RelativeBias, Rotary, Sinusoidal
@@ -280,8 +280,8 @@ def test_the_state_is_two_widths_for_each_token_and_less_with_groups():
 
 def test_one_step_builds_no_mask(monkeypatch):
     given = []
-    plain = attention.fused_attention
-    for name in ("nn.mixers.attention", "ops.short_attention"):
+    plain = attend.fused_attention
+    for name in ("nn.mixers.attend", "ops.short_attention"):
         monkeypatch.setattr(
             sys.modules[f"wonderland.{name}"],
             "fused_attention",

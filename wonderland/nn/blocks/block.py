@@ -37,7 +37,8 @@ class Block(Mixer):
     `mixer` mixes tokens, `channel` (None for none) features; both are specs of mixers and built for this block alone.
     Tokens are mixed first, or last with `first="channel"`, as the book writes the MLP-Mixer. `placement` says where the
     norm stands: "pre" (default; trains more easily), "post" (the original transformer), "parallel" (one norm) and "parallel_each" (one for each mixer, GPT-NeoX), "branch"
-    (OLMo 2), "sandwich" (Gemma 2: the norms before come first in `norms`, then those after); `norm` is its kind.
+    (OLMo 2), "sandwich" (Gemma 2: the norms before come first in `norms`, then those after); `norm` is its kind, or a list
+    with one for each norm of the block, in their order.
     `layer_scale` multiplies each branch by a trained vector that begins at this number; `dropout` drops features of the
     branches and `drop_path` whole branches, row by row, both in training only.
 
@@ -64,7 +65,7 @@ class Block(Mixer):
         channel: Any = None,
         cross: Any = None,
         placement: str = "pre",
-        norm: Spec | None = None,
+        norm: Spec | list[Spec] | None = None,
         first: str = "mixer",
         layer_scale: float | int | None = None,
         dropout: float | int = 0.0,
@@ -77,7 +78,6 @@ class Block(Mixer):
             )
         if first not in ("mixer", "channel"):
             raise WonderlandError(f"The slot that comes first is 'mixer' or 'channel', not {first!r}.")
-        norm = LayerNorm.spec() if norm is None else norm
         self.dim, self.placement = dim, placement
         self.dropout, self.drop_path = chance(dropout, "Block"), chance(drop_path, "Block")
         self.mixer = build_slot(mixer, dim, "mixer", Mixer)
@@ -88,7 +88,12 @@ class Block(Mixer):
             slots = [slots[-1], *slots[:-1]]
         self.slots = tuple(slots)
         normed = {"parallel": slots[:1], "sandwich": [*slots, *slots]}.get(placement, slots)
-        self.norms: Any = nn.ModuleList(build_norm(norm, dim) for _ in normed)
+        norms = norm if isinstance(norm, list | tuple) else [LayerNorm.spec() if norm is None else norm] * len(normed)
+        if len(norms) != len(normed):
+            raise WonderlandError(
+                f"A list of norms has one spec for each of the norms of this Block, {len(normed)}, not {len(norms)}."
+            )
+        self.norms: Any = nn.ModuleList(build_norm(spec, dim) for spec in norms)
         self.scales = None
         if layer_scale is not None:
             self.scales = Scales(nn.Parameter(torch.full((dim,), float(layer_scale))) for _ in slots)

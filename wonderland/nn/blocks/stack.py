@@ -66,16 +66,21 @@ class Stack(Mixer):
         self.causal = all(block.causal for block in self.blocks)
         self.crossing = any(_crosses(block) for block in self.blocks)
 
+    @property
+    def applied(self) -> Any:
+        """The blocks in the order in which they are applied."""
+        return self.blocks
+
     def laws(self) -> tuple[Callable[..., Any], ...]:
-        return shared_laws([*self.blocks, *([] if self.norm is None else [self.norm])], self.receptive_field)
+        return shared_laws([*self.applied, *([] if self.norm is None else [self.norm])], self.receptive_field)
 
     @property
     def receptive_field(self) -> Field | None:
         """How many tokens to the left and right an output reads, None for no limit; None where a block does not tell."""
-        return joint_field(list(self.blocks), sum)
+        return joint_field(list(self.applied), sum)
 
     def state_layout(self) -> Layout:
-        return tuple(block.state_layout() for block in self.blocks)
+        return tuple(block.state_layout() for block in self.applied)
 
     def read(self, context: Any, context_mask: Any) -> State | None:
         """The context prepared for each block that reads one; None where there is none."""
@@ -87,14 +92,14 @@ class Stack(Mixer):
             raise WonderlandError(
                 "This Stack has cross mixers: give forward a context, or stream from prepare(context)."
             )
-        return tuple(block.read(context, context_mask) if _crosses(block) else None for block in self.blocks)
+        return tuple(block.read(context, context_mask) if _crosses(block) else None for block in self.applied)
 
     def prepare(self, context: Any, context_mask: Any = None) -> State:
         """The state before the first token with the context in it, for `stream`."""
         self.read(context, context_mask)
         batch = {"batch": context.shape[0], "dtype": context.dtype, "device": context.device}
         return tuple(
-            block.prepare(context, context_mask) if _crosses(block) else block.start(**batch) for block in self.blocks
+            block.prepare(context, context_mask) if _crosses(block) else block.start(**batch) for block in self.applied
         )
 
     def forward(self, x: Tensor, mask: Tensor | None = None, context: Any = None, context_mask: Any = None) -> Tensor:
@@ -113,7 +118,7 @@ class Stack(Mixer):
         return super().stream(x, state, mask)
 
     def whole(self, x: Tensor, mask: Tensor | None, context: State | None = None) -> Tensor:
-        for index, block in enumerate(self.blocks):
+        for index, block in enumerate(self.applied):
             read = () if context is None or context[index] is None else (context[index],)
             x = call_with_hooks(block, x, lambda h, block=block, read=read: block.whole(h, mask, *read))
         return self._end(x, mask)
@@ -126,7 +131,7 @@ class Stack(Mixer):
         if (stepped := fast_path.step(self, x, state, mask)) is not None:
             return stepped
         after: list[State] = []
-        for index, block in enumerate(self.blocks):
+        for index, block in enumerate(self.applied):
             own = None if state is None else state[index]
             x, own = call_with_hooks(block, x, lambda h, block=block, own=own: block.proceed(h, own, mask))
             after.append(own)

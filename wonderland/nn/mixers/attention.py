@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.nn.contract.mixer import Mixer, Pointwise, hide, positions
 from wonderland.nn.contract.state import Layout, State
+from wonderland.nn.mixers.attend import attend, head_sizes
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
 from wonderland.nn.positions import Position
-from wonderland.ops.fused_attention import fused_attention
 from wonderland.ops.short_attention import short_attention
 from wonderland.ops.softmax import masked_softmax
 
@@ -59,6 +59,8 @@ class Attention(Mixer):
 
     takes_specs = True
     weighs_unseen = True
+    position_kinds: tuple[str, ...] = ("rotate", "bias")
+    position_width: int | None = None  # that of a head, unless a subclass has another
 
     def __init__(
         self,
@@ -93,7 +95,7 @@ class Attention(Mixer):
         self.softcap = None if softcap is None else float(softcap)
         self.scale = 1 / math.sqrt(self.key_dim) if scale is None else scale
         self.position: Position | None
-        self.register_module("position", _built(position, self.key_dim, self.heads))
+        self.register_module("position", self.built_position(position))
         self._set_kind(self.position)
         self._query_width, self._key_width = self.heads * self.key_dim, self.kv_heads * self.key_dim
         self._value_width = self.kv_heads * self.value_dim
@@ -118,7 +120,7 @@ class Attention(Mixer):
                 f"An Attention has one position: leave {type(self.position).__name__} out of its spec, "
                 f"or do not share {spec.name} among the blocks."
             )
-        position = _built(spec, self.key_dim, self.heads) if position is None else position
+        position = self.built_position(spec) if position is None else position
         assert position is not None
         if position.kind == "rotate":
             raise WonderlandError(
@@ -128,6 +130,16 @@ class Attention(Mixer):
         self.__dict__["position"] = position
         self._set_kind(position)
         return position
+
+    def built_position(self, position: Spec | None) -> Position | None:
+        """The position of a spec, if it is of a kind that this attention uses."""
+        if position is None:
+            return None
+        width = self.key_dim if self.position_width is None else self.position_width
+        built = position.build(dim=width, heads=self.heads) if _is_position(position) else None
+        if not isinstance(built, Position) or built.kind not in self.position_kinds:
+            raise WonderlandError(_unusable(type(self).__name__, self.position_kinds, position.name))
+        return built
 
     @classmethod
     def from_torch(cls, module: Any, *, causal: bool = False) -> "Attention":
@@ -349,53 +361,6 @@ class Attention(Mixer):
         return masked_softmax(scores, allowed), v
 
 
-def attend(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, *, causal: bool = False, dropout: float = 0.0
-) -> Tensor:
-    """Fused attention of heads (b, h, t, width), with views instead of copies; the heads side by side: (b, t, h * v)."""
-    key_dim, value_dim = k.shape[3], v.shape[3]
-    if key_dim < value_dim:
-        q, k = F.pad(q, (0, value_dim - key_dim)), F.pad(k, (0, value_dim - key_dim))
-    elif value_dim < key_dim:
-        # The fused kernel needs keys and values of one width; padding with zeros costs less than the matrix of scores.
-        v = F.pad(v, (0, key_dim - value_dim))
-    if scale <= 0:
-        # The fused kernel scales masked scores too, and -inf times a scale of 0 or below is not -inf.
-        q, scale = q * scale, 1.0
-    y = fused_attention(q, k, v, bias, scale, causal=causal, dropout=dropout)
-    y = y if y.shape[3] == value_dim else y[..., :value_dim]
-    return y.reshape(y.shape[0], 1, -1) if y.shape[2] == 1 else y.transpose(1, 2).flatten(2)
-
-
-def head_sizes(
-    name: str,
-    dim: int,
-    heads: int | None,
-    kv_heads: int | None,
-    key_dim: int | None,
-    value_dim: int | None,
-    dropout: float = 0.0,
-) -> tuple[int, int, int, int]:
-    """Heads, heads of keys and values, and their widths, with the defaults filled in."""
-    given = f"{name} cannot be built with dim={dim}, heads={heads}"
-    if dim < 1:
-        raise WonderlandError(f"{given}: dim is a whole number from 1.")
-    if heads is None:
-        heads = next(count for count in (4, 3, 2, 1) if dim % count == 0)
-    if heads < 1 or (dim % heads and None in (key_dim, value_dim)):
-        raise WonderlandError(f"{given}: heads divides dim, unless key_dim and value_dim are given.")
-    kv_heads = heads if kv_heads is None else kv_heads
-    if kv_heads < 1 or heads % kv_heads:
-        raise WonderlandError(f"{given}, kv_heads={kv_heads}: kv_heads divides heads.")
-    key_dim = dim // heads if key_dim is None else key_dim
-    value_dim = dim // heads if value_dim is None else value_dim
-    if min(key_dim, value_dim) < 1:
-        raise WonderlandError(f"{given}, key_dim={key_dim}, value_dim={value_dim}: widths are whole numbers from 1.")
-    if not 0 <= dropout < 1:
-        raise WonderlandError(f"{given}, dropout={dropout}: dropout is at least 0 and below 1.")
-    return heads, kv_heads, key_dim, value_dim
-
-
 def _built_norm(spec: Spec, width: int) -> Pointwise:
     built = spec.build(dim=width)
     if not isinstance(built, Pointwise):
@@ -410,13 +375,11 @@ def _is_position(spec: Spec) -> bool:
     return isinstance(kind, type) and issubclass(kind, Position)
 
 
-def _built(position: Spec | None, key_dim: int, heads: int) -> Position | None:
-    if position is None:
-        return None
-    built = position.build(dim=key_dim, heads=heads) if _is_position(position) else None
-    if not isinstance(built, Position) or built.kind == "embed":
-        raise WonderlandError(
-            f"Attention cannot use {position.name} as its position: it takes one that rotates or biases "
-            "(Rotary, Alibi, RelativeBias); one that embeds is added to the embeddings, by the model."
-        )
-    return built
+def _unusable(name: str, kinds: tuple[str, ...], position: str) -> str:
+    """The sentence for a position that an attention has no use for."""
+    if kinds == ("table",):
+        return f"{name} cannot use {position} as its position: it takes nn.RelativeTable.spec()."
+    return (
+        f"{name} cannot use {position} as its position: it takes one that rotates or biases "
+        "(Rotary, Alibi, RelativeBias); one that embeds is added to the embeddings, by the model."
+    )

@@ -11,7 +11,7 @@ from wonderland.core import WonderlandError, part
 from wonderland.nn.contract.cross_mixer import CrossMixer, check_same_rows
 from wonderland.nn.contract.mixer import hide
 from wonderland.nn.contract.state import TIME, Layout, Slot, State
-from wonderland.nn.mixers.attention import attend, head_sizes
+from wonderland.nn.mixers.attend import attend, head_sizes
 from wonderland.ops.softmax import masked_softmax
 
 

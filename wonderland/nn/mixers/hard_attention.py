@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from wonderland.core import part
 from wonderland.nn.contract.mixer import Mixer
 from wonderland.nn.contract.state import Layout, State
-from wonderland.nn.mixers.attention import head_sizes
+from wonderland.nn.mixers.attend import head_sizes
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
 
 

@@ -89,3 +89,21 @@ class ZeroCentredRMSNorm(RMSNorm):
 
     def apply_to(self, x: Tensor) -> Tensor:
         return rms_norm(x, 1 + self.weight, self.eps)
+
+
+@part
+class NoNorm(Pointwise):
+    """Features as they are, where a block has a place for a norm and a model has none there (ModernBERT's first layer).
+
+    Shapes: x (..., dim) -> (..., dim).
+
+    >>> NoNorm(2)(torch.tensor([[[3.0, 4.0]]]))
+    tensor([[[3., 4.]]])
+    """
+
+    def __init__(self, dim: int):
+        super().__init__()
+        self.dim = dim
+
+    def apply_to(self, x: Tensor) -> Tensor:
+        return x

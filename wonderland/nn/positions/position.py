@@ -1,4 +1,4 @@
-"""The contract of positions: one of embed, rotate and bias, as a function of the positions of tokens."""
+"""The contract of positions: one of embed, rotate, bias and table, as a function of the positions of tokens."""
 
 from typing import Any, Literal
 
@@ -9,11 +9,12 @@ from wonderland.nn.contract.arguments import Checked
 
 
 class Position(Checked, nn.Module):
-    """A positional encoding. `kind` says which of the three methods it has.
+    """A positional encoding. `kind` says what it does.
 
     - "embed": `embed(positions)` is added to the embeddings, once, at the model's door;
     - "rotate": `rotate(x, positions)` rotates queries and keys, in every attention layer;
     - "bias": `bias(query_positions, key_positions)` is added to the scores, in every attention layer.
+    - "table": vectors of distances, which `DisentangledAttention` compares with queries and keys.
 
     The module that builds one from its spec adds the sizes: `spec.build(dim=width, heads=heads)`, where width is that of the model
     for "embed" and of one head for "rotate" ("bias" has no use for it).
@@ -22,7 +23,7 @@ class Position(Checked, nn.Module):
     Positions are integers (b, t), or (1, t) when all rows stand alike.
     """
 
-    kind: Literal["embed", "rotate", "bias"]
+    kind: Literal["embed", "rotate", "bias", "table"]
     relative: bool = False
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:

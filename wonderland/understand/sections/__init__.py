@@ -18,6 +18,7 @@ from wonderland.understand.sections.mistakes import mistakes
 from wonderland.understand.sections.network import network
 from wonderland.understand.sections.pictures import pictures
 from wonderland.understand.sections.record import cost, recipe, reproduce
+from wonderland.understand.sections.sounds import sounds
 from wonderland.understand.sections.summary import header, overview
 from wonderland.understand.sections.trust import calibration, conformal
 from wonderland.understand.sections.writing import attention, neighbours, samples
@@ -56,6 +57,7 @@ SECTIONS = (
     Section("decisions", "Decisions", "Decisions", decisions),
     Section("bands", "Bands", "Predictions along each column", bands),
     Section("mistakes", "Mistakes", "Most confident mistakes", mistakes, "Largest errors"),
+    Section("sounds", "Sounds", "Recordings", sounds),
     Section("pictures", "Pictures", "Pictures", pictures),
     Section("importance", "Importance", "Importance", importance),
     Section("neighbours", "Neighbours", "Nearest neighbours", neighbours),

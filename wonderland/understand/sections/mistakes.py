@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from wonderland.understand import page
 from wonderland.understand.facts import Facts, is_known, predicts_values
 from wonderland.understand.format import MISSING, escape, number, percent, real
+from wonderland.understand.sections.sounds import player
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}")
 _MAX_IMAGE_CHARACTERS, _MAX_MISTAKES = 60_000, 24
@@ -37,7 +38,8 @@ def _thumbnail(mistake: Facts) -> str:
     alt = escape(f"true {true}, predicted {predicted}")
     return (
         f'<figure{path}><img src="{escape(_image(mistake))}" alt="{alt}" width="96" height="96">'
-        f"<figcaption><b>{page.breakable(predicted)}</b>{probability}<br>true: {page.breakable(true)}</figcaption></figure>"
+        f"<figcaption><b>{page.breakable(predicted)}</b>{probability}<br>true: {page.breakable(true)}</figcaption>"
+        f"{player(mistake)}</figure>"
     )
 
 

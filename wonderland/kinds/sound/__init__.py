@@ -1,0 +1,1 @@
+"""Recordings of sound: with a class, a number or a text each."""
