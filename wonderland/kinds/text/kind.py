@@ -246,7 +246,12 @@ class TextKind(Kind):
             "importance_of": "word",
             "neighbours": near,
         }
-        return {"columns_title": "The texts", "long_rows": True, "baselines": baselines(run, plan), "clusters": clusters(run, plan)} | words
+        return {
+            "columns_title": "The texts",
+            "long_rows": True,
+            "baselines": baselines(run, plan),
+            "clusters": clusters(run, plan),
+        } | words
 
     def explain(self, run: Any, plan: Any, facts: dict[str, Any]) -> dict[str, Any]:
         """The words that mattered for each mistake that the report shows."""
