@@ -17,6 +17,7 @@ NAMES = (
     "corpus",
     "pairs",
     "tags",
+    "answers",
     "graph",
     "series",
     "sound",

@@ -3,6 +3,7 @@
 from wonderland.models import generative, words
 from wonderland.models.adapt import adapt, adapted, merge, train_only
 from wonderland.models.adapter_files import load_adapter, save_adapter
+from wonderland.models.answer_finder import AnswerFinder
 from wonderland.models.birnn import BiRNN
 from wonderland.models.convnet import ConvNet
 from wonderland.models.corruption import mask_spans, mask_tokens, replace_spans
@@ -89,6 +90,7 @@ __all__ = [
     "TCN",
     "VGG",
     "AlexNet",
+    "AnswerFinder",
     "AnyNet",
     "AutoRec",
     "BiRNN",

@@ -1,6 +1,8 @@
 """Tasks: loss, metrics, calibration, predictions and abilities of each."""
 
 from wonderland.tasks import losses, metrics, penalties, text
+from wonderland.tasks.answer_trust import AnswerTrust
+from wonderland.tasks.answering import Answering
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.control import Control
 from wonderland.tasks.detection import Detection
@@ -23,6 +25,8 @@ from wonderland.tasks.trust import RowTrust
 from wonderland.tasks.view import Holdout, View
 
 __all__ = [
+    "AnswerTrust",
+    "Answering",
     "Classification",
     "Control",
     "Detection",

@@ -23,7 +23,9 @@ def clustered(
         members = np.flatnonzero(found.labels == code)
         if not len(members):
             continue
-        near = members[np.argsort(((vectors[members] - found.centres[code]) ** 2).sum(1), kind="stable")[:SHOWN]]
+        near = members[
+            np.argsort(((vectors[members] - found.centres[code]) ** 2).sum(1), kind="stable")[:SHOWN]
+        ].tolist()
         row: dict[str, Any] = {"words": names[code], "size": len(members), "examples": [texts[i][:200] for i in near]}
         if groups is not None:
             own = [groups[i] for i in members]

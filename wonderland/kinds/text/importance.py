@@ -138,7 +138,8 @@ def clusters(run: Any, plan: Any) -> list[dict[str, Any]]:
     vectors = torch.nn.functional.normalize(torch.cat(pieces).float(), dim=1).numpy()
     texts, y = [plan.dataset.texts[row] for row in rows], plan.dataset.y[rows]
     named = run.task.classes is not None and y.ndim == 1
-    groups = [run.task.classes[code] for code in y] if named else None
+    names: list[str] = run.task.classes or []
+    groups = [names[code] for code in y] if named else None
     return clustered(vectors, texts, min(MOST_CLUSTERS, len(rows) // 20), groups)
 
 
