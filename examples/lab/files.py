@@ -16,6 +16,8 @@ SOURCES = {
     "airfoil_self_noise.dat": "airfoil self-noise of the UCI repository; data/airfoil_self_noise.dat of github.com/ShusenTang/Dive-into-DL-PyTorch",
     "mnist-t10k-images-idx3-ubyte.gz": "10,000 digits, the test images of MNIST (t10k-images-idx3-ubyte.gz)",
     "mnist-t10k-labels-idx1-ubyte.gz": "their labels (t10k-labels-idx1-ubyte.gz)",
+    "train-images-idx3-ubyte.gz": "60,000 images of clothes, Fashion-MNIST; Debian's package dataset-fashion-mnist, in /usr/share/datasets",
+    "t10k-images-idx3-ubyte.gz": "10,000 test images of Fashion-MNIST; Debian's package dataset-fashion-mnist, in /usr/share/datasets",
     "ETTh1.csv": "17,420 hours of a transformer; ETT-small/ETTh1.csv of github.com/zhouhaoyi/ETDataset",
     "sunspots.csv": "sunspots of the years 1700 to 2008; statsmodels/datasets/sunspots/sunspots.csv of PyPI's statsmodels",
     "air_passengers.csv": "144 months of air passengers; aeon/datasets/data/Airline/Airline.csv of PyPI's aeon",

@@ -6,7 +6,8 @@ import torch
 from wonderland import nn
 from wonderland.core import WonderlandError
 from wonderland.ops import native
-from wonderland.ops.recurrence import CELLS, _threads, recurrence, reference
+from wonderland.ops.cells import CELLS
+from wonderland.ops.recurrence import _threads, recurrence, reference
 
 SHAPES = [(3, 5, 4, 6), (1, 7, 3, 37), (5, 9, 2, 16), (7, 2, 5, 33)]
 

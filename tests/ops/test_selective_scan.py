@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.ops.compare import PRECISION, agree
 from wonderland.core import WonderlandError
 from wonderland.ops import native
-from wonderland.ops.selective_scan import RULES, chunked, discretise, reference, selective_scan
+from wonderland.ops.selective_scan import RULES, chunked, reference, selective_scan
+from wonderland.ops.steps import discretise
 
 FORMS = (reference, selective_scan, chunked)
 

@@ -38,6 +38,7 @@ LIMITS: dict[str, Limit] = {
     "header_bytes": Limit(8 * MIB, "the header of a safetensors file"),
     "sparse_bytes": Limit(64 * MIB, "a safetensors file of which the disk holds less than a quarter"),
     "encoder_tensor_bytes": Limit(2 * GIB, "preprocess.safetensors of a run"),
+    "posterior_bytes": Limit(4 * GIB, "posterior.safetensors of a run"),
     "shards": Limit(1000, "files of weights that an index names", "files"),
     "companion_bytes": Limit(256 * MIB, "a file that is copied beside written weights"),
     "records_bytes": Limit(1 * GIB, "metrics.jsonl and times.jsonl of a run"),
@@ -64,6 +65,7 @@ LIMITS: dict[str, Limit] = {
     "annotation_bytes": Limit(512 * MIB, "a JSON file of boxes and outlines"),
     "annotation_text_bytes": Limit(16 * MIB, "a text or XML file of boxes, or of names of classes"),
     # Recordings and clips.
+    "series_bytes": Limit(1 * GIB, "a file of many series"),
     "sound_bytes": Limit(512 * MIB, "a file of sound"),
     "sound_samples": Limit(250_000_000, "samples of a recording, of all channels", "samples"),
     "cost_bytes": Limit(1 * MIB, "a file of costs"),

@@ -1,6 +1,7 @@
 """Decode an image file safely: the format is read from the content, and the size is checked before pixels are decoded."""
 
 import io
+import math
 import struct
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from wonderland.core import WonderlandError, read_bytes
 from wonderland.core.limits import check, limit
 
 FORMATS = ("PNG", "JPEG", "WEBP")
+GAP = 3.0  # blocks of pixels are averaged first where a side shrinks by at least twice this factor
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".jpe", ".webp"})
 _BYTES_OF_PIXEL = {
     "1": 1,
@@ -192,7 +194,17 @@ def _fit(image: Image.Image, height: int, width: int) -> Image.Image:
     left, top = (image.width - part * width) / 2, (image.height - part * height) / 2
     # Rounding may leave the box slightly outside of the image.
     box = (max(left, 0), max(top, 0), min(left + part * width, image.width), min(top + part * height, image.height))
-    return image.resize((width, height), Image.Resampling.BICUBIC, box=box, reducing_gap=3.0)
+    factors = (int((box[2] - box[0]) / width / GAP) or 1, int((box[3] - box[1]) / height / GAP) or 1)
+    if max(factors) > 1:
+        reach = 1.5 * (box[2] - box[0]) / width, 1.5 * (box[3] - box[1]) / height
+        first = max(0, int(box[0] - reach[0])), max(0, int(box[1] - reach[1]))
+        last = min(image.width, math.ceil(box[2] + reach[0])), min(image.height, math.ceil(box[3] + reach[1]))
+        image = image.reduce(factors, box=(*first, *last))
+        left, top, right, bottom = ((edge - first[i % 2]) / factors[i % 2] for i, edge in enumerate(box))
+        box = (left, top, right, bottom)
+    # One axis after the other, always in this order: versions of Pillow differ in theirs, and exported models keep this one.
+    image = image.resize((width, image.height), Image.Resampling.BICUBIC, box=(box[0], 0, box[2], image.height))
+    return image.resize((width, height), Image.Resampling.BICUBIC, box=(0, box[1], width, box[3]))
 
 
 def _drop_equal_channels(image: np.ndarray) -> np.ndarray:

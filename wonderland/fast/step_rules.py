@@ -10,7 +10,7 @@ from wonderland.fast.table import rule_of, write_norm, write_step
 from wonderland.nn.blocks.block import Block
 from wonderland.nn.channel.activations import name_of
 from wonderland.nn.positions import Alibi, Rotary
-from wonderland.ops.recurrence import CELLS
+from wonderland.ops.cells import CELLS
 
 
 def alone(module: Any, program: Program) -> bool:

@@ -21,6 +21,7 @@ NAMES = (
     "graph",
     "series",
     "sound",
+    "signal",
     "environment",
     "ratings",
 )

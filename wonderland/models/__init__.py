@@ -50,7 +50,7 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
-from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
+from wonderland.models.signal import InceptionTime, MelConvNet, Rocket, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -70,12 +70,14 @@ from wonderland.models.vision.lenet import LeNet
 from wonderland.models.vision.metaformer import MetaFormer
 from wonderland.models.vision.mlp_mixer import MLPMixer
 from wonderland.models.vision.mobilenet import MobileNetV2
+from wonderland.models.vision.multi_view import MultiView
 from wonderland.models.vision.nin import NiN
 from wonderland.models.vision.norm_free_resnet import NormFreeResNet
 from wonderland.models.vision.regnet import RegNet
 from wonderland.models.vision.resnet import ResNet
 from wonderland.models.vision.resnext import ResNeXt
 from wonderland.models.vision.retinanet import RetinaNet
+from wonderland.models.vision.style import LayerOutputs, style_transfer
 from wonderland.models.vision.tiny_ssd import TinySSD
 from wonderland.models.vision.unet import UNet
 from wonderland.models.vision.vgg import VGG
@@ -117,6 +119,8 @@ __all__ = [
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
+    "InceptionTime",
+    "LayerOutputs",
     "LeNet",
     "LinearAutoregression",
     "LinkNet",
@@ -126,6 +130,7 @@ __all__ = [
     "MelConvNet",
     "MetaFormer",
     "MobileNetV2",
+    "MultiView",
     "NBeats",
     "NLinear",
     "NeuMF",
@@ -143,6 +148,7 @@ __all__ = [
     "ResNeXt",
     "ResNet",
     "RetinaNet",
+    "Rocket",
     "Seq2Seq",
     "Seq2SeqForecaster",
     "SequenceClassifier",
@@ -184,6 +190,7 @@ __all__ = [
     "rating_als",
     "replace_spans",
     "save_adapter",
+    "style_transfer",
     "train_only",
     "words",
 ]

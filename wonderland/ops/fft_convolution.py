@@ -1,10 +1,12 @@
 """Long convolutions by the fast Fourier transform: a kernel as long as the sequence at the price of a few transforms."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from wonderland.ops import native, shapes
+from wonderland.ops.over_time import is_exporting
 
 Rows = Float[Tensor, "b t d"]
 
@@ -27,6 +29,8 @@ def fft_convolution(x: Rows, kernel: Float[Tensor, "k d"], tail: Float[Tensor, "
         wide = [None if y is None else y.float() if y.element_size() < 4 else y for y in (x, kernel, tail)]
         x_wide, kernel_wide, tail_wide = native.common_dtype(*wide)
         return fft_convolution(x_wide, kernel_wide, tail_wide).to(x.dtype)
+    if is_exporting():
+        return _exported(x, kernel, tail)
     t, taps = x.shape[1], kernel.shape[0]
     if tail is not None:
         x = torch.cat([tail[:, max(0, tail.shape[1] - taps + 1) :], x], 1)
@@ -39,6 +43,15 @@ def fft_convolution(x: Rows, kernel: Float[Tensor, "k d"], tail: Float[Tensor, "
     # Transforms run along memory: two copies cost less than strided transforms.
     spectrum = torch.fft.rfft(x.transpose(1, 2), size) * torch.fft.rfft(kernel.t(), size)
     return torch.fft.irfft(spectrum, size)[..., full - t : full].transpose(1, 2)
+
+
+def _exported(x: Rows, kernel: Tensor, tail: Tensor | None) -> Rows:
+    """A convolution of each channel: lengths of transforms would fix the number of steps."""
+    t, taps = x.shape[1], kernel.shape[0]
+    longer = x if tail is None else torch.cat([tail, x], 1)
+    padded = F.pad(longer.transpose(1, 2), (taps - 1, 0))
+    y = F.conv1d(padded, kernel.flip(0).t().unsqueeze(1), groups=x.shape[2])
+    return y[..., y.shape[2] - t :].transpose(1, 2)
 
 
 def reference(x: Rows, kernel: Float[Tensor, "k d"], tail: Float[Tensor, "b p d"] | None = None) -> Rows:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wonderland.ops import native, shapes
+from wonderland.ops.over_time import is_exporting
 
 STEPS = 64
 
@@ -29,6 +30,8 @@ def linear_attention(q: Keys, k: Keys, v: Values, state: Matrix | None = None) -
     shapes.real("linear_attention", q=q, k=k, v=v)
     first = q.new_zeros(*q.shape[:2], q.shape[3], v.shape[3]) if state is None else state
     q, k, v, first = native.common_dtype(q, k, v, first)
+    if is_exporting():  # chunks would fix the number of steps
+        return (q @ k.transpose(2, 3)).tril() @ v + q @ first, first + k.transpose(2, 3) @ v
     if native.is_transformed():
         return reference(q, k, v, first)
     if q.shape[2] == 1:

@@ -1,8 +1,5 @@
 """Nonlinear recurrences: RNN, GRU and LSTM cells, whose tokens have to be computed one after another."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -10,76 +7,9 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.ops import native, shapes
-
-Step = Callable[[Tensor, tuple[Tensor, ...], Tensor, Tensor | None, float], tuple[Tensor, ...]]
-
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu, "identity": lambda x: x}
-_KINDS = {"tanh": 0, "relu": 1, "identity": 2}
-
-
-def _elman(activation: str) -> Step:
-    def step(u: Tensor, state: tuple[Tensor, ...], weight: Tensor, extra: Tensor | None, leak: float):
-        (h,) = state
-        new = _ACTIVATIONS[activation](torch.addmm(u, h, weight.t()))
-        return (new if leak == 1 else (1 - leak) * h + leak * new,)
-
-    return step
-
-
-def _lstm(u: Tensor, state: tuple[Tensor, ...], weight: Tensor, extra: Tensor | None, leak: float):
-    h, c = state
-    i, f, g, o = torch.addmm(u, h, weight.t()).chunk(4, -1)
-    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-    return torch.sigmoid(o) * torch.tanh(c), c
-
-
-def _gru_after(u: Tensor, state: tuple[Tensor, ...], weight: Tensor, extra: Tensor | None, leak: float):
-    (h,) = state
-    assert extra is not None
-    e = h.shape[-1]
-    v = h @ weight.t()
-    r, z = torch.sigmoid(u[:, : 2 * e] + v[:, : 2 * e]).chunk(2, -1)
-    n = torch.tanh(u[:, 2 * e :] + r * (v[:, 2 * e :] + extra))
-    return (torch.lerp(n, h, z),)
-
-
-def _gru_before(u: Tensor, state: tuple[Tensor, ...], weight: Tensor, extra: Tensor | None, leak: float):
-    (h,) = state
-    e = h.shape[-1]
-    r, z = torch.sigmoid(torch.addmm(u[:, : 2 * e], h, weight[: 2 * e].t())).chunk(2, -1)
-    n = torch.tanh(torch.addmm(u[:, 2 * e :], r * h, weight[2 * e :].t()))
-    return (torch.lerp(n, h, z),)
-
-
-def _ligru(activation: str) -> Step:
-    def step(u: Tensor, state: tuple[Tensor, ...], weight: Tensor, extra: Tensor | None, leak: float):
-        (h,) = state
-        gate, new = torch.addmm(u, h, weight.t()).chunk(2, -1)
-        return (torch.lerp(h, _ACTIVATIONS[activation](new), torch.sigmoid(gate)),)
-
-    return step
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One kind of recurrence: its equation, and how many blocks of units its weights and gradients have."""
-
-    step: Step
-    kernel: str
-    gates: int
-    gradients: int
-    kind: int = 0
-    keeps: bool = False
-    states: int = 1
-
-
-CELLS: dict[str, Cell] = {
-    "lstm": Cell(_lstm, "lstm", 4, 4, keeps=True, states=2),
-    "gru_after": Cell(_gru_after, "gru", 3, 4, keeps=True),
-    "gru_before": Cell(_gru_before, "gru_before", 3, 3),
-    **{f"rnn_{name}": Cell(_elman(name), "rnn", 1, 1, kind) for name, kind in _KINDS.items()},
-    **{f"ligru_{name}": Cell(_ligru(name), "ligru", 2, 2, kind) for name, kind in _KINDS.items()},
-}
+from wonderland.ops.cells import CELLS
+from wonderland.ops.exported import exported_recurrence
+from wonderland.ops.over_time import is_exporting
 
 
 def recurrence(
@@ -139,6 +69,8 @@ def recurrence(
     )
     state = tuple(held)
     tensors = (x, weight_input, weight_state, bias, extra, *state)
+    if is_exporting():
+        return exported_recurrence(kind, x, weight_input, weight_state, bias, state, extra, lengths, leak)
     if x.shape[1] == 1 or x.is_complex() or not native.usable(kind.kernel, *tensors):
         with torch.autocast("cpu", enabled=False):  # half of a recurrence in half precision is no recurrence
             return reference(cell, x, weight_input, weight_state, bias, state, extra=extra, lengths=lengths, leak=leak)

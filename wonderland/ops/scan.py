@@ -8,6 +8,8 @@ from jaxtyping import Inexact, Int
 from torch import Tensor
 
 from wonderland.ops import native, shapes
+from wonderland.ops.exported import exported_linear_scan
+from wonderland.ops.over_time import is_exporting
 
 STEPS = 32
 
@@ -36,6 +38,8 @@ def linear_scan(
     lengths = shapes.counted("linear_scan", lengths, sizes["b"], sizes["t"])
     a = _spread(a, x)
     a, x, state = native.common_dtype(a, x, state)
+    if is_exporting():
+        return exported_linear_scan(a, x, state, lengths)
     if native.is_transformed():
         return reference(a, x, state, lengths=lengths)
     if native.usable("scan", a, x, state):

@@ -10,6 +10,9 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.ops import native, shapes
+from wonderland.ops.exported import exported_selective_scan
+from wonderland.ops.over_time import is_exporting
+from wonderland.ops.steps import apart, discretise
 
 RULES = ("euler", "hold", "bilinear")
 SEGMENT = 16  # steps between two states that the kernel keeps
@@ -57,6 +60,8 @@ def selective_scan(
     shapes.real("selective_scan", u=u, delta=delta, a=a, b=b, c=c, skip=skip, gate=gate, state=state)
     lengths = shapes.counted("selective_scan", lengths, sizes["b"], sizes["t"])
     u, delta, a, b, c, skip, gate, state = native.common_dtype(u, delta, a, b, c, skip, gate, state)
+    if is_exporting():
+        return exported_selective_scan(u, delta, a, b, c, skip, gate, state, lengths, rule)
     if native.is_transformed():
         return reference(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
     if a.shape[1] <= MOST_STATES and native.usable("selective_scan", u, delta, a, b, c, skip, gate, state):
@@ -64,30 +69,6 @@ def selective_scan(
         y, last, _ = native.call(_forward, u, delta, a.t(), b, c, skip, gate, state, lengths, RULES.index(rule), keep)
         return y, last
     return chunked(u, delta, a, b, c, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
-
-
-def discretise(delta: Tensor, a: Tensor, rule: str) -> tuple[Tensor, Tensor]:
-    """How one step of length `delta` changes the state, and how much of the input it takes in: (decay, weight).
-
-    >>> discretise(torch.tensor(0.5), torch.tensor(-2.0), "bilinear")
-    (tensor(0.3333), tensor(0.3333))
-    """
-    if rule == "bilinear":
-        q = 1 / (1 - delta * a / 2)
-        return (1 + delta * a / 2) * q, delta * q
-    decay = torch.exp(delta * a)
-    if rule == "euler":
-        return decay, delta.expand_as(decay)
-    # (e^z - 1) / z, by its series where both are small.
-    z, small, safe = _apart(delta * a)
-    series = 1 + z * (1 / 2 + z * (1 / 6 + z * (1 / 24 + z * (1 / 120))))
-    return decay, delta * torch.where(small, series, torch.expm1(safe) / safe)
-
-
-def _apart(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Numbers with 0 for those that are not small, which are small, and the numbers with 1 for those."""
-    small = z.detach().abs() < (0.05 if z.element_size() <= 4 else 1e-3)
-    return torch.where(small, z, torch.zeros_like(z)), small, torch.where(small, torch.ones_like(z), z)
 
 
 def reference(
@@ -163,7 +144,7 @@ def _derivatives(
     if rule == "bilinear":
         q = (1 / (1 - delta * a / 2)).square()
         return a * q, delta * q, q, delta.square() * q / 2
-    z, small, _ = _apart(delta * a)
+    z, small, _ = apart(delta * a)
     series = delta.square() * (1 / 2 + z * (1 / 3 + z * (1 / 8 + z * (1 / 30))))
     exact = (delta * decay - weight) / torch.where(small, torch.ones_like(a), a)
     return decay * a, decay * delta, decay, torch.where(small, series, exact)

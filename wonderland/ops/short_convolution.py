@@ -7,6 +7,7 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.ops import native, shapes
+from wonderland.ops.over_time import is_exporting
 
 WIDEST = 64
 STRETCH = 32  # as in the kernel
@@ -38,7 +39,7 @@ def short_convolution(
     shapes.agree("short_convolution", x=(x, "b t d"), tail=(tail, f"b {sizes['w'] - 1} d ?"))
     shapes.real("short_convolution", x=x, weight=weight, bias=bias, tail=tail)
     x, weight, bias, tail = native.common_dtype(x, weight, bias, tail)
-    if weight.shape[1] <= WIDEST and native.usable("short_convolution", x, weight, bias, tail):
+    if weight.shape[1] <= WIDEST and not is_exporting() and native.usable("short_convolution", x, weight, bias, tail):
         return native.call(_forward, x, weight.t(), bias, tail, silu)
     return reference(x, weight, bias, tail=tail, silu=silu)
 

@@ -7,14 +7,11 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.ops import native, shapes
+from wonderland.ops.exported import exported_wkv
+from wonderland.ops.over_time import is_exporting
+from wonderland.ops.steps import empty, no_tokens, weighted_step
 
 SEGMENT = 16
-EMPTY = -1e38
-
-
-def empty(dtype: torch.dtype) -> float:
-    """The exponent of a sum of nothing: far below all others, and still a number of this type."""
-    return max(EMPTY, torch.finfo(dtype).min / 2)
 
 
 Row = Float[Tensor, "b t d"]
@@ -59,6 +56,8 @@ def wkv(
     lengths = shapes.counted("wkv", lengths, sizes["b"], sizes["t"])
     k, v, decay, bonus, sums, top = native.common_dtype(k, v, decay, bonus, sums, top)
     state = None if state is None else (sums, top)
+    if is_exporting():
+        return exported_wkv(k, v, decay, bonus, state, lengths)
     if native.is_transformed():
         return reference(k, v, decay, bonus, state=state, lengths=lengths)
     if native.usable("wkv", k, v, decay, bonus, sums, top):
@@ -80,15 +79,10 @@ def reference(
     lengths: Tensor | None = None,
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     """The equation, one token after the other, with a running maximum."""
-    (a, b), o = _begin(k) if state is None else (state[0].unbind(1), state[1])
+    (a, b), o = no_tokens(k) if state is None else (state[0].unbind(1), state[1])
     outputs = []
     for i in range(k.shape[1]):
-        top = torch.maximum(o, k[:, i] + bonus).detach()
-        past, now = torch.exp(o - top), torch.exp(k[:, i] + bonus - top)
-        y = (past * a + now * v[:, i]) / (past * b + now)
-        top = torch.maximum(o + decay, k[:, i]).detach()
-        past, now = torch.exp(o + decay - top), torch.exp(k[:, i] - top)
-        new = past * a + now * v[:, i], past * b + now, top
+        new, y = weighted_step((a, b, o), k[:, i], v[:, i], decay, bonus)
         if lengths is not None:
             real = (i < lengths).unsqueeze(1)
             new = tuple(torch.where(real, fresh, old) for fresh, old in zip(new, (a, b, o), strict=True))
@@ -100,11 +94,6 @@ def reference(
     ):  # one token does not depend on the decay: its gradient is 0 and, as in the other forms, not None
         outputs = [outputs[0] + decay[:0].sum()]
     return torch.stack(outputs, 1), (torch.stack((a, b), 1), o)
-
-
-def _begin(k: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    zero = torch.zeros_like(k[:, 0])
-    return (zero, zero), torch.full_like(zero, empty(k.dtype))
 
 
 def chunked(
@@ -124,7 +113,7 @@ def chunked(
         real = (torch.arange(t, device=k.device) < lengths.unsqueeze(1)).unsqueeze(2)
     steps = min(steps, t)
     chunks = -(-t // steps)
-    (a, b), o = _begin(k) if state is None else (state[0].unbind(1), state[1])
+    (a, b), o = no_tokens(k) if state is None else (state[0].unbind(1), state[1])
 
     def fold(x: Tensor, value: float) -> Tensor:
         x = x if real is None else x.masked_fill(~real, value)

@@ -232,6 +232,8 @@ def check_recipe_for(wanted: Wanted, recipe: Recipe) -> None:
         raise WonderlandError("conformal cross needs models of several folds, which this run has not: choose split.")
     if wanted.uncertainty == "ensemble" and recipe.ensemble is None:
         raise WonderlandError(f"uncertainty ensemble needs several members, and {name} is one network: choose dropout.")
+    if wanted.uncertainty in ("laplace", "swag") and is_closed_form(recipe.model):
+        raise WonderlandError(f"uncertainty {wanted.uncertainty} is for networks, and {name} is fitted in one step.")
     if wanted.uncertainty == "dropout" and isinstance(recipe.model, Spec):
         with torch.device("meta"):
             model = recipe.model.build()
@@ -266,6 +268,8 @@ def resolve_measured(plan: Plan, request: Request) -> None:
     elif training.epochs:
         steps = max(1, round(training.epochs * batches.per_epoch))
     plan.recipe = plan.recipe.changed(steps=steps, batch_size=batches.size)
+    if training.steps or training.epochs or training.budget:
+        plan.recipe = plan.recipe.changed(extensions=0)
     if training.lr == "auto":
         if not hasattr(plan.learner(), "supervised"):
             raise WonderlandError(

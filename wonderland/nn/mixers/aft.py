@@ -12,7 +12,8 @@ from wonderland.nn.contract.mixer import Mixer, lengths
 from wonderland.nn.contract.state import Layout, Slot, State
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
 from wonderland.ops.shapes import readable
-from wonderland.ops.wkv import EMPTY, empty, wkv
+from wonderland.ops.steps import EMPTY, empty
+from wonderland.ops.wkv import wkv
 
 FORMS = ("simple", "local", "full")
 AT_ONCE = 1 << 22  # weights held at once: rows of queries are taken in pieces of this size

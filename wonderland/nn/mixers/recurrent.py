@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError
 from wonderland.nn.contract.mixer import Mixer, lengths
 from wonderland.nn.contract.state import Layout, Slot, State
-from wonderland.ops.recurrence import CELLS, recurrence
+from wonderland.ops.cells import CELLS
+from wonderland.ops.recurrence import recurrence
 
 
 class Recurrent(Mixer):

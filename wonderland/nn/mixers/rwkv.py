@@ -14,7 +14,8 @@ from wonderland.nn.contract.mixer import Mixer, lengths
 from wonderland.nn.contract.state import Layout, Slot, State
 from wonderland.ops.blend import blend
 from wonderland.ops.squared_relu import squared_relu
-from wonderland.ops.wkv import EMPTY, wkv
+from wonderland.ops.steps import EMPTY
+from wonderland.ops.wkv import wkv
 
 
 def _shares(dim: int) -> nn.Parameter:

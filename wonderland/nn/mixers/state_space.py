@@ -96,7 +96,7 @@ def scan_states(decay: Tensor, drive: Tensor, state: Tensor | None, mask: Tensor
     """All states (b, t, p) of a complex diagonal recurrence, and the last as real pairs (b, p, 2)."""
     first = None if state is None else torch.view_as_complex(wide(state).contiguous())
     states = linear_scan(decay, drive, first, lengths=None if mask is None else lengths(mask))
-    return states, torch.view_as_real(states[:, -1])
+    return states, torch.view_as_real(states)[:, -1]
 
 
 def log_steps(n: int, smallest: float = 1e-3, largest: float = 1e-1) -> Tensor:
