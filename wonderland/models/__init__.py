@@ -14,8 +14,10 @@ from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
 from wonderland.models.gaussian_process import GaussianProcess
 from wonderland.models.glm import GLM
+from wonderland.models.graph_memory import step_bytes
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
+from wonderland.models.mpnn import MPNN
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.node2vec import Node2Vec, random_walks
@@ -56,6 +58,7 @@ from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
+from wonderland.models.triples import TripleModel, filtered_ranks
 from wonderland.models.universal import approximate, approximate_with_relu
 from wonderland.models.vision.alexnet import AlexNet
 from wonderland.models.vision.anynet import AnyNet
@@ -88,6 +91,7 @@ from wonderland.models.words import FastText, GloVe, Word2Vec
 __all__ = [
     "FCN",
     "GLM",
+    "MPNN",
     "RNNLM",
     "TCN",
     "VGG",
@@ -166,6 +170,7 @@ __all__ = [
     "TinySSD",
     "TokenClassifier",
     "Tree",
+    "TripleModel",
     "UNet",
     "ViT",
     "WaveConvNet",
@@ -178,6 +183,7 @@ __all__ = [
     "approximate_with_relu",
     "best_spans",
     "cost_table",
+    "filtered_ranks",
     "generative",
     "implicit_als",
     "item_neighbours",
@@ -190,6 +196,7 @@ __all__ = [
     "rating_als",
     "replace_spans",
     "save_adapter",
+    "step_bytes",
     "style_transfer",
     "train_only",
     "words",
