@@ -18,6 +18,7 @@ NAMES = (
     "pairs",
     "tags",
     "answers",
+    "matches",
     "graph",
     "series",
     "sound",

@@ -22,6 +22,7 @@ from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.node2vec import Node2Vec, random_walks
 from wonderland.models.packed import packed
+from wonderland.models.pair_texts import BiEncoder, MatchEncoder, PairTexts
 from wonderland.models.prompt_tuning import PrefixTuned, PromptTuned
 from wonderland.models.recommend import (
     AutoRec,
@@ -99,6 +100,7 @@ __all__ = [
     "AnswerFinder",
     "AnyNet",
     "AutoRec",
+    "BiEncoder",
     "BiRNN",
     "Caser",
     "ConvMixer",
@@ -130,6 +132,7 @@ __all__ = [
     "LinkNet",
     "MLPMixer",
     "MaskedLM",
+    "MatchEncoder",
     "MatrixFactorisation",
     "MelConvNet",
     "MetaFormer",
@@ -144,6 +147,7 @@ __all__ = [
     "Node2Vec",
     "NodeNet",
     "NormFreeResNet",
+    "PairTexts",
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",

@@ -11,6 +11,7 @@ from wonderland.tasks.forecast_trust import ForecastTrust
 from wonderland.tasks.generation import Generation, SampleTrust
 from wonderland.tasks.label_trust import LabelTrust
 from wonderland.tasks.language import LanguageModelling
+from wonderland.tasks.matching import Matching
 from wonderland.tasks.multilabel import MultiLabel
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.ranking import Ranking
@@ -37,6 +38,7 @@ __all__ = [
     "Holdout",
     "LabelTrust",
     "LanguageModelling",
+    "Matching",
     "MultiLabel",
     "Ranking",
     "Regression",

@@ -16,17 +16,18 @@ from wonderland.data.text.sentence_pairs import SentencePairs, pairs_of_frame, p
 from wonderland.data.text.vectors import read_vectors
 from wonderland.kinds.kind import Claim, Kind, model_space, task_spec
 from wonderland.kinds.table.test_set import join_test
-from wonderland.kinds.text.encoder import TextEncoder
+from wonderland.kinds.text.encoder import SEPARATOR, TextEncoder
 from wonderland.kinds.text.importance import baselines, clusters, explained_mistakes, neighbours, word_importance
 from wonderland.kinds.text.learner import LinearFirst
 from wonderland.kinds.text.options import Options as TextOptions
 from wonderland.kinds.text.texts import Texts, text_columns
-from wonderland.models import TextBlend, TextCNN, TextLinear
+from wonderland.models import DecomposableAttention, PairTexts, TextBlend, TextCNN, TextLinear
 from wonderland.optim import FusedAdamW
 from wonderland.tasks import Task
 from wonderland.train.start import Start
 
 NETWORK = TextCNN.spec(vocab=10_000, classes=5, dim=96, channels=64, widths=[2, 3, 4], max_norm=3.0)
+PAIR_NETWORK = DecomposableAttention.spec(vocab=10_000, classes=3, dim=96, hidden=96, dropout=0.3)
 TOKENS = 1_500_000  # tokens that the network of the default model learns from, counted once an epoch
 OTHER_COLUMNS = ("column", "split", "keep", "drop", "group", "time")  # options that say what columns of a table mean
 LEAST_EPOCHS, MOST_EPOCHS = 4, 50  # with fewer epochs within that number of tokens there is no network
@@ -190,7 +191,11 @@ class TextKind(Kind):
         epoch = max(1, rows // batch)
         epochs = min(MOST_EPOCHS, TOKENS // (rows * encoder.length))
         network = NETWORK.changed(vocab=encoder.tokenizer.vocab, classes=outputs, pad=encoder.pad)
+        if len(dataset.names) == 2 and dataset.start is None and outputs > 1:
+            network = PAIR_NETWORK.changed(vocab=encoder.tokenizer.vocab, classes=outputs, pad=encoder.pad)
+            network = PairTexts.spec(separator=encoder.tokenizer.id(SEPARATOR), network=network, pad=encoder.pad)
         if dataset.options is not None and dataset.options.vectors is not None:
+            network = NETWORK.changed(vocab=encoder.tokenizer.vocab, classes=outputs, pad=encoder.pad)
             table, _ = read_vectors(dataset.options.vectors, {}, 1)
             network, epochs = network.changed(dim=table.shape[1], fixed=True), max(epochs, LEAST_EPOCHS)
         recipe = Recipe(
