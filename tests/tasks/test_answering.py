@@ -36,6 +36,13 @@ def test_probabilities_of_all_spans_and_of_none_sum_to_one(model):
         assert shares.exp().sum().item() == pytest.approx(1)
 
 
+def test_a_row_alone_is_the_row_among_mates(model):
+    ends, none = model.scores(X)
+    alone, own = model.scores(X[:1, :5])
+    torch.testing.assert_close(alone[0], ends[0, :5])
+    torch.testing.assert_close(own, none[:1])
+
+
 def test_gradients_are_finite_where_nothing_is_to_be_found(model):
     model.train()
     loss, _ = Answering(longest=2, absent=True).loss(model, {"x": X, "y": torch.tensor([[-1, -1], [2, 5]])})  # pyright: ignore
