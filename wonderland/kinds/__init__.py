@@ -23,6 +23,7 @@ NAMES = (
     "series",
     "sound",
     "signal",
+    "clip",
     "environment",
     "ratings",
 )

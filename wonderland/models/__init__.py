@@ -5,6 +5,7 @@ from wonderland.models.adapt import adapt, adapted, merge, train_only
 from wonderland.models.adapter_files import load_adapter, save_adapter
 from wonderland.models.answer_finder import AnswerFinder
 from wonderland.models.birnn import BiRNN
+from wonderland.models.clip import ClipConvNet, ClipModel, ClipSequenceNet
 from wonderland.models.convnet import ConvNet
 from wonderland.models.corruption import mask_spans, mask_tokens, replace_spans
 from wonderland.models.costs import cost_table
@@ -53,7 +54,17 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
-from wonderland.models.signal import InceptionTime, MelConvNet, Rocket, SignalModel, SpectrogramTransformer, WaveConvNet
+from wonderland.models.signal import (
+    InceptionTime,
+    MelConvNet,
+    Recogniser,
+    Rocket,
+    SignalModel,
+    SpectrogramTransformer,
+    WaveConvNet,
+    WaveNet,
+    generate_wave,
+)
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -103,6 +114,9 @@ __all__ = [
     "BiEncoder",
     "BiRNN",
     "Caser",
+    "ClipConvNet",
+    "ClipModel",
+    "ClipSequenceNet",
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",
@@ -151,6 +165,7 @@ __all__ = [
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",
+    "Recogniser",
     "Recommender",
     "RegNet",
     "ResNeXt",
@@ -178,6 +193,7 @@ __all__ = [
     "UNet",
     "ViT",
     "WaveConvNet",
+    "WaveNet",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
@@ -188,6 +204,7 @@ __all__ = [
     "best_spans",
     "cost_table",
     "filtered_ranks",
+    "generate_wave",
     "generative",
     "implicit_als",
     "item_neighbours",
