@@ -50,6 +50,18 @@ class TestImage(Battery):
         return folder / "photos", folder / "new"
 
 
+class TestDrawnRows(TestTable):
+    """A table whose distribution is learned."""
+
+    options = {"task": "generate"}
+
+
+class TestDrawnImages(TestImage):
+    """Images whose distribution is learned."""
+
+    options = {"task": "generate"}
+
+
 class TestText(Battery):
     kind = "text"
 

@@ -5,7 +5,7 @@ import pytest
 
 from wonderland.core import WonderlandError
 from wonderland.train.folds import cross_validate, k_fold
-from wonderland.train.stopping import BookRule, Flat, Patience
+from wonderland.train.stopping import BookRule, Flat, Patience, Rounds, position
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,18 @@ def test_errors_to_the_word(call, sentence):
     with pytest.raises(WonderlandError) as error:
         call()
     assert str(error.value) == sentence
+
+
+def test_another_round_follows_where_the_last_one_paid():
+    rounds = Rounds(steps=4, extensions=2)
+
+    def rows(*values):
+        return [{"step": 2 * place, "loss": value} for place, value in enumerate(values, 1)]
+
+    assert not rounds.stops(rows(1.0, 0.5), "loss")  # fell in its second half
+    assert rounds.stops(rows(1.0, 0.99), "loss")
+    assert not rounds.stops(rows(1.0, 0.5, 0.6), "loss")  # within the second round
+    assert not rounds.stops(rows(1.0, 0.5, 0.6, 0.5, 0.4, 0.3), "loss")
+    assert rounds.stops(rows(1.0, 0.5, 0.8, 0.7, 0.6, 0.5), "loss")  # no better than the round before
+    assert rounds.stops([*rows(1.0, 0.5), {"step": 28, "loss": 0.1}], "loss")
+    assert [position(step, 4) for step in (0, 3, 4, 11, 12)] == [(0, 4), (3, 4), (0, 8), (7, 8), (0, 16)]

@@ -1,4 +1,4 @@
-"""generate: continue a prompt with a language model, or translate a text."""
+"""generate: continue a prompt with a language model, translate a text, or draw new examples from a generative model."""
 
 import argparse
 import sys
@@ -7,12 +7,26 @@ from typing import Any
 
 from wonderland.core.errors import printable
 
+DRAWING = ("samples", "out", "label", "guidance")  # flags of generative models
+WRITING = ("prompt", "count", "beams", "matches", "schema", "stop", "no_echo", "temperature", "top_k", "top_p", "min_p", "typical",
+           "repetition_penalty")  # fmt: skip
+
 
 def options(verb: argparse.ArgumentParser) -> None:
     """Flags of generate."""
-    verb.add_argument("run_folder", metavar="RUN", help="the run folder of a language model or a translator")
+    verb.add_argument(
+        "run_folder", metavar="RUN", help="the run folder of a language model, a translator or a generative model"
+    )
     verb.add_argument("--prompt", default="", help="the text to continue (default: empty), or to translate")
     verb.add_argument("--count", type=int, help="largest number of tokens (default 200)")
+    verb.add_argument(
+        "-n", "--samples", type=int, metavar="N", help="number of new examples of a generative model (default 64)"
+    )
+    verb.add_argument(
+        "-o", "--out", metavar="FILE", help="where new examples go: images to .png, .npy or a folder, rows to .csv"
+    )
+    verb.add_argument("--label", metavar="CLASS", help="draw examples of this class (default: classes take turns)")
+    verb.add_argument("--guidance", type=float, metavar="X", help="above 1, examples are more typical of their class")
     add_sampling_flags(verb)
     verb.add_argument("--beams", type=int, metavar="N", help="beam search with N beams")
     verb.add_argument("--matches", metavar="REGEX", help="write only what this regular expression matches")
@@ -52,6 +66,9 @@ def sampling_options(args: argparse.Namespace) -> dict[str, Any]:
 def run(args: argparse.Namespace) -> int:
     """Generate, printing the text as it comes."""
     ability = load_ability(args.run_folder, "generate")
+    if getattr(ability, "draws", False):
+        return draw(ability, args)
+    refuse(args, DRAWING, "This run writes text")
     asked = {"count": args.count, "stop": args.stop, "matches": args.matches, "schema": args.schema}
     ability.check(asked, args.prompt)
     options = sampling_options(args) | _constraints(args)
@@ -77,6 +94,28 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
     sys.stdout.write("\n")
     return 0
+
+
+def draw(ability: Any, args: argparse.Namespace) -> int:
+    """Draw new examples and write them to a file."""
+    refuse(args, WRITING, "This run draws examples")
+    samples = ability(
+        64 if args.samples is None else args.samples, label=args.label, guidance=args.guidance, seed=args.seed or 0
+    )
+    out = args.out or ability.usual_name
+    ability.write(samples, out)
+    print(f"{len(samples):,} examples written to {printable(str(out))}")
+    return 0
+
+
+def refuse(args: argparse.Namespace, names: tuple[str, ...], start: str) -> None:
+    """Refuse flags that are for other runs."""
+    from wonderland.core import WonderlandError
+
+    for name in names:
+        if vars(args).get(name) not in (None, "", False):
+            flag = name.replace("_", "-")
+            raise WonderlandError(f"{start}: leave --{flag} out.")
 
 
 def unknown_tokens(ability: Any, text: str) -> str:

@@ -76,6 +76,7 @@ class Recipe:
     ensemble: Ensemble | None = None
     augment: Spec | None = None
     workers: int = 0
+    extensions: int = 0
 
     @property
     def folds(self) -> int | None:
@@ -99,6 +100,9 @@ class Recipe:
                     raise TypeError(name)
             if min(value[name] for name in ("steps", "batch_size", "accumulate", "evaluate_every")) < 1:
                 raise TypeError("sizes")
+            extensions = value.get("extensions", 0)
+            if isinstance(extensions, bool) or not isinstance(extensions, int) or not 0 <= extensions <= 10:
+                raise TypeError("extensions")
             own = value["model"].get("own")
             specs = {name: None if value[name] is None else Spec.from_json(value[name]) for name in _SPECS}
             if any(specs[name] is None for name in _SPECS[:-1]):

@@ -8,6 +8,7 @@ from wonderland.data.crop_augment import CropAugment
 from wonderland.data.dataset import Dataset, Finding
 from wonderland.data.encoder import Encoder, Field, RowEncoder
 from wonderland.data.examples import Examples, RowExamples
+from wonderland.data.image_tokens import ImageTokens
 from wonderland.data.mixing import cutmix, mixup, soft_labels
 from wonderland.data.order import Importance, curriculum, importance_sample
 from wonderland.data.photo_augment import PhotoAugment, averaged
@@ -25,6 +26,7 @@ from wonderland.data.text import (
     read_documents,
     write_tokens,
 )
+from wonderland.data.views import several_views
 
 __all__ = [
     "BUNDLED",
@@ -42,6 +44,7 @@ __all__ = [
     "Finding",
     "Glimpse",
     "Grams",
+    "ImageTokens",
     "Importance",
     "MelAugment",
     "PackedDocuments",
@@ -61,6 +64,7 @@ __all__ = [
     "importance_sample",
     "mixup",
     "read_documents",
+    "several_views",
     "soft_labels",
     "split",
     "write_tokens",

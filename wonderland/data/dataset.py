@@ -12,6 +12,7 @@ from wonderland.core import WonderlandError
 
 TASKS = ("binary", "multiclass", "regression")
 MULTILABEL = "multilabel"  # y is (n, k) of 0 and 1, and `classes` the names of the k labels
+GENERATE = "generate"  # the distribution is learned: y holds codes of `classes` where there are any, else 0
 
 # Findings of these kinds are information only; every other kind is a repair, which strict mode refuses.
 NOTES = frozenset(

@@ -95,6 +95,17 @@ def measure(path: str | Path) -> tuple[int, int]:
         raise WonderlandError(f"{path} cannot be read ({error.strerror or error}).") from error
 
 
+def look(path: str | Path) -> tuple[int, int, str]:
+    """`measure`, and what decoding will change: "animated", "CMYK", "16 bits" or nothing."""
+    try:
+        with open(path, "rb") as file:
+            image = _open(file, path)
+            note = "animated" if getattr(image, "is_animated", False) else "CMYK" if image.mode == "CMYK" else ""
+            return image.height, image.width, note or ("16 bits" if image.mode.startswith("I") else "")
+    except OSError as error:
+        raise WonderlandError(f"{path} cannot be read ({error.strerror or error}).") from error
+
+
 def conform(image: np.ndarray, channels: int, height: int, width: int) -> np.ndarray:
     """A uint8 picture (h, w) or (h, w, 3) as (channels, height, width): cut, resized, grey or coloured as asked."""
     if image.shape[:2] != (height, width):
@@ -173,9 +184,18 @@ def _to_grey_or_rgb(image: Image.Image) -> Image.Image:
     if image.mode in ("L", "RGB") and "transparency" not in image.info:
         return image
     if image.has_transparency_data:
-        image = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+        return _over_white(image)
     return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def _over_white(image: Image.Image) -> Image.Image:
+    """Transparency laid over white, a strip at a time: for the whole image, three copies of it would be in memory."""
+    made = Image.new("RGB", image.size)
+    rows = max(1, (1 << 20) // image.width)
+    for top in range(0, image.height, rows):
+        strip = image.crop((0, top, image.width, min(top + rows, image.height))).convert("RGBA")
+        made.paste(Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip).convert("RGB"), (0, top))
+    return made
 
 
 def _eight_bits(image: Image.Image) -> np.ndarray:

@@ -13,8 +13,10 @@ from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
 from wonderland.models.gaussian_process import GaussianProcess
 from wonderland.models.glm import GLM
+from wonderland.models.graph_memory import step_bytes
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
+from wonderland.models.mpnn import MPNN
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.node2vec import Node2Vec, random_walks
@@ -49,12 +51,13 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
-from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
+from wonderland.models.signal import InceptionTime, MelConvNet, Rocket, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
+from wonderland.models.triples import TripleModel, filtered_ranks
 from wonderland.models.universal import approximate, approximate_with_relu
 from wonderland.models.vision.alexnet import AlexNet
 from wonderland.models.vision.anynet import AnyNet
@@ -69,12 +72,14 @@ from wonderland.models.vision.lenet import LeNet
 from wonderland.models.vision.metaformer import MetaFormer
 from wonderland.models.vision.mlp_mixer import MLPMixer
 from wonderland.models.vision.mobilenet import MobileNetV2
+from wonderland.models.vision.multi_view import MultiView
 from wonderland.models.vision.nin import NiN
 from wonderland.models.vision.norm_free_resnet import NormFreeResNet
 from wonderland.models.vision.regnet import RegNet
 from wonderland.models.vision.resnet import ResNet
 from wonderland.models.vision.resnext import ResNeXt
 from wonderland.models.vision.retinanet import RetinaNet
+from wonderland.models.vision.style import LayerOutputs, style_transfer
 from wonderland.models.vision.tiny_ssd import TinySSD
 from wonderland.models.vision.unet import UNet
 from wonderland.models.vision.vgg import VGG
@@ -85,6 +90,7 @@ from wonderland.models.words import FastText, GloVe, Word2Vec
 __all__ = [
     "FCN",
     "GLM",
+    "MPNN",
     "RNNLM",
     "TCN",
     "VGG",
@@ -115,6 +121,8 @@ __all__ = [
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
+    "InceptionTime",
+    "LayerOutputs",
     "LeNet",
     "LinearAutoregression",
     "LinkNet",
@@ -124,6 +132,7 @@ __all__ = [
     "MelConvNet",
     "MetaFormer",
     "MobileNetV2",
+    "MultiView",
     "NBeats",
     "NLinear",
     "NeuMF",
@@ -141,6 +150,7 @@ __all__ = [
     "ResNeXt",
     "ResNet",
     "RetinaNet",
+    "Rocket",
     "Seq2Seq",
     "Seq2SeqForecaster",
     "SequenceClassifier",
@@ -158,6 +168,7 @@ __all__ = [
     "TinySSD",
     "TokenClassifier",
     "Tree",
+    "TripleModel",
     "UNet",
     "ViT",
     "WaveConvNet",
@@ -170,6 +181,7 @@ __all__ = [
     "approximate_with_relu",
     "best_spans",
     "cost_table",
+    "filtered_ranks",
     "generative",
     "implicit_als",
     "item_neighbours",
@@ -182,6 +194,8 @@ __all__ = [
     "rating_als",
     "replace_spans",
     "save_adapter",
+    "step_bytes",
+    "style_transfer",
     "train_only",
     "words",
 ]

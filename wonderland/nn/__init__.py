@@ -56,9 +56,11 @@ from wonderland.nn.mixers.causal_convolution import CausalConvolution
 from wonderland.nn.mixers.cross_attention import CrossAttention
 from wonderland.nn.mixers.deep_sets import DeepSets
 from wonderland.nn.mixers.disentangled_attention import DisentangledAttention
+from wonderland.nn.mixers.dss import DSS
 from wonderland.nn.mixers.echo_state import EchoState
 from wonderland.nn.mixers.feature_maps import EluPlusOne, ExpFeatures, RandomFeatures, ReluFeatures
 from wonderland.nn.mixers.fourier import Fourier
+from wonderland.nn.mixers.gated_attention_unit import GatedAttentionUnit
 from wonderland.nn.mixers.gated_convolution import GatedConvolution
 from wonderland.nn.mixers.gru import GRU
 from wonderland.nn.mixers.hard_attention import HardAttention
@@ -77,6 +79,7 @@ from wonderland.nn.mixers.long_convolution import LongConvolution
 from wonderland.nn.mixers.lru import LRU
 from wonderland.nn.mixers.lstm import LSTM
 from wonderland.nn.mixers.mamba import Mamba
+from wonderland.nn.mixers.mamba2 import Mamba2
 from wonderland.nn.mixers.memory_attention import MemoryAttention
 from wonderland.nn.mixers.pooling import Pooling
 from wonderland.nn.mixers.rnn import RNN
@@ -122,6 +125,7 @@ __all__ = [
     "APL",
     "COUNT",
     "CRF",
+    "DSS",
     "GLU",
     "GRU",
     "IA3",
@@ -166,6 +170,7 @@ __all__ = [
     "ExpFeatures",
     "Fourier",
     "FrameAverage",
+    "GatedAttentionUnit",
     "GatedConvolution",
     "GroupAverage",
     "GroupNorm",
@@ -183,6 +188,7 @@ __all__ = [
     "LongConvolution",
     "MONet",
     "Mamba",
+    "Mamba2",
     "MapNorm",
     "MapPooling",
     "Maxout",

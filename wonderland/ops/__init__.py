@@ -14,6 +14,7 @@ from wonderland.ops.short_attention import short_attention
 from wonderland.ops.short_convolution import short_convolution
 from wonderland.ops.softmax import masked_softmax
 from wonderland.ops.squared_relu import squared_relu
+from wonderland.ops.ssd_scan import ssd_scan
 from wonderland.ops.wkv import wkv
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "short_convolution",
     "sound",
     "squared_relu",
+    "ssd_scan",
     "wkv",
 ]

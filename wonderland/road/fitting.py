@@ -36,6 +36,7 @@ from wonderland.road.stages import Stages
 from wonderland.road.typed import FitOptions
 from wonderland.ship import Run, load, read_config
 from wonderland.ship.context import CONTEXT
+from wonderland.ship.posterior import POSTERIOR
 from wonderland.ship.store import check_model
 from wonderland.train.checkpoint import Checkpoints
 from wonderland.train.parallel import Group, alone, begun_again, joined
@@ -171,6 +172,7 @@ def _fit(
         if not group.tell(stages.trained):  # the other processes begin here
             stages.train(progress, tensorboard)
         stages.trust()
+        stages.posterior()
         stages.context()
         if request.training.leaderboard == "all":
             leaderboard(folder, plan, stages.run)
@@ -319,7 +321,8 @@ def free_folder(source: Any) -> Path:
 
 
 RUN_FILES = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors", "metrics.jsonl",
-             "times.jsonl", "trust.json", LEADERBOARD, CONTEXT, "report.html")  # fmt: skip
+             "times.jsonl", "trust.json", LEADERBOARD, CONTEXT, POSTERIOR,
+             "report.html")  # fmt: skip
 
 
 def _clear(folder: Path) -> None:

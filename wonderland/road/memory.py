@@ -28,6 +28,7 @@ from wonderland.tasks.rows import RowTask
 from wonderland.tasks.trust import RowTrust, holdout_prediction
 from wonderland.train import run as train
 from wonderland.train.state import random_state, set_random_state
+from wonderland.train.stopping import Rounds
 
 EXACT_ROWS = (
     2048  # up to this number of rows predictions are computed in float64, so that a row never depends on its batch
@@ -134,6 +135,7 @@ def fit_frame(
             evaluate_every=recipe.evaluate_every,
             watch=plan.watch,
             patience=recipe.patience,
+            rounds=Rounds(recipe.steps, recipe.extensions) if recipe.extensions else None,
         )
         model = learner.model(outcome.state).cpu().eval()
         validation = plan.view(model, "validation")

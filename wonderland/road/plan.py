@@ -15,6 +15,7 @@ from torch import nn
 
 from wonderland.core import Spec, WonderlandError, find
 from wonderland.core.recipe import Recipe
+from wonderland.core.threads import on_threads
 from wonderland.data.dataset import Dataset
 from wonderland.data.encoder import Encoder
 from wonderland.data.examples import Examples
@@ -166,6 +167,7 @@ class Plan:
         )
 
 
+@on_threads(1)  # what is fitted here is compared with its digest when the run is resumed, on whatever number of threads
 def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | None) -> Plan:
     """Split the data, fit the encoder, and make the recipe, but for numbers that need a measurement."""
     training = request.training
@@ -232,6 +234,8 @@ def check_recipe_for(wanted: Wanted, recipe: Recipe) -> None:
         raise WonderlandError("conformal cross needs models of several folds, which this run has not: choose split.")
     if wanted.uncertainty == "ensemble" and recipe.ensemble is None:
         raise WonderlandError(f"uncertainty ensemble needs several members, and {name} is one network: choose dropout.")
+    if wanted.uncertainty in ("laplace", "swag") and is_closed_form(recipe.model):
+        raise WonderlandError(f"uncertainty {wanted.uncertainty} is for networks, and {name} is fitted in one step.")
     if wanted.uncertainty == "dropout" and isinstance(recipe.model, Spec):
         with torch.device("meta"):
             model = recipe.model.build()
@@ -266,6 +270,8 @@ def resolve_measured(plan: Plan, request: Request) -> None:
     elif training.epochs:
         steps = max(1, round(training.epochs * batches.per_epoch))
     plan.recipe = plan.recipe.changed(steps=steps, batch_size=batches.size)
+    if training.steps or training.epochs or training.budget:
+        plan.recipe = plan.recipe.changed(extensions=0)
     if training.lr == "auto":
         if not hasattr(plan.learner(), "supervised"):
             raise WonderlandError(
@@ -369,6 +375,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **packages, "machine": platform.machine(), "system": platform.system()}
 
 
+@on_threads(1)
 def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Module | None) -> Plan:
     """The plan that a config describes, from the same data."""
     if dataset.fingerprint != config["source"]["fingerprint"]:

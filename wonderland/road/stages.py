@@ -23,8 +23,11 @@ from wonderland.core.schema import require
 from wonderland.road.facts import facts
 from wonderland.road.leaderboard import FILE as LEADERBOARD
 from wonderland.road.plan import Plan
+from wonderland.road.posterior import draw_weights
 from wonderland.ship import Run, load_model, save_model
 from wonderland.ship.context import is_current, reference_of, save_context
+from wonderland.ship.posterior import METHODS, save_posterior
+from wonderland.ship.posterior import is_current as is_drawn
 from wonderland.ship.run import check_run
 from wonderland.ship.schema import TRUST
 from wonderland.train import Outcome
@@ -32,6 +35,7 @@ from wonderland.train import run as train
 from wonderland.train.parallel import current, gathered, is_sharded
 from wonderland.train.progress import Watching
 from wonderland.train.start import merge_adapters
+from wonderland.train.stopping import Rounds
 from wonderland.understand import render
 
 
@@ -75,16 +79,20 @@ class Stages:
 
     def train(self, progress: bool, tensorboard: bool) -> None:
         """Train the model, resuming from a checkpoint if there is one."""
-        outcome = self.train_to(self.plan.recipe.steps, progress, tensorboard)
+        recipe = self.plan.recipe
+        rounds = Rounds(recipe.steps, recipe.extensions) if recipe.extensions else None
+        outcome = self.train_to(recipe.steps, progress, tensorboard, rounds)
         model = self.plan.learner().model(outcome.state)
         if is_sharded(model):
             model = gathered(model, self.plan.model())
         model = merge_adapters(model).cpu()
         if not current().first:
             return
-        save_model(self.folder, model, {"inputs": self.inputs, "step": outcome.best_step or self.plan.recipe.steps})
+        save_model(self.folder, model, {"inputs": self.inputs, "step": outcome.best_step or recipe.steps})
 
-    def train_to(self, steps: int, progress: bool = False, tensorboard: bool = False) -> Outcome:
+    def train_to(
+        self, steps: int, progress: bool = False, tensorboard: bool = False, rounds: Rounds | None = None
+    ) -> Outcome:
         """Train up to a step of the whole training, and leave a checkpoint there; a later call goes on from it."""
         plan, recipe = self.plan, self.plan.recipe
         return train(
@@ -97,6 +105,7 @@ class Stages:
             evaluate_every=recipe.evaluate_every,
             watch=plan.watch,
             patience=recipe.patience,
+            rounds=rounds,
             progress=progress,
             tensorboard=tensorboard,
             identity=self.inputs["config.json"],
@@ -127,6 +136,12 @@ class Stages:
             return check_inputs(self.folder, read_json(self.folder / "trust.json"))
         except WonderlandError:
             return None
+
+    def posterior(self) -> None:
+        """Draw weights from their posterior where it was asked for, unless they were drawn for the current model."""
+        method = self.plan.wanted.uncertainty
+        if method in METHODS and not is_drawn(self.folder, method):
+            save_posterior(self.folder, method, draw_weights(self.plan, self.model, method))
 
     def context(self) -> None:
         """Keep a sample of calibration rows to compare new rows with, unless it was made from the current model."""

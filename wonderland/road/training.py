@@ -64,7 +64,8 @@ class Training:
         help="leave rows to a person so that answers are wrong at most this often, such as 0.05", above=0
     )
     uncertainty: str | None = option(
-        help="columns of aleatoric and epistemic uncertainty in predictions", choices=("ensemble", "dropout")
+        help="columns of aleatoric and epistemic uncertainty in predictions, from members, dropout, or draws of the weights",
+        choices=("ensemble", "dropout", "laplace", "swag"),
     )
     weight_to: str | None = option(
         help="weight training rows towards the rows of this file, which needs no target (covariate shift)",

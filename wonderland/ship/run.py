@@ -33,11 +33,13 @@ from wonderland.data.reading import READING
 from wonderland.kinds import KINDS, NAMES, predict_options_of
 from wonderland.ship.context import corrected_for_labels, shift_of
 from wonderland.ship.given import SAME_DATA, is_recorded, one_thread, with_id, written
+from wonderland.ship.posterior import METHODS, read_posterior
 from wonderland.ship.schema import TRUST
 from wonderland.ship.store import load_model, read_config
 from wonderland.tasks import Task, View
 from wonderland.trust import Shift, check_level
 from wonderland.trust.shift import LABEL_METHODS
+from wonderland.trust.weight_draws import WeightDraws
 
 
 class Run:
@@ -69,6 +71,12 @@ class Run:
     def recipe(self) -> Recipe:
         """The recipe that the model was built and trained with."""
         return Recipe.from_json(self.config["recipe"])
+
+    @functools.cached_property
+    def posterior(self) -> WeightDraws | None:
+        """Draws of the weights, where the run was fitted with uncertainty from them."""
+        asked = getattr(getattr(self.trust, "options", None), "uncertainty", None)
+        return read_posterior(self.folder, self.model) if asked in METHODS else None
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -222,7 +230,9 @@ class Run:
         examples = self.encoder.examples(dataset)
         self._noticed = [*dataset.findings, *self.encoder.noticed]
         stop_if_strict(self._noticed, strict)
-        return View(self.model, examples, examples.everything(), self.recipe.ensemble, dataset=dataset)
+        return View(
+            self.model, examples, examples.everything(), self.recipe.ensemble, dataset=dataset, posterior=self.posterior
+        )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items() if value is not None)

@@ -6,6 +6,7 @@ from wonderland.tasks.control import Control
 from wonderland.tasks.detection import Detection
 from wonderland.tasks.forecast import Forecast
 from wonderland.tasks.forecast_trust import ForecastTrust
+from wonderland.tasks.generation import Generation, SampleTrust
 from wonderland.tasks.label_trust import LabelTrust
 from wonderland.tasks.language import LanguageModelling
 from wonderland.tasks.multilabel import MultiLabel
@@ -28,6 +29,7 @@ __all__ = [
     "Detection",
     "Forecast",
     "ForecastTrust",
+    "Generation",
     "Holdout",
     "LabelTrust",
     "LanguageModelling",
@@ -35,6 +37,7 @@ __all__ = [
     "Ranking",
     "Regression",
     "RowTrust",
+    "SampleTrust",
     "Segmentation",
     "TagTrust",
     "Tagging",

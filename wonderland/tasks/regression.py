@@ -231,10 +231,10 @@ class Regression(RowTask):
         columns = {"prediction": self.values(outputs, trust), "low": low, "high": high}
         drawn = self.drawn_outputs(view, outputs, trust)
         if drawn is not None:
-            # Members predict means: what they do not say about noise comes from the calibration residuals.
+            # Members predict means: the noise is that of the calibration residuals, the model's own error there included.
             residuals = np.concatenate(trust.scores.groups)
             parts = number_uncertainty(drawn[..., 0].double().numpy() * self.scale)
-            noise = max(float(np.mean(np.square(residuals))) - float(parts.epistemic.mean()), 0.0)
+            noise = float(np.mean(np.square(residuals)))
             columns |= {"aleatoric": np.full(len(low), noise**0.5), "epistemic": parts.epistemic**0.5}
         return pd.DataFrame(columns)
 

@@ -92,7 +92,9 @@ class RowTask(Task):
         asked = None if trust.options is None else trust.options.uncertainty
         if asked is None:
             return None
-        return outputs if asked == "ensemble" else view.dropout_draws()
+        if asked == "ensemble":
+            return outputs
+        return view.dropout_draws() if asked == "dropout" else view.posterior_draws()
 
     def compared(self, view: View, trust: RowTrust) -> ndarray:
         """Predictions of rows for tests of shift: class probabilities, or values (n, c).

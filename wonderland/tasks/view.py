@@ -13,6 +13,7 @@ from wonderland.core.batch import Batch
 from wonderland.core.recipe import Ensemble
 from wonderland.data.examples import Examples, RowExamples
 from wonderland.nn.channel.monte_carlo import dropout_outputs
+from wonderland.trust.weight_draws import WeightDraws
 
 DROPOUT_DRAWS = 30
 
@@ -33,7 +34,8 @@ class View:
     """A model and a part of the examples.
 
     With `folds` (n,) for all rows, the members of an ensemble form one group for each fold; group k was not trained on fold k.
-    `asked` holds options of predict that the kind of data brings; `dataset` is where the examples came from.
+    `asked` holds options of predict that the kind of data brings; `dataset` is where the examples came from; `posterior` holds
+    draws of the weights.
     """
 
     model: nn.Module
@@ -43,6 +45,7 @@ class View:
     folds: np.ndarray | None = None
     asked: Any = None
     dataset: Any = None
+    posterior: WeightDraws | None = None
 
     @property
     def variants(self) -> int:
@@ -102,6 +105,11 @@ class View:
             drawn = [torch.stack(dropout_outputs(self.model, batch["x"], draws=draws)) for batch in self.batches()]
         joined = torch.cat([piece.flatten(0, 1) if piece.dim() == 4 else piece for piece in drawn], 1)
         return joined.detach().cpu()
+
+    def posterior_draws(self) -> Tensor:
+        """Outputs with each draw of the weights from their posterior: (m, n, c)."""
+        assert self.posterior is not None
+        return torch.cat([self.posterior.outputs(self.model, batch["x"]).cpu() for batch in self.batches()], 1)
 
     def holdout(self) -> Holdout:
         """The outputs of every member for every row, with the targets."""

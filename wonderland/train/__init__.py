@@ -1,5 +1,6 @@
 """Training: the loop, learners, checkpoints, early stopping, fine-tuning."""
 
+from wonderland.train.adversarial import Adversarial
 from wonderland.train.budget import seconds, steps_within
 from wonderland.train.checkpoint import Checkpoints
 from wonderland.train.closed_form import ClosedForm
@@ -15,6 +16,7 @@ from wonderland.train.stopping import BookRule, Flat, Patience
 from wonderland.train.supervised import Supervised, adamw
 
 __all__ = [
+    "Adversarial",
     "BookRule",
     "Checkpoints",
     "ClosedForm",

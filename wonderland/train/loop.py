@@ -22,10 +22,11 @@ from wonderland.train import guard
 from wonderland.train.checkpoint import Checkpoints
 from wonderland.train.parallel.group import Group, current
 from wonderland.train.parallel.shard import Sharded
-from wonderland.train.progress import Progress, default_progress, show_progress
+from wonderland.train.progress import Progress, default_progress, show_next_round, show_progress
 from wonderland.train.records import Records
 from wonderland.train.signals import Stopped, stop_requests
 from wonderland.train.state import State, random_state, set_random_state
+from wonderland.train.stopping import Rounds
 
 Step = Callable[[State, Any], dict[str, Any]]
 
@@ -89,6 +90,7 @@ def run(
     watch: str | None = "validation/loss",
     larger_is_better: bool = False,
     patience: int | None = None,
+    rounds: Rounds | None = None,
     record_every: int | None = None,
     progress: Progress | bool = False,
     label: str = "training",
@@ -107,6 +109,7 @@ def run(
         evaluate: called every `evaluate_every` steps and at the end; its scalars are recorded.
         watch: which of those scalars decides the best weights, which are restored at the end; None keeps the last ones.
         patience: stop after this number of evaluations without a new best.
+        rounds: train on after `steps`, in further rounds, while the watched measure falls.
         record_every: how often the mean training scalars are recorded; by default with each evaluation.
         progress: True for a live bar (lines where there is no terminal), False for silence.
         checkpoint_seconds: the least time between two checkpoints.
@@ -134,6 +137,7 @@ def run(
     writes = checkpoints is not None and group.first
     display = default_progress(progress) if isinstance(progress, bool) else progress
     per_epoch = batches.per_epoch if isinstance(batches, BatchStream) else None
+    ends = (steps,) if rounds is None else rounds.ends
     evaluate_interval = evaluate_every or per_epoch or math.ceil(steps / 20)
     record_interval = record_every or evaluate_interval
 
@@ -150,8 +154,9 @@ def run(
 
         if state.step == 0:
             save()  # so that even a run killed at once resumes from the same weights
-        with closing(stream(batches, first, steps)) as source, show_progress(display, label, first, steps, batches):
-            while state.step < steps and not memory.finished:
+        shown = next((end for end in ends if end > first), ends[-1])
+        with closing(stream(batches, first, ends[-1])) as source, show_progress(display, label, first, shown, batches):
+            while state.step < ends[-1] and not memory.finished:
                 batch = next(source)
                 group.seed(base, state.step)
                 scalars = _numbers(step(state, batch))
@@ -159,7 +164,7 @@ def run(
                 state.step += 1
                 memory.add(scalars)
 
-                evaluate_now = state.step % evaluate_interval == 0 or state.step == steps
+                evaluate_now = state.step % evaluate_interval == 0 or state.step in ends
                 if evaluate_now or state.step % record_interval == 0:
                     row = {"step": state.step, **memory.means()}
                     if per_epoch:
@@ -170,6 +175,10 @@ def run(
                             best = state.snapshot()
                         memory.finished = patience is not None and memory.worse >= patience
                     records.append(row)
+                    if rounds is not None and watch and state.step in ends:
+                        memory.finished = memory.finished or rounds.stops(records.rows, watch)
+                        if not memory.finished:
+                            show_next_round(display, label, state.step, ends, batches)
                     scalars |= row
 
                 display.update(state.step, scalars)
@@ -186,7 +195,7 @@ def run(
             save()
     if best:
         state.restore(best)
-    return Outcome(state, records.rows, memory.best_step, memory.best_value, state.step < steps)
+    return Outcome(state, records.rows, memory.best_step, memory.best_value, state.step not in ends)
 
 
 def _evaluated(evaluate: Evaluate, state: State, group: Group) -> dict[str, float]:

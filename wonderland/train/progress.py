@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -112,6 +112,12 @@ def show_progress(progress: Progress, label: str, first: int, steps: int, batche
         yield
     finally:
         progress.stop()
+
+
+def show_next_round(progress: Progress, label: str, step: int, ends: Sequence[int], batches: Any) -> None:
+    """Show the progress of the round that begins after this step."""
+    progress.stop()
+    progress.start(f"{label} goes on", step, ends[ends.index(step) + 1], getattr(batches, "size", 1))
 
 
 def default_progress(show: bool) -> Progress:

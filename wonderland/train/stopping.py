@@ -1,8 +1,9 @@
 """Early stopping: rules that decide from the scores so far. They keep no state, so a resumed training stops at the same step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
+from typing import Any
 
 from wonderland.core import WonderlandError
 
@@ -122,3 +123,47 @@ class Flat:
     def first(self, scores: Sequence[float]) -> int | None:
         """The evaluation, counted from 0, after which the rule stops; None if it never does."""
         return next((t for t in range(len(scores)) if self.stops(scores[: t + 1])), None)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    r"""Train on while it pays: rounds of :math:`S, 2S, 4S, \dots` steps, each with the whole schedule.
+
+    Another round follows where the watched measure fell by more than the share `gain` in the second half of the last one, and was
+    better at its end than at the end of the round before by half of that. Data that are learned in one round cost nothing more.
+
+    >>> Rounds(steps=100, extensions=2).ends
+    (100, 300, 700)
+    >>> position(350, 100)
+    (50, 400)
+    """
+
+    steps: int
+    extensions: int
+    gain: float = 0.08
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The steps at which rounds end."""
+        return tuple(self.steps * (2 ** (number + 1) - 1) for number in range(self.extensions + 1))
+
+    def stops(self, rows: Sequence[Mapping[str, Any]], watch: str) -> bool:
+        """Whether training ends after these records, the last of them at the end of a round. Lower values are better."""
+        end = rows[-1]["step"]
+        if end not in self.ends or end == self.ends[-1]:
+            return end in self.ends
+        place = self.ends.index(end)
+        begin = 0 if place == 0 else self.ends[place - 1]
+        values = {row["step"]: row[watch] for row in rows if watch in row}
+        halves = [value for step, value in values.items() if begin < step <= (begin + end) / 2]
+        last = values[end]
+        if not halves or not halves[-1] - last > self.gain * abs(last):
+            return True
+        return begin > 0 and not values[begin] - last > self.gain / 2 * abs(last)
+
+
+def position(step: int, steps: int) -> tuple[int, int]:
+    """The step within its round, and the length of that round, where the first has `steps`."""
+    while step >= steps:
+        step, steps = step - steps, 2 * steps
+    return step, steps

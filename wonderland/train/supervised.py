@@ -19,6 +19,7 @@ from wonderland.train.parallel.gradient_sum import GradientSum
 from wonderland.train.parallel.group import current
 from wonderland.train.parallel.shard import is_sharded, whole
 from wonderland.train.state import State
+from wonderland.train.stopping import position
 
 # A loss returns a mean, or a mean and its weight (number of examples or tokens).
 Loss = Callable[[nn.Module, Any], Tensor | tuple[Tensor, float]]
@@ -32,7 +33,7 @@ class Supervised:
 
     Args:
         loss: `loss(model, batch)`, a scalar mean, or a pair of the mean and its weight among the pieces of a step.
-        steps: length of the schedule.
+        steps: length of the schedule, which begins again in each further round of training (`Rounds`).
         lr: peak learning rate.
         schedule: factor of the peak for (step, steps).
         clip: largest norm of the gradient; None for no clipping.
@@ -83,7 +84,7 @@ class Supervised:
                     parameter.grad /= share
         if not math.isfinite(total):
             return {"loss": total}
-        lr = self.lr * self.schedule(state.step, self.steps)
+        lr = self.lr * self.schedule(*position(state.step, self.steps))
         for group in state.optimizer.param_groups:
             group["lr"] = lr * group.get("lr_factor", 1.0)
         scalars = {"loss": total, "lr": lr}

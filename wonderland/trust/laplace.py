@@ -8,9 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
-
-LIKELIHOODS = ("categorical", "gaussian")
-STRENGTHS = tuple(10.0 ** (k / 2) for k in range(-8, 9))
+from wonderland.trust.last_layer import LIKELIHOODS, STRENGTHS, LayerPosterior, layer_posterior
 
 
 def _checked(likelihood: str) -> str:
@@ -71,7 +69,7 @@ class LastLayerLaplace:
         if not linear:
             raise WonderlandError("Laplace's approximation of the last layer needs a model that ends in nn.Linear.")
         self.layer, self.strength, self.noise = linear[-1], strength, noise
-        self.fitted = False
+        self.posterior: LayerPosterior | None = None
 
     def _features(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs of the last layer and outputs of the model, in evaluation mode. Shapes: (n, d), (n, c)."""
@@ -96,48 +94,20 @@ class LastLayerLaplace:
     def fit(self, x: Tensor, y: Tensor) -> "LastLayerLaplace":
         """Curvature at training rows. Shapes: x (n, ...), y (n,) labels, or (n, c) numbers."""
         phi, out = self._features(x)
-        n, c = out.shape
-        d = phi.shape[1]
-        weights = self.layer.weight.detach().double()
+        mean = self.layer.weight.detach().double()
         if self.layer.bias is not None:
-            weights = torch.cat([weights, self.layer.bias.detach().double().unsqueeze(1)], 1)
-        if self.likelihood == "categorical":
-            p = out.softmax(-1)
-            loss = -p[torch.arange(n), y.long()].clamp(min=1e-300).log().sum()
-            H = torch.zeros(c, d, c, d, dtype=torch.float64)
-            for j in range(c):
-                for k in range(j, c):
-                    share = p[:, j] * (1.0 * (j == k) - p[:, k])
-                    H[j, :, k] = H[k, :, j] = (phi.T * share) @ phi
-            H = H.reshape(c * d, c * d)
-        else:
-            target = y.double().reshape(n, -1)
-            self.noise = float((out - target).square().mean()) if self.noise is None else self.noise
-            noise = max(self.noise, 1e-12)
-            loss = (out - target).square().sum() / (2 * noise) + n * c / 2 * math.log(2 * math.pi * noise)
-            H = torch.kron(torch.eye(c, dtype=torch.float64), phi.T @ phi / noise)
-        values, self.vectors = torch.linalg.eigh(H)
-        self.values = values.clamp(min=0)
-        size = float(weights.square().sum())
-        evidences = {
-            s: -float(loss) - s * size / 2 + (c * d) / 2 * math.log(s) - float((self.values + s).log().sum()) / 2
-            for s in (STRENGTHS if self.strength is None else (self.strength,))
-        }
-        self.strength = max(evidences, key=lambda s: evidences[s])
-        self.evidence = evidences[self.strength]
-        self.outputs, self.fitted = c, True
+            mean = torch.cat([mean, self.layer.bias.detach().double().unsqueeze(1)], 1)
+        fitted = layer_posterior(phi, out, y, mean, self.likelihood, strength=self.strength, noise=self.noise)
+        self.posterior, self.noise = fitted, fitted.noise
+        self.strength, self.evidence = fitted.strength, fitted.evidence
         return self
 
     def predict(self, x: Tensor) -> Predicted:
         """Mean and covariance of the outputs. Shapes: (n, ...) -> (n, c), (n, c, c)."""
-        if not self.fitted:
+        if self.posterior is None:
             raise WonderlandError("Call `fit` before `predict`: the curvature is not known yet.")
-        assert self.strength is not None
         phi, out = self._features(x)
-        d = phi.shape[1]
-        scaled = (self.vectors / (self.values + self.strength).sqrt()).reshape(self.outputs, d, -1)
-        half = torch.einsum("nd,cdk->nck", phi, scaled)
-        return Predicted(out, half @ half.mT)
+        return Predicted(out, self.posterior.covariance(phi))
 
 
 class KroneckerLaplace:

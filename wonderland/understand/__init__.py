@@ -3,17 +3,13 @@
 from wonderland.understand import charts
 from wonderland.understand.cost import Cost, Layer, cost
 from wonderland.understand.doctor import Diagnosis, Finding, LayerStatistics, doctor
+from wonderland.understand.fields import receptive_fields
 from wonderland.understand.importance import Importance, permutation_importance, saliency
-from wonderland.understand.looking import (
-    HeatMaps,
-    feature_maps,
-    grad_cam,
-    ideal_input,
-    integrated_gradients,
-    lesions,
-    occlusion,
-)
+from wonderland.understand.looking import HeatMaps, grad_cam, ideal_input, integrated_gradients, occlusion
+from wonderland.understand.map_sheets import MapSheet, feature_maps, filters
 from wonderland.understand.report import render, verdict
+from wonderland.understand.residual import Lesions, PathLengths, lesions, path_lengths, residual_blocks
+from wonderland.understand.rollout import attention_rollout, attention_weights
 
 __all__ = [
     "Cost",
@@ -23,17 +19,26 @@ __all__ = [
     "Importance",
     "Layer",
     "LayerStatistics",
+    "Lesions",
+    "MapSheet",
+    "PathLengths",
+    "attention_rollout",
+    "attention_weights",
     "charts",
     "cost",
     "doctor",
     "feature_maps",
+    "filters",
     "grad_cam",
     "ideal_input",
     "integrated_gradients",
     "lesions",
     "occlusion",
+    "path_lengths",
     "permutation_importance",
+    "receptive_fields",
     "render",
+    "residual_blocks",
     "saliency",
     "verdict",
 ]

@@ -1,21 +1,19 @@
-"""What a network of images looks at: class activation maps, occlusion, integrated gradients, feature maps, ideal inputs, lesions."""
+"""What a network of images looks at: class activation maps, occlusion, integrated gradients, ideal inputs."""
 
-import base64
-import io
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from PIL import Image
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
+from wonderland.understand.hooks import evaluating, layer_of
+from wonderland.understand.map_sheets import png
 
-__all__ = ["HeatMaps", "feature_maps", "grad_cam", "ideal_input", "integrated_gradients", "lesions", "occlusion"]
+__all__ = ["HeatMaps", "grad_cam", "ideal_input", "integrated_gradients", "occlusion"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class HeatMaps:
     def _repr_html_(self) -> str:
         return "".join(
             f"<img style='width:128px;margin:4px;image-rendering:pixelated' alt='map {row}' "
-            f"src='data:image/png;base64,{_png(self.overlaid(row))}'>"
+            f"src='data:image/png;base64,{png(self.overlaid(row))}'>"
             for row in range(min(len(self.values), 16))
         )
 
@@ -58,7 +56,7 @@ def grad_cam(model: Any, x: Tensor, target: Tensor | None = None, *, layer: str 
     module = _layer(model, layer)
     kept: list[Any] = []
     hook = module.register_forward_hook(lambda _, inputs, output: kept.append(output))
-    with _still(model):
+    with evaluating(model):
         try:
             scores = model(x)
         finally:
@@ -91,7 +89,7 @@ def occlusion(
         for left in sorted({*range(0, max(1, width - size + 1), stride), max(0, width - size)})
     ]
     total, count = torch.zeros(len(x), height, width), torch.zeros(height, width)
-    with torch.no_grad(), _still(model):
+    with torch.no_grad(), evaluating(model):
         base = model(x)
         classes = base.argmax(1) if target is None else target
         whole = _chosen(base, classes)
@@ -127,29 +125,13 @@ def integrated_gradients(
     x = x.float()
     start = torch.zeros_like(x) if baseline is None else baseline.float().expand_as(x)
     total = torch.zeros_like(x)
-    with _still(model):
+    with evaluating(model):
         with torch.no_grad():
             classes = model(x).argmax(1) if target is None else target
         for step in range(steps):
             point = (start + (step + 0.5) / steps * (x - start)).requires_grad_(True)
             total += torch.autograd.grad(_chosen(model(point), classes).sum(), point)[0] / steps
     return HeatMaps((total * (x - start)).sum(1), x)
-
-
-def feature_maps(model: nn.Module, x: Tensor, layer: str) -> Tensor:
-    """What a layer, by its name, gives for some images: (b, d, h, w) for a convolution.
-
-    >>> feature_maps(nn.Sequential(nn.Conv2d(1, 3, 3)), torch.zeros(1, 1, 5, 5), "0").shape
-    torch.Size([1, 3, 3, 3])
-    """
-    kept: list[Any] = []
-    hook = _layer(model, layer).register_forward_hook(lambda _, inputs, output: kept.append(output))
-    try:
-        with torch.no_grad(), _still(model):
-            model(x)
-    finally:
-        hook.remove()
-    return kept[-1]
 
 
 def ideal_input(
@@ -178,34 +160,9 @@ def ideal_input(
     return x.detach()
 
 
-def lesions(model: nn.Module, score: Callable[[nn.Module], float], blocks: dict[str, nn.Module]) -> dict[str, float]:
-    """The score of a residual network without each of its blocks: a block that keeps its shape is replaced by the identity.
-
-    A residual network is much like an ensemble of its paths, of which n blocks make 2^n, so it survives the loss of one.
-    Book: Alice 9.4.2. Paper: Veit et al., 2016.
-
-    >>> net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    >>> sorted(lesions(net, lambda net: 1.0, {"0": net[0]}))
-    ['0']
-    """
-    found = {}
-    for name in blocks:
-        owner = model.get_submodule(name.rpartition(".")[0])
-        kept = getattr(owner, name.rpartition(".")[2])
-        setattr(owner, name.rpartition(".")[2], nn.Identity())
-        try:
-            found[name] = float(score(model))
-        finally:
-            setattr(owner, name.rpartition(".")[2], kept)
-    return found
-
-
 def _layer(model: Any, name: str | None) -> nn.Module:
     if name is not None:
-        modules = dict(model.named_modules())
-        if name not in modules:
-            raise WonderlandError(f"There is no layer {name!r}. Some of them are {', '.join(list(modules)[1:5])}.")
-        return modules[name]
+        return layer_of(model, name)
     convolutions = [
         module for module in model.modules() if isinstance(module, nn.Conv2d) and module.kernel_size != (1, 1)
     ]
@@ -220,22 +177,3 @@ def _chosen(scores: Tensor, target: Tensor | None) -> Tensor:
     """The score of each row's class, those predicted unless given."""
     classes = scores.argmax(1) if target is None else target
     return scores.gather(1, classes.view(-1, 1))[:, 0]
-
-
-@contextmanager
-def _still(model: Any) -> Iterator[None]:
-    """A model in evaluation mode for a while."""
-    training = getattr(model, "training", False)
-    if training:
-        model.eval()
-    try:
-        yield
-    finally:
-        if training:
-            model.train()
-
-
-def _png(pixels: np.ndarray) -> str:
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    return base64.b64encode(file.getvalue()).decode()

@@ -37,6 +37,15 @@ DISENTANGLED = ENCODER | {
     "position_biased_input": False,
     "type_vocab_size": 2,
 }
+STATE_SPACE = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_heads": 4,
+    "head_dim": 8,
+    "state_size": 6,
+    "n_groups": 2,
+    "chunk_size": 4,
+}
 SLIDING = {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1}
 
 # The name of the classes, the head, and options that differ from the defaults.
@@ -50,6 +59,7 @@ CASES = [
     ("Mistral", "ForCausalLM", GATED | {"sliding_window": 3, "head_dim": 6}),
     ("Qwen2", "ForCausalLM", GATED | SLIDING),
     ("Qwen3", "ForCausalLM", GATED | SLIDING | {"head_dim": 6, "tie_word_embeddings": True}),
+    ("Mamba2", "ForCausalLM", STATE_SPACE),
     ("Phi3", "ForCausalLM", GATED),
     ("SmolLM3", "ForCausalLM", GATED | {"no_rope_layer_interval": 2}),
     ("OPT", "ForCausalLM", POINTWISE | {"ffn_dim": 20, "max_position_embeddings": 24}),

@@ -56,6 +56,9 @@ def test_a_checkpoint_gets_a_new_head(photos, vit, method, tmp_path):
     same = torch.equal(before["stack.blocks.0.channel.inward.weight"], after["stack.blocks.0.channel.inward.weight"])
     assert same == (method == "head")
     assert len(run.predict(photos / "red")) == 24
+    report = (tmp_path / "run/report.html").read_text()
+    assert "<h3>Attention</h3>" in report
+    assert report.count('alt="attention map"') > 0
 
 
 def test_method_needs_a_checkpoint(photos):

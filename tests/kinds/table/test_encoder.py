@@ -122,7 +122,7 @@ def test_noticed(table, encoder):
     ]
     assert [finding.text for finding in encoder.noticed] == [
         "Column 'age': 4 of 4 cells were missing and filled in.",
-        "Column 'city': 4 of 4 cells hold a category that is rare or new.",
+        "Column 'city': 4 of 4 cells hold a category that training did not have.",
         "Column 'note': 1 of 4 cells were missing and filled in.",
     ]
     encoder.encode(table, np.array([1]))

@@ -114,7 +114,7 @@ def test_repairs_give_findings():
         "Column 'empty' has no values and is left out.",
         "Column 'same' is always 7 and is left out.",
         "Column 'gap' has no value in 6 of 59 rows.",
-        "Column 'city' has 3 categories with a single row; they count as unknown.",
+        "Column 'city' has 3 categories with a single row; little is learned about them.",
         "Column 'size' is read as numbers; 1 cell says something else (for instance 'many') and counts as missing.",
         "Column 'size' has no value in 1 of 59 rows.",
     ]

@@ -7,6 +7,7 @@ from wonderland.nn.mixers.additive_attention import AdditiveAttention, AdditiveS
 from wonderland.nn.mixers.attention import Attention
 from wonderland.nn.mixers.cross_attention import CrossAttention
 from wonderland.nn.mixers.disentangled_attention import DisentangledAttention
+from wonderland.nn.mixers.gated_attention_unit import GatedAttentionUnit
 from wonderland.nn.mixers.hard_attention import HardAttention
 from wonderland.nn.mixers.latent_attention import LatentAttention
 from wonderland.nn.mixers.memory_attention import MemoryAttention
@@ -14,6 +15,8 @@ from wonderland.nn.norms.norm import RMSNorm
 from wonderland.nn.positions import Alibi, RelativeBias, RelativeTable, Rotary
 
 CASES = {
+    "gated attention unit": lambda: GatedAttentionUnit(8, key_dim=4, position=Rotary.spec()),
+    "gated attention unit that sees all": lambda: GatedAttentionUnit(8, key_dim=3, causal=False),
     "disentangled attention": lambda: DisentangledAttention(8, heads=2, position=RelativeTable.spec(farthest=3)),
     "disentangled attention with buckets": lambda: DisentangledAttention(
         8,

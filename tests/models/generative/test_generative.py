@@ -77,7 +77,7 @@ def test_the_gan_of_the_book_ends_in_a_draw():
     assert final.item() == pytest.approx(math.log(2), abs=0.03)
     assert losses["generator"] == pytest.approx(math.log(2), abs=0.15)
     covariance = torch.tensor([[1.01, 1.95], [1.95, 4.25]])
-    assert ((generator.weight @ generator.weight.T).detach() - covariance).norm() / covariance.norm() < 0.3
+    assert ((generator.weight @ generator.weight.T).detach() - covariance).norm() / covariance.norm() < 0.15
 
 
 def test_a_flow_gives_exact_densities_that_sum_to_one():
@@ -86,8 +86,8 @@ def test_a_flow_gives_exact_densities_that_sum_to_one():
     for net in flow.nets:
         nn.init.normal_(net[-1].weight, 0, 0.3)
     x = torch.randn(5, 2, dtype=torch.float64)
-    assert torch.allclose(flow.inverse(flow(x)), x)
-    jacobian = torch.stack([torch.autograd.functional.jacobian(lambda r: flow(r[None])[0], row) for row in x])
+    assert torch.allclose(flow.inverse(flow.encode(x)), x)
+    jacobian = torch.stack([torch.autograd.functional.jacobian(lambda r: flow.encode(r[None])[0], row) for row in x])
     assert torch.allclose(flow.pushed(x)[1], jacobian.det().abs().log(), atol=1e-8)
     line = torch.linspace(-9, 9, 181, dtype=torch.float64)
     grid = torch.cartesian_prod(line, line)

@@ -18,6 +18,7 @@ DEFINED_IN = {
     "deberta-v2": "deberta.DEBERTA_V2",
     "bart": "bart.BART",
     "marian": "bart.MARIAN",
+    "mamba2": "mamba2.MAMBA2",
     "opt": "opt.OPT",
     "gpt_neox": "parallel.GPT_NEOX",
     "phi": "parallel.PHI",

@@ -10,19 +10,19 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, parse_spec
 from wonderland.core.recipe import Recipe
-from wonderland.data.dataset import stop_if_strict
+from wonderland.data.dataset import GENERATE, stop_if_strict
 from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.idx import image_files
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Split, split
-from wonderland.kinds.image import annotated_recipe
+from wonderland.kinds.image import annotated_recipe, generated
 from wonderland.kinds.image.annotated import TASKS, AnnotatedImages, recognise
 from wonderland.kinds.image.annotated_encoder import AnnotatedEncoder
 from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.image_list import open_list, path_column
 from wonderland.kinds.image.images import Images
 from wonderland.kinds.image.options import Options as ImageOptions
-from wonderland.kinds.image.pictures import activation_maps, augmented
+from wonderland.kinds.image.pictures import activation_maps, attention_maps, augmented, layer_sheets
 from wonderland.kinds.image.recipes import (
     evaluated_often_enough,
     for_epochs,
@@ -32,6 +32,7 @@ from wonderland.kinds.image.recipes import (
 )
 from wonderland.kinds.image.sets import join, open_idx
 from wonderland.kinds.kind import Claim, Kind, model_space
+from wonderland.kinds.kind import evaluated_often_enough as often_enough
 from wonderland.tasks import Task
 from wonderland.train.image_start import ImageStart
 from wonderland.understand import saliency
@@ -50,7 +51,10 @@ class ImageKind(Kind):
 
     name = "image"
     Options = ImageOptions
-    models = tuple(f"models.{name}" for name in (*MODELS, *annotated_recipe.DETECTORS, *annotated_recipe.SEGMENTERS))
+    models = tuple(
+        f"models.{name}"
+        for name in (*MODELS, *annotated_recipe.DETECTORS, *annotated_recipe.SEGMENTERS, *generated.GENERATORS)
+    )
     typical = {"channels": 3, "classes": 10, "height": 32, "width": 32}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
@@ -81,6 +85,11 @@ class ImageKind(Kind):
             annotated = annotated_recipe.open_source(glimpse.path, options)
             stop_if_strict(annotated.findings, options.strict)
             return annotated
+        if options.task == GENERATE:
+            self.refuse_test(test, "images to generate are split by themselves")
+            images = generated.open_images(glimpse, options, self._open)
+            stop_if_strict(images.findings, options.strict)
+            return images
         images = self._open(glimpse, options)
         if test is None:
             return images
@@ -143,16 +152,22 @@ class ImageKind(Kind):
     def encoder(self, dataset: Images, parts: Any) -> Any:
         if isinstance(dataset, AnnotatedImages):
             return AnnotatedEncoder.fit(dataset, parts.train)
+        if dataset.task == GENERATE:
+            return generated.SampledImages.fit(dataset, parts.train)
         return ImageEncoder.fit(dataset, parts.train)
 
     def task(self, dataset: Any, parts: Any, encoder: Any) -> Task:
         if isinstance(encoder, AnnotatedEncoder):
             return annotated_recipe.task_for(encoder)
+        if dataset.task == GENERATE:
+            return generated.task_of(dataset)
         return super().task(dataset, parts, encoder)
 
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> Any:
         if isinstance(saved, dict) and saved.get("task") in TASKS:
             return AnnotatedEncoder.from_json(saved)
+        if isinstance(saved, dict) and saved.get("task") == GENERATE:
+            return generated.SampledImages.from_json(saved, tensors)
         return ImageEncoder.from_json(saved, tensors)
 
     def recipe(self, dataset: Images, parts: Any, encoder: ImageEncoder, task: Any) -> Recipe:
@@ -165,6 +180,8 @@ class ImageKind(Kind):
                     f"{asked.name} does not move boxes and masks: take PhotoAugment(...) or Augment(...)."
                 )
             return annotated_recipe.recipe_for(dataset, rows, encoder, task, asked)  # pyright: ignore[reportArgumentType]
+        if isinstance(encoder, generated.SampledImages):
+            return replace(generated.recipe_of(encoder, task, rows), workers=dataset.options.workers or 0)
         if isinstance(start, ImageStart):
             made = residual_recipe(encoder, task, rows)
             batch = 32 if rows >= 2000 else 16 if rows >= 200 else 8
@@ -182,12 +199,16 @@ class ImageKind(Kind):
         return replace(made, augment=asked or made.augment, workers=dataset.options.workers or 0)
 
     def named_recipe(self, recipe: Recipe, name: str, dataset: Any, parts: Any) -> Recipe:
+        if dataset.task == GENERATE:
+            return generated.named_recipe(recipe, name)
         return annotated_recipe.named_recipe(recipe, name)
 
     def for_epochs(self, recipe: Recipe, epochs: float) -> Recipe | None:
         return for_epochs(recipe, epochs)
 
     def adjust_to_steps(self, recipe: Recipe) -> Recipe:
+        if recipe.task.name == "tasks.Generation":
+            return often_enough(recipe)
         return evaluated_often_enough(recipe)
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
@@ -204,13 +225,16 @@ class ImageKind(Kind):
         """Augmented images, class activation maps, and pixels by how much they move the answer."""
         if isinstance(plan.dataset, AnnotatedImages):
             return {"noun": "images"}
+        if isinstance(plan.encoder, generated.SampledImages):
+            return generated.report_facts(run, plan)
         shown = {"noun": "images", "augmented": augmented(plan)}
         if run.classes is None:
             return shown
         batch = plan.examples.take(plan.parts.test[:256])
         weights = saliency(run.model, batch["x"], torch.as_tensor(batch["y"]))
         values = {"height": weights.shape[0], "width": weights.shape[1], "values": weights.tolist()}
-        return shown | {"importance": values, "activation": activation_maps(run, plan)}
+        looked = {"activation": activation_maps(run, plan), "attention": attention_maps(run, plan)}
+        return shown | {"importance": values, "layers": layer_sheets(run, plan), **looked}
 
 
 def asked_augment(text: str | None) -> Spec | None:

@@ -12,7 +12,7 @@ class Options(KindOptions):
 
     task: str | None = option(
         help="what is learned (default: inferred)",
-        choices=("binary", "multiclass", "multilabel", "regression", "detection", "segmentation"),
+        choices=("binary", "multiclass", "multilabel", "regression", "detection", "segmentation", "generate"),
     )
     target: str | None = option(
         help="in a table of paths, the column to learn (default: inferred), or several of 0 and 1: a,b,c",

@@ -1,4 +1,4 @@
-"""Pictures for the report of images: what augmentation makes of some, and where the network looks."""
+"""Pictures for the report of images: what augmentation makes of some, where the network looks, and what its layers give."""
 
 from typing import Any
 
@@ -10,9 +10,10 @@ from wonderland.core import WonderlandError
 from wonderland.data.batches import random_numbers
 from wonderland.data.pixels import picture
 from wonderland.kinds.image.images import thumbnail
-from wonderland.understand import grad_cam
+from wonderland.understand import attention_rollout, feature_maps, filters, grad_cam
 
 IMAGES, VERSIONS = 6, 5
+SHEETS = 2  # images whose feature maps are shown
 
 
 def augmented(plan: Any) -> list[list[str]]:
@@ -42,6 +43,47 @@ def activation_maps(run: Any, plan: Any) -> list[dict[str, str]]:
         {"image": _shown(image), "map": _shown(_warm(image, values)), "predicted": predicted, "true": label}
         for image, values, predicted, label in zip(x, heat, named, true, strict=True)
     ]
+
+
+def attention_maps(run: Any, plan: Any) -> list[dict[str, str]]:
+    """Some test images, and the patches that reach the answer through all layers of attention; none without attention to patches."""
+    x = plan.examples.take(plan.parts.test[:IMAGES])["x"]
+    try:
+        heat = attention_rollout(run.model, x).values
+    except (WonderlandError, RuntimeError, TypeError, AttributeError):
+        return []
+    # Every patch keeps some attention: only what is above the least of an image is coloured.
+    lifted = heat - heat.amin((1, 2), keepdim=True)
+    return [
+        {"image": _shown(image), "map": _shown(_warm(image, values))} for image, values in zip(x, lifted, strict=True)
+    ]
+
+
+def layer_sheets(run: Any, plan: Any) -> list[dict[str, str]]:
+    """The filters of the first convolution, and for some test images its maps and those of the last convolution."""
+    model = _one_view(run.model)
+    layers = [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)]
+    if not layers:
+        return []
+    x = plan.examples.take(plan.parts.test[:SHEETS])["x"]
+    sheets = []
+    try:
+        shown = filters(model, layers[0])
+        if shown.values[0, 0].numel() > 4 and len(shown.values) == 1:
+            sheets.append({"image": thumbnail(shown.sheet(), side=160), "words": f"{shown.title} of {layers[0]}"})
+        for name in dict.fromkeys((layers[0], layers[-1])):
+            maps = feature_maps(model, x, name)
+            if maps.shape[2] > 1:
+                words = f"maps of {name}, {maps.shape[2]} x {maps.shape[3]}"
+                sheets += [
+                    {"image": thumbnail(maps.sheet(row), side=240), "words": f"image {row + 1}: {words}"}
+                    for row in range(len(x))
+                ]
+    except (WonderlandError, RuntimeError, TypeError, AttributeError):
+        return []
+    finally:
+        _restore(model)
+    return sheets
 
 
 def _one_view(model: nn.Module) -> Any:

@@ -169,9 +169,7 @@ class TableEncoder(RowEncoder):
             return
         unknown = int(((codes == 0) & ~column.is_missing).sum())
         if unknown:
-            text = (
-                f"Column {encoding.name!r}: {unknown:,} of {len(column):,} cells hold a category that is rare or new."
-            )
+            text = f"Column {encoding.name!r}: {unknown:,} of {len(column):,} cells hold a category that training did not have."
             self.noticed.append(Finding("unseen", encoding.name, unknown, text))
         lost = int(((codes == 0) & column.is_missing).sum())
         if lost:

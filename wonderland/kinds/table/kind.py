@@ -4,24 +4,28 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Ensemble, Recipe
-from wonderland.data.dataset import Dataset
+from wonderland.data.dataset import GENERATE, Dataset
 from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.several import read_folder, table_files
 from wonderland.data.source import Contents, Glimpse
 from wonderland.kinds.kind import Claim, Kind, model_space, task_spec
+from wonderland.kinds.kind import evaluated_often_enough as often_enough
+from wonderland.kinds.table import generated
 from wonderland.kinds.table.bands import bands
 from wonderland.kinds.table.baselines import baselines
 from wonderland.kinds.table.column_importance import column_importance
 from wonderland.kinds.table.encoder import TableEncoder
+from wonderland.kinds.table.level_effects import start_from_levels
 from wonderland.kinds.table.options import Options as TableOptions
 from wonderland.kinds.table.table import Table
 from wonderland.kinds.table.test_set import with_test_set
 from wonderland.models import TableNet
 from wonderland.optim import FusedAdamW
+from wonderland.tasks import Generation, Task
 from wonderland.tasks.leaderboard import Baseline
 from wonderland.train.learner import GradientDescent
 
@@ -36,7 +40,12 @@ class TableKind(Kind):
 
     name = "table"
     Options = TableOptions
-    models = ("models.TableNet", "models.GaussianProcess", "models.GLM")
+    models = (
+        "models.TableNet",
+        "models.GaussianProcess",
+        "models.GLM",
+        *(f"models.{name}" for name in generated.GENERATORS),
+    )
     typical = {"numbers": 20, "levels": [10] * 5, "outputs": 2, "sigmas": list(SIGMAS) * 5, "dropout": [0.1] * 15}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
@@ -51,6 +60,9 @@ class TableKind(Kind):
     def open(self, glimpse: Glimpse, options: TableOptions, test: Glimpse | None = None) -> Table:
         contents = table_contents(glimpse)
         assert contents.frame is not None
+        if options.task == GENERATE:
+            self.refuse_test(test, "rows to generate are split by themselves")
+            return generated.open_rows(contents, options)
         named = options.target is not None or contents.target in options.drop
         table = Table.from_frame(
             contents.frame,
@@ -71,14 +83,21 @@ class TableKind(Kind):
     def folds(self, dataset: Dataset) -> int | None:
         """Folds for a small table, so that every training row is used for training; none with a time column."""
         rows = len(dataset)
-        if rows >= MEDIUM or dataset.times is not None:
+        if dataset.task == GENERATE or rows >= MEDIUM or dataset.times is not None:
             return None
         return 3 if rows >= SMALL else min(5, max(2, rows // 4))
 
-    def encoder(self, dataset: Table, parts: Any) -> TableEncoder:
+    def encoder(self, dataset: Table, parts: Any) -> Any:
+        if dataset.task == GENERATE:
+            return generated.SampledRows.fit(dataset, parts.train)
         return TableEncoder.fit(dataset, parts.train)
 
-    def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> TableEncoder:
+    def task(self, dataset: Any, parts: Any, encoder: Any) -> Task:
+        return Generation() if dataset.task == GENERATE else super().task(dataset, parts, encoder)
+
+    def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> Any:
+        if isinstance(saved, dict) and saved.get("task") == GENERATE:
+            return generated.SampledRows.from_json(saved, tensors)
         return TableEncoder.from_json(saved, tensors)
 
     def recipe(self, dataset: Table, parts: Any, encoder: TableEncoder, task: Any) -> Recipe:
@@ -87,6 +106,8 @@ class TableKind(Kind):
         The numbers were chosen on rows held out from training parts of bench/tables.py, where the recipe should take about ten
         times the CPU time of boosting: most of it is rows x members x epochs.
         """
+        if isinstance(encoder, generated.SampledRows):
+            return generated.recipe_of(encoder, task, len(parts.train))
         rows, numbers = len(parts.train), len(encoder.numbers)
         folds = None if parts.folds is None else int(parts.folds.max()) + 1
         small = rows < SMALL
@@ -124,14 +145,29 @@ class TableKind(Kind):
             average=0.99,
             clip=None,
             evaluate_every=max(1, steps // 12),
+            extensions=2,
             ensemble=Ensemble(members, folds, len(sigmas)),
         )
 
+    def named_recipe(self, recipe: Recipe, name: str, dataset: Any, parts: Any) -> Recipe:
+        return generated.named_recipe(recipe) if dataset.task == GENERATE else recipe
+
+    def adjust_to_steps(self, recipe: Recipe) -> Recipe:
+        return often_enough(recipe) if recipe.task.name == "tasks.Generation" else recipe
+
+    def prepare(self, model: nn.Module, plan: Any) -> nn.Module:
+        """Levels of large categories start from their effects in the training rows."""
+        if isinstance(model, TableNet):
+            start_from_levels(model, plan)
+        return model
+
     def baselines(self, plan: Any) -> list[Baseline]:
-        return baselines(plan)
+        return [] if isinstance(plan.task, Generation) else baselines(plan)
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """Importance of the columns, and predictions along the most important numbers."""
+        if isinstance(plan.task, Generation):
+            return generated.report_facts(run, plan)
         found = column_importance(run, plan)
         curves = bands(run, plan, [row["name"] for row in found["importance"]])
         return found | ({"bands": curves} if curves else {})

@@ -11,7 +11,8 @@ class Options(RowOptions, FileOptions):
     """Rows of numbers, categories, dates and short texts."""
 
     task: str | None = option(
-        help="what is learned (default: inferred)", choices=("binary", "multiclass", "classification", "regression")
+        help="what is learned (default: inferred)",
+        choices=("binary", "multiclass", "classification", "regression", "generate"),
     )
     group: str | None = option(help="rows with the same value stay in one part of the split", metavar="COLUMN")
     time: str | None = option(help="split by this time: train on the past, test on the future", metavar="COLUMN")

@@ -17,7 +17,7 @@ from wonderland.data.target import choose_target, read_target
 from wonderland.kinds.table.hints import similar_labels, split_hints
 from wonderland.kinds.table.leakage import find_leaks
 
-RARE = 2  # rows; a category with fewer is pooled with the unknown ones
+RARE = 2  # rows; of a category with fewer little can be learned
 MOSTLY_RARE = 0.8  # of the rows; a column with more rows in such categories is left out
 
 
@@ -273,7 +273,7 @@ def leave_out(
 
 
 def rows_of_rare_categories(column: Column) -> int:
-    """How many rows hold a category that is too rare to get a code of its own."""
+    """How many rows hold a category that is too rare to learn much about."""
     if column.kind != "category" or column.levels is None:
         return 0
     counts = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))
@@ -312,9 +312,9 @@ def note_repairs(features: list[Column], findings: list[Finding]) -> None:
             counts = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))
             rare = int(((counts > 0) & (counts < RARE)).sum())
             if rare:
-                they_count = "it counts" if rare == 1 else "they count"
+                about = "it" if rare == 1 else "them"
                 categories = counted(rare, "category", "categories")
-                text = f"Column {name!r} has {categories} with a single row; {they_count} as unknown."
+                text = f"Column {name!r} has {categories} with a single row; little is learned about {about}."
                 findings.append(Finding("rare", name, rare, text))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from wonderland.core import WonderlandError
 
@@ -71,7 +71,7 @@ def optimal_discriminator(real: Tensor, fake: Tensor) -> Tensor:
 
 
 def adversarial_step(
-    generator: nn.Module, discriminator: nn.Module, optimizers: tuple[Any, Any], real: Tensor, noise: Tensor, *,
+    generator: Callable[[Tensor], Tensor], discriminator: Callable[[Tensor], Tensor], optimizers: tuple[Any, Any], real: Tensor, noise: Tensor, *,
     loss: str = "nonsaturating", penalty: float = 0.0,
 ) -> dict[str, float]:  # fmt: skip
     """The discriminator learns once, from samples that are detached, then the generator does. `optimizers` are theirs, in this order:

@@ -6,30 +6,32 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
-from wonderland.nn.contract.arguments import Checked
+from wonderland.models.generative.model import GenerativeModel
 
 
 @part
-class RealNVP(Checked, nn.Module):
+class RealNVP(GenerativeModel):
     r"""Half of the features scale and shift the other half, by turns; the determinant is a product of the scales.
 
     .. math:: z_2 = x_2 \odot e^{s(x_1)} + t(x_1), \qquad \log p(x) = \log \mathcal{N}(z) + \sum s(x_1)
 
-    Shapes: x (b, features) -> z (b, features); `log_prob` (b,); `sample(n)` (n, features). Paper: Dinh et al., 2017.
+    Rows of few levels, such as pixels, get uniform noise of the width `dequantise`, the distance of two levels.
+
+    Shapes: `encode(x)` (b, features) -> z (b, features); `log_prob` (b,); `sample(n)` (n, features). Paper: Dinh et al., 2017.
 
     >>> flow = RealNVP(features=2)
     >>> x = torch.randn(4, 2)
-    >>> torch.allclose(flow.inverse(flow(x)), x, atol=1e-5)
+    >>> torch.allclose(flow.inverse(flow.encode(x)), x, atol=1e-5)
     True
     """
 
     masks: Tensor
 
-    def __init__(self, features: int, *, couplings: int = 6, hidden: int = 64):
-        super().__init__()
+    def __init__(self, features: int, *, couplings: int = 6, hidden: int = 64, dequantise: float = 0.0):
+        super().__init__([features])
         if features < 2:
             raise WonderlandError("RealNVP needs at least two features: one half moves the other.")
-        self.features = features
+        self.features, self.dequantise = features, dequantise
         self.nets = nn.ModuleList(
             nn.Sequential(
                 nn.Linear(features, hidden),
@@ -56,7 +58,15 @@ class RealNVP(Checked, nn.Module):
             total = total + scale.sum(-1)
         return x, total
 
-    def forward(self, x: Tensor) -> Tensor:
+    def draw(self, count: int) -> tuple[Tensor, ...]:
+        return (torch.rand(count, self.features),) if self.dequantise else ()
+
+    def losses(self, x: Tensor, labels: Tensor | None, *drawn: Tensor) -> Tensor:
+        x = x.flatten(1)
+        return -self.log_prob(x + self.dequantise * (drawn[0] - 0.5) if drawn else x)
+
+    def encode(self, x: Tensor) -> Tensor:
+        """The code of each row."""
         return self.pushed(x)[0]
 
     def inverse(self, z: Tensor) -> Tensor:
@@ -73,6 +83,5 @@ class RealNVP(Checked, nn.Module):
         return total - 0.5 * (z.square() + math.log(2 * math.pi)).sum(-1)
 
     @torch.no_grad()
-    def sample(self, count: int) -> Tensor:
-        """New rows."""
+    def sample(self, count: int, labels: Tensor | None = None, *, guidance: float | None = None) -> Tensor:
         return self.inverse(torch.randn(count, self.features))

@@ -4,16 +4,16 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import part
-from wonderland.nn.contract.arguments import Checked
+from wonderland.models.generative.model import GenerativeModel
 
 
 @part
-class VAE(Checked, nn.Module):
+class VAE(GenerativeModel):
     r"""An encoder to a Gaussian code and a decoder to the mean of a Gaussian of variance `noise`.
 
     .. math:: \log p(x) \ge E_q[\log p(x \mid z)] - \text{KL}(q(z \mid x) \,\Vert\, \mathcal{N}(0, I))
 
-    Shapes: x (b, features) -> reconstruction (b, features); `bound` (b,); `sample(n)` (n, features).
+    Images are read as rows of pixels. Shapes: x (b, features) -> losses (b,), minus `bound`; `sample(n)` (n, features).
     Paper: Kingma and Welling, 2014.
 
     >>> VAE(features=3).sample(5).shape
@@ -21,7 +21,7 @@ class VAE(Checked, nn.Module):
     """
 
     def __init__(self, features: int, *, dim: int = 8, hidden: int = 128, noise: float = 0.1):
-        super().__init__()
+        super().__init__([features])
         self.dim, self.noise = dim, noise
         self.encoder = nn.Sequential(
             nn.Linear(features, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU(), nn.Linear(hidden, 2 * dim)
@@ -30,20 +30,27 @@ class VAE(Checked, nn.Module):
             nn.Linear(dim, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU(), nn.Linear(hidden, features)
         )
 
-    def bound(self, x: Tensor) -> Tensor:
+    def draw(self, count: int) -> tuple[Tensor, ...]:
+        return (torch.randn(count, self.dim),)
+
+    def losses(self, x: Tensor, labels: Tensor | None, *drawn: Tensor) -> Tensor:
+        return -self.bound(x, *drawn)
+
+    def bound(self, x: Tensor, drawn: Tensor | None = None) -> Tensor:
         """A lower bound of the log-density of each row, with one draw of the code."""
+        x = x.flatten(1)
         mean, log = self.encoder(x).chunk(2, -1)
         log = log.clamp(-10, 10)
-        z = mean + (log / 2).exp() * torch.randn_like(mean)
+        z = mean + (log / 2).exp() * (torch.randn_like(mean) if drawn is None else drawn)
         divergence = 0.5 * (mean.square() + log.exp() - 1 - log).sum(-1)
         likelihood = torch.distributions.Normal(self.decoder(z), self.noise**0.5).log_prob(x).sum(-1)
         return likelihood - divergence
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.decoder(self.encoder(x).chunk(2, -1)[0])
+    def reconstruct(self, x: Tensor) -> Tensor:
+        """What the decoder makes of the mean code of each row."""
+        return self.decoder(self.encoder(x.flatten(1)).chunk(2, -1)[0])
 
     @torch.no_grad()
-    def sample(self, count: int) -> Tensor:
-        """New rows."""
+    def sample(self, count: int, labels: Tensor | None = None, *, guidance: float | None = None) -> Tensor:
         out = self.decoder(torch.randn(count, self.dim))
         return out + self.noise**0.5 * torch.randn_like(out)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wonderland.core import part
+from wonderland.core import WonderlandError, part
 from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming
 
 
@@ -13,7 +13,8 @@ from wonderland.models.vision.image_model import ImageModel, Numbers, kaiming
 class NiN(ImageModel):
     """Blocks of one convolution and two 1 x 1 convolutions with overlapping maximum pooling between; the last has one channel a class.
 
-    `dims` are the widths of the first three blocks. Shapes: x (b, channels, h, w) -> (b, classes), from 67 x 67 pixels.
+    `dims` are the widths of the first three blocks. `stem` is "large" (11 x 11, stride 4: from 67 x 67 pixels, 224 are usual) or
+    "small" (5 x 5, from 15 x 15 pixels). Shapes: x (b, channels, h, w) -> (b, classes).
     Book: D2L 8.3. Paper: Lin et al., 2014.
 
     >>> import torch
@@ -21,17 +22,19 @@ class NiN(ImageModel):
     torch.Size([2, 10])
     """
 
-    smallest = 67
-
     def __init__(
         self, classes: int = 10, channels: int = 1, *, dims: Sequence[int] = (96, 256, 384), dropout: float | int = 0.5,
-        mean: Numbers = None, std: Numbers = None,
+        stem: str = "large", mean: Numbers = None, std: Numbers = None,
     ):  # fmt: skip
         super().__init__(classes, channels, mean, std)
+        if stem not in ("large", "small"):
+            raise WonderlandError(f"A stem is 'large' or 'small', not {stem!r}.")
         a, b, c = dims
+        size, stride, padding = (11, 4, 0) if stem == "large" else (5, 1, 2)
+        self.smallest = 67 if stem == "large" else 15
         self.blocks = nn.ModuleList(
             [
-                nin_block(channels, a, 11, stride=4, padding=0),
+                nin_block(channels, a, size, stride=stride, padding=padding),
                 nin_block(a, b, 5, padding=2),
                 nin_block(b, c, 3, padding=1),
             ]

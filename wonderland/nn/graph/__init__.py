@@ -3,7 +3,7 @@
 from wonderland.core.graph import Graph
 from wonderland.core.pattern import SparseRows
 from wonderland.nn.graph.attention import GAT, GATv2
-from wonderland.nn.graph.convolution import GraphConvolution, NeighbourConvolution
+from wonderland.nn.graph.convolution import GraphConvolution, NeighbourConvolution, TrainableAdjacency
 from wonderland.nn.graph.drop_edge import DropEdge
 from wonderland.nn.graph.encodings import (
     DegreeEmbedding,
@@ -31,6 +31,7 @@ from wonderland.nn.graph.propagation import (
 )
 from wonderland.nn.graph.readout import AttentionReadout, Readout, Set2Set
 from wonderland.nn.graph.sage import GraphSAGE
+from wonderland.nn.graph.sampling import clusters, in_blocks, sample_neighbours
 from wonderland.nn.graph.spatio_temporal import SpatioTemporal
 from wonderland.nn.graph.transformer import GPS, EdgeAttention, NodeAttention
 from wonderland.nn.graph.virtual_node import VirtualNode
@@ -69,13 +70,17 @@ __all__ = [
     "SparseRows",
     "SpatioTemporal",
     "TopKPooling",
+    "TrainableAdjacency",
     "VirtualNode",
     "anchor_encoding",
+    "clusters",
     "diffuse",
     "flip",
+    "in_blocks",
     "label_propagation",
     "laplacian_encoding",
     "manifold_penalty",
     "random_walk_encoding",
+    "sample_neighbours",
     "similarity_graph",
 ]

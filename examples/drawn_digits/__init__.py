@@ -1,0 +1,1 @@
+"""Digits drawn by a language model of pixels or patches."""

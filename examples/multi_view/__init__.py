@@ -1,0 +1,1 @@
+"""Several random views of a digit, read together."""

@@ -1,0 +1,1 @@
+"""VGG, NiN, GoogLeNet, ResNet and DenseNet beside each other."""

@@ -1,0 +1,1 @@
+"""Neural style transfer between two photographs."""

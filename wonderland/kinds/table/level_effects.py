@@ -1,0 +1,122 @@
+r"""Effects of the levels of large categories, by shrinkage: what a network for a table starts from.
+
+Levels with a few rows each (shops, postcodes) are not learned well by steps on random batches: each row moves a level by
+about the learning rate, and far from its mean. A linear model with random effects has the answer in closed form:
+
+.. math:: y = z \beta + \sum_j u_j[c_j] + \varepsilon, \qquad u_j \sim N(0, \tau_j^2), \quad \varepsilon \sim N(0, \sigma^2)
+
+A level with n rows gets their mean residual times n / (n + sigma^2 / tau^2). Each group of members starts from the effects in its
+own training rows, so that held-out rows take no part.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from wonderland.core import permutation
+from wonderland.models import TableNet
+
+MANY = 20  # codes; smaller categories are learned from random vectors
+MOST_ROWS, MOST_CLASSES = 100_000, 50
+SWEEPS = 10
+LARGEST_EFFECT = 4.0
+SPREAD = 0.5  # of a coordinate of a new embedding
+OTHER_COORDINATES = 0.1  # times their random values, so that the effects stand out
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Effects (levels, outputs) of each category, in the order of the columns; None for a small category."""
+
+    levels: list[np.ndarray | None]
+
+    @staticmethod
+    def of(x: np.ndarray, codes: np.ndarray, counts: list[int], y: np.ndarray, weights: np.ndarray) -> "Effects":
+        """Fit by sweeps over the terms. Shapes: x (n, p) numbers, codes (n, q), y (n, c) with a weighted mean of 0, weights (n,)."""
+        design = np.concatenate([np.ones((len(x), 1)), x], 1)
+        gram = design.T @ (design * weights[:, None]) + np.diag([1e-9, *[1.0] * x.shape[1]])
+        solve = np.linalg.solve(gram, design.T * weights)
+        many = [j for j, count in enumerate(counts) if count > MANY]
+        effects = {j: np.zeros((counts[j], y.shape[1])) for j in many}
+        rows = {j: np.bincount(codes[:, j], weights, counts[j]) for j in many}
+        line = np.zeros_like(y)
+        for _ in range(SWEEPS):
+            line = design @ (solve @ (y - sum((effects[j][codes[:, j]] for j in many), np.zeros_like(y))))
+            for j in many:
+                others = sum((effects[k][codes[:, k]] for k in many if k != j), line)
+                effects[j] = shrunken(y - others, codes[:, j], rows[j], weights)
+        return Effects([effects.get(j) for j in range(len(counts))])
+
+
+def shrunken(residual: np.ndarray, codes: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The mean residual of each level, shrunk by the share of its variance that is noise: (levels, c).
+
+    Both variances are estimated by moments, for each output.
+    """
+    sums = np.stack([np.bincount(codes, weights * column, len(rows)) for column in residual.T], 1)
+    means = sums / np.maximum(rows, 1e-12)[:, None]
+    present = rows > 0
+    spare = max(rows.sum() - present.sum(), 1.0)
+    noise = (weights[:, None] * (residual - means[codes]) ** 2).sum(0) / spare
+    between = (rows[:, None] * means**2).sum(0) - present.sum() * noise
+    variance = np.maximum(between / max(rows.sum(), 1e-12), 0)
+    return sums * variance / np.maximum(rows[:, None] * variance + noise, 1e-300)
+
+
+def output_scores(y: np.ndarray, weights: np.ndarray, classes: int | None) -> np.ndarray:
+    """Targets as numbers on the scale of the outputs, with a mean of 0: one Newton step from the shares of the classes. (n, c)"""
+    if classes is None:
+        return (y - np.average(y, weights=weights))[:, None]
+    onehot = np.eye(classes)[y.astype(np.int64)]
+    shares = np.average(onehot, axis=0, weights=weights)
+    return (onehot - shares) / np.maximum(shares, 1 / len(y))
+
+
+def write_effects(model: TableNet, member: int, counts: list[int], effects: Effects) -> None:
+    """Write the effects into the embeddings of a member and into its linear skip connection."""
+    assert model.embed is not None
+    outputs, dim = model.line.shape[2], model.embed.weight.shape[1]
+    start = int(model.embed.start[member, 0, 0])
+    for j, effect in enumerate(effects.levels):
+        if effect is not None and np.abs(effect).max() > 1e-6:
+            effect = effect.clip(-LARGEST_EFFECT, LARGEST_EFFECT)
+            left, size, right = np.linalg.svd(effect, full_matrices=False)
+            rank = min(dim, outputs, len(size))
+            scale = SPREAD * np.sqrt(len(effect))
+            with torch.no_grad():
+                vectors = model.embed.weight[start : start + counts[j]]
+                vectors *= OTHER_COORDINATES
+                vectors[:, :rank] = torch.as_tensor(left[:, :rank] * scale)
+                first = model.numbers + j * dim
+                model.line[member, first : first + rank] = torch.as_tensor(size[:rank, None] * right[:rank] / scale)
+        start += counts[j]
+
+
+def start_from_levels(model: TableNet, plan: Any) -> None:
+    """Give every member the effects of the levels in its own training rows to start from; an unknown level is nothing special."""
+    counts = [count for _, count in plan.encoder.categories]
+    if model.embed is None:
+        return
+    with torch.no_grad():
+        model.embed.weight[model.embed.start.flatten()] = 0  # no row trains the code of unknown levels
+    if max(counts) <= MANY or len(plan.task.classes or ()) > MOST_CLASSES:
+        return
+    known: dict[bytes, Effects] = {}
+    for member in range(model.members):
+        rows = plan.rows_of(member)
+        if (key := rows.tobytes()) not in known:
+            known[key] = effects_in(rows, model.numbers, counts, plan)
+        write_effects(model, member, counts, known[key])
+
+
+def effects_in(rows: np.ndarray, numbers: int, counts: list[int], plan: Any) -> Effects:
+    """The effects of levels among these rows of a plan, or among a sample where they are very many."""
+    rows = rows[np.sort(permutation(0, 0, len(rows))[:MOST_ROWS])]
+    examples, classes = plan.examples, plan.task.classes
+    encoded = examples.inputs(rows).double().numpy()
+    weights = np.ones(len(rows)) if examples.weights is None else examples.weights[rows]
+    y = examples.y[rows] if classes is not None else plan.task.standard(examples.y[rows])
+    targets = output_scores(y, weights, None if classes is None else len(classes))
+    return Effects.of(encoded[:, :numbers], encoded[:, numbers:].astype(np.int64), counts, targets, weights)
