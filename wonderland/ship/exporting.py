@@ -132,6 +132,9 @@ def _torch(run: Any, out: str | Path | None, level: float, quantize: str | None)
     made = program(run, level, double=True)
     graph = exported(made, sizes_of(made))
     difference = agreed(compare(run, made, torch_runner(graph, made), level, double=True))
+    for name, value in graph.constants.items():  # the archive takes no views of other arrays
+        if isinstance(value, torch.Tensor):
+            graph.constants[name] = value.detach().clone(memory_format=torch.contiguous_format)
     buffer = io.BytesIO()
     about = describe(run, level) | {
         "inputs": [{"name": port.name, "type": port.type, "about": port.about} for port in made.ports],
