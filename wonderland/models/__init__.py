@@ -4,6 +4,7 @@ from wonderland.models import generative, words
 from wonderland.models.adapt import adapt, adapted, merge, train_only
 from wonderland.models.adapter_files import load_adapter, save_adapter
 from wonderland.models.birnn import BiRNN
+from wonderland.models.clip import ClipConvNet, ClipModel, ClipSequenceNet
 from wonderland.models.convnet import ConvNet
 from wonderland.models.corruption import mask_spans, mask_tokens, replace_spans
 from wonderland.models.costs import cost_table
@@ -51,7 +52,17 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
-from wonderland.models.signal import InceptionTime, MelConvNet, Rocket, SignalModel, SpectrogramTransformer, WaveConvNet
+from wonderland.models.signal import (
+    InceptionTime,
+    MelConvNet,
+    Recogniser,
+    Rocket,
+    SignalModel,
+    SpectrogramTransformer,
+    WaveConvNet,
+    WaveNet,
+    generate_wave,
+)
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -99,6 +110,9 @@ __all__ = [
     "AutoRec",
     "BiRNN",
     "Caser",
+    "ClipConvNet",
+    "ClipModel",
+    "ClipSequenceNet",
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",
@@ -145,6 +159,7 @@ __all__ = [
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",
+    "Recogniser",
     "Recommender",
     "RegNet",
     "ResNeXt",
@@ -172,6 +187,7 @@ __all__ = [
     "UNet",
     "ViT",
     "WaveConvNet",
+    "WaveNet",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
@@ -182,6 +198,7 @@ __all__ = [
     "best_spans",
     "cost_table",
     "filtered_ranks",
+    "generate_wave",
     "generative",
     "implicit_als",
     "item_neighbours",
