@@ -1,6 +1,5 @@
 """The error class shown to users, hints for misspelt names, and imports of optional packages."""
 
-import difflib
 import importlib
 from collections.abc import Iterable
 from types import ModuleType
@@ -55,6 +54,8 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     >>> nearest("zzz", ["species", "island"])
     ''
     """
+    import difflib  # a sixth of the time that importing this package takes, and only mistakes need it
+
     choices = [str(choice) for choice in choices]
     folded = {choice.casefold(): choice for choice in choices}
     close = difflib.get_close_matches(str(name).casefold(), list(folded), n=3, cutoff=0.6)
