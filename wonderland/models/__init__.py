@@ -50,6 +50,8 @@ from wonderland.models.series import (
     TemporalBlock,
 )
 from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
+from wonderland.models.speech.wav2vec2 import SpeechRecogniser, Wav2Vec2
+from wonderland.models.speech.whisper import Whisper, speech_features
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -153,6 +155,7 @@ __all__ = [
     "SignalModel",
     "SpanFinder",
     "SpectrogramTransformer",
+    "SpeechRecogniser",
     "TableNet",
     "Tagger",
     "TemporalBlock",
@@ -164,7 +167,9 @@ __all__ = [
     "Tree",
     "UNet",
     "ViT",
+    "Wav2Vec2",
     "WaveConvNet",
+    "Whisper",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
@@ -186,6 +191,7 @@ __all__ = [
     "rating_als",
     "replace_spans",
     "save_adapter",
+    "speech_features",
     "style_transfer",
     "train_only",
     "words",
