@@ -15,6 +15,7 @@ from wonderland.models.gaussian_process import GaussianProcess
 from wonderland.models.glm import GLM
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
+from wonderland.models.merging import merge_weights
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.node2vec import Node2Vec, random_walks
@@ -186,6 +187,7 @@ __all__ = [
     "mask_spans",
     "mask_tokens",
     "merge",
+    "merge_weights",
     "packed",
     "random_walks",
     "rating_als",
