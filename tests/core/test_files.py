@@ -100,6 +100,15 @@ def test_only_one_process_can_hold_a_lock(tmp_path):
         pass
 
 
+def test_what_a_killed_process_left_half_written_goes_when_its_folder_is_locked(tmp_path):
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    (tmp_path / f".a.json.{dead.pid}.part").write_bytes(b"{")
+    (tmp_path / f".b.json.{os.getppid()}.part").write_bytes(b"{")
+    with lock(tmp_path):
+        assert sorted(path.name for path in tmp_path.glob(".*.part")) == [f".b.json.{os.getppid()}.part"]
+
+
 def test_sha256_of_bytes_and_files(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     assert (

@@ -3,12 +3,15 @@
 import json
 import sqlite3
 import zipfile
+from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from wonderland import kinds
 from wonderland.core import WonderlandError
+from wonderland.data import feather
 from wonderland.data.read import read_file
 from wonderland.data.reading import Reading
 from wonderland.data.source import read_source
@@ -191,6 +194,19 @@ def test_feather(tmp_path):
     same(read_file(tmp_path / "a.feather")[0])
 
 
+@pytest.mark.parametrize("packing", ["zstd", "lz4", "uncompressed"])
+def test_a_feather_file_is_refused_by_what_its_batches_unpack_to_before_they_are(tmp_path, packing, monkeypatch):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": np.zeros(200_000), "b": np.arange(200_000.0), "c": pd.Categorical(["x", "y"] * 100_000)})
+    frame.to_feather(tmp_path / "a.feather", compression=packing)
+    assert len(read_file(tmp_path / "a.feather")[0]) == 200_000
+    monkeypatch.setenv("WONDERLAND_LIMITS", "parquet_bytes=1MiB")
+    monkeypatch.setattr(feather, "RATIO", 0)
+    monkeypatch.setattr(feather, "bytes_of", None)  # asked of a batch that was unpacked
+    with pytest.raises(WonderlandError, match=r"a\.feather, once decoded, has 3\.. MiB; the limit is 1 MiB"):
+        read_file(tmp_path / "a.feather")
+
+
 def test_files_of_a_folder_and_of_a_zip_are_one_table(tmp_path):
     folder = tmp_path / "months"
     folder.mkdir()
@@ -239,9 +255,15 @@ def test_a_view_without_end_and_long_cells_are_stopped(tmp_path, monkeypatch):
     with sqlite3.connect(path) as connection:
         connection.execute(f"CREATE VIEW v AS {endless}")
     connection.close()
-    monkeypatch.setattr("wonderland.data.sql._SECONDS", 0.05)
-    with pytest.raises(WonderlandError, match=r"s\.db: reading took more than 0\.05 s\. Name a table, not a view\."):
-        read_file(path)
+    monkeypatch.setenv("WONDERLAND_LIMITS", "query_seconds=0")
+    for call in (lambda: read_file(path), lambda: read_url(f"sqlite:///{path}?query={quote(endless)}")):
+        with pytest.raises(WonderlandError) as caught:
+            call()
+        assert str(caught.value) == (
+            f"{path}: reading took more than 0 s. Name a table, not a view. If you trust it, raise the limit: "
+            "WONDERLAND_LIMITS=query_seconds=60."
+        )
+    monkeypatch.delenv("WONDERLAND_LIMITS")
     with pytest.raises(WonderlandError, match=r"cannot be read as a SQLite database \(string or blob too big\)"):
         read_url(f"sqlite:///{path}?query=SELECT zeroblob(900000000) AS a")
 

@@ -30,7 +30,7 @@ def test_an_example_does_not_depend_on_its_batch(augment, channels):
 
 def test_without_changes_nothing_changes():
     x = examples(8)
-    plain = MelAugment(shift=0, stretch=0, warp=0, gain=0, noise=0, times=0, bands=0)
+    plain = MelAugment(shift=0, stretch=0, warp=0, gain=0, colour=0, noise=0, times=0, bands=0)
     torch.testing.assert_close(plain(x, uniform(0, 0, np.arange(4), plain.draws)), x, equal_nan=True)
     plain = WaveAugment(shift=0, stretch=0, gain=0, noise=0)
     torch.testing.assert_close(plain(x, uniform(0, 0, np.arange(4), plain.draws)), x, equal_nan=True)
@@ -39,10 +39,10 @@ def test_without_changes_nothing_changes():
 def test_each_change_is_what_it_says():
     x = torch.arange(10.0)[None, :, None].expand(1, 10, 4).contiguous()
     numbers = np.full((1, MelAugment.draws), 0.5)
-    none = {"shift": 0, "stretch": 0, "warp": 0, "gain": 0, "noise": 0, "times": 0, "bands": 0}
-    late = MelAugment(**none | {"shift": 0.5})(x, np.where(np.arange(14) == 1, 0.999999, numbers))
+    none = {"shift": 0, "stretch": 0, "warp": 0, "gain": 0, "colour": 0, "noise": 0, "times": 0, "bands": 0}
+    late = MelAugment(**none | {"shift": 0.5})(x, np.where(np.arange(17) == 1, 0.999999, numbers))
     torch.testing.assert_close(late[0, :, 0], torch.tensor([0.0, 0, 0, 0, 0, 0, 1, 2, 3, 4]), atol=1e-4, rtol=0)
-    fast = MelAugment(**none | {"stretch": 1.0})(x, np.where(np.arange(14) == 0, 1 - 1e-12, numbers))
+    fast = MelAugment(**none | {"stretch": 1.0})(x, np.where(np.arange(17) == 0, 1 - 1e-12, numbers))
     torch.testing.assert_close(fast[0, :5, 0], torch.arange(5) * 2.0, atol=1e-4, rtol=0)
     assert fast[0, 5:].isnan().all()
     masked = MelAugment(**none | {"bands": 0.9})(x + 1, numbers)

@@ -1,4 +1,4 @@
-"""Cases: a subject, a mutation and what is called on it, chosen by the number of the case; and their children."""
+"""Cases: a run, a mutation and what is called on it, chosen by the number of the case; and their children."""
 
 import json
 import os
@@ -11,41 +11,73 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz import mutate, subjects
+from tests.fuzz import mutate_files, subjects
 
-SECONDS, MEGABYTES, WATCHDOG = 1.0, 200.0, 30.0
+SECONDS, MEGABYTES, WATCHDOG = 1.0, 200.0, 60.0
 ROOT = Path(__file__).parents[2]
-RUN_FILES = ("config.json", "config.json", "preprocess.json", "preprocess.json", "trust.json", "trust.json",
-             "model.safetensors", "preprocess.safetensors", "metrics.jsonl", "times.jsonl")  # fmt: skip
-ACTIONS = ("predict", "predict", "evaluate", "shell", "resume", "resume", "report")
+ACTIONS = (
+    "predict",
+    "predict",
+    "evaluate",
+    "shell",
+    "resume",
+    "resume",
+    "resume",
+    "report",
+    "show",
+    "shift",
+    "ability",
+)
+PARTS = ("config.json", "preprocess.json", "trust.json")  # those of which there is most to change are chosen more often
 
 
-def prepare(draw: random.Random, home: Path, place: Path) -> tuple[str, Callable[[], Any]]:
-    """A mutated copy of a subject at `place`, in words, and the call to try on it."""
+def prepare(draw: random.Random, home: Path, place: Path, only: str | None = None) -> tuple[str, Callable[[], Any]]:
+    """A mutated copy of a run at `place`, in words, and the call to try on it. `only` names the run."""
     name = draw.choice(sorted(subjects.RUNS))
-    return prepare_run(subjects.make_run(name, home), draw, place)
-
-
-def prepare_run(subject: subjects.Subject, draw: random.Random, place: Path) -> tuple[str, Callable[[], Any]]:
-    """A mutated run folder."""
-    shutil.copytree(subject.folder, place)
+    subject = subjects.make_run(only or name, home)
     action = draw.choice(ACTIONS)
-    checkpoints = [f"checkpoint/{path.name}" for path in sorted((place / "checkpoint").glob("*.safetensors"))]
-    names = [draw.choice([*RUN_FILES, *(checkpoints * 2 if action == "resume" else [])])]
+    warm_up(subject, action)
+    shutil.copytree(subject.folder, place)
+    strangers = tuple(sorted(path for path in home.glob("*/run") if path != subject.folder))
+    checkpoints = sorted(f"checkpoint/{path.name}" for path in (place / "checkpoint").glob("*.safetensors"))
+    files = sorted(
+        path.name for path in place.iterdir() if path.is_file() and path.suffix in (".json", ".jsonl", ".safetensors")
+    )
     if action == "resume" and draw.random() < 0.7:  # training is taken up again from the newest checkpoint
         (place / "model.safetensors").unlink()
         (place / "trust.json").unlink()
-        names = [draw.choice(checkpoints[-1:] * 3 + ["config.json", "metrics.jsonl", "preprocess.json"])]
+        files = [*checkpoints[-1:] * 5, "config.json", "metrics.jsonl", "preprocess.json", *checkpoints]
+    elif action == "resume":
+        files += checkpoints * 2
     if action == "report":
         (place / "report.html").unlink()
-    if draw.random() < 0.15:
-        names.append(draw.choice([name for name in RUN_FILES if name not in names and (place / name).exists()]))
-    words = [mutate.mutate_file(place / name, draw) for name in names]
+    files += [name for name in PARTS if name in files]
+    names = {draw.choice(files)}
+    if draw.random() < 0.2:
+        names.add(draw.choice(files))
+    words = [mutate_files.mutate_file(place / name, draw, strangers) for name in sorted(names)]
+    if draw.random() < 0.03:
+        words.append(_beside(place, draw))
     signed = draw.random() < 0.8
     if signed:
-        mutate.sign_again(place)
+        mutate_files.sign_again(place)
     said = f"{subject.name}, {action}{', signed again' if signed else ''}: {' | '.join(words)}"
     return said, lambda: call(action, place, subject.new)
+
+
+def _beside(place: Path, draw: random.Random) -> str:
+    """Something that no run has, or a lock or a checkpoint that is none."""
+    ways: dict[str, Callable[[], Any]] = {
+        "a lock that is a pipe": lambda: [(place / ".lock").unlink(missing_ok=True), os.mkfifo(place / ".lock")],
+        "a lock that is a folder": lambda: [(place / ".lock").unlink(missing_ok=True), (place / ".lock").mkdir()],
+        "a checkpoint of a far step": lambda: shutil.copy(next((place / "checkpoint").glob("*.safetensors")), place / "checkpoint" / f"step-{'9' * 30}.safetensors"),
+        "a checkpoint without a number": lambda: (place / "checkpoint" / "step-x.safetensors").write_bytes(b"x"),
+        "a part of a file": lambda: (place / ".config.json.1.part").write_bytes(b"x"),
+        "a name that is not UTF-8": lambda: Path(os.fsdecode(os.fsencode(place) + b"/caf\xe9.json")).write_bytes(b"{}"),
+    }  # fmt: skip
+    way = draw.choice(sorted(ways))
+    ways[way]()
+    return way
 
 
 def call(action: str, folder: Path, new: str) -> Any:
@@ -60,17 +92,34 @@ def call(action: str, folder: Path, new: str) -> Any:
         if code == 2:
             raise SystemExit(2)
         return str(code)
+    if action == "show":
+        from wonderland.studio.catalog import Catalog
+
+        return json.dumps([Catalog(folder).runs(), Catalog(folder.parent).runs()], default=str)
     run = wonderland.load(folder)
     said = repr(run) + run._repr_html_() + "".join(run.findings)
+    if action == "shift":
+        return said and repr(run.shift(new))
+    if action == "ability":
+        return said + "".join(repr(run.ability(name)) for name in run.abilities)
     return said and str(len(run.predict(new) if action == "predict" else run.evaluate(new)))
 
 
-def warm_up(home: Path) -> None:
-    """Import and build everything that an honest use needs, so that cases measure themselves alone."""
-    for name in sorted(subjects.RUNS):
-        subject = subjects.make_run(name, home)
-        for action in ("predict", "evaluate"):
-            call(action, subject.folder, subject.new)
+_WARM: set[tuple[str, str]] = set()
+
+
+def warm_up(subject: subjects.Subject, action: str) -> None:
+    """Import and build everything that an honest use needs, once, so that cases measure themselves alone."""
+    from wonderland.core import WonderlandError
+
+    for name in {"predict", action} - {"report"}:
+        if (subject.name, name) not in _WARM:
+            _WARM.add((subject.name, name))
+            try:
+                call(name, subject.folder, subject.new)
+            except WonderlandError:  # not every kind of run can be tested for shift
+                if name not in ("shift", "ability"):
+                    raise
 
 
 def run_all(numbers: Iterable[int], home: Path, report: Callable[[dict[str, Any]], None]) -> None:
@@ -96,22 +145,13 @@ def _one_child(numbers: list[int], home: Path, report: Callable[[dict[str, Any]]
         for done, number in enumerate(numbers):
             child.stdin.write(f"{number}\n")
             child.stdin.flush()
-            begun = _line(child, WATCHDOG) or {"case": number, "begins": "?"}
+            begun = _line(child, 300) or {"case": number, "begins": "?"}
             ended = _line(child, WATCHDOG)
             if ended is None:
                 died = child.poll() is not None
                 outcome = f"died with {child.returncode}" if died else f"above {WATCHDOG} s"
-                report(
-                    {
-                        "case": number,
-                        "words": begun["begins"],
-                        "outcome": outcome,
-                        "detail": "",
-                        "cpu": WATCHDOG,
-                        "wall": WATCHDOG,
-                        "mb": 0.0,
-                    }
-                )
+                report({"case": number, "words": begun["begins"], "outcome": outcome, "detail": child.stderr.read()[-600:] if died else "",
+                        "cpu": WATCHDOG, "wall": WATCHDOG, "mb": 0.0})  # fmt: skip
                 return numbers[done + 1 :]
             report(ended)
         return []

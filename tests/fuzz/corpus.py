@@ -1,13 +1,27 @@
-"""What once failed: numbers of cases of `tests/fuzz/cases.py`, and inputs written down.
+"""What once failed, written down.
 
 An input is kept as the smallest change that shows the fault, applied to a fresh run.
 """
 
 from typing import Any
 
-# Reports of damaged calibration and records, best weights of other names and shapes, a store of histories with another type,
-# and a model of a million classes that was built before it was compared with its checkpoint.
-CASES = (50, 215, 253, 290, 332, 336, 369, 6074)
+# (name of the run, file with tensors, tensor, change of it): best weights of another shape, a store of histories of another type.
+TENSORS = (
+    (
+        "rating",
+        "checkpoint/step-000000004.safetensors",
+        "state.best.model.user.weight",
+        lambda tensor: tensor.flatten(),
+    ),
+    ("rating", "preprocess.safetensors", "begins", lambda tensor: tensor.bool()),
+)
+
+# (name of the run, file, content)
+CONTENTS = (
+    ("image", "metrics.jsonl", b'{"a":' * 50_000 + b"1"),
+    ("columns", "metrics.jsonl", b"[" * 100_000),
+    ("columns", "metrics.jsonl", b"\n" * 2_000_000),
+)
 
 # (name of the run, file, path of the entry, new value)
 ENTRIES: tuple[tuple[str, str, tuple[Any, ...], Any], ...] = (
@@ -21,6 +35,8 @@ ENTRIES: tuple[tuple[str, str, tuple[Any, ...], Any], ...] = (
     ("corpus", "config.json", ("recipe", "model", "arguments", "depth"), 10**9),
     ("corpus", "config.json", ("recipe", "model", "arguments", "dim"), 1 << 24),
     ("environment", "preprocess.json", ("episodes",), 10**12),
+    ("pairs", "trust.json", ("measured", "test", "reliability", "after"), -0.5),
+    ("nodes", "trust.json", ("measured", "test", "reliability", "after", 0), 3),
 )
 
 # Text in place of a whole JSON file.
@@ -30,6 +46,7 @@ TEXTS = (
     '{"format": 1e999}',
     '{"format": ' + "9" * 5000 + "}",
     "[" * 100_000,
+    "[" + "[]," * 600_000 + "[]]",
 )
 
 SPECS = ("Mamba(" * 300, "nn.Mamba(dim=" + "9" * 5000 + ")", "__import__('os')", "Decoder(**{})", "MLP(dim=1e999)", "(" * 5000, "Mamba(dim=[" + "0," * 4000 + "])", "\ud800", "a\x00b")  # fmt: skip

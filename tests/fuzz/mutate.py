@@ -1,44 +1,43 @@
-"""A seeded mutator of files: JSON values, JSON text, bytes, safetensors headers and tensors, with digests made anew or not.
+"""A seeded mutator of JSON values, JSON text, JSON lines and bytes.
 
-Every mutation is a function of a `random.Random`, so that the seed of a case repeats it.
+Every mutation is a function of a `random.Random`, so that the seed of a case repeats it. `mutate_tensors.py` changes
+safetensors, `mutate_files.py` files and folders.
 """
 
-import contextlib
 import copy
-import hashlib
 import json
 import random
-import struct
 import sys
+import unicodedata
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import load, save
-
-from wonderland.core import digest
-
-WORDS = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors")
 TERMINAL = "a\x1b[2J\x07\u202eb\nc"
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 3, 7, 255, 10**5, 10**6, 2**24, 10**9, 2**31, 2**63 - 1, 2**63, 10**40, -(10**40),
-    0.0, -0.5, 0.5, 1.5, 1e-320, 1e308, -1e308, float("nan"), float("inf"), float("-inf"),
+    0.0, -0.0, -0.5, 0.5, 1.5, 1e-320, 1e308, -1e308, float("nan"), float("inf"), float("-inf"),
     "", "x", "0", "1e9", "\x00", "\ud800", TERMINAL, "../../etc/passwd", "__import__", "os.system", "nn.Linear", "x" * 100_000,
-    [], [0], [[]], [None], ["x"], [1e308] * 3, [0] * 70_000, {}, {"a": 1}, {"part": "os.system", "arguments": {}},
-    {"part": "nn.MLP", "arguments": {}}, {"function": "nn.gelu"}, {"own": "x"}, {"tensor": "x", "channels_last": True},
+    "/dev/zero", "true", "NaN", "sqlite:///etc/passwd?query=select 1", "\ufeff", "e\u0301", "％s%n{0}{self}", "<script>alert(1)</script>",
+    [], [0], [[]], [None], ["x"], [1e308] * 3, [0] * 70_000, [[]] * 30_000, ["a"] * 30_000, {}, {"a": 1}, {str(i): i for i in range(3000)},
+    {"part": "os.system", "arguments": {}}, {"part": "nn.MLP", "arguments": {}}, {"function": "nn.gelu"}, {"own": "x"},
+    {"tensor": "x", "channels_last": True}, {"float": "inf"}, {"dict": [[1]]}, {"list": 3}, {"value": {}},
 )  # fmt: skip
-SIZES = (0, 1, 2, 3, 64, 1 << 16, 1 << 24, 10**6, 10**9)
+SIZES = (0, 1, 2, 3, 63, 64, 65, 1 << 16, 1 << 24, (1 << 24) + 1, 10**6, 10**9)
 
 
 def mutate_json_value(value: Any, draw: random.Random) -> tuple[Any, str]:
-    """One to three places of a JSON value changed: replaced, removed, repeated, renamed, swapped, scaled, nested."""
+    """One to three places of a JSON value changed: replaced, removed, repeated, renamed, swapped, scaled, nested, of another type."""
     value, done = copy.deepcopy(value), []
     for _ in range(draw.choice([1, 1, 1, 2, 3])):
         places = _places(value)
         if not places:
             return draw.choice(VALUES), "replaced by another value"
         path, holder, key = draw.choice(places)
+        if not done and draw.random() < 0.12:  # later, a value could get deeper than a copy may go
+            other, there, name = draw.choice(places)
+            holder[key] = copy.deepcopy(there[name])
+            done.append(f"{path}: a copy of {other}")
+            continue
         done.append(f"{path}: {_change(holder, key, draw)}")
     return value, "; ".join(done)
 
@@ -58,55 +57,153 @@ def _places(value: Any, path: str = "", most: int = 20_000) -> list[tuple[str, A
 
 def _change(holder: Any, key: Any, draw: random.Random) -> str:
     old = holder[key]
-    way = draw.randrange(9)
-    if way == 0:
-        del holder[key]
-        return "removed"
-    if way == 1 and isinstance(old, int | float) and not isinstance(old, bool):
-        changed = draw.choice(
-            [-old, old + 1, old - 1, old * 2, old * 1e10, float(old), str(old), [old], old // 2, old * 1e-9]
+    ways = (
+        _removed,
+        _scaled,
+        _entries,
+        _nested,
+        _swapped,
+        _also,
+        _letters,
+        _of_another_type,
+        _part,
+        _replaced,
+        _replaced,
+    )
+    for way in draw.sample(ways, len(ways)):
+        words = way(holder, key, draw)
+        if words is not None:
+            return words
+    holder[key] = None
+    return f"{_short(old)} becomes None"
+
+
+def _removed(holder: Any, key: Any, draw: random.Random) -> str:
+    del holder[key]
+    return "removed"
+
+
+def _scaled(holder: Any, key: Any, draw: random.Random) -> str | None:
+    old = holder[key]
+    if not isinstance(old, int | float) or isinstance(old, bool):
+        return None
+    near = [-old, old + 1, old - 1, old * 2, old * 3, old * 1e10, float(old), str(old), [old], old * 1e-9]
+    changed = draw.choice(near if isinstance(old, float) else [*near, *SIZES, old // 2])
+    holder[key] = changed
+    return f"{_short(old)} becomes {_short(changed)}"
+
+
+def _entries(holder: Any, key: Any, draw: random.Random) -> str | None:
+    old = holder[key]
+    if not isinstance(old, list | dict) or not old:
+        return None
+    if isinstance(old, list):
+        shuffled = draw.sample(old, len(old))
+        extended = [*old, draw.choice(VALUES)]
+        holder[key] = draw.choice(
+            [old * 2, old[:-1], old[::-1], shuffled, extended, old * min(5000, 200_000 // len(old))]
         )
-        holder[key] = changed
-        return f"{_short(old)} becomes {_short(changed)}"
-    if way == 2 and isinstance(old, list | dict) and old:
-        if isinstance(old, list):
-            holder[key] = draw.choice(
-                [old * 2, old[:-1], old[::-1], [*old, draw.choice(VALUES)], old * min(5000, 200_000 // len(old))]
-            )
-        else:
-            inner = draw.choice(list(old))
-            holder[key] = {
-                (draw.choice(["x", "", TERMINAL, inner + "s"]) if k == inner else k): v for k, v in old.items()
-            }
-        return "entries repeated, removed or renamed"
-    if way == 3:
-        deep: Any = old
-        depth = draw.choice([1, 2, 40, 500])
-        for _ in range(depth):
-            deep = draw.choice([[deep], {"x": deep}])
-        holder[key] = deep
-        return f"nested {depth} levels deeper"
-    if way == 4 and isinstance(holder, dict) and len(holder) > 1:
-        other = draw.choice(list(holder))
-        holder[key], holder[other] = holder[other], holder[key]
-        return f"swapped with {_short(other)}"
-    if way == 5 and isinstance(holder, dict):
-        name = draw.choice(["x", "__class__", "arguments", "part", TERMINAL, f"{key}s"])
-        holder[name] = old
-        return f"also as {_short(name)}"
-    if way == 6 and isinstance(old, str) and old:
-        place = draw.randrange(len(old))
-        holder[key] = (
-            old[:place]
-            + draw.choice(["\x1b", "\x00", "é", "/", "..", "\n", "9", "a"])
-            + old[place + draw.randrange(2) :]
-        )
-        return f"{_short(old)} becomes {_short(holder[key])}"
-    if isinstance(old, int) and not isinstance(old, bool) and draw.random() < 0.4:
-        holder[key] = draw.choice(SIZES)
-        return f"{old} becomes {holder[key]}"
+        return "entries repeated, removed, reordered or added"
+    inner = draw.choice(list(old))
+    name = draw.choice(
+        [
+            "x",
+            "",
+            TERMINAL,
+            inner + "s",
+            inner.upper(),
+            f" {inner}",
+            inner + "\u200b",
+            unicodedata.normalize("NFD", inner + "é"),
+        ]
+    )
+    holder[key] = {(name if k == inner else k): v for k, v in old.items()}
+    return f"{_short(inner)} renamed to {_short(name)}"
+
+
+def _nested(holder: Any, key: Any, draw: random.Random) -> str:
+    deep, depth = holder[key], draw.choice([1, 2, 40, 500])
+    for _ in range(depth):
+        deep = draw.choice([[deep], {"x": deep}, {"list": [deep]}])
+    holder[key] = deep
+    return f"nested {depth} levels deeper"
+
+
+def _swapped(holder: Any, key: Any, draw: random.Random) -> str | None:
+    if len(holder) < 2:
+        return None
+    other = draw.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+    holder[key], holder[other] = holder[other], holder[key]
+    return f"swapped with {_short(other)}"
+
+
+def _also(holder: Any, key: Any, draw: random.Random) -> str | None:
+    if not isinstance(holder, dict):
+        return None
+    name = draw.choice(
+        ["x", "__class__", "arguments", "part", "self", "dim", "generator", "device", TERMINAL, f"{key}s"]
+    )
+    holder[name] = holder[key]
+    return f"also as {_short(name)}"
+
+
+def _letters(holder: Any, key: Any, draw: random.Random) -> str | None:
+    old = holder[key]
+    if not isinstance(old, str) or not old:
+        return None
+    place = draw.randrange(len(old))
+    letter = draw.choice(
+        ["\x1b", "\x00", "é", "/", "..", "\n", "9", "a", "\u202e", "\u200b", "\ud83d", "ａ", "%s", "{}"]
+    )
+    holder[key] = old[:place] + letter + old[place + draw.randrange(2) :]
+    return f"{_short(old)} becomes {_short(holder[key])}"
+
+
+def _of_another_type(holder: Any, key: Any, draw: random.Random) -> str:
+    """The same content as another type of JSON."""
+    old = holder[key]
+    kinds: list[Callable[[], Any]] = [lambda: [old], lambda: {"x": old}, lambda: _text(old)]
+    if isinstance(old, dict):
+        kinds += [lambda: list(old.values()), lambda: [[k, v] for k, v in old.items()], lambda: list(old)]
+    elif isinstance(old, list):
+        kinds += [lambda: {str(i): v for i, v in enumerate(old)}, lambda: old[0] if old else None, lambda: len(old)]
+    elif isinstance(old, str):
+        kinds += [lambda: list(old[:1000]), lambda: len(old), lambda: [ord(c) for c in old[:1000]]]
+    elif isinstance(old, bool | int | float):
+        kinds += [
+            lambda: bool(old),
+            lambda: float(old) if abs(old) < 1e300 else 0.0,
+            lambda: f" {old} ",
+            lambda: {"value": old},
+        ]
+    holder[key] = draw.choice(kinds)()
+    return f"{_short(old)} becomes {_short(holder[key])}"
+
+
+def _part(holder: Any, key: Any, draw: random.Random) -> str | None:
+    """The name of another part of the library."""
+    from wonderland.core.spec import parts
+
+    old = holder[key]
+    if not isinstance(old, str) or not any(
+        old.startswith(f"{name}.") for name in ("nn", "models", "tasks", "optim", "data", "train", "kinds")
+    ):
+        return None
+    holder[key] = draw.choice(parts())
+    return f"{old} becomes {holder[key]}"
+
+
+def _replaced(holder: Any, key: Any, draw: random.Random) -> str:
+    old = holder[key]
     holder[key] = copy.deepcopy(draw.choice(VALUES))
     return f"{_short(old)} becomes {_short(holder[key])}"
+
+
+def _text(value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        return "["
 
 
 def _short(value: Any) -> str:
@@ -114,35 +211,99 @@ def _short(value: Any) -> str:
 
 
 def mutate_json_text(content: bytes, draw: random.Random) -> tuple[bytes, str]:
-    """JSON that `json.dumps` does not write: repeated keys, constants, huge numbers, deep nesting, other encodings."""
+    """JSON that `json.dumps` does not write: repeated keys, constants, huge numbers, deep nesting, other encodings, trailing text."""
     text = content.decode("utf-8", "replace")
-    way = draw.randrange(8)
-    if way == 0:
-        colon = [place for place in range(len(text)) if text[place] == "{"]
-        place = draw.choice(colon) + 1 if colon else 0
-        name = draw.choice(["kind", "part", "format", "arguments", "classes", "model", "x"])
-        return (
-            text[:place] + f'"{name}": {draw.choice(["1", "null", "[]", "NaN", "{}"])},' + text[place:]
-        ).encode(), f"{name} twice"
-    if way == 1:
-        return b"\xff\xfe" + text.encode("utf-16-le"), "as UTF-16"
-    if way == 2:
-        return b"[" * draw.choice([10, 1000, 100_000]), "opening brackets"
-    if way == 3:
-        return b'{"a":' * draw.choice([10, 900, 50_000]) + b"1", "opening objects"
-    if way == 4:
-        return b"9" * draw.choice([30, 5000, 300_000]), "a number of many digits"
+    ways: list[Callable[[], tuple[bytes, str]]] = [
+        lambda: _twice(text, draw),
+        lambda: (
+            draw.choice([b"\xff\xfe" + text.encode("utf-16-le"), text.encode("utf-32"), b"\xef\xbb\xbf" + content]),
+            "in another encoding",
+        ),
+        lambda: (b"[" * draw.choice([10, 1000, 100_000]), "opening brackets"),
+        lambda: (b'{"a":' * draw.choice([10, 900, 50_000]) + b"1", "opening objects"),
+        lambda: (b"9" * draw.choice([30, 5000, 300_000]), "a number of many digits"),
+        lambda: (b"[" + b"[]," * draw.choice([1000, 400_000, 3_000_000]) + b"[]]", "a list of many lists"),
+        lambda: (b'{"a":"' + b"\\u00e9" * draw.choice([1000, 2_000_000]) + b'"}', "a long text"),
+        lambda: (content + draw.choice([b"\n\n", b"{}", b"]", b"\0" * 4096, b" " * 3_000_000]), "followed by more"),
+        lambda: (content.replace(b'"', b"'"), "single quotes"),
+        lambda: (content.replace(b"}", b",}"), "trailing commas"),
+        lambda: (b"/* */" + content, "a comment"),
+        lambda: (content[: draw.randrange(len(content) + 1)], "cut"),
+        lambda: _digit(text, draw),
+        lambda: _digit(text, draw),
+        lambda: _digit(text, draw),
+    ]
+    return draw.choice(ways)()
+
+
+def _twice(text: str, draw: random.Random) -> tuple[bytes, str]:
+    """A key of an object written twice: one that it has, or another."""
+    opening = [place for place in range(len(text)) if text[place] == "{"]
+    place = draw.choice(opening) + 1 if opening else 0
+    there = text[place:].split('"', 2)
+    names = [
+        "kind",
+        "part",
+        "format",
+        "arguments",
+        "classes",
+        "model",
+        "x",
+        *([there[1]] * 4 if len(there) > 2 else []),
+    ]
+    name = draw.choice(names)
+    value = draw.choice(["1", "null", "[]", "NaN", "{}", '"x"'])
+    return (text[:place] + f'"{name}": {value},' + text[place:]).encode("utf-8", "surrogatepass"), f"{name} twice"
+
+
+def _digit(text: str, draw: random.Random) -> tuple[bytes, str]:
     digits = [place for place in range(len(text)) if text[place].isdigit()]
     if not digits:
         return b"", "emptied"
     place = draw.choice(digits)
-    new = draw.choice(["NaN", "Infinity", "-Infinity", "1e999", "9" * 400, "9" * 5000, "0x10", "-", "1e-999", "true"])
-    return (text[:place] + new + text[place + 1 :]).encode(), f"a digit becomes {new[:20]}"
+    new = draw.choice(
+        [
+            "NaN",
+            "Infinity",
+            "-Infinity",
+            "1e999",
+            "9" * 400,
+            "9" * 5000,
+            "0x10",
+            "-",
+            "1e-999",
+            "true",
+            "1_0",
+            "01",
+            ".5",
+            "-0",
+            "1e400000000",
+        ]
+    )
+    return (text[:place] + new + text[place + 1 :]).encode("utf-8", "replace"), f"a digit becomes {new[:20]}"
+
+
+def mutate_lines(content: bytes, draw: random.Random) -> tuple[bytes, str]:
+    """JSON lines repeated, reordered, cut, emptied, joined, or very many."""
+    lines = content.splitlines(keepends=True) or [b"{}\n"]
+    place = draw.randrange(len(lines))
+    ways = {
+        "a line repeated": lambda: [*lines[:place], *lines[place : place + 1] * draw.choice([2, 3000]), *lines[place:]],
+        "lines reordered": lambda: draw.sample(lines, len(lines)),
+        "a line cut": lambda: [*lines[:place], lines[place][: draw.randrange(len(lines[place]))], *lines[place + 1 :]],
+        "empty lines": lambda: [b"\n" * draw.choice([1, 10, 300_000]), *lines],
+        "no ends of lines": lambda: [line.strip() for line in lines],
+        "ends of another system": lambda: [line.strip() + b"\r\n" for line in lines],
+        "a list in place of a line": lambda: [*lines[:place], draw.choice([b"[]\n", b"3\n", b"null\n", b'"x"\n', b"{}\n"]), *lines[place + 1 :]],
+        "the first line missing": lambda: lines[1:],
+    }  # fmt: skip
+    way = draw.choice(sorted(ways))
+    return b"".join(ways[way]()), way
 
 
 def mutate_bytes(content: bytes, draw: random.Random) -> tuple[bytes, str]:
     """Bytes flipped, cut, removed, repeated, or replaced."""
-    way, size = draw.randrange(6), len(content)
+    way, size = draw.randrange(7), len(content)
     place = draw.randrange(size) if size else 0
     if way == 0:
         return content[:place], f"cut after {place} bytes"
@@ -157,159 +318,31 @@ def mutate_bytes(content: bytes, draw: random.Random) -> tuple[bytes, str]:
     if way == 3:
         return content[:place] + draw.randbytes(draw.choice([1, 8, 100])) + content[place:], f"bytes added at {place}"
     if way == 4:
-        return draw.choice(
-            [b"", b"\0" * 64, b"{}", b"null", draw.randbytes(200), b"\x80\x04\x95", b"PK\x03\x04"]
-        ), "replaced"
+        magic = [
+            b"",
+            b"\0" * 64,
+            b"{}",
+            b"null",
+            b"\x80\x04\x95",
+            b"PK\x03\x04",
+            b"\x1f\x8b\x08",
+            b"\x89PNG\r\n\x1a\n",
+            b"PAR1",
+            b"SQLite format 3\0",
+        ]
+        return draw.choice([*magic, draw.randbytes(200)]), "replaced"
+    if way == 5:
+        data = bytearray(content or b"\0")
+        data[place] ^= 1 << draw.randrange(8)
+        return bytes(data), f"a bit changed at {place}"
     return content + content, "twice"
 
 
-def mutate_tensors(content: bytes, draw: random.Random) -> tuple[bytes, str]:
-    """A safetensors file with its header, a tensor, or the JSON beside the tensors changed."""
-    way = draw.randrange(4)
-    size = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8 : 8 + size])
-    if way == 0:
-        changed, words = mutate_json_value(header, draw)
-        text = _dumps(changed)
-        return struct.pack("<Q", len(text)) + text + content[8 + size :], f"header {words}"
-    if way == 1:
-        length = draw.choice([0, 1, size - 1, size + 1, size * 2, 1 << 20, 1 << 31, (1 << 64) - 1])
-        return struct.pack("<Q", length) + content[8:], f"header of {length} bytes"
-    tensors = load(content)
-    own = header.get("__metadata__", {}).get("wonderland")
-    stored = json.loads(own) if own else {"meta": {}}
-    if way == 2 and own:
-        stored["meta"], words = mutate_json_value(stored["meta"], draw)
-        words = f"meta {words}"
-    else:
-        words = _change_tensor(tensors, draw)
-    if own is None:
-        return save(tensors, metadata={"format": "pt"}), words
-    with contextlib.suppress(TypeError, ValueError):
-        stored["sha256"] = digest(tensors, stored["meta"])
-    return save(tensors, metadata={"wonderland": _dumps(stored).decode()}), words
-
-
-def _change_tensor(tensors: dict[str, torch.Tensor], draw: random.Random) -> str:
-    names = sorted(tensors)
-    if not names:
-        tensors["x"] = torch.zeros(3)
-        return "a tensor added"
-    name = draw.choice(names)
-    tensor = tensors[name]
-    ways: dict[str, Callable[[], Any]] = {
-        "removed": lambda: None,
-        "not finite": lambda: torch.full_like(tensor, float("nan")) if tensor.is_floating_point() else tensor,
-        "infinite": lambda: torch.full_like(tensor, float("inf")) if tensor.is_floating_point() else tensor,
-        "huge": lambda: torch.full_like(tensor, 3e38 if tensor.is_floating_point() else 120),
-        "negative": lambda: -tensor - 1 if tensor.dtype not in (torch.uint8, torch.bool) else tensor,
-        "flat": lambda: tensor.flatten(),
-        "deeper": lambda: tensor[None],
-        "transposed": lambda: tensor.T.contiguous() if tensor.dim() == 2 else tensor.flatten()[:0],
-        "longer": lambda: torch.cat([tensor[None]] * 3).flatten(0, 1) if tensor.dim() else tensor.expand(5).clone(),
-        "empty": lambda: tensor.flatten()[:0].clone(),
-        "float64": lambda: tensor.double(),
-        "int64": lambda: tensor.nan_to_num().long(),
-        "bool": lambda: tensor.bool(),
-        "uint8": lambda: tensor.nan_to_num().to(torch.uint8),
-        "bfloat16": lambda: tensor.to(torch.bfloat16),
-        "large integers": lambda: torch.full(tensor.shape, 2**62, dtype=torch.int64),
-        "zeros": lambda: torch.zeros_like(tensor),
-        "random": lambda: (torch.rand(tensor.shape, dtype=torch.float64) * 2000 - 1000).to(tensor.dtype),
-        "renamed": lambda: tensor,
-    }
-    way = draw.choice(sorted(ways))
-    changed = ways[way]()
-    del tensors[name]
-    if changed is not None:
-        tensors[name + "x" if way == "renamed" else name] = changed.contiguous().clone()
-    return f"tensor {name[:60]} {way}"
-
-
-def _dumps(value: Any) -> bytes:
+def dumps(value: Any) -> bytes:
+    """JSON text, also of what is nested deeper than the reader under test may go."""
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(limit + 5000)  # for values nested deeper than the reader under test may go
+    sys.setrecursionlimit(limit + 5000)
     try:
         return json.dumps(value).encode()
     finally:
         sys.setrecursionlimit(limit)
-
-
-def mutate_file(path: Path, draw: random.Random) -> str:
-    """Change one file in place; says how."""
-    if draw.random() < 0.04:
-        path.unlink()
-        if draw.random() < 0.3:
-            path.mkdir()
-            return f"{path.name}: a folder in its place"
-        return f"{path.name}: removed"
-    content = path.read_bytes()
-    suffix = path.suffix
-    if suffix == ".json" and draw.random() < 0.8:
-        changed, words = mutate_json_value(json.loads(content), draw)
-        content = _dumps(changed)
-    elif suffix in (".json", ".jsonl") and draw.random() < 0.5:
-        content, words = mutate_json_text(content, draw)
-    elif suffix == ".safetensors" and draw.random() < 0.85:
-        content, words = mutate_tensors(content, draw)
-    elif suffix == ".jsonl" and draw.random() < 0.8:
-        rows = [json.loads(line) for line in content.splitlines()]
-        changed, words = mutate_json_value(rows, draw)
-        changed = changed if isinstance(changed, list) else [changed]
-        content = b"".join(_dumps(row) + b"\n" for row in changed)
-    else:
-        content, words = mutate_bytes(content, draw)
-    path.write_bytes(content)
-    return f"{path.name}: {words}"
-
-
-def sign_again(folder: Path) -> None:
-    """Make the digests of a run fit its files again, as somebody who changed them on purpose would."""
-
-    def sha(name: str) -> str:
-        path = folder / name
-        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-
-    _sign_preprocessing(folder)
-    inputs = {"config.json": sha("config.json")}
-    for name in (
-        "model.safetensors",
-        *(f"checkpoint/{path.name}" for path in sorted((folder / "checkpoint").glob("*.safetensors"))),
-    ):
-        _sign_tensors(folder / name, inputs)
-    try:
-        trust = json.loads((folder / "trust.json").read_bytes())
-        trust["inputs"] = {name: sha(name) for name in trust["inputs"]}
-        (folder / "trust.json").write_bytes(_dumps(trust))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
-
-
-def _sign_preprocessing(folder: Path) -> None:
-    """config.json records the preprocessing too."""
-    from wonderland.ship.run import load_encoder
-
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-        if "preprocessing" in config:
-            config["preprocessing"] = load_encoder(folder).digest()
-            (folder / "config.json").write_bytes(_dumps(config))
-    except Exception:  # what is refused anyway
-        return
-
-
-def _sign_tensors(path: Path, inputs: dict[str, str]) -> None:
-    try:
-        content = path.read_bytes()
-        size = struct.unpack("<Q", content[:8])[0]
-        stored = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["wonderland"])
-        meta, tensors = stored["meta"], load(content)
-        if "inputs" in meta:
-            meta["inputs"] = inputs
-        for key, value in meta.get("state", {}).get("dict", []):
-            if key == {"value": "identity"}:
-                value["value"] = inputs["config.json"]
-        stored["sha256"] = digest(tensors, meta)
-        path.write_bytes(save(tensors, metadata={"wonderland": _dumps(stored).decode()}))
-    except Exception:  # what cannot be read any more stays as it is
-        return

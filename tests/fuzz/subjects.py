@@ -1,31 +1,36 @@
-"""What is mutated: one small run of every kind of data, checkpoints of published families, and tokenizers."""
+"""Small runs of every kind of data and task, which are mutated and killed."""
 
+import contextlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
 import wonderland
 from tests.kinds import test_battery as battery
+from tests.kinds.graph.test_battery import TestGraphs
+from tests.kinds.image.test_battery_boxes import TestBoxes, TestMasks
+from tests.kinds.series.test_battery import TestManySeriesAndColumns, TestMonthly
 from tests.kinds.test_environment import TestEnvironment
 from tests.kinds.test_ratings import TestRatingGoal, TestRatings
+from wonderland.kinds.image import annotated_recipe
 
 STEPS = 4
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A folder to mutate. `kind` is "run", "checkpoint" or "tokenizer"; `new` is data for predict and evaluate."""
+    """A run to mutate, and the path of data for predict and evaluate."""
 
     name: str
-    kind: str
     folder: Path
-    new: str = ""
+    new: str
 
 
 def _numbers(folder: Path) -> tuple[Path, Path]:
@@ -68,30 +73,99 @@ def _links(folder: Path) -> tuple[Path, Path]:
     return folder / "links.csv", folder / "new.csv"
 
 
+def _series(folder: Path) -> tuple[Path, Path]:
+    return TestMonthly().make(folder)
+
+
+def _labels(folder: Path) -> tuple[Path, Path]:
+    """Texts with several labels each."""
+    draw = np.random.default_rng(0)
+    words = {"animals": "fox", "weather": "rain", "food": "bread"}
+    chosen = [[topic for topic in words if draw.random() < 0.5] for _ in range(120)]
+    texts = [" ".join(["day", str(i), "with", *(words[topic] for topic in topics)]) for i, topics in enumerate(chosen)]
+    frame = pd.DataFrame({"text": texts, "topics": [";".join(topics) for topics in chosen]})
+    frame.to_csv(folder / "texts.csv", index=False)
+    frame.head(10).to_csv(folder / "new.csv", index=False)
+    return folder / "texts.csv", folder / "new.csv"
+
+
+def _grades(folder: Path) -> tuple[Path, Path]:
+    """Texts with a number each."""
+    draw = np.random.default_rng(0)
+    grades = draw.integers(1, 6, 100)
+    texts = [" ".join(draw.choice(["so", "very", "it", "was"], 6)) + " good" * int(grade) for grade in grades]
+    frame = pd.DataFrame({"text": texts, "grade": grades + draw.normal(size=100).round(3)})
+    frame.to_csv(folder / "texts.csv", index=False)
+    frame.head(10).to_csv(folder / "new.csv", index=False)
+    return folder / "texts.csv", folder / "new.csv"
+
+
+def _listed(folder: Path) -> tuple[Path, Path]:
+    """Images named in a table, with a number each."""
+    draw = np.random.default_rng(0)
+    (folder / "photos").mkdir()
+    levels = draw.integers(20, 230, 60)
+    for i, level in enumerate(levels):
+        pixels = np.clip(draw.normal(level, 20, (9, 9)), 0, 255).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / "photos" / f"{i}.png")
+    frame = pd.DataFrame({"image": [f"photos/{i}.png" for i in range(60)], "level": levels / 10})
+    frame.to_csv(folder / "list.csv", index=False)
+    frame.head(6).to_csv(folder / "new.csv", index=False)
+    return folder / "list.csv", folder / "new.csv"
+
+
 RUNS: dict[str, tuple[Callable[[Path], tuple[Any, Any]], dict[str, Any]]] = {
     "table": (battery.TestTable().make, {}),
     "numbers": (_numbers, {}),
     "columns": (_dates_and_texts, {}),
+    "blend": (battery.TestTable().make, {"blend": True}),
+    "gp": (_numbers, {"model": "gp", "steps": None}),
     "image": (battery.TestImage().make, {}),
+    "listed": (_listed, {}),
+    "boxes": (TestBoxes().make, {}),
+    "masks": (TestMasks().make, {}),
     "text": (battery.TestText().make, {}),
+    "labels": (_labels, {}),
+    "grades": (_grades, {}),
     "corpus": (battery.TestCorpus().make, {}),
     "pairs": (battery.TestPairs().make, {}),
     "nodes": (_nodes, {}),
     "links": (_links, {"kind": "graph"}),
+    "graphs": (TestGraphs().make, {}),
+    "series": (_series, TestMonthly.options),
+    "panel": (TestManySeriesAndColumns().make, TestManySeriesAndColumns.options),
     "ratings": (TestRatings().make, TestRatings.options),
     "rating": (TestRatingGoal().make, TestRatingGoal.options),
     "environment": (TestEnvironment().make, TestEnvironment.options),
+    "values": (TestEnvironment().make, {**TestEnvironment.options, "learner": "dqn"}),
 }
+
+
+def fit_options(name: str) -> dict[str, Any]:
+    """The options of fit for a run."""
+    return {"steps": STEPS, "threads": 1, **RUNS[name][1]}
+
+
+@contextlib.contextmanager
+def narrow() -> Iterator[None]:
+    """Narrow networks for boxes and masks: faults of files do not depend on the width."""
+    widths = annotated_recipe.WIDTHS
+    annotated_recipe.WIDTHS = {"detection": (8, 8), "segmentation": (4, 4)}
+    try:
+        yield
+    finally:
+        annotated_recipe.WIDTHS = widths
 
 
 def make_run(name: str, home: Path) -> Subject:
     """A finished run of a kind, with its checkpoint, under `home`; one that exists is used again."""
-    make, options = RUNS[name]
+    make, _ = RUNS[name]
     folder = home / name
     if not (folder / "subject.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         source, new = make(folder)
-        wonderland.fit(source, out=folder / "run", steps=STEPS, threads=1, **options)
+        with narrow():
+            wonderland.fit(source, out=folder / "run", **fit_options(name))
         (folder / "subject.json").write_text(json.dumps(str(new)))
-    return Subject(name, "run", folder / "run", json.loads((folder / "subject.json").read_text()))
+    return Subject(name, folder / "run", json.loads((folder / "subject.json").read_text()))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import wonderland
-from tests.fuzz import corpus, mutate, subjects
+from tests.fuzz import corpus, mutate, mutate_files, mutate_tensors, subjects
 from wonderland.core import WonderlandError, parse_spec
 from wonderland.generation.grammar.json_schema import json_schema
 from wonderland.generation.grammar.matching import matching
@@ -114,25 +114,58 @@ def home(tmp_path_factory):
 @pytest.mark.parametrize("entry", corpus.ENTRIES, ids=lambda entry: f"{entry[0]}-{entry[2][-1]}")
 def test_entries_that_once_failed(home, entry):
     name, file, path, value = entry
-    subject = subjects.make_run(name, home)
-    shutil.rmtree(home / "changed", ignore_errors=True)
-    shutil.copytree(subject.folder, home / "changed")
+    copied(home, name)
     whole = json.loads((home / "changed" / file).read_bytes())
     holder = whole
     for key in path[:-1]:
         holder = holder[key]
     holder[path[-1]] = copy.deepcopy(value)
     (home / "changed" / file).write_text(json.dumps(whole))
-    mutate.sign_again(home / "changed")
+    mutate_files.sign_again(home / "changed")
     with pytest.raises(WonderlandError):
         wonderland.load(home / "changed")
 
 
 @pytest.mark.parametrize("text", corpus.TEXTS, ids=range(len(corpus.TEXTS)))
 def test_json_that_python_would_take(home, text):
-    subject = subjects.make_run("numbers", home)
+    copied(home, "numbers")
+    (home / "changed" / "config.json").write_text(text)
+    with pytest.raises(
+        WonderlandError, match=r"is not valid JSON: it is damaged or not ours|has 1,200,002 values; the limit is"
+    ):
+        wonderland.load(home / "changed")
+
+
+def copied(home, name):
+    """A copy of a run, which may be changed."""
+    subject = subjects.make_run(name, home)
     shutil.rmtree(home / "changed", ignore_errors=True)
     shutil.copytree(subject.folder, home / "changed")
-    (home / "changed" / "config.json").write_text(text)
-    with pytest.raises(WonderlandError, match="is not valid JSON: it is damaged or not ours"):
-        wonderland.load(home / "changed")
+    return home / "changed", subject.new
+
+
+@pytest.mark.parametrize("entry", corpus.TENSORS, ids=lambda entry: f"{entry[0]}-{entry[2]}")
+def test_tensors_that_once_failed(home, entry):
+    name, file, tensor, change = entry
+    folder, new = copied(home, name)
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(
+        mutate_tensors.with_tensors(content, lambda tensors: tensors.update({tensor: change(tensors[tensor])}))
+    )
+    mutate_files.sign_again(folder)
+    if file.startswith("checkpoint"):
+        (folder / "model.safetensors").unlink()
+    with pytest.raises(WonderlandError):
+        wonderland.load(folder).predict(new) if (folder / "model.safetensors").exists() else wonderland.fit(
+            resume=folder
+        )
+
+
+@pytest.mark.parametrize("entry", corpus.CONTENTS, ids=lambda entry: f"{entry[0]}-{entry[2][:4]!r}")
+def test_contents_that_once_failed(home, entry):
+    name, file, content = entry
+    folder, _ = copied(home, name)
+    (folder / file).write_bytes(content)
+    (folder / "report.html").unlink()
+    with in_a_sentence():
+        wonderland.fit(resume=folder)

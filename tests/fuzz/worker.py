@@ -40,7 +40,8 @@ def run_case(number: int, home: Path) -> dict[str, Any]:
     draw = random.Random(number)
     place = home / f"case-{os.getpid()}"
     shutil.rmtree(place, ignore_errors=True)
-    words, call = cases.prepare(draw, home, place)
+    with contextlib.redirect_stdout(io.StringIO()):
+        words, call = cases.prepare(draw, home, place)
     print(json.dumps({"case": number, "begins": words}), flush=True)
     gc.collect()
     reset_peak()
@@ -69,9 +70,6 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.setrecursionlimit(1000)
-    from tests.fuzz import cases
-
-    cases.warm_up(home)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         print(json.dumps(run_case(int(line), home)), flush=True)

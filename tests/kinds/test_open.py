@@ -85,7 +85,7 @@ def test_images_go_to_images():
     found = kinds.open((pixels, [0, 1] * 4))
     assert (found.kind, len(found)) == ("image", 8)
     with refused(
-        "group is an option of table and sound, and arrays is read as image: leave it out, or name another kind with kind (--kind)."
+        "group is an option of table, graph, sound and signal, and arrays is read as image: leave it out, or name another kind with kind (--kind)."
     ):
         kinds.open((pixels, [0, 1] * 4), group="x")
 

@@ -60,7 +60,7 @@ def test_members_answer_side_by_side_and_specs_survive_json():
         (lambda: NodeNet(3, 2, depth=0), "A network has at least one layer, not 0."),
         (lambda: NodeNet(3, 2, dim=10, heads=4), "A width of 10 cannot be cut into 4 heads."),
         (lambda: GraphNet(3, 2, nets=[]), "GraphNet needs at least one network."),
-        (lambda: GraphNet(3, 2, nets=[GraphNet.spec()]), "GraphNet holds specs of NodeNet, LinkNet and WholeGraphNet, not models.GraphNet."),
+        (lambda: GraphNet(3, 2, nets=[GraphNet.spec()]), "GraphNet holds specs of NodeNet, LinkNet, WholeGraphNet, MPNN, not models.GraphNet."),
         (lambda: GraphInput(Graph([], 2), torch.ones(2, 1)).split(2), "A batch of graphs is not cut: take a smaller batch in place of accumulate."),
     ],
 )  # fmt: skip

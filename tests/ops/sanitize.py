@@ -69,10 +69,12 @@ def child(kernels: list[str]) -> None:
                 try:
                     call()
                     count += 1
-                except WonderlandError:  # zero sizes, where an op has no answer
+                except WonderlandError:
+                    if 0 not in [value for value in call.__defaults__ or () if type(value) is int]:
+                        raise  # only of zero sizes may an op have no answer
                     refused += 1
         print(f"{name}: {count:,} calls, {refused:,} refused, nothing found", flush=True)
-        assert count > refused
+        assert count
 
 
 def _learn(outputs: object, *inputs: object) -> None:
@@ -113,7 +115,7 @@ def _scan() -> Iterator[Callable[[], None]]:
     from wonderland.ops.scan import linear_scan
 
     for (b, t, d), strided, ragged, dtype in itertools.product(
-        _shapes((1, 3), (0, 1, 5, 33), (1, 7, 17)), (False, True), (False, True), (torch.float32, torch.float64, torch.complex64, torch.complex128)
+        _shapes((0, 1, 3), (0, 1, 5, 33), (0, 1, 7, 17)), (False, True), (False, True), (torch.float32, torch.float64, torch.complex64, torch.complex128)
     ):  # fmt: skip
 
         def call(b=b, t=t, d=d, strided=strided, ragged=ragged, dtype=dtype):
@@ -131,10 +133,10 @@ def _scan() -> Iterator[Callable[[], None]]:
 def _selective_scan() -> Iterator[Callable[[], None]]:
     import torch
 
-    from wonderland.ops.selective_scan import selective_scan
+    from wonderland.ops.selective_scan import RULES, selective_scan
 
     for (b, t, d, n), (dtype, strided), ragged in itertools.product(
-        _shapes((1, 3), (0, 1, 33), (1, 17), (1, 3, 16, 19)), _types(), (False, True)
+        _shapes((0, 1, 3), (0, 1, 33), (1, 17), (1, 3, 16, 19)), _types(), (False, True)
     ):
 
         def call(b=b, t=t, d=d, n=n, dtype=dtype, strided=strided, ragged=ragged):
@@ -147,10 +149,10 @@ def _selective_scan() -> Iterator[Callable[[], None]]:
             B, C, state = (
                 _leaf(b, t, n, dtype=dtype, strided=strided),
                 _leaf(b, t, n, dtype=dtype),
-                _leaf(b, d, n, dtype=dtype),
+                _leaf(b, n, d, dtype=dtype),
             )
             lengths = torch.randint(0, t + 1, (b,)) if ragged else None
-            for rule in ("euler", "zoh"):
+            for rule in RULES:
                 out = selective_scan(u, delta, a, B, C, skip=skip, gate=gate, state=state, lengths=lengths, rule=rule)
                 _learn(out, u, delta, a, B, C, skip, gate, state)
             _learn(selective_scan(u, delta, a, B, C), u, delta, a, B, C)
@@ -164,7 +166,7 @@ def _wkv() -> Iterator[Callable[[], None]]:
     from wonderland.ops.wkv import wkv
 
     for (b, t, d), (dtype, strided), ragged in itertools.product(
-        _shapes((1, 3), (0, 1, 2, 33), (1, 7, 17, 64)), _types(), (False, True)
+        _shapes((0, 1, 3), (0, 1, 2, 33), (1, 7, 17, 64)), _types(), (False, True)
     ):
 
         def call(b=b, t=t, d=d, dtype=dtype, strided=strided, ragged=ragged):
@@ -187,7 +189,7 @@ def _recurrence(*cells: str) -> Callable[[], Iterator[Callable[[], None]]]:
         from tests.ops.test_recurrence import drawn
         from wonderland.ops.recurrence import recurrence
 
-        shapes = _shapes((1, 3, 9), (1, 2, 17), (1, 5), (1, 7, 16, 33))
+        shapes = _shapes((0, 1, 3, 9), (0, 1, 2, 17), (1, 5), (1, 7, 16, 33))
         for shape, dtype, ragged, cell in itertools.product(
             shapes, (torch.float32, torch.float64), (False, True), cells
         ):
@@ -208,7 +210,7 @@ def _short_attention() -> Iterator[Callable[[], None]]:
     from wonderland.ops.short_attention import short_attention
 
     for (b, t, heads, d), (dtype, strided), causal in itertools.product(
-        _shapes((1, 3), (1, 2, 17, 64), (1, 4), (1, 5, 8, 19)), _types(), (True, False)
+        _shapes((0, 1, 3), (0, 1, 2, 17, 64), (1, 4), (1, 5, 8, 19)), _types(), (True, False)
     ):
 
         def call(b=b, t=t, heads=heads, d=d, dtype=dtype, strided=strided, causal=causal):
@@ -223,7 +225,7 @@ def _short_convolution() -> Iterator[Callable[[], None]]:
     from wonderland.ops.short_convolution import short_convolution
 
     for (b, t, d, w), (dtype, strided), silu in itertools.product(
-        _shapes((1, 3), (1, 2, 33), (1, 7, 17), (1, 2, 4, 9)), _types(), (False, True)
+        _shapes((0, 1, 3), (0, 1, 2, 33), (1, 7, 17), (1, 2, 4, 9)), _types(), (False, True)
     ):
 
         def call(b=b, t=t, d=d, w=w, dtype=dtype, strided=strided, silu=silu):
@@ -292,14 +294,16 @@ def _fused_block() -> Iterator[Callable[[], None]]:
 
     for dtype in (torch.float32, torch.float64):
         for form in attention.FORMS.values():
-            for b, t, dim in _shapes((4, 5), (16, 33), (1, 12)):
+            for b, t, dim in _shapes((0, 1, 4, 5), (0, 1, 16, 33), (1, 12)):
 
                 def attend(form=form, b=b, t=t, dim=dim, dtype=dtype):
                     tensors, frequencies, how = attention.given(dtype, b=b, t=t, dim=dim, **form)
                     _learn(fused_attention_block(*tensors, frequencies, **how), *tensors)
 
                 yield attend
-        for activation, (rows, d, width) in itertools.product(ACTIVATIONS, _shapes((64, 67, 130), (1, 20), (1, 33))):
+        for activation, (rows, d, width) in itertools.product(
+            ACTIVATIONS, _shapes((0, 1, 64, 67, 130), (1, 20), (1, 33))
+        ):
 
             def mlp(activation=activation, rows=rows, d=d, width=width, dtype=dtype):
                 x = _leaf(rows, d, dtype=dtype, strided=True)

@@ -273,3 +273,21 @@ def test_a_separate_test_set(tmp_path):
     assert wonderland.fit(resume=tmp_path / "b").metrics == again.metrics
     with pytest.raises(WonderlandError, match="frame lacks the column 'age' that the model needs"):
         wonderland.fit(train, "risk", out=tmp_path / "c", test=test.drop(columns="age"))
+
+
+def test_a_run_with_words_goes_on_with_another_number_of_threads(tmp_path):
+    """The last bits of the directions of words depend on the number of threads, so plans are made on one."""
+    draw, before = np.random.default_rng(0), torch.get_num_threads()
+    notes = [
+        " ".join(draw.choice(["red", "old", "shop", "bus", "late", "mild", "rain"], 12)) + f" {i}" for i in range(150)
+    ]
+    frame = pd.DataFrame({"note": notes, "size": draw.normal(size=150), "y": draw.normal(size=150)})
+    digests = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            wonderland.fit(frame, "y", out=tmp_path / f"{threads}", steps=2, threads=1)
+            digests.append(json.loads((tmp_path / f"{threads}" / "config.json").read_text())["preprocessing"])
+    finally:
+        torch.set_num_threads(before)
+    assert len(set(digests)) == 1

@@ -10,7 +10,7 @@ import pytest
 
 import wonderland
 from tests import runs
-from tests.fuzz import mutate
+from tests.fuzz import mutate_files as mutate
 from wonderland.core import WonderlandError
 
 

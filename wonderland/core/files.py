@@ -4,7 +4,6 @@ import errno
 import fcntl
 import hashlib
 import io
-import json
 import os
 import stat
 from collections.abc import Iterator
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from wonderland.core.errors import WonderlandError, visible
-from wonderland.core.limits import beyond, limit
-from wonderland.core.strict_json import dump_json, parse_json
+from wonderland.core.limits import beyond, check, limit
+from wonderland.core.strict_json import count_values, dump_json, load_json, parse_json
 
 
 def write_bytes(path: str | Path, *chunks: bytes) -> None:
@@ -110,12 +109,14 @@ def read_bytes(path: str | Path, most: str | int) -> bytes:
 
 
 def read_json(path: str | Path, most: str = "json_bytes", *, strict: bool = True) -> Any:
-    """Parse a JSON file; files over the limit or nested too deeply are refused.
+    """Parse a JSON file; files over the limit `most` (and that of values of the same name) or nested too deeply are refused.
 
     With `strict`, so are repeated keys, NaN, infinities and numbers beyond 64 bits, which files of others may hold.
     """
+    content = read_bytes(path, most)
+    check(most.replace("bytes", "values"), count_values(content), path)
     try:
-        return (parse_json if strict else json.loads)(read_bytes(path, most))
+        return (parse_json if strict else load_json)(content)
     except (ValueError, RecursionError) as error:
         if isinstance(error, WonderlandError):
             raise
@@ -160,6 +161,24 @@ def _refuse_without_lock(folder: Path) -> None:
                 )
 
 
+def _remove_parts(folder: Path) -> None:
+    """Remove the half-written files of processes that were killed."""
+    for path in folder.glob(".*.part"):
+        writer = path.name.split(".")[-2]
+        if writer.isdecimal() and len(writer) < 10 and path.is_file() and not _is_running(int(writer)):
+            path.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # of another user
+    return True
+
+
 @contextmanager
 def lock(folder: str | Path) -> Iterator[None]:
     """Lock a folder for this process; the operating system releases the lock even if the process is killed."""
@@ -180,6 +199,7 @@ def lock(folder: str | Path) -> Iterator[None]:
             ) from error
         _HELD[path.absolute()] = os.fstat(handle).st_ino
         try:
+            _remove_parts(path.parent)
             yield
         except OSError as error:  # of an operation without a guard of its own, such as making a folder
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wonderland.core.errors import WonderlandError, need
+from wonderland.core.errors import WonderlandError
 from wonderland.core.pattern import Pattern, derived
 
 NORMS = ("symmetric", "row", "column", "none")
@@ -61,9 +61,22 @@ class Graph:
                 raise WonderlandError(f"`member` names graph {least - 1}, but there are {graphs}.")
             if edges.shape[1] and bool((member[edges[0]] != member[edges[1]]).any()):
                 raise WonderlandError("An edge joins nodes of two graphs: edges stay within a graph.")
-        self.edges, self.nodes, self.weight = edges, nodes, weight
-        self.member, self.graphs = member, 1 if graphs is None else graphs
-        self._kept: dict[Any, Any] = {}
+        self._hold(edges, nodes, weight, member, 1 if graphs is None else graphs)
+
+    edges: Tensor
+    nodes: int
+    weight: Tensor | None
+    member: Tensor | None
+    graphs: int
+    _kept: dict[Any, Any]
+
+    def _hold(self, edges: Tensor, nodes: int, weight: Tensor | None, member: Tensor | None, graphs: int) -> None:
+        self.__dict__.update(edges=edges, nodes=nodes, weight=weight, member=member, graphs=graphs, _kept={})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise WonderlandError(
+            f"A Graph does not change, since what is derived from it is kept: make another one to set {name}."
+        )
 
     # From and to other forms
 
@@ -81,46 +94,29 @@ class Graph:
     @staticmethod
     def from_adjacency(matrix: Any) -> "Graph":
         """From a matrix with :math:`A_{ij}` for the edge j -> i: dense, torch sparse or scipy sparse."""
-        if hasattr(matrix, "tocoo"):
-            coo = matrix.tocoo()
-            edges = torch.stack([torch.as_tensor(coo.col).long(), torch.as_tensor(coo.row).long()])
-            weight, shape = torch.as_tensor(coo.data), coo.shape
-        else:
-            dense = torch.as_tensor(matrix)
-            coo = (dense if dense.layout is torch.sparse_coo else dense.to_sparse_coo()).coalesce()
-            edges, weight, shape = coo.indices().flip(0), coo.values(), tuple(dense.shape)
-        if len(shape) != 2 or shape[0] != shape[1]:
-            raise WonderlandError(f"An adjacency matrix is square, not {tuple(shape)}.")
-        plain = bool((weight == 1).all())
-        return Graph(edges, shape[0], weight=None if plain else weight.double().to(torch.get_default_dtype()))
+        return _forms().from_adjacency(matrix)
 
     @staticmethod
     def from_networkx(graph: Any, weight: str = "weight") -> "Graph":
         """From a networkx graph, its nodes in their order; the attribute `weight` is used where every edge has it."""
-        place = {node: i for i, node in enumerate(graph.nodes)}
-        rows = list(graph.edges(data=True))
-        pairs = [(place[a], place[b]) for a, b, _ in rows]
-        weights = [data[weight] for *_, data in rows] if rows and all(weight in data for *_, data in rows) else None
-        made = Graph if graph.is_directed() else Graph.undirected
-        return made(pairs, len(place), weight=None if weights is None else torch.tensor(weights).float())
+        return _forms().from_networkx(graph, weight)
+
+    @staticmethod
+    def from_pyg(data: Any) -> "Graph":
+        """The graph of a `Data` or `Batch` of torch_geometric; features stay in `data`, in the same order."""
+        return _forms().from_pyg(data)
 
     def to_networkx(self) -> Any:
         """As a networkx graph: undirected where every edge has its opposite."""
-        networkx = need("networkx", extra="graphs", why="to hand out a graph")
-        made = networkx.Graph() if self.is_undirected else networkx.DiGraph()
-        made.add_nodes_from(range(self.nodes))
-        weights = None if self.weight is None else self.weight.tolist()
-        for e, (a, b) in enumerate(self.edges.t().tolist()):
-            made.add_edge(a, b, **({} if weights is None else {"weight": weights[e]}))
-        return made
+        return _forms().to_networkx(self)
 
     def to_scipy(self) -> Any:
         """The adjacency matrix as a scipy CSR array."""
-        sparse = need("scipy.sparse", extra="graphs", why="to hand out a sparse matrix")
-        value = self.value(torch.float64)[self.order].numpy()
-        return sparse.csr_array(
-            (value, self.pattern.column.numpy(), self.pattern.start.numpy()), shape=(self.nodes, self.nodes)
-        )
+        return _forms().to_scipy(self)
+
+    def to_pyg(self, x: Tensor | None = None, edge: Tensor | None = None) -> Any:
+        """As `Data` of torch_geometric, with features of nodes and edges if they are given."""
+        return _forms().to_pyg(self, x, edge)
 
     # What is derived
 
@@ -162,6 +158,13 @@ class Graph:
     def degree(self) -> Tensor:
         """The sum of the weights of the edges that end in each node (n,), which for undirected graphs is the degree."""
         return self._sum(self.edges[1])
+
+    def degree_with(self, loops: bool, dtype: torch.dtype) -> Tensor:
+        """The degree of each node (n,), with a loop of weight 1 at nodes that have none if `loops`."""
+        graph = self.with_loops() if loops else self
+        return torch.zeros(self.nodes, dtype=dtype, device=self.edges.device).index_add_(
+            0, graph.edges[1], graph.value(dtype)
+        )
 
     @derived
     def out_degree(self) -> Tensor:
@@ -250,7 +253,7 @@ class Graph:
         def make() -> tuple[Pattern, Tensor]:
             graph = self.with_loops() if loops else self
             value = graph.value(dtype)
-            degree = value.new_zeros(graph.nodes).index_add_(0, graph.edges[1], value)
+            degree = self.degree_with(loops, dtype)
             if norm == "symmetric":
                 root = torch.where(degree > 0, degree.clamp(min=1e-38).rsqrt(), 0.0)
                 value = root[graph.edges[1]] * value * root[graph.edges[0]]
@@ -302,6 +305,29 @@ class Graph:
         for _ in range(hops):
             seen[self.edges[0][seen[self.edges[1]]]] = True
         return seen.nonzero()[:, 0]
+
+    def power(self, k: int) -> "Graph":
+        """The graph of walks of k steps: an edge where there is one, its weight the sum over them of the products of their weights.
+
+        >>> Graph.undirected([(0, 1), (1, 2)]).power(2).adjacency().tolist()
+        [[1.0, 0.0, 1.0], [0.0, 2.0, 0.0], [1.0, 0.0, 1.0]]
+        """
+        if k < 1:
+            raise WonderlandError(f"A power of a graph is that of at least 1 step, not {k}.")
+        a = torch.sparse_coo_tensor(self.edges.flip(0), self.value(), (self.nodes, self.nodes)).coalesce()
+        walked = a
+        for _ in range(k - 1):
+            walked = torch.sparse.mm(a, walked)
+        walked = walked.coalesce()
+        return _made(walked.indices().flip(0).contiguous(), self.nodes, walked.values(), self.member, self.graphs)
+
+    def diameter(self) -> float:
+        """The longest of all shortest paths, infinite where some pair has none; for graphs of at most 5,000 nodes."""
+        if self.nodes > 5000:
+            raise WonderlandError(
+                f"The diameter of {self.nodes:,} nodes is not computed: it needs a path for each pair, up to 5,000 nodes."
+            )
+        return float(self.distances(torch.arange(self.nodes)).max()) if self.nodes else 0.0
 
     def subgraph(self, nodes: Any) -> tuple["Graph", Tensor]:
         """The graph of some nodes, in their order, with the edges among them; and which edges those are."""
@@ -405,10 +431,15 @@ class Graph:
 def _made(edges: Tensor, nodes: int, weight: Tensor | None, member: Tensor | None, graphs: int) -> Graph:
     """A graph from parts of one that was checked."""
     graph = Graph.__new__(Graph)
-    graph.edges, graph.nodes, graph.weight, graph.member, graph.graphs, graph._kept = (
-        edges, nodes, weight, member, graphs, {},
-    )  # fmt: skip
+    graph._hold(edges, nodes, weight, member, graphs)
     return graph
+
+
+def _forms() -> Any:
+    """Forms of other libraries, which import this file."""
+    from wonderland.core import graph_forms
+
+    return graph_forms
 
 
 def _pairs(edges: Any) -> Tensor:

@@ -34,16 +34,21 @@ class Limit:
 LIMITS: dict[str, Limit] = {
     # Files of runs, checkpoints and tokenizers.
     "json_bytes": Limit(16 * MIB, "a JSON file: config.json, trust.json, an index of weights"),
+    "json_values": Limit(500_000, "values of a JSON file, objects counted thrice", "values"),
     "encoder_bytes": Limit(128 * MIB, "preprocess.json of a run"),
+    "encoder_values": Limit(5_000_000, "values of preprocess.json of a run, objects counted thrice", "values"),
     "header_bytes": Limit(8 * MIB, "the header of a safetensors file"),
+    "header_values": Limit(500_000, "values of the header of a safetensors file, objects counted thrice", "values"),
     "sparse_bytes": Limit(64 * MIB, "a safetensors file of which the disk holds less than a quarter"),
     "encoder_tensor_bytes": Limit(2 * GIB, "preprocess.safetensors of a run"),
     "posterior_bytes": Limit(4 * GIB, "posterior.safetensors of a run"),
     "shards": Limit(1000, "files of weights that an index names", "files"),
     "companion_bytes": Limit(256 * MIB, "a file that is copied beside written weights"),
     "records_bytes": Limit(1 * GIB, "metrics.jsonl and times.jsonl of a run"),
+    "record_lines": Limit(1_000_000, "lines of metrics.jsonl and times.jsonl of a run", "lines"),
     "run_files": Limit(10_000, "files of a run that is signed", "files"),
     "tokenizer_bytes": Limit(64 * MIB, "tokenizer.json"),
+    "tokenizer_values": Limit(3_000_000, "values of tokenizer.json, objects counted thrice", "values"),
     "tokenizer_tokens": Limit(300_000, "tokens of a tokenizer", "tokens"),
     "tokenizer_added": Limit(10_000, "tokens that a tokenizer adds to its vocabulary", "added tokens"),
     # Tables.
@@ -53,6 +58,7 @@ LIMITS: dict[str, Limit] = {
     "parquet_bytes": Limit(512 * MIB, "a Parquet file once it is decoded, beyond 100 times its size"),
     "workbook_bytes": Limit(1 * GIB, "a workbook once it is unpacked"),
     "table_cells": Limit(50_000_000, "cells of a workbook, or of rows from a database", "cells"),
+    "query_seconds": Limit(300, "computing a view or a query of a SQLite file", "seconds"),
     "unpacked_bytes": Limit(64 * MIB, "what a compressed file unpacks to, beyond 100 times its size"),
     "archive_files": Limit(100_000, "files of an archive", "files"),
     # Texts, graphs, images.
@@ -65,6 +71,7 @@ LIMITS: dict[str, Limit] = {
     "annotation_bytes": Limit(512 * MIB, "a JSON file of boxes and outlines"),
     "annotation_text_bytes": Limit(16 * MIB, "a text or XML file of boxes, or of names of classes"),
     # Recordings and clips.
+    "series_bytes": Limit(1 * GIB, "a file of many series"),
     "sound_bytes": Limit(512 * MIB, "a file of sound"),
     "sound_samples": Limit(250_000_000, "samples of a recording, of all channels", "samples"),
     "cost_bytes": Limit(1 * MIB, "a file of costs"),

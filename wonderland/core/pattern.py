@@ -76,6 +76,16 @@ def starts(ids: Tensor, size: int) -> Tensor:
     return start
 
 
+def ranges(first: Tensor, count: Tensor) -> Tensor:
+    """first[0] .. first[0] + count[0] - 1, then those of the next, ...
+
+    >>> ranges(torch.tensor([5, 0]), torch.tensor([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    start = torch.repeat_interleave(first - (count.cumsum(0) - count), count)
+    return start + torch.arange(len(start), device=first.device)
+
+
 class SparseRows:
     """A matrix (rows, columns) with few entries that are not 0, such as words of documents.
 
@@ -113,6 +123,13 @@ class SparseRows:
         """As a dense matrix; entries at one place add up."""
         made = self.value.new_zeros(self.shape)
         return made.index_put((self.pattern.row, self.pattern.column), self.value, accumulate=True)
+
+    def rows(self, index: Tensor) -> "SparseRows":
+        """Some of the rows, in this order."""
+        count = self.pattern.count[index]
+        place = ranges(self.pattern.start[index], count)
+        start = torch.cat([count.new_zeros(1), count.cumsum(0)])
+        return SparseRows(Pattern(start, self.pattern.column[place], self.pattern.columns), self.value[place])
 
     def drop(self, p: float, training: bool) -> "SparseRows":
         """The same matrix after dropout: entries become 0 with probability p, the others are scaled by 1 / (1 - p)."""

@@ -3,7 +3,6 @@
 The checks here are cheap (file names, JSON, safetensors headers). `wonderland.load` verifies digests and shapes.
 """
 
-import json
 import os
 import re
 import shlex
@@ -14,6 +13,7 @@ from typing import Any
 from wonderland.core.errors import WonderlandError
 from wonderland.core.files import inside, open_plain, read_json
 from wonderland.core.limits import check
+from wonderland.core.strict_json import count_values, load_json
 
 # The files whose digests trust.json records.
 INPUTS = ("config.json", "model.safetensors", "preprocess.json", "preprocess.safetensors")
@@ -38,7 +38,9 @@ def read_header(path: str | Path) -> dict[str, Any]:
             if length > size - 8:
                 raise refusal
             check("header_bytes", length, f"The header of {path}")
-            header = json.loads(file.read(length))
+            text = file.read(length)
+        check("header_values", count_values(text), f"The header of {path}")
+        header = load_json(text)
         entries = [entry for name, entry in header.items() if name != "__metadata__"]
         if max((int(entry["data_offsets"][1]) for entry in entries), default=0) != size - 8 - length:
             raise refusal

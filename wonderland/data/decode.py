@@ -173,9 +173,18 @@ def _to_grey_or_rgb(image: Image.Image) -> Image.Image:
     if image.mode in ("L", "RGB") and "transparency" not in image.info:
         return image
     if image.has_transparency_data:
-        image = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+        return _over_white(image)
     return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def _over_white(image: Image.Image) -> Image.Image:
+    """Transparency laid over white, a strip at a time: for the whole image, three copies of it would be in memory."""
+    made = Image.new("RGB", image.size)
+    rows = max(1, (1 << 20) // image.width)
+    for top in range(0, image.height, rows):
+        strip = image.crop((0, top, image.width, min(top + rows, image.height))).convert("RGBA")
+        made.paste(Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip).convert("RGB"), (0, top))
+    return made
 
 
 def _eight_bits(image: Image.Image) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Feather files: record batches of Arrow, read one at a time, since a batch may be packed."""
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pandas as pd
 from wonderland.core import WonderlandError, need
 from wonderland.core.limits import beyond, check, limit
 from wonderland.core.unpack import RATIO
+from wonderland.data.arrow_size import FIRST_MESSAGE, unpacked_sizes
 from wonderland.data.bounds import check_names
 from wonderland.data.cells import beyond_floats
 from wonderland.data.parquet import bytes_of
@@ -25,12 +27,15 @@ def read_feather(path: Path) -> pd.DataFrame:
         with path.open("rb") as file:
             start = file.read(6)
         if start == b"ARROW1":
-            with arrow.memory_map(str(path)) as source, arrow.ipc.open_file(source) as batches:
+            with arrow.memory_map(str(path)) as source:
+                _check_unpacked(source, path, most, arrow)
+                source.seek(FIRST_MESSAGE)  # the messages that were checked, whatever the footer names
+                batches = arrow.ipc.open_stream(source)
                 _check_schema(batches.schema, path, arrow)
                 pieces, size = [], 0
-                for i in range(batches.num_record_batches):
-                    pieces.append(batches.get_batch(i))
-                    size += bytes_of(pieces[-1], arrow)
+                for piece in batches:
+                    pieces.append(piece)
+                    size += bytes_of(piece, arrow)
                     if size > most:
                         raise beyond("parquet_bytes", f"{path}, once decoded,", None, most)
                 table = arrow.Table.from_batches(pieces, batches.schema)
@@ -38,8 +43,13 @@ def read_feather(path: Path) -> pd.DataFrame:
             table = feather.read_table(path, memory_map=False)
             _check_schema(table.schema, path, arrow)
         return plain(table.to_pandas(ignore_metadata=True, integer_object_nulls=True))
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, struct.error) as error:
         raise WonderlandError(f"{path} is not a Feather file, or it is damaged.") from error
+
+
+def _check_unpacked(source: Any, path: Path, most: int, arrow: Any) -> None:
+    """Refuse a file whose batches claim to unpack to more than `most` bytes, before any of them is unpacked."""
+    check("parquet_bytes", sum(unpacked_sizes(source, arrow)), f"{path}, once decoded,", most)
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:

@@ -61,8 +61,8 @@ class MelAugment:
     """Random changes of log-mel spectrograms that keep what is heard.
 
     `shift` moves the beginning by at most this share of the length, `stretch` changes the speed by at most this share, `warp` the
-    pitch of all bands by at most this share of their number (a longer or shorter vocal tract), `gain` the level, and `noise` adds
-    normal noise of at most this deviation. `times` and `bands` are the largest shares of steps and of bands that are masked,
+    pitch of all bands by at most this share of their number (a longer or shorter vocal tract), `gain` the level, `colour` adds a smooth
+    curve over the bands of at most about this height (another microphone or room), and `noise` normal noise of at most this deviation. `times` and `bands` are the largest shares of steps and of bands that are masked,
     twice each (SpecAugment; Park et al., 2019). Everything is computed from `numbers`, `draws` for each example.
 
     Shapes: x (b, t, bands), NaN where a recording has ended, numbers (b, draws) -> (b, t, bands).
@@ -75,16 +75,29 @@ class MelAugment:
 
     shift: float | int = 0.1
     stretch: float | int = 0.15
-    warp: float | int = 0.1
+    warp: float | int = 0.15
     gain: float | int = 0.2
-    noise: float | int = 0.2
+    colour: float | int = 0.5
+    noise: float | int = 0.3
     times: float | int = 0.15
     bands: float | int = 0.15
 
-    draws = 14
+    draws = 17
 
     def __post_init__(self):
-        _check(self, {"shift": 0.5, "stretch": 1.0, "warp": 0.5, "gain": 10, "noise": 10, "times": 0.9, "bands": 0.9})
+        _check(
+            self,
+            {
+                "shift": 0.5,
+                "stretch": 1.0,
+                "warp": 0.5,
+                "gain": 10,
+                "colour": 10,
+                "noise": 10,
+                "times": 0.9,
+                "bands": 0.9,
+            },
+        )
 
     def as_spec(self) -> Spec:
         """The spec that a recipe stores."""
@@ -95,6 +108,9 @@ class MelAugment:
         moved, lengths = _moved(x, numbers, self.shift, self.stretch)
         moved = self._warped(moved, numbers[:, 2])
         moved = moved + torch.from_numpy((2 * numbers[:, 3:4] - 1) * self.gain)[:, :, None].to(moved)
+        waves = np.cos(np.pi * np.arange(1, 4)[:, None] * (np.arange(x.shape[2]) + 0.5) / x.shape[2])  # (3, bands)
+        curve = ((2 * numbers[:, 14:17] - 1) * self.colour)[:, :, None] * waves
+        moved = moved + torch.from_numpy(curve[:, 0] + curve[:, 1] + curve[:, 2])[:, None].to(moved)
         if self.noise:
             noise = np.stack([normal_of(number, moved.shape[1:]) for number in numbers[:, 4]])
             moved = moved + torch.from_numpy(noise * (numbers[:, 5] * self.noise)[:, None, None]).to(moved)

@@ -11,14 +11,13 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 import pandas as pd
 
 from wonderland.core import WonderlandError, nearest, need
-from wonderland.core.limits import beyond, check, limit
+from wonderland.core.limits import VARIABLE, beyond, check, limit
 from wonderland.data.bounds import check_names
 from wonderland.data.json_table import frame_of
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]*://")
 _BATCH = 1_000
-_SECONDS = 300  # for a table or view of a SQLite file; a query of the user may take longer
 _SECRET = re.compile(r"(?<=[?&])([^=&#]*(?:password|passwd|pwd|secret|token)[^=&#]*)=[^&#]*", re.IGNORECASE)
 
 
@@ -80,9 +79,9 @@ def read_sqlite(path: Path, table: str | None = None, query: str | None = None) 
     try:
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(limit("line_bytes"), 1_000_000_000))
-        if query is None:  # a view in the file may compute without end
-            end = time.monotonic() + _SECONDS
-            connection.set_progress_handler(lambda: time.monotonic() > end, 100_000)
+        # A view in the file, or a query that the config.json of a run brings, may compute without end.
+        end = time.monotonic() + limit("query_seconds")
+        connection.set_progress_handler(lambda: time.monotonic() > end, 100_000)
         listed = connection.execute(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
         )
@@ -96,7 +95,11 @@ def read_sqlite(path: Path, table: str | None = None, query: str | None = None) 
         return _fetched(cursor, [column[0] for column in cursor.description], str(path))
     except sqlite3.Error as error:
         if "interrupted" in str(error):
-            raise WonderlandError(f"{path}: reading took more than {_SECONDS} s. Name a table, not a view.") from error
+            allowed = limit("query_seconds")
+            raise WonderlandError(
+                f"{path}: reading took more than {allowed:,} s. Name a table, not a view. If you trust it, raise the limit: "
+                f"{VARIABLE}=query_seconds={max(60, 10 * allowed)}."
+            ) from error
         raise WonderlandError(f"{path} cannot be read as a SQLite database ({error}).") from error
     finally:
         connection.close()

@@ -20,6 +20,7 @@ NAMES = (
     "graph",
     "series",
     "sound",
+    "signal",
     "environment",
     "ratings",
 )

@@ -8,6 +8,7 @@ from wonderland.laws.determinism import determinism
 from wonderland.laws.example import Example
 from wonderland.laws.finiteness import finiteness
 from wonderland.laws.gradients import gradients
+from wonderland.laws.graphs import graph_batching, graph_edge_cases, graph_locality, graph_permutation
 from wonderland.laws.locality import locality
 from wonderland.laws.padding_invariance import padding_invariance
 from wonderland.laws.rotation import rotation_equivariance
@@ -36,6 +37,10 @@ __all__ = [
     "determinism",
     "finiteness",
     "gradients",
+    "graph_batching",
+    "graph_edge_cases",
+    "graph_locality",
+    "graph_permutation",
     "law",
     "locality",
     "padding_invariance",

@@ -13,9 +13,11 @@ from wonderland.models.encoder import Encoder
 from wonderland.models.encoder_decoder import EncoderDecoder
 from wonderland.models.gaussian_process import GaussianProcess
 from wonderland.models.glm import GLM
+from wonderland.models.graph_memory import step_bytes
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
 from wonderland.models.merging import merge_weights
+from wonderland.models.mpnn import MPNN
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.node2vec import Node2Vec, random_walks
@@ -50,7 +52,7 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
-from wonderland.models.signal import MelConvNet, SignalModel, SpectrogramTransformer, WaveConvNet
+from wonderland.models.signal import InceptionTime, MelConvNet, Rocket, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.speech.wav2vec2 import SpeechRecogniser, Wav2Vec2
 from wonderland.models.speech.whisper import Whisper, speech_features
 from wonderland.models.tablenet import TableNet
@@ -58,6 +60,7 @@ from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
 from wonderland.models.textcnn import TextCNN
 from wonderland.models.tree import Tree
+from wonderland.models.triples import TripleModel, filtered_ranks
 from wonderland.models.universal import approximate, approximate_with_relu
 from wonderland.models.vision.alexnet import AlexNet
 from wonderland.models.vision.anynet import AnyNet
@@ -90,6 +93,7 @@ from wonderland.models.words import FastText, GloVe, Word2Vec
 __all__ = [
     "FCN",
     "GLM",
+    "MPNN",
     "RNNLM",
     "TCN",
     "VGG",
@@ -120,6 +124,7 @@ __all__ = [
     "GoogLeNet",
     "GraphNet",
     "GraphStack",
+    "InceptionTime",
     "LayerOutputs",
     "LeNet",
     "LinearAutoregression",
@@ -148,6 +153,7 @@ __all__ = [
     "ResNeXt",
     "ResNet",
     "RetinaNet",
+    "Rocket",
     "Seq2Seq",
     "Seq2SeqForecaster",
     "SequenceClassifier",
@@ -166,6 +172,7 @@ __all__ = [
     "TinySSD",
     "TokenClassifier",
     "Tree",
+    "TripleModel",
     "UNet",
     "ViT",
     "Wav2Vec2",
@@ -180,6 +187,7 @@ __all__ = [
     "approximate_with_relu",
     "best_spans",
     "cost_table",
+    "filtered_ranks",
     "generative",
     "implicit_als",
     "item_neighbours",
@@ -194,6 +202,7 @@ __all__ = [
     "replace_spans",
     "save_adapter",
     "speech_features",
+    "step_bytes",
     "style_transfer",
     "train_only",
     "words",

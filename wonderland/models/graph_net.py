@@ -19,11 +19,12 @@ from wonderland.nn.graph.layer import drop_features, lean, project
 from wonderland.nn.graph.propagation import PersonalisedPropagation
 from wonderland.nn.graph.readout import Readout
 from wonderland.nn.graph.sage import GraphSAGE
+from wonderland.nn.graph.sampling import in_blocks
 from wonderland.nn.graph.transformer import EdgeAttention
 from wonderland.nn.graph.virtual_node import VirtualNode
 
 LAYERS = ("gcn", "gat", "gatv2", "sage", "gin", "transformer", "appnp", "mlp")
-LEVELS = ("node", "link", "graph")
+NETS = ("models.NodeNet", "models.LinkNet", "models.WholeGraphNet", "models.MPNN")
 
 
 class PlainLayer(nn.Module):
@@ -56,6 +57,20 @@ def make_layer(
 
 
 TAKES_EDGES = (GAT, GATv2, EdgeAttention, GINE)
+WIDE_MESSAGES = (GATv2, EdgeAttention, GINE)  # layers that make a vector for each edge
+MOST_MESSAGES = (
+    1 << 27
+)  # numbers of messages at once without gradients; above that layers are applied block after block
+
+
+def apply_layer(layer: nn.Module, x: Any, graph: Graph, edge: Tensor | None) -> Tensor:
+    """One layer; without gradients, on a graph whose messages would take much memory, block after block with equal results."""
+    given = (edge,) if edge is not None and isinstance(layer, TAKES_EDGES) else ()
+    if isinstance(layer, WIDE_MESSAGES) and not torch.is_grad_enabled() and graph.member is None:
+        messages = graph.edges.shape[1] * x.shape[1]
+        if messages > MOST_MESSAGES:
+            return in_blocks(layer, x, graph, *given, size=max(1, graph.nodes * MOST_MESSAGES // (4 * messages)))
+    return layer(x, graph, *given)
 
 
 @part
@@ -119,7 +134,7 @@ class NodeNet(Checked, nn.Module):
         x = lean(x)
         for k, layer in enumerate(self.layers):
             x = drop_features(x, self.dropout, self.training)
-            made = layer(x, graph, edge) if edge is not None and isinstance(layer, TAKES_EDGES) else layer(x, graph)
+            made = apply_layer(layer, x, graph, edge)
             if self.skips is not None:
                 made = made + project(self.skips[k], x)  # pyright: ignore
             x = made if k == len(self.layers) - 1 else self.activation(made)
@@ -161,7 +176,7 @@ class GraphStack(Checked, nn.Module):
         h, state = project(self.first, drop_features(x, self.dropout / 2, self.training)), None
         given = [h]
         for k, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
-            made = layer(h, graph, edge) if edge is not None and isinstance(layer, TAKES_EDGES) else layer(h, graph)
+            made = apply_layer(layer, h, graph, edge)
             made = F.dropout(F.relu(norm(made)), self.dropout, self.training)
             h = h + made if self.residual else made
             if self.virtual is not None and k < len(self.virtual):
@@ -289,8 +304,9 @@ class GraphNet(Checked, nn.Module):
             raise WonderlandError("GraphNet needs at least one network.")
         for net in nets:
             name = getattr(net, "name", type(net).__name__)
-            if name not in ("models.NodeNet", "models.LinkNet", "models.WholeGraphNet"):
-                raise WonderlandError(f"GraphNet holds specs of NodeNet, LinkNet and WholeGraphNet, not {name}.")
+            if name not in NETS:
+                known = ", ".join(each.removeprefix("models.") for each in NETS)
+                raise WonderlandError(f"GraphNet holds specs of {known}, not {name}.")
         self.nets = nn.ModuleList(net.build(features=features, outputs=outputs) for net in nets)
         self.members = len(self.nets)
 

@@ -15,6 +15,7 @@ from torch import nn
 
 from wonderland.core import Spec, WonderlandError, find
 from wonderland.core.recipe import Recipe
+from wonderland.core.threads import on_threads
 from wonderland.data.dataset import Dataset
 from wonderland.data.encoder import Encoder
 from wonderland.data.examples import Examples
@@ -166,6 +167,7 @@ class Plan:
         )
 
 
+@on_threads(1)  # what is fitted here is compared with its digest when the run is resumed, on whatever number of threads
 def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | None) -> Plan:
     """Split the data, fit the encoder, and make the recipe, but for numbers that need a measurement."""
     training = request.training
@@ -373,6 +375,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **packages, "machine": platform.machine(), "system": platform.system()}
 
 
+@on_threads(1)
 def rebuild(config: dict[str, Any], dataset: Dataset, folder: Path, own: nn.Module | None) -> Plan:
     """The plan that a config describes, from the same data."""
     if dataset.fingerprint != config["source"]["fingerprint"]:

@@ -62,6 +62,9 @@ class FitOptions(TypedDict, total=False):
     tokenizer: str | Path | None
     of: str | None
     directed: bool | None
+    inductive: bool | None
+    batches: str | None
+    smiles: str | None
     horizon: int | None
     series: str | None
     known: str | list[str] | tuple[str, ...] | None

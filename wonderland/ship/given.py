@@ -1,14 +1,14 @@
 """New data as they are given to a run: with what is said about their file, and the column that names their rows."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 
 from wonderland.core import WonderlandError, nearest
+from wonderland.core.threads import on_threads
 from wonderland.data.encoder import Encoder
 from wonderland.data.reading import READING, Reading, Written
 
@@ -48,15 +48,9 @@ def with_id(table: pd.DataFrame, given: Written, name: str) -> None:
 @contextmanager
 def one_thread(rows: int | None) -> Iterator[None]:
     """Compute on one thread for few rows: on a busy machine, handing small pieces to other threads takes much longer than they do."""
-    threads = torch.get_num_threads()
-    if rows is None or rows > FEW_ROWS or threads == 1:
+    few = rows is not None and rows <= FEW_ROWS
+    with on_threads(1) if few else nullcontext():
         yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def is_recorded(source: Any, origin: dict[str, Any]) -> bool:

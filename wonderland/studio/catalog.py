@@ -65,7 +65,7 @@ class Catalog:
         summary = kept[1]
         status = summary["status"]
         if status == "unfinished":
-            status = "training" if time.time() - changed < FRESH else "stopped"
+            status = "training" if abs(time.time() - changed) < FRESH else "stopped"
         return summary | {"status": status, "changed": changed}
 
     def _find(self) -> Iterator[tuple[str, Path]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wonderland.core import WonderlandError, disk_trouble, need, read_bytes
+from wonderland.core.limits import check
 
 
 class Records:
@@ -63,6 +64,7 @@ class Records:
         if not self.folder or (size == 0 and not path.exists()):
             return
         content = read_bytes(path, "records_bytes") if path.exists() else b""
+        check("record_lines", content.count(b"\n"), path)
         if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= len(content):
             raise WonderlandError(
                 f"{path} is shorter than the checkpoint says: it was changed. Start again with --overwrite."
@@ -85,9 +87,12 @@ class Records:
 def read_records(path: Path) -> list[Any]:
     """The rows of a JSON lines file; damaged lines are skipped."""
     rows = []
-    for line in read_bytes(path, "records_bytes").decode(errors="replace").splitlines() if path.is_file() else []:
+    content = read_bytes(path, "records_bytes") if path.is_file() else b""
+    check("record_lines", content.count(b"\n"), path)
+    for line in content.split(b"\n"):
         try:
-            rows.append(json.loads(line))
+            if line.strip():
+                rows.append(json.loads(line))
         except (ValueError, RecursionError):
             continue
     return rows

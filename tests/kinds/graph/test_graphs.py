@@ -15,8 +15,8 @@ from wonderland.kinds import KINDS
 from wonderland.kinds.graph.baselines import subtree_counts
 from wonderland.kinds.graph.drawing import chosen, force_layout
 from wonderland.kinds.graph.encoder import messages
-from wonderland.kinds.graph.examples import pair_features
 from wonderland.kinds.graph.kind import alike
+from wonderland.kinds.graph.links import pair_features
 from wonderland.kinds.graph.tables import Tables
 from wonderland.kinds.options import KindOptions
 

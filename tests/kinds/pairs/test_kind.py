@@ -118,6 +118,6 @@ def test_token_options_of_pairs(tmp_path):
     assert (run.encoder.read, run.encoder.write) == (4, 4)
     assert wonderland.load(run.folder).ability("generate")("one dog") == run.ability("generate")("one dog")
     refuses(
-        "group is an option of table, and pairs.csv is read as pairs: leave it out, or name another kind with kind (--kind).",
+        "group is an option of table, graph, sound and signal, and pairs.csv is read as pairs: leave it out, or name another kind with kind (--kind).",
         lambda: wonderland.fit(tmp_path / "pairs.csv", out=tmp_path / "other", kind="pairs", group="source"),
     )

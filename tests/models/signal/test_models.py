@@ -4,11 +4,14 @@ import pytest
 import torch
 
 from wonderland.core import Spec, WonderlandError
-from wonderland.models import MelConvNet, SpectrogramTransformer, WaveConvNet
+from wonderland.models import InceptionTime, MelConvNet, Rocket, SpectrogramTransformer, WaveConvNet
+from wonderland.models.signal.rocket import PATTERNS
+from wonderland.solvers.ridge_loo import ridge_loo
 
 SPECS = [
     MelConvNet.spec(outputs=3, channels=16, dim=4, depth=2),
     WaveConvNet.spec(outputs=3, channels=2, dim=4, depth=2, width=9, stride=3),
+    InceptionTime.spec(outputs=3, channels=2, dim=4, depth=4, width=9),
     SpectrogramTransformer.spec(outputs=3, channels=16, length=40, patch=4, dim=8, depth=1, heads=2),
 ]
 
@@ -40,4 +43,63 @@ def test_another_number_of_channels_is_refused():
     with pytest.raises(WonderlandError, match=r"MelConvNet takes signals \(batch, steps, 16\), not \(3, 30, 2\)."):
         SPECS[0].build()(torch.zeros(3, 30, 2))
     with pytest.raises(WonderlandError, match=r"SpectrogramTransformer reads 40 frames, not 41."):
-        SPECS[2].build()(torch.zeros(3, 41, 16))
+        SPECS[3].build()(torch.zeros(3, 41, 16))
+
+
+def rows(count=40, steps=30, seed=0):
+    draw = torch.Generator().manual_seed(seed)
+    y = torch.arange(count) % 2
+    pitch = torch.where(y == 1, 0.9, 0.5)[:, None]
+    x = torch.sin(pitch * torch.arange(steps) + 6 * torch.rand(count, 1, generator=draw))
+    return (x + 0.3 * torch.randn(count, steps, generator=draw))[..., None], y
+
+
+def test_rocket_features_are_their_formulas():
+    x, _ = rows(5)
+    x[1, 20:] = torch.nan
+    model = Rocket(2, 1, 30, kernels=PATTERNS)
+    model.fit_biases(x)
+    z = model.transform(x)
+    (dilation, count), *more = model.plans[0]
+    assert (count, more) == (1, [])
+    for row, length in ((0, 30), (1, 20)):
+        h = model.outputs_of(x[row : row + 1, :length].transpose(1, 2), 0, 0, dilation)[0]
+        above = h > model.biases[:PATTERNS, None]
+        count = above.sum(1).clamp_min(1)
+        expected = [above.float().mean(1), torch.where(above, h - model.biases[:PATTERNS, None], 0).sum(1) / count,
+                    (above * torch.arange(length)).sum(1) / count / length]  # fmt: skip
+        torch.testing.assert_close(z[row, : 3 * PATTERNS], torch.cat(expected))
+
+
+def test_rocket_learns_in_one_step_and_members_learn_from_rows_of_their_own():
+    x, y = rows()
+    model = Rocket(2, 1, 30, kernels=PATTERNS, members=2)
+    index = torch.stack([torch.arange(30), torch.arange(10, 40)])
+    model.fit_rows(x[index], y[index])
+    new, truth = rows(seed=1)
+    assert (model(new).mean(0).argmax(-1) == truth).float().mean() > 0.9
+    torch.testing.assert_close(model(new[index])[1], model(new)[1, 10:40], atol=1e-4, rtol=1e-4)
+    with pytest.raises(WonderlandError, match=r"Rocket needs signals of at least 2 steps, 84 kernels or more"):
+        Rocket(2, 1, 1)
+
+
+def test_the_ridge_leaves_rows_out_in_closed_form():
+    draw = torch.Generator().manual_seed(0)
+    x, y = (
+        torch.randn(12, 30, generator=draw, dtype=torch.float64),
+        torch.randn(12, 2, generator=draw, dtype=torch.float64),
+    )
+    penalty = 0.1
+    fit = ridge_loo(x, y, (penalty,))
+    size = (x - x.mean(0)).square().sum(1).mean()
+    wide = torch.cat([x - x.mean(0), size.sqrt().expand(12, 1)], 1)
+    for row in range(12):
+        others = torch.arange(12) != row
+        a, b = wide[others], (y - y.mean(0))[others]
+        weight = torch.linalg.solve(a.T @ a + penalty * size * torch.eye(31, dtype=x.dtype), a.T @ b)
+        torch.testing.assert_close(fit.left_out[row], wide[row] @ weight + y.mean(0))
+    centred = x - x.mean(0)
+    direct = torch.linalg.solve(
+        centred.T @ centred + penalty * size * torch.eye(30, dtype=x.dtype), centred.T @ (y - y.mean(0))
+    )
+    torch.testing.assert_close(fit.weight, direct)

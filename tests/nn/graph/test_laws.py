@@ -3,13 +3,16 @@
 import pytest
 import torch
 
+import wonderland
 from wonderland.core.graph import Graph
 from wonderland.core.random_graphs import erdos_renyi, path
+from wonderland.laws import Example
 from wonderland.nn import graph as g
 from wonderland.nn.graph import SparseRows
 from wonderland.nn.graph.layer import check, lean
 
 D, OUT, E = 4, 4, 2
+CLAIMED = ["graph_permutation", "graph_locality", "graph_batching", "graph_edge_cases"]
 LAYERS = {
     "convolution": (lambda: g.GraphConvolution(D, OUT), 1, False),
     "row": (lambda: g.GraphConvolution(D, OUT, norm="row", bias_inside=True), 1, False),
@@ -336,3 +339,80 @@ def test_features_that_are_mostly_zero_become_sparse_once():
     torch.testing.assert_close(lean(x).dense(), x)
     full = torch.randn(30, 200)
     assert lean(full) is full
+
+
+LAWFUL = {
+    **{name: make for name, (make, *_) in LAYERS.items() if name not in ("implicit", "node attention", "gps")},
+    **READOUTS,
+}
+
+
+@pytest.mark.parametrize("name", LAWFUL)
+def test_layers_keep_the_laws_they_claim(name):
+    torch.manual_seed(0)
+    layer = LAWFUL[name]()
+    graph, x = path(6), torch.randn(6, D)
+    given = (x, graph, torch.randn(10, E)) if LAYERS.get(name, (0, 0, False))[2] else (x, graph)
+    verdicts = wonderland.check(layer, Example(given, axes=("node", "feature")), CLAIMED)
+    assert not verdicts.broken, str(verdicts)
+    silent = [verdict.law for verdict in verdicts if verdict.outcome == "not applicable"]
+    assert silent == ([] if LAYERS.get(name, (0, None, 0))[1] else ["graph_locality"])
+
+
+class Running(torch.nn.Module):
+    """A running sum over nodes, which no graph explains."""
+
+    hops = 1
+
+    def forward(self, x, graph):
+        return x.cumsum(0)
+
+
+class Distant(torch.nn.Module):
+    """Two convolutions that claim to be one."""
+
+    hops = 1
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(g.GraphConvolution(D, D) for _ in range(2))
+
+    def forward(self, x, graph):
+        return self.layers[1](self.layers[0](x, graph), graph)
+
+
+class Shared(torch.nn.Module):
+    """Takes the mean of all nodes away, whichever graph they belong to."""
+
+    def forward(self, x, graph):
+        return x - x.mean(0)
+
+
+class Unguarded(torch.nn.Module):
+    """Divides by degrees, also by those that are 0."""
+
+    def forward(self, x, graph):
+        return x / graph.degree[:, None]
+
+
+@pytest.mark.parametrize(
+    ("module", "broken"),
+    [
+        (Running(), ["graph_permutation", "graph_locality", "graph_batching"]),
+        (Distant(), ["graph_locality"]),
+        (Shared(), ["graph_batching"]),
+        (Unguarded(), ["graph_edge_cases"]),
+    ],
+)
+def test_laws_of_graphs_find_what_is_wrong(module, broken):
+    example = Example((torch.randn(8, D), path(8)), axes=("node", "feature"))
+    names = ["graph_permutation", "graph_locality", "graph_batching", "graph_edge_cases"]
+    assert [verdict.law for verdict in wonderland.check(module, example, names).broken] == broken
+
+
+def test_layers_of_torch_geometric_are_checked_as_they_are():
+    theirs = pytest.importorskip("torch_geometric.nn")
+    example = Example((torch.randn(6, D), path(6).edges), axes=("node", "feature"))
+    assert not wonderland.check(theirs.SAGEConv(D, 3), example, ["graph_permutation", "graph_batching"]).broken
+    nothing = wonderland.check(torch.nn.Linear(D, 3), torch.randn(6, D), ["graph_permutation"])
+    assert [verdict.outcome for verdict in nothing] == ["not applicable"]

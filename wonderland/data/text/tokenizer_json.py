@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wonderland.core import WonderlandError, read_bytes
+from wonderland.core import WonderlandError, read_json
 from wonderland.core.limits import check, limit
+from wonderland.core.strict_json import count_values, load_json
 from wonderland.data.text.tokenizer_grammar import check_grammar
 
 # The usual names of the token of each role; the first that a vocabulary has is used.
@@ -23,13 +24,14 @@ TRANSFORMERS_NAMES = {"pad": "pad_token", "unknown": "unk_token", "begin": "bos_
 
 def parse(text: str) -> dict[str, Any]:
     """The JSON of a tokenizer as a dictionary."""
-    value = json.loads(text)
+    value = load_json(text)
     return value if isinstance(value, dict) else {}
 
 
 def check_json(text: str) -> str:
     """The JSON, for the native library; refused if it is too large, has ids out of range or with gaps, or does not follow the grammar."""
     check("tokenizer_bytes", len(text), "This tokenizer")
+    check("tokenizer_values", count_values(text), "This tokenizer")
     try:
         content = parse(text)
     except (ValueError, RecursionError) as error:
@@ -72,10 +74,7 @@ def read_roles(path: Path) -> dict[str, str]:
     config_path = path.with_name("tokenizer_config.json")
     if not config_path.is_file():
         return {}
-    try:
-        config = json.loads(read_bytes(config_path, "json_bytes"))
-    except (ValueError, RecursionError) as error:
-        raise WonderlandError(f"{config_path} is not valid JSON: it is damaged.") from error
+    config = read_json(config_path, strict=False)
     roles = {}
     for role, name in TRANSFORMERS_NAMES.items():
         value = config.get(name) if isinstance(config, dict) else None

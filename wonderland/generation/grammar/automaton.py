@@ -21,7 +21,7 @@ from wonderland.generation.grammar.expressions import (
 
 MAX_NODES = 100_000
 MAX_STATES = 10_000
-_MAX_WORK = 2_000_000  # visited nodes, byte classes and members of sets: less than a second
+_MAX_WORK = 1_000_000  # visited nodes, byte classes and members of sets: about half a second
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ import numpy as np
 import torch
 
 from wonderland.core.graph import Graph
+from wonderland.kinds.graph.insight import along
 
 MOST = 220
 ROUNDS = 120
 
 
-def drawing(run: Any, plan: Any) -> dict[str, Any]:
-    """Places, classes, mistakes and edges of up to 220 nodes around the node with the most neighbours."""
+def drawing(run: Any, plan: Any, shares: tuple[Graph, torch.Tensor] | None = None) -> dict[str, Any]:
+    """Places, classes, mistakes and edges of up to 220 nodes around the node with the most neighbours; edges with their attention."""
     dataset, examples = plan.dataset, plan.examples
     graph = examples.graph
     nodes = chosen(graph)
@@ -30,13 +31,15 @@ def drawing(run: Any, plan: Any) -> dict[str, Any]:
         wrong[dataset.rows[test[predicted != dataset.y[test]]]] = True
     source, target = inner.edges.numpy()
     once = source < target
+    edges = np.stack([source[once], target[once]], 1).tolist()
     return {
+        "attention": [] if shares is None else along(edges, nodes, *shares),
         "places": place.round(3).tolist(),
         "names": [dataset.ids[i] for i in nodes.tolist()],
         "classes": codes[nodes.numpy()].tolist(),
         "class_names": names,
         "wrong": wrong[nodes.numpy()].tolist(),
-        "edges": np.stack([source[once], target[once]], 1).tolist(),
+        "edges": edges,
         "all": graph.nodes,
     }
 

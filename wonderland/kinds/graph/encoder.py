@@ -12,13 +12,13 @@ from torch import Tensor
 from wonderland.core import WonderlandError
 from wonderland.core.graph import Graph
 from wonderland.core.pattern import Pattern, SparseRows
-from wonderland.data.dataset import TASKS, Finding
+from wonderland.data.dataset import TASKS, Finding, counted
 from wonderland.data.encoder import Encoder, Field
 from wonderland.kinds.graph.examples import GraphExamples
 from wonderland.kinds.graph.features import Columns, beside, sparse_counts
 from wonderland.kinds.graph.graphs import Graphs
-from wonderland.kinds.graph.options import Options
-from wonderland.kinds.graph.tables import Tables, read_tables
+from wonderland.kinds.graph.options import BATCHES, Options
+from wonderland.kinds.graph.tables import Tables, node_ids, positions, read_tables
 from wonderland.nn.graph.encodings import random_walk_encoding
 
 WALKS = 8
@@ -26,6 +26,7 @@ LARGEST_WALK = 400  # nodes of a graph, for encodings that need a dense matrix o
 DEGREES = 16
 MOST_IDENTITY = 50_000
 MOST_STORED = 1 << 30
+WHOLE = 3_000_000  # edges, both directions counted, up to which a step sees the whole graph
 
 
 @dataclass
@@ -49,6 +50,8 @@ class GraphEncoder(Encoder):
     identity: int = 0
     structure: bool = False
     split: str | None = None
+    smiles: str | None = None
+    batches: str = "whole"
     stored: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
     noticed: list[Finding] = field(default_factory=list, compare=False)
 
@@ -86,12 +89,27 @@ class GraphEncoder(Encoder):
             identity=len(dataset.ids) if bare and alone and len(dataset.ids) <= MOST_IDENTITY else 0,
             structure=bare or dataset.of == "graphs",
             split=dataset.split_column,
+            smiles=dataset.tables.smiles,
         )
         encoder.noticed = [*columns.noticed, *edges.noticed]
         dataset.findings += [finding for finding in encoder.noticed if finding not in dataset.findings]
         if alone:
             encoder.stored = encoder._kept(dataset, message)
+            encoder.batches = dataset.options.batches or (
+                "whole" if dataset.graph.edges.shape[1] <= WHOLE else "neighbours"
+            )
+        elif dataset.options.batches is not None:
+            raise WonderlandError(
+                "batches (--batches) cuts one large graph; whole graphs are joined into batches by themselves."
+            )
+        if dataset.options.inductive:
+            encoder.stored["hidden"] = held_nodes(dataset, parts)
         return encoder
+
+    @property
+    def keeps_graph(self) -> bool:
+        """Whether the graph that was learned from is kept."""
+        return "ids" in self.stored
 
     # Numbers
 
@@ -113,7 +131,7 @@ class GraphEncoder(Encoder):
                 x, sparse_counts(np.nan_to_num(given)) if self.array_counts else torch.from_numpy(np.nan_to_num(given))
             )
         if self.identity:
-            known = {node: i for i, node in enumerate(self.stored_ids())} if self.stored else None
+            known = {node: i for i, node in enumerate(self.stored_ids())} if self.keeps_graph else None
             place = np.array([(i if known is None else known.get(node, -1)) for i, node in enumerate(dataset.ids)])
             row = torch.from_numpy(np.flatnonzero(place >= 0))
             pattern, _ = Pattern.of(row, torch.from_numpy(place[place >= 0]), graph.nodes, self.identity)
@@ -139,10 +157,15 @@ class GraphEncoder(Encoder):
         else:
             graph = dataset.graph
             x, edge = self.node_features(dataset, graph), self.edge_features(dataset)
-            if self.of == "links" and self.stored and dataset.ids == self.stored_ids():
+            if self.of == "links" and self.keeps_graph and dataset.ids == self.stored_ids():
                 graph, x, edge = self._messages()
             self.noticed = [*self.nodes.noticed, *self.edges.noticed]
-        return GraphExamples(self.of, graph, x, edge, dataset.rows, dataset.y, self.of[:-1])
+        hidden = self.stored.get("hidden")
+        if hidden is not None and self.keeps_graph and dataset.ids != self.stored_ids():
+            hidden = None  # another graph than that of the training
+        return GraphExamples(
+            self.of, graph, x, edge, dataset.rows, dataset.y, self.of[:-1], batches=self.batches, hidden=hidden
+        )
 
     # The stored graph
 
@@ -180,7 +203,7 @@ class GraphEncoder(Encoder):
 
     def open_stored(self) -> Graphs:
         """The graph that was learned from: all its nodes, or the pairs of the training data."""
-        if not self.stored:
+        if not self.keeps_graph:
             raise WonderlandError(
                 "This run keeps no graph, so there is nothing to predict without new data: name a folder or a file."
             )
@@ -201,15 +224,24 @@ class GraphEncoder(Encoder):
         """New data: a graph of its own, new nodes joined to the stored graph, pairs of stored nodes, or new graphs."""
         if isinstance(source, Graphs):
             return source
-        tables = read_tables(source)
-        if self.of == "links" and self.stored and not need_target:
+        tables = self._tables(source)
+        if self.of == "links" and self.keeps_graph and not need_target:
             return self._pairs(tables)
-        if self.of == "nodes" and self.stored and tables.nodes is not None:
+        if self.of == "nodes" and self.keeps_graph and tables.nodes is not None:
             named = set(tables.nodes["id"])
-            ends = set(tables.edges["source"]) | set(tables.edges["target"])
+            ends = set(node_ids(tables.edges))
             if (ends - named) & set(self.stored_ids()):
                 return self._joined(tables, need_target)
         return self._own(tables, need_target)
+
+    def _tables(self, source: Any) -> Tables:
+        """The tables of new data: of molecules where the model learned from them, else of what it is."""
+        if not isinstance(source, pd.DataFrame) or self.smiles is not None:
+            return read_tables(source, self.smiles)
+        if self.of == "links":
+            return Tables(None, source)
+        empty = pd.DataFrame({"source": [], "target": []}, dtype=object)
+        return Tables(source, empty)
 
     def _own(self, tables: Tables, need_target: bool) -> Graphs:
         options = Options(target=self.target, directed=self.directed, split=None)
@@ -223,7 +255,7 @@ class GraphEncoder(Encoder):
         dataset.assigned = None
         if not need_target and self.of != "links":
             return self._all_rows(dataset)
-        if self.of == "links" and not (self.stored and dataset.ids == self.stored_ids()):
+        if self.of == "links" and not (self.keeps_graph and dataset.ids == self.stored_ids()):
             self._hide(dataset)
         return self._recoded(dataset)
 
@@ -291,22 +323,27 @@ class GraphEncoder(Encoder):
         x_new = self.node_features(dataset, dataset.graph)
         graph, x, edge = self._messages()
         place = known | {node: len(old) + i for i, node in enumerate(dataset.ids)}
-        source, target = (tables.edges[end].map(place) for end in ("source", "target"))
-        lost = (source.isna() | target.isna()).to_numpy()
-        if lost.any():
-            text = f"{int(lost.sum())} edges name nodes that neither graph has and are left out."
-            dataset.findings.append(Finding("dangling", "edges", int(lost.sum()), text))
-        new = torch.from_numpy(np.stack([source[~lost].to_numpy(np.int64), target[~lost].to_numpy(np.int64)]))
-        both = new if self.directed else torch.cat([new, new.flip(0)[:, new[0] != new[1]]], 1)
-        weight = None if graph.weight is None else torch.cat([graph.weight, graph.weight.new_ones(both.shape[1])])
-        whole = Graph(torch.cat([graph.edges, both], 1), len(old) + len(dataset.ids), weight=weight)
+        source, target = (positions(tables.edges[end], place) for end in ("source", "target"))
+        kept = np.flatnonzero((source >= 0) & (target >= 0))
+        if lost := len(source) - len(kept):
+            text = f"{counted(lost, 'edge names a node', 'edges name nodes')} that neither graph has, and {'is' if lost == 1 else 'are'} left out."
+            dataset.findings.append(Finding("dangling", "edges", lost, text))
+        new = torch.from_numpy(np.stack([source[kept], target[kept]]))
+        row = np.arange(len(kept))
+        if not self.directed:
+            once = (new[0] != new[1]).nonzero()[:, 0]
+            new, row = torch.cat([new, new.flip(0)[:, once]], 1), np.concatenate([row, row[once.numpy()]])
+        frame = tables.edges.iloc[kept].reset_index(drop=True)
+        weight = None if graph.weight is None else torch.cat([graph.weight, new_weights(frame, tables.name)[row]])
+        whole = Graph(torch.cat([graph.edges, new], 1), len(old) + len(dataset.ids), weight=weight)
         rows = (
             (x.dense() if isinstance(x, SparseRows) else x),
             (x_new.dense() if isinstance(x_new, SparseRows) else x_new),
         )
         edges = None
         if edge is not None:
-            edges = torch.cat([edge, edge.new_zeros(both.shape[1], edge.shape[1])])
+            made = self.edges.encode(frame, len(frame), "edges")
+            edges = torch.cat([edge, (made if isinstance(made, Tensor) else made.dense())[row]])
         dataset.message = (whole, torch.cat(rows), edges)  # type: ignore[attr-defined]
         dataset.rows = dataset.rows + len(old)
         dataset.ids = [*old, *dataset.ids]
@@ -315,20 +352,22 @@ class GraphEncoder(Encoder):
     def _pairs(self, tables: Tables) -> Graphs:
         """Pairs of stored nodes, one for each line of edges."""
         made = self.open_stored()
-        source, target = (tables.edges[end].map(made.place) for end in ("source", "target"))
-        for ends, cells in ((source, tables.edges["source"]), (target, tables.edges["target"])):
-            if ends.isna().any():
-                node = cells[ends.isna()].iloc[0]
+        ends = [positions(tables.edges[end], made.place) for end in ("source", "target")]
+        for place, end in zip(ends, ("source", "target"), strict=True):
+            if (place < 0).any():
+                node = tables.edges[end].iloc[int(np.flatnonzero(place < 0)[0])]
                 raise WonderlandError(
                     f"The graph of this run has no node {node!r}: a pair is asked of nodes that were there."
                 )
-        made.rows = np.stack([source.to_numpy(np.int64), target.to_numpy(np.int64)], 1)
+        made.rows = np.stack(ends, 1)
         made.name = tables.name
         return made
 
     # The contract of an encoder
 
     def schema(self) -> list[Field]:
+        if self.smiles is not None:
+            return [Field(self.smiles, "text")]
         if self.of == "links":
             return [Field("source", "text"), Field("target", "text")]
         columns = [
@@ -350,6 +389,7 @@ class GraphEncoder(Encoder):
             "kind": self.kind, "of": self.of, "nodes": self.nodes.to_json(), "edges": self.edges.to_json(), "target": self.target,
             "classes": self.classes, "task": self.task, "directed": self.directed, "array": self.array,
             "array_counts": self.array_counts, "identity": self.identity, "structure": self.structure, "split": self.split,
+            "smiles": self.smiles, "batches": self.batches,
         }  # fmt: skip
 
     def tensors(self) -> dict[str, Tensor]:
@@ -364,6 +404,8 @@ class GraphEncoder(Encoder):
             "of": lambda v: v in ("nodes", "links", "graphs"),
             "target": lambda v: v is None or isinstance(v, str),
             "split": lambda v: v is None or isinstance(v, str),
+            "batches": lambda v: v in BATCHES,
+            "smiles": lambda v: v is None or isinstance(v, str),
             "classes": lambda v: (
                 v is None or (isinstance(v, list) and 2 <= len(v) <= 100_000 and all(isinstance(c, str) for c in v))
             ),
@@ -374,6 +416,7 @@ class GraphEncoder(Encoder):
             "identity": lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <= v <= MOST_IDENTITY,
             "structure": lambda v: isinstance(v, bool),
         }
+        value = {"smiles": None, "batches": "whole", **value}  # not in runs of earlier versions
         for name, check in checks.items():
             if name not in value or not check(value[name]):
                 shown = json.dumps(value.get(name), default=str)[:60]
@@ -385,7 +428,7 @@ class GraphEncoder(Encoder):
             **{name: value[name] for name in checks},
         )  # fmt: skip
         made.stored = tensors
-        if tensors:
+        if made.keeps_graph:
             try:
                 made.stored_ids()
                 graph, x, _ = made._messages()
@@ -397,6 +440,10 @@ class GraphEncoder(Encoder):
                     start, column = x.pattern.start, x.pattern.column
                     fine &= int(start[0]) == 0 and int(start[-1]) == len(column) and bool((start.diff() >= 0).all())
                     fine &= int(column.min()) >= 0 and int(column.max()) < made.features
+                hidden = tensors.get("hidden")
+                fine &= (
+                    hidden is None or not len(hidden) or (int(hidden.min()) >= 0 and int(hidden.max()) < graph.nodes)
+                )
                 if not fine:
                     raise ValueError
             except (KeyError, ValueError, TypeError, IndexError, RuntimeError, UnicodeDecodeError) as error:
@@ -408,6 +455,19 @@ class GraphEncoder(Encoder):
         return made
 
 
+def new_weights(frame: Any, name: str) -> Tensor:
+    """The weights of new edges, 1 where the new data have none."""
+    if "weight" not in frame:
+        return torch.ones(len(frame))
+    values: Any = pd.to_numeric(frame["weight"], errors="coerce")
+    weight = values.to_numpy(np.float64, na_value=np.nan)
+    if not (np.isfinite(weight) & (weight >= 0)).all():
+        raise WonderlandError(
+            f"A weight of an edge of {name} is missing, negative or infinite, where those of the training were not."
+        )
+    return torch.tensor(weight, dtype=torch.float32)
+
+
 def structure(graph: Graph) -> Tensor:
     """What is known of a node without columns: 1, its degree (as a logarithm and one-hot), and how soon random walks return."""
     degree = torch.bincount(graph.edges[1], minlength=graph.nodes)
@@ -415,6 +475,16 @@ def structure(graph: Graph) -> Tensor:
     small = graph.nodes and int(graph.sizes.max()) <= LARGEST_WALK
     walks = random_walk_encoding(graph, WALKS) if small else torch.zeros(graph.nodes, WALKS)
     return torch.cat([torch.ones(graph.nodes, 1), degree.float().log1p()[:, None], one_hot, walks], 1)
+
+
+def held_nodes(dataset: Graphs, parts: Any) -> Tensor:
+    """The nodes of the validation, calibration and test parts."""
+    if dataset.of != "nodes":
+        raise WonderlandError(
+            f"inductive (--inductive) hides held-out nodes; here {dataset.of} are predicted, so leave it out."
+        )
+    held = np.concatenate([parts.parts[name] for name in ("validation", "calibration", "test")])
+    return torch.from_numpy(np.sort(dataset.rows[held]))
 
 
 def messages(dataset: Graphs, parts: Any) -> np.ndarray:

@@ -1,20 +1,20 @@
 """Encoded graphs, given out as batches: all training nodes of a graph at once, some pairs, or some graphs joined into one."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wonderland.core import WonderlandError, mix, permutation
 from wonderland.core.batch import Batch
 from wonderland.core.graph import Graph
 from wonderland.core.graph_input import GraphInput
-from wonderland.core.pattern import SparseRows
+from wonderland.core.pattern import SparseRows, ranges
 from wonderland.data.examples import CHUNK, RowExamples
-
-ENTRIES = 1 << 24  # numbers in a block of rows of the adjacency matrix
+from wonderland.kinds.graph.batches import FORMS
+from wonderland.kinds.graph.links import pair_features
+from wonderland.nn.graph.sampling import Part
 
 
 class GraphExamples(RowExamples):
@@ -32,8 +32,19 @@ class GraphExamples(RowExamples):
         rows: np.ndarray,
         y: np.ndarray | None,
         unit: str,
+        *,
+        batches: str = "whole",
+        hidden: Tensor | None = None,
     ):
         super().__init__(self.given, y, len(rows))
+        self.batches = batches
+        # Nodes that are hidden from training have no edges in the graph that is learned from.
+        self.learned, self.learned_edge = graph, edge
+        if hidden is not None and len(hidden):
+            gone = torch.zeros(graph.nodes, dtype=torch.bool)
+            gone[hidden] = True
+            kept = (~gone[graph.edges[0]] & ~gone[graph.edges[1]]).nonzero()[:, 0]
+            self.learned, self.learned_edge = graph.keep(kept), None if edge is None else edge[kept]
         self.of, self.graph, self.features, self.edge, self.asked, self.unit = of, graph, x, edge, rows, unit
         self.first_node = graph.sizes.cumsum(0) - graph.sizes
         self.pair = pair_features(graph, rows) if of == "links" else None
@@ -64,8 +75,10 @@ class GraphExamples(RowExamples):
 
     def step_input(self, rows: np.ndarray) -> Any:
         """What a model is given to learn from."""
-        if self.of != "links":
+        if self.of == "graphs":
             return self.given(rows)
+        if self.of == "nodes":
+            return GraphInput(self.learned, self.features, self.learned_edge, torch.as_tensor(self.asked[rows]))
         pairs = self.asked[rows]
         n = self.graph.nodes
         asked = torch.as_tensor(np.concatenate([pairs[:, 0] * n + pairs[:, 1], pairs[:, 1] * n + pairs[:, 0]]))
@@ -76,6 +89,19 @@ class GraphExamples(RowExamples):
         return GraphInput(
             self.graph.keep(keep), self.features, edge, torch.as_tensor(pairs), self.pair[torch.as_tensor(rows)]
         )
+
+    def part_input(self, part: Part, rows: np.ndarray, place: Tensor) -> GraphInput:
+        """What a model is given of a part of the graph, in which the examples `rows` have these places."""
+        graph = part.graph
+        edge = None if self.learned_edge is None else self.learned_edge[part.edges]
+        pair = None
+        if self.pair is not None:
+            pair = self.pair[torch.as_tensor(rows)]
+            n = graph.nodes
+            asked = torch.cat([place[:, 0] * n + place[:, 1], place[:, 1] * n + place[:, 0]])
+            kept = (~torch.isin(graph.edges[0] * n + graph.edges[1], asked)).nonzero()[:, 0]
+            graph, edge = graph.keep(kept), None if edge is None else edge[kept]
+        return GraphInput(graph, part.rows(self.features), edge, place, pair)
 
     def shuffled(
         self,
@@ -88,7 +114,7 @@ class GraphExamples(RowExamples):
         workers: int = 0,
     ) -> Any:
         assert self.targets is not None
-        return GraphBatches(self, np.asarray(part), size, seed)
+        return FORMS[self.batches](self, np.asarray(part), size, seed)
 
     def in_order(self, part: Any, *, size: int = CHUNK, most: int | None = None) -> Iterator[Batch]:
         part = np.asarray(part)[:most]
@@ -97,86 +123,3 @@ class GraphExamples(RowExamples):
 
     def first(self, part: Any, count: int = 1) -> Batch:
         return self.take(np.asarray(part)[:count])
-
-
-class GraphBatches:
-    """Batches as a function of (epoch, position): a permutation of the examples seeded by (seed, epoch), cut into pieces."""
-
-    members = 0
-
-    def __init__(self, examples: GraphExamples, rows: np.ndarray, size: int, seed: int):
-        if not len(rows) or size < 1:
-            raise WonderlandError(
-                f"Batches of {size} from {len(rows)} examples cannot be made: there must be at least one of each."
-            )
-        self.examples, self.rows, self.seed = examples, rows, seed
-        self.size = min(size, len(rows))
-        self.per_epoch = len(rows) // self.size
-
-    def indices(self, epoch: int, position: int) -> np.ndarray:
-        """The examples of one batch."""
-        if self.size == len(self.rows):
-            return self.rows
-        order = permutation(mix(self.seed, 0), epoch, len(self.rows))
-        return self.rows[order[position * self.size : (position + 1) * self.size]]
-
-    def batch(self, epoch: int, position: int) -> Batch:
-        """The batch at one place of one epoch."""
-        rows = self.indices(epoch, position)
-        assert self.examples.targets is not None
-        return Batch({"x": self.examples.step_input(rows), "y": self.examples.targets[torch.as_tensor(rows)]})
-
-    def stream(self, first: int, stop: int) -> Generator[Batch, None, None]:
-        """Batches of steps `first` to `stop - 1`; one that is the same each time is made once."""
-        whole = self.batch(0, 0) if self.size == len(self.rows) and self.examples.of != "links" else None
-        for step in range(first, stop):
-            yield whole if whole is not None else self.batch(*divmod(step, self.per_epoch))
-
-
-def ranges(first: Tensor, count: Tensor) -> Tensor:
-    """first[0] .. first[0] + count[0] - 1, then those of the next, ...
-
-    >>> ranges(torch.tensor([5, 0]), torch.tensor([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
-    total = int(count.sum())
-    start = torch.repeat_interleave(first - (count.cumsum(0) - count), count)
-    return start + torch.arange(total)
-
-
-def pair_features(graph: Graph, pairs: np.ndarray) -> Tensor:
-    r"""What the neighbourhoods of two nodes say of their link: (pairs, 5).
-
-    Common neighbours, :math:`\sum 1 / \log d` over them (Adamic-Adar), :math:`\sum 1 / d` (resource allocation), the share of common
-    neighbours among all (Jaccard), and the logarithm of the product of degrees. The pair's own edge does not count.
-    """
-    undirected = Graph.undirected(graph.edges, graph.nodes).without_duplicates().without_loops()
-    pattern = undirected.pattern
-    degree = pattern.count.float()
-    made = torch.zeros(len(pairs), 5)
-    block = max(1, ENTRIES // max(1, graph.nodes))
-    linked = set((undirected.edges[0] * graph.nodes + undirected.edges[1]).tolist())
-    own = torch.tensor([float(a * graph.nodes + b in linked) for a, b in pairs.tolist()])
-    for first in range(0, len(pairs), block):
-        piece = torch.as_tensor(pairs[first : first + block])
-        rows = [_rows(pattern, piece[:, side]) for side in (0, 1)]
-        common = rows[0] * rows[1]
-        gone = own[first : first + block]
-        da, db = degree[piece[:, 0]] - gone, degree[piece[:, 1]] - gone
-        count = common.sum(1)
-        weights = torch.stack([1 / degree.clamp(min=2).log(), 1 / degree.clamp(min=1)], 1)
-        both = common @ weights
-        union = (da + db - count).clamp(min=1)
-        made[first : first + block] = torch.stack(
-            [count.log1p(), both[:, 0], both[:, 1], count / union, (da + 1).log() + (db + 1).log()], 1
-        )
-    return made
-
-
-def _rows(pattern: Any, nodes: Tensor) -> Tensor:
-    """Rows of the adjacency matrix as zeros and ones (b, n)."""
-    made = torch.zeros(len(nodes), pattern.columns)
-    count = pattern.count[nodes]
-    places = ranges(pattern.start[nodes], count)
-    made[torch.repeat_interleave(torch.arange(len(nodes)), count), pattern.column[places]] = 1.0
-    return made

@@ -8,14 +8,15 @@ import pandas as pd
 import torch
 from pandas.util import hash_pandas_object
 
-from wonderland.core import WonderlandError, mix, nearest
+from wonderland.core import WonderlandError, nearest
 from wonderland.core.graph import Graph
 from wonderland.data.columns import read_column
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
 from wonderland.data.split import read_assigned
 from wonderland.data.target import TARGET_NAMES, read_target
+from wonderland.kinds.graph.links import missing_pairs
 from wonderland.kinds.graph.options import Options
-from wonderland.kinds.graph.tables import Tables, dangling
+from wonderland.kinds.graph.tables import Tables, dangling, node_ids, positions
 
 NOUNS = {"nodes": "nodes", "links": "pairs of nodes", "graphs": "graphs"}
 LINK_CLASSES = ["no link", "link"]
@@ -91,11 +92,9 @@ class Graphs(Dataset):
 
     def _nodes(self, tables: Tables) -> None:
         if tables.nodes is None:
-            ends: Any = pd.concat([tables.edges["source"], tables.edges["target"]], ignore_index=True)
-            ids = ends.unique()
-            frame = pd.DataFrame({"id": ids})
+            frame: Any = pd.DataFrame({"id": node_ids(tables.edges)}, dtype=object)
         else:
-            frame: Any = tables.nodes
+            frame = tables.nodes
         if not len(frame):
             raise WonderlandError(f"{self.name} has no nodes.")
         member = None
@@ -119,14 +118,14 @@ class Graphs(Dataset):
 
     def _edges(self, tables: Tables, options: Options) -> None:
         table = tables.edges
-        source, target = (table[end].map(self.place) for end in ("source", "target"))
-        lost = source.isna() | target.isna()
+        source, target = (positions(table[end], self.place) for end in ("source", "target"))
+        lost = (source < 0) | (target < 0)
         if lost.any():
             row = int(np.flatnonzero(lost)[0])
-            example = table["target" if source.notna().iloc[row] else "source"].iloc[row]
+            example = table["target" if source[row] >= 0 else "source"].iloc[row]
             self.findings.append(dangling(int(lost.sum()), str(example), self.name))
         kept = np.flatnonzero(~lost)
-        pairs = np.stack([source.iloc[kept].to_numpy(np.int64), target.iloc[kept].to_numpy(np.int64)])
+        pairs = np.stack([source[kept], target[kept]])
         if self.member is not None and len(kept):
             across = self.member[pairs[0]] != self.member[pairs[1]]
             if bool(across.any()):
@@ -223,45 +222,46 @@ class Graphs(Dataset):
                 column = None
             if column is not None and need:
                 self.assigned = read_assigned(table[column].iloc[self.row_numbers].reset_index(drop=True), column)
+            self._grouped(table, options.group or (tables.group if need else None))
         self.split_column = options.split or (None if table is None else _named_split(table))
         if self.of == "graphs":
             drop = []
         else:
             drop = [self.target] if self.of == "nodes" and self.target else []
-        drop += [name for name in (self.split_column,) if name and self.of == "nodes"]
+        drop += [name for name in (self.split_column, options.group) if name and self.of == "nodes"]
         frame = self.node_table.drop(columns=["id", *(["graph"] if self.member is not None else [])])
         self.node_frame = frame.drop(columns=[name for name in drop if name in frame])
         if self.of == "links":
-            gone = [name for name in (self.target, self.split_column) if name and name in self.edge_frame]
+            gone = [
+                name for name in (self.target, self.split_column, options.group) if name and name in self.edge_frame
+            ]
             self.edge_frame = self.edge_frame.drop(columns=gone)
+
+    def _grouped(self, table: Any, column: str | None) -> None:
+        """Rows with the same value in a column stay in one part."""
+        if column is None:
+            return
+        if column not in table:
+            known = [str(each) for each in table.columns]
+            raise WonderlandError(
+                f"The {self.of} of {self.name} have no column {column!r} to group by.{nearest(column, known)}"
+            )
+        cells = table[column].iloc[self.row_numbers].astype(object)
+        names, codes = np.unique(cells.where(cells.notna(), "missing").astype(str), return_inverse=True)
+        self.groups, self.group, self.group_names = codes.astype(np.int64), column, names.tolist()
 
     def _link_rows(self, options: Options) -> None:
         """Edges, and as many pairs that are none, chosen at random: both once, loops left out."""
-        nodes = len(self.ids)
         positive = self.pairs[:, self.pairs[0] != self.pairs[1]]
         if positive.shape[1] < 10:
             raise WonderlandError(
                 f"{self.name} has {counted(positive.shape[1], 'edge', 'edges')}: too few to learn which nodes are joined."
             )
-        taken = set((positive[0] * nodes + positive[1]).tolist())
-        if not self.directed:
-            taken |= set((positive[1] * nodes + positive[0]).tolist())
-        draw, chosen = np.random.Generator(np.random.Philox(mix(0, positive.shape[1]))), []
-        wanted, rounds = positive.shape[1], 0
-        while len(chosen) < wanted and rounds < 50:
-            rounds += 1
-            pairs = draw.integers(0, nodes, (2 * wanted, 2))
-            for a, b in pairs.tolist():
-                if a != b and a * nodes + b not in taken and len(chosen) < wanted:
-                    taken.add(a * nodes + b)
-                    if not self.directed:
-                        taken.add(b * nodes + a)
-                    chosen.append((a, b))
-        if len(chosen) < wanted // 2:
+        negative = missing_pairs(positive, len(self.ids), self.directed)
+        if len(negative) < positive.shape[1] // 2:
             raise WonderlandError(
                 f"Nearly all pairs of nodes of {self.name} are joined, so there is nothing to tell apart."
             )
-        negative = np.array(chosen, np.int64)
         self.rows = np.concatenate([positive.T, negative])
         self.y = np.repeat(np.array([1, 0]), [positive.shape[1], len(negative)])
         self.classes, self.task = list(LINK_CLASSES), "binary"

@@ -15,14 +15,27 @@ from wonderland.kinds.graph.baselines import graph_baselines, link_baselines, no
 from wonderland.kinds.graph.drawing import drawing
 from wonderland.kinds.graph.encoder import GraphEncoder
 from wonderland.kinds.graph.graphs import Graphs
+from wonderland.kinds.graph.insight import inside
+from wonderland.kinds.graph.molecules import smiles_column
 from wonderland.kinds.graph.options import Options as GraphOptions
-from wonderland.kinds.graph.tables import FILES, is_graph, read_tables, table_of
+from wonderland.kinds.graph.tables import FILES, is_graph, is_table, read_tables, table_of
+from wonderland.kinds.graph.tu_folder import tu_name
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.models.graph_net import GraphNet, LinkNet, NodeNet, WholeGraphNet
+from wonderland.models.mpnn import MPNN
 from wonderland.optim import Adam
 from wonderland.train.learner import GradientDescent
 
 PAIR_FEATURES = 5
+OF_TABLES = (
+    "test",
+    "column",
+    "time",
+    "keep",
+    "drop",
+    "blend",
+    "task",
+)  # options with which a table of molecules is read as a table
 LARGE = 300_000  # edges, from where fewer networks learn
 
 
@@ -70,14 +83,45 @@ class GraphKind(Kind):
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.path is None:
             why = "" if isinstance(glimpse.source, str) else is_graph(glimpse.source)
-            return Claim(0.98, why) if why else None
+            return Claim(0.98, why) if why else self._molecules(glimpse, asked)
         if glimpse.path.is_dir():
-            return Claim(0.97, "it is a folder with a table of edges") if table_of(glimpse.path, "edges") else None
+            if table_of(glimpse.path, "edges"):
+                return Claim(0.97, "it is a folder with a table of edges")
+            return (
+                Claim(0.97, "it holds a set of graphs in files of the TU collection") if tu_name(glimpse.path) else None
+            )
+        if is_table(glimpse.path):
+            return self._molecules(glimpse, asked)
         return Claim(0.97, f"it ends in {glimpse.suffix}") if glimpse.suffix in FILES else None
+
+    def _molecules(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
+        """A table with a column of molecules, where nothing is asked that only tables have."""
+        if any(asked.get(name) for name in OF_TABLES) or (
+            glimpse.path is not None and not self._names_smiles(glimpse, asked)
+        ):
+            return None
+        frame = glimpse.frame
+        if frame is None:
+            return None
+        column = asked.get("smiles") or smiles_column(frame)
+        return (
+            None
+            if column is None or column == asked.get("target")
+            else Claim(0.985, f"its column {str(column)!r} holds molecules")
+        )
+
+    @staticmethod
+    def _names_smiles(glimpse: Glimpse, asked: Mapping[str, Any]) -> bool:
+        """Whether a file may have a column of molecules: texts show it at their start, and are not read for it otherwise."""
+        binary = glimpse.suffix not in (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
+        return bool(asked.get("smiles")) or binary or b"smiles" in glimpse.samples[0].lower()
 
     def open(self, glimpse: Glimpse, options: GraphOptions, test: Glimpse | None = None) -> Graphs:
         self.refuse_test(test, "a graph is split by a column of its tables (--split), or by itself")
-        return Graphs(read_tables(glimpse.path if glimpse.path is not None else glimpse.source), options)
+        source = glimpse.path if glimpse.path is not None else glimpse.source
+        if glimpse.path is None and glimpse.frame is not None and not is_graph(source):
+            source = glimpse.frame
+        return Graphs(read_tables(source, options.smiles), options)
 
     def encoder(self, dataset: Graphs, parts: Any) -> GraphEncoder:
         return GraphEncoder.fit(dataset, parts)
@@ -106,6 +150,8 @@ class GraphKind(Kind):
         )
 
     def _nodes(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
+        if encoder.batches != "whole":
+            return self._sampled_nodes(encoder, parts)
         rows, large = len(parts.train), dataset.graph.edges.shape[1] > LARGE
         few = rows <= 2000
         dim, drop, edge = (64, 0.6, encoder.edges.width) if few else (128, 0.4, encoder.edges.width)
@@ -123,9 +169,20 @@ class GraphKind(Kind):
             nets, 1 if alike(dataset, parts) else len(nets), 200 if large else 400, rows, 0.01, 1e-3 if few else 1e-5, 5
         )
 
+    def _sampled_nodes(self, encoder: GraphEncoder, parts: Any) -> Choice:
+        """Two layers, as deep as neighbours are sampled; every training node about twenty times."""
+        rows = len(parts.train)
+        batch = max(1, min(1024, rows // 4))
+        shape = {"dim": 128, "dropout": 0.3}
+        nets = [NodeNet.spec(layer="sage", **shape), NodeNet.spec(layer="gcn", **shape)]
+        steps = min(max(200, 20 * (rows // batch)), 4000)
+        return Choice(nets, 2, steps, batch, 0.003, 1e-5, max(5, steps // 20))
+
     def _links(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
         shared = {"directed": dataset.directed, "pair_dim": PAIR_FEATURES}
         nets = [LinkNet.spec(layer="gcn", dim=64, **shared), LinkNet.spec(layer="sage", dim=64, **shared)]
+        if encoder.batches == "neighbours":
+            return Choice(nets, 2, 300, max(16, min(512, len(parts.train) // 4)), 0.005, 1e-5, 20)
         return Choice(nets, 2, 300, max(16, min(4096, len(parts.train) // 4)), 0.005, 1e-5, 5)
 
     def _graphs(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
@@ -137,9 +194,11 @@ class GraphKind(Kind):
             ),
             WholeGraphNet.spec(layer="mlp", dim=32, depth=1, readout=["sum", "mean"]),
         ]
+        if edge:
+            nets.append(MPNN.spec(dim=64, rounds=3, edge_dim=edge, dropout=0.1))
         batch = next(size for least, size in ((4000, 128), (600, 64), (0, 32)) if rows >= least)
         epoch = max(1, rows // batch)
-        return Choice(nets, 3, min(epoch * 120, 6000), batch, 0.01, 1e-5, max(2, epoch))
+        return Choice(nets, len(nets), min(epoch * 120, 6000), batch, 0.01, 1e-5, max(2, epoch))
 
     def facts(self, run: Any, plan: Any) -> dict[str, Any]:
         """The graph drawn, its degrees, baselines, and how alike nodes become from layer to layer."""
@@ -152,14 +211,17 @@ class GraphKind(Kind):
         degree = torch.bincount(examples.graph.edges[1], minlength=examples.graph.nodes).numpy()
         measure = "accuracy" if count is not None else "rmse"
         model = {"name": "this model", "measure": measure, "value": run.metrics[measure]}
+        looked = inside(run, plan)
+        shares = looked.pop("shares", None)
         told = {
+            **looked,
             "noun": dataset.noun,
             "columns_title": "The graph in numbers",
             "baselines": [model, *beside],
             "degrees": degrees(degree),
         }
         if dataset.of != "graphs":
-            told["drawing"] = drawing(run, plan)
+            told["drawing"] = drawing(run, plan, shares)
         return told
 
 

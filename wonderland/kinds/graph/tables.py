@@ -1,6 +1,6 @@
 """Tables of nodes, edges and graphs, from the forms in which people keep graphs."""
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError, need, read_bytes
+from wonderland.core import WonderlandError, need
+from wonderland.core.graph import Graph
 from wonderland.core.limits import check
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.read import SUFFIXES, read_file
+from wonderland.kinds.graph.edge_lists import memory_needed, read_edge_list
 
 TABLES = tuple(suffix + zipped for suffix in SUFFIXES for zipped in ("", ".gz"))
 FILES = (".graphml", ".gml", ".edgelist", ".edges")
@@ -19,7 +21,6 @@ IDS = ("id", "node", "node_id", "nodeid", "name")
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("head", "tail"), ("node1", "node2"), ("id1", "id2"),
         ("a", "b"), ("citing", "cited"))  # fmt: skip
 GRAPHS = ("graph", "graph_id", "graphid")
-BYTES_OF_EDGE = 200  # what an edge of a file takes while it is read, both directions, text and numbers
 
 
 @dataclass
@@ -39,6 +40,8 @@ class Tables:
     features: np.ndarray | None = None
     findings: list[Finding] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
+    smiles: str | None = None  # the column of molecules that the graphs were made from
+    group: str | None = None  # the column of the graphs whose rows stay together where the user names none
 
     def __post_init__(self):
         self.edges = _edges(self.edges, self.name)
@@ -57,8 +60,22 @@ def table_of(folder: Path, stem: str) -> Path | None:
     return next((there[stem + suffix] for suffix in TABLES if stem + suffix in there), None)
 
 
+def forms() -> Any:
+    """Graphs in memory; that file imports this one."""
+    from wonderland.kinds.graph import forms
+
+    return forms
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table by its ending."""
+    return any(path.name.lower().endswith(ending) for ending in TABLES)
+
+
 def is_graph(source: Any) -> str:
     """Why an object in memory is a graph, or nothing."""
+    if isinstance(source, Graph):
+        return "it is a Graph"
     if isinstance(source, Tables):
         return "it holds tables of nodes and edges"
     first = source[0] if isinstance(source, list | tuple) and source else source
@@ -72,33 +89,46 @@ def is_graph(source: Any) -> str:
     return ""
 
 
-def read_tables(source: Any) -> Tables:
-    """The tables of any source."""
+def read_tables(source: Any, smiles: str | None = None) -> Tables:
+    """The tables of any source; `smiles` is the column of a table that holds molecules."""
     if isinstance(source, Tables):
         return source
+    if isinstance(source, pd.DataFrame):
+        from wonderland.kinds.graph.molecules import read_molecules
+
+        return read_molecules(source, smiles, "table", {"memory": "table"})
     if not isinstance(source, str | Path):
-        return _from_memory(source)
+        return forms().from_memory(source)
     path = Path(source).expanduser()
     origin = {"path": str(path.absolute())}
     if path.is_dir():
-        return _from_folder(path, origin)
+        return _from_folder(path, origin) if table_of(path, "edges") else _from_tu(path, origin)
     if not path.is_file():
         raise WonderlandError(f"{path} is not there: give a folder with nodes.csv and edges.csv, or a file of a graph.")
+    if is_table(path):
+        from wonderland.kinds.graph.molecules import read_molecules
+
+        frame, findings = read_file(path)
+        made = read_molecules(frame, smiles, path.name, origin)
+        made.findings = [*findings, *made.findings]
+        return made
     if path.suffix.lower() in (".graphml", ".gml"):
-        return _from_networkx(_parsed(path), path.name, origin)
-    return _from_edge_list(path, origin)
+        return forms().from_networkx(_parsed(path), path.name, origin)
+    frame, findings = read_edge_list(path)
+    return Tables(None, frame, None, path.name, origin, findings=findings)
+
+
+def _from_tu(folder: Path, origin: dict[str, Any]) -> Tables:
+    from wonderland.kinds.graph.tu_folder import read_tu_folder, tu_name
+
+    return _from_folder(folder, origin) if tu_name(folder) is None else read_tu_folder(folder)
 
 
 def _from_folder(folder: Path, origin: dict[str, Any]) -> Tables:
     places = {stem: table_of(folder, stem) for stem in ("nodes", "edges", "graphs")}
     if places["edges"] is None:
         raise WonderlandError(f"{folder} has no edges.csv: one line for each edge, with the ids of its two nodes.")
-    size = places["edges"].stat().st_size
-    findings, frames = [], {}
-    if size > 50 << 20:
-        edges, gib = size // 14, size // 14 * BYTES_OF_EDGE / 2**30
-        text = f"{places['edges'].name} holds about {edges:,} edges: reading them takes about {gib:.1f} GiB of memory."
-        findings.append(Finding("size", places["edges"].name, edges, text))
+    findings, frames = memory_needed(places["edges"]), {}
     for stem, path in places.items():
         if path is not None:
             frames[stem], noticed = _read(path, stem)
@@ -118,41 +148,6 @@ def _read(path: Path, stem: str) -> tuple[pd.DataFrame, list[Finding]]:
         raise
 
 
-def _from_edge_list(path: Path, origin: dict[str, Any]) -> Tables:
-    """Lines of two ids, and a weight if there is one; what follows # is left out."""
-    try:
-        lines = read_bytes(path, "graph_bytes").decode("utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise WonderlandError(f"{path} is not UTF-8 text.") from error
-    rows = []
-    for number, line in enumerate(lines, 1):
-        cells = re.split(r"[\s,;]+", line.split("#", 1)[0].split("%", 1)[0].strip())
-        if cells == [""]:
-            continue
-        if len(cells) < 2:
-            raise WonderlandError(f"{path}: line {number} names one node, where an edge has two.")
-        rows.append((number, cells))
-    widths = {len(cells) for _, cells in rows}
-    weighted = widths == {3} and all(_number(cells[2]) for _, cells in rows)
-    for number, cells in rows:
-        if len(cells) > 2 and not weighted:
-            raise WonderlandError(
-                f"{path}: line {number} has {len(cells)} cells. A list of edges has two ids in each line, and a weight if "
-                "every line has one."
-            )
-    frame = pd.DataFrame({"source": [c[0] for _, c in rows], "target": [c[1] for _, c in rows]}, dtype=object)
-    if weighted:
-        frame["weight"] = [float(cells[2]) for _, cells in rows]
-    return Tables(None, frame, None, path.name, origin)
-
-
-def _number(cell: str) -> bool:
-    try:
-        return np.isfinite(float(cell)).item()
-    except ValueError:
-        return False
-
-
 def _parsed(path: Path) -> Any:
     networkx = need("networkx", extra="graphs", why=f"to read {path.suffix} files")
     check("graph_bytes", path.stat().st_size, path)
@@ -168,107 +163,6 @@ def _parsed(path: Path) -> Any:
     except Exception as error:
         said = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise WonderlandError(f"{path} cannot be read as {path.suffix[1:].lower()}: {said}") from error
-
-
-def _from_memory(source: Any) -> Tables:
-    if not is_graph(source):
-        raise WonderlandError(f"A {type(source).__name__} is not a graph that is known here.")
-    several = isinstance(source, list | tuple)
-    first = source[0] if several else source
-    home = type(first).__module__.split(".")[0]
-    if home == "networkx":
-        return _joined([_from_networkx(each, "graph", {"memory": "graph"}) for each in source]) if several else _from_networkx(
-            source, "graph", {"memory": "graph"})  # fmt: skip
-    if home == "scipy":
-        return _from_scipy(source)
-    return _from_pyg_list(source) if several else _from_pyg(source)
-
-
-def _from_networkx(graph: Any, name: str, origin: dict[str, Any]) -> Tables:
-    nodes = pd.DataFrame([{"id": str(node), **data} for node, data in graph.nodes(data=True)])
-    edges = pd.DataFrame([{"source": str(a), "target": str(b), **data} for a, b, data in graph.edges(data=True)])
-    if not len(edges):
-        edges = pd.DataFrame({"source": [], "target": []}, dtype=object)
-    if not len(nodes):
-        raise WonderlandError(f"{name} has no nodes.")
-    flat = nodes.drop(
-        columns=[column for column in nodes if column in ("label",) and nodes[column].astype(str).equals(nodes["id"])]
-    )
-    made = Tables(flat, edges, None, name, origin, directed=bool(graph.is_directed()))
-    about = {key: value for key, value in graph.graph.items() if isinstance(value, str | int | float)}
-    made.about = about
-    return made
-
-
-def _joined(many: list[Tables]) -> Tables:
-    """Many graphs as one set, ids made different."""
-    nodes, edges, graphs = [], [], []
-    for number, each in enumerate(many):
-        assert each.nodes is not None
-        graphs.append({"id": str(number), **each.about})
-        nodes.append(each.nodes.assign(id=[f"{number}/{node}" for node in each.nodes["id"]], graph=str(number)))
-        edges.append(
-            each.edges.assign(
-                source=[f"{number}/{node}" for node in each.edges["source"]],
-                target=[f"{number}/{node}" for node in each.edges["target"]],
-            )
-        )
-    every = pd.concat(nodes, ignore_index=True), pd.concat(edges, ignore_index=True)
-    origin = {"memory": "graphs"}
-    return Tables(every[0], every[1], pd.DataFrame(graphs), "graphs", origin, directed=many[0].directed)
-
-
-def _from_scipy(matrix: Any) -> Tables:
-    coo = matrix.tocoo()
-    if coo.shape[0] != coo.shape[1]:
-        raise WonderlandError(f"An adjacency matrix is square, not {tuple(coo.shape)}.")
-    nodes = pd.DataFrame({"id": [str(i) for i in range(coo.shape[0])]})
-    edges = pd.DataFrame({"source": coo.col.astype(str), "target": coo.row.astype(str)})
-    if not (coo.data == 1).all():
-        edges["weight"] = np.asarray(coo.data, np.float64)
-    return Tables(nodes, edges)
-
-
-def _from_pyg(data: Any, number: int | None = None) -> Tables:
-    count = int(data.num_nodes)
-    prefix = "" if number is None else f"{number}/"
-    nodes = pd.DataFrame({"id": [f"{prefix}{i}" for i in range(count)]})
-    ends = data.edge_index.numpy() if data.edge_index is not None else np.zeros((2, 0), np.int64)
-    edges = pd.DataFrame({"source": [f"{prefix}{i}" for i in ends[0]], "target": [f"{prefix}{i}" for i in ends[1]]})
-    for name in ("edge_attr", "edge_weight"):
-        if getattr(data, name, None) is not None:
-            values = getattr(data, name).double().numpy().reshape(len(edges), -1)
-            if name == "edge_weight":
-                edges["weight"] = values[:, 0]
-            else:
-                edges[[f"e{i}" for i in range(values.shape[1])]] = values
-    y = getattr(data, "y", None)
-    if number is None and y is not None and len(y) == count:
-        nodes["target"] = y.reshape(count, -1)[:, 0].numpy()
-        masks: Any = [
-            (name, getattr(data, f"{key}_mask", None))
-            for name, key in (("train", "train"), ("validation", "val"), ("test", "test"))
-        ]
-        if all(mask is not None and mask.dim() == 1 for _, mask in masks):
-            part = np.full(count, "", dtype=object)
-            for name, mask in masks:
-                part[mask.numpy()] = name
-            nodes["split"] = part
-    features = None if data.x is None else data.x.float().numpy()
-    return Tables(nodes, edges, features=features, directed=not data.is_undirected())
-
-
-def _from_pyg_list(many: Any) -> Tables:
-    tables = [_from_pyg(data, number) for number, data in enumerate(many)]
-    targets = [None if data.y is None else float(data.y.reshape(-1)[0]) for data in many]
-    graphs = pd.DataFrame({"id": [str(number) for number in range(len(tables))], "target": targets})
-    if not any(value is not None and value % 1 for value in targets):
-        graphs["target"] = graphs["target"].astype("Int64")
-    nodes = pd.concat([each.nodes.assign(graph=str(number)) for number, each in enumerate(tables)], ignore_index=True)
-    edges = pd.concat([each.edges for each in tables], ignore_index=True)
-    given = [each.features for each in tables if each.features is not None]
-    features = np.concatenate(given) if len(given) == len(tables) else None
-    return Tables(nodes, edges, graphs, "graphs", {"memory": "graphs"}, directed=tables[0].directed, features=features)
 
 
 def ids_of(cells: Any) -> Any:
@@ -287,13 +181,48 @@ def _edges(frame: Any, name: str) -> Any:
             raise WonderlandError(f"The edges of {name} have one column, where an edge has two ends.")
         pair = plain[0], plain[1]
     made = frame.rename(columns={pair[0]: "source", pair[1]: "target"})
-    made = made[["source", "target", *(column for column in made.columns if column not in ("source", "target"))]].copy()
-    for end in ("source", "target"):
-        made[end] = ids_of(made[end])
-        empty = np.flatnonzero(made[end].isna())
+    rest = [column for column in made.columns if column not in ("source", "target")]
+    source, target = _ends(made["source"], made["target"])
+    for end, cells in (("source", source), ("target", target)):
+        empty = np.flatnonzero(cells.codes < 0)
         if len(empty):
             raise WonderlandError(f"An edge of {name} has no {end} (row {empty[0] + 1} of the edges).")
-    return made.reset_index(drop=True)
+    ends = pd.DataFrame({"source": source, "target": target})
+    return pd.concat([ends, made[rest].reset_index(drop=True)], axis=1) if rest else ends
+
+
+def _ends(source: Any, target: Any) -> tuple[Any, Any]:
+    """Both ends of all edges as categories of the same texts: an id is kept once, however many edges name it."""
+    for cells in (source, target):
+        if not isinstance(cells.dtype, pd.CategoricalDtype):
+            break
+    else:
+        if source.cat.categories.equals(target.cat.categories):
+            return source.array, target.array
+    count = len(source)
+    codes, levels = pd.factorize(
+        pd.concat([source.astype(_plain(source)), target.astype(_plain(target))], ignore_index=True)
+    )
+    again, texts = pd.factorize(ids_of(pd.Series(levels)))
+    codes = np.where(codes < 0, -1, again[codes] if len(again) else -1)
+    return tuple(pd.Categorical.from_codes(half, categories=list(texts)) for half in (codes[:count], codes[count:]))  # pyright: ignore
+
+
+def _plain(cells: Any) -> Any:
+    return object if isinstance(cells.dtype, pd.CategoricalDtype) else cells.dtype
+
+
+def node_ids(edges: Any) -> list[str]:
+    """The nodes that edges name, in the order in which they come: sources first."""
+    codes = np.concatenate([edges[end].cat.codes.to_numpy() for end in ("source", "target")])
+    names = edges["source"].cat.categories
+    return [names[code] for code in pd.unique(codes)]
+
+
+def positions(cells: Any, place: Mapping[str, int]) -> np.ndarray:
+    """The numbers of the nodes that an end of each edge names, -1 for a node that is not there."""
+    known = np.array([place.get(name, -1) for name in cells.cat.categories], np.int64)
+    return known[cells.cat.codes.to_numpy()] if len(known) else np.zeros(0, np.int64)
 
 
 def _named(frame: Any, names: tuple[str, ...], what: str, name: str, with_graph: bool = False) -> Any:

@@ -250,7 +250,7 @@ class SoundEncoder(RowEncoder):
             column = read_column(self.target or "target", pd.Series(answers))
             if column.levels is not None or column.missing:
                 raise WonderlandError("This model predicts values: the targets to compare with must be finite numbers.")
-            sounds.y = column.values.astype(np.float64)
+            sounds.y = np.array(column.values, np.float64)
             return sounds
         texts = [str(answer) for answer in answers]
         for text in texts:

@@ -31,6 +31,7 @@ from wonderland.nn.graph.propagation import (
 )
 from wonderland.nn.graph.readout import AttentionReadout, Readout, Set2Set
 from wonderland.nn.graph.sage import GraphSAGE
+from wonderland.nn.graph.sampling import clusters, in_blocks, sample_neighbours
 from wonderland.nn.graph.spatio_temporal import SpatioTemporal
 from wonderland.nn.graph.transformer import GPS, EdgeAttention, NodeAttention
 from wonderland.nn.graph.virtual_node import VirtualNode
@@ -71,11 +72,14 @@ __all__ = [
     "TopKPooling",
     "VirtualNode",
     "anchor_encoding",
+    "clusters",
     "diffuse",
     "flip",
+    "in_blocks",
     "label_propagation",
     "laplacian_encoding",
     "manifold_penalty",
     "random_walk_encoding",
+    "sample_neighbours",
     "similarity_graph",
 ]

@@ -17,6 +17,8 @@ from wonderland.ops.sparse_product import sparse_product
 class _Attention(GraphLayer):
     """What the two share: heads, loops, features of edges, and how heads are joined."""
 
+    hops = 1
+
     def __init__(self, out: int, heads: int, join: bool, loops: bool, dropout: float, edge_dim: int | None):
         super().__init__()
         self.out, self.heads, self.join, self.loops, self.dropout = out, heads, join, loops, dropout

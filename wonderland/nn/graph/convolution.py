@@ -28,6 +28,8 @@ class GraphConvolution(GraphLayer):
     torch.Size([4, 2])
     """
 
+    hops = 1
+
     def __init__(
         self,
         dim: int,
@@ -69,6 +71,8 @@ class NeighbourConvolution(GraphLayer):
     >>> NeighbourConvolution(3, 2)(torch.randn(2, 3), Graph([(0, 1)])).shape
     torch.Size([2, 2])
     """
+
+    hops = 1
 
     def __init__(self, dim: int, out: int):
         super().__init__()

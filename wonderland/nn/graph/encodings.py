@@ -76,6 +76,8 @@ class DegreeEmbedding(GraphLayer):
     torch.Size([2, 4])
     """
 
+    hops = 1
+
     def __init__(self, dim: int, *, most: int = 64):
         super().__init__()
         self.table = nn.Embedding(most + 1, dim)

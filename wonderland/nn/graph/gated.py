@@ -25,7 +25,7 @@ class GatedGraph(GraphLayer):
 
     def __init__(self, dim: int, *, steps: int = 3):
         super().__init__()
-        self.dim = dim
+        self.dim, self.hops = dim, steps
         self.weight = nn.Parameter(torch.empty(steps, dim, dim))
         self.update = nn.GRUCell(dim, dim)
         glorot(*self.weight.data.unbind())

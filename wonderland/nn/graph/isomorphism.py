@@ -31,6 +31,8 @@ class GIN(GraphLayer):
     torch.Size([4, 2])
     """
 
+    hops = 1
+
     def __init__(
         self, dim: int, out: int, *, epsilon: float = 0.0, learn_epsilon: bool = False, mlp: nn.Module | None = None
     ):
@@ -56,6 +58,8 @@ class GINE(GraphLayer):
     >>> GINE(3, 2, edge_dim=1)(torch.randn(2, 3), Graph.undirected([(0, 1)]), torch.ones(2, 1)).shape
     torch.Size([2, 2])
     """
+
+    hops = 1
 
     def __init__(
         self,

@@ -10,6 +10,14 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from wonderland.core import WonderlandError
 from wonderland.core.graph import Graph
 from wonderland.core.pattern import SparseRows
+from wonderland.laws import (
+    determinism,
+    gradients,
+    graph_batching,
+    graph_edge_cases,
+    graph_locality,
+    graph_permutation,
+)
 from wonderland.nn.contract.arguments import Checked
 from wonderland.ops.sparse_product import sparse_product
 
@@ -18,8 +26,14 @@ class GraphLayer(Checked, nn.Module):
     """A layer `forward(x, graph)`, or `forward(x, graph, edge)` with features of edges (m, ...) in the order of `graph.edges`.
 
     Laws that every layer keeps: the order of nodes and edges does not matter; what is more hops away than the layer reaches does
-    not matter; graphs of a batch do not meet.
+    not matter; graphs of a batch do not meet. `hops` is how far a layer reaches, None for the whole graph.
     """
+
+    hops: int | None = None
+
+    def laws(self) -> tuple[Any, ...]:
+        """Laws that the layer keeps, for `wonderland.check(layer, Example((x, graph)))`."""
+        return graph_permutation, graph_locality, graph_batching, graph_edge_cases, gradients, determinism
 
 
 def check(layer: nn.Module, x: Any, graph: Any, edge: Tensor | None = None) -> None:

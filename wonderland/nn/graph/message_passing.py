@@ -36,6 +36,8 @@ class MessagePassing(GraphLayer):
     tensor([1., 2., 3.])
     """
 
+    hops = 1
+
     def __init__(
         self,
         dim: int,
@@ -78,6 +80,8 @@ class EdgeNetwork(GraphLayer):
     >>> EdgeNetwork(3, 2, edge_dim=1)(torch.randn(2, 3), Graph([(0, 1)]), torch.ones(1, 1)).shape
     torch.Size([2, 2])
     """
+
+    hops = 1
 
     def __init__(
         self,

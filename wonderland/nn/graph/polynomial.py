@@ -26,7 +26,7 @@ class PolynomialConvolution(GraphLayer):
 
     def __init__(self, dim: int, out: int, *, order: int = 2, norm: str = "symmetric"):
         super().__init__()
-        self.norm = norm
+        self.norm, self.hops = norm, order
         self.project = nn.ModuleList(nn.Linear(dim, out, bias=False) for _ in range(order + 1))
         self.bias = nn.Parameter(torch.zeros(out))
         glorot(*(linear.weight for linear in self.project.children()))  # pyright: ignore
@@ -58,7 +58,7 @@ class Chebyshev(GraphLayer):
 
     def __init__(self, dim: int, out: int, *, order: int = 3, largest: float = 2.0):
         super().__init__()
-        self.largest = largest
+        self.largest, self.hops = largest, order - 1
         self.project = nn.ModuleList(nn.Linear(dim, out, bias=False) for _ in range(order))
         self.bias = nn.Parameter(torch.zeros(out))
         glorot(*(linear.weight for linear in self.project.children()))  # pyright: ignore

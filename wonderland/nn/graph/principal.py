@@ -30,6 +30,8 @@ class PNA(GraphLayer):
     torch.Size([2, 2])
     """
 
+    hops = 1
+
     def __init__(
         self,
         dim: int,

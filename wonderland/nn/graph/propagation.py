@@ -27,6 +27,7 @@ class PersonalisedPropagation(GraphLayer):
     def __init__(self, steps: int = 10, alpha: float = 0.1, *, dropout: float = 0.0, norm: str = "symmetric"):
         super().__init__()
         self.steps, self.alpha, self.dropout, self.norm = steps, alpha, dropout, norm
+        self.hops = steps
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         check(self, x, graph)

@@ -25,6 +25,8 @@ class GraphSAGE(GraphLayer):
     torch.Size([2, 2])
     """
 
+    hops = 1
+
     def __init__(self, dim: int, out: int, *, reduce: str = "mean"):
         super().__init__()
         if reduce not in ("mean", "sum", "max"):

@@ -23,6 +23,8 @@ class SpatioTemporal(GraphLayer):
     torch.Size([4, 10, 3])
     """
 
+    hops = 1
+
     def __init__(self, dim: int, out: int, *, width: int = 3, norm: str = "symmetric"):
         super().__init__()
         self.norm, self.conv = norm, nn.Conv1d(dim, out, width)

@@ -28,6 +28,8 @@ class EdgeAttention(GraphLayer):
     torch.Size([2, 4])
     """
 
+    hops = 1
+
     def __init__(
         self,
         dim: int,

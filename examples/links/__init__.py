@@ -1,0 +1,1 @@
+"""Links: which papers of Cora cite each other, told from the other citations."""

@@ -1,0 +1,1 @@
+"""MUTAG: which of 188 molecules change DNA, by a graph isomorphism network in ten folds."""

@@ -1,0 +1,1 @@
+"""Signals: many series, each with a class or a number."""
