@@ -8,7 +8,7 @@ import transformers
 
 import wonderland
 from tests.checkpoints.families.test_encoder_decoders import SIZES
-from tests.checkpoints.families.test_more_families import CASES
+from tests.checkpoints.families.test_more_families import CASES, GATED
 from tests.kinds.pairs.test_kind import pairs
 from tests.texts import labelled, rhyme
 from wonderland import data
@@ -22,11 +22,11 @@ SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 SMALL = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 48}
 OTHERS = {
     "gpt2": ("GPT2LMHeadModel", SMALL),
-    "llama": ("LlamaForCausalLM", dict(CASES[-1][2]) | {"attn_implementation": "sdpa"}),
+    "llama": ("LlamaForCausalLM", GATED),
     "bert": ("BertForMaskedLM", dict(CASES[0][2])),
     "distilbert": ("DistilBertForMaskedLM", {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 20}),
     "mamba": ("MambaForCausalLM", {"hidden_size": 16, "num_hidden_layers": 1, "state_size": 4}),
-    "rwkv": ("RwkvForCausalLM", {"hidden_size": 16, "num_hidden_layers": 1}),
+    "rwkv": ("RwkvForCausalLM", {"hidden_size": 16, "num_hidden_layers": 2}),
     "t5": ("T5ForConditionalGeneration", {"d_model": 16, "d_kv": 8, "d_ff": 20, "num_layers": 1, "num_heads": 2}),
     "bart": ("BartForConditionalGeneration", SIZES),
     "marian": ("MarianMTModel", SIZES),
