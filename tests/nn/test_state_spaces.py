@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from wonderland.core import WonderlandError
+from wonderland.nn.mixers.dss import DSS, geometric_sum
 from wonderland.nn.mixers.lru import LRU
 from wonderland.nn.mixers.s4d import S4D
 from wonderland.nn.mixers.s5 import S5
@@ -99,13 +100,13 @@ def test_states_are_constant_in_time(build):
 
 
 def test_a_long_piece_is_streamed_in_parts(monkeypatch):
-    from wonderland.nn.mixers import s4d
+    from wonderland.nn.mixers import diagonal_state_space
 
     mixer = S4D(3, state_size=2).double()
     x = torch.randn(2, 50, 3, dtype=torch.float64)
     mask = torch.arange(50) < torch.tensor([[50], [21]])
     expected = mixer.stream(x, None, mask)
-    monkeypatch.setattr(s4d, "AT_ONCE", 1)
+    monkeypatch.setattr(diagonal_state_space, "AT_ONCE", 1)
     found = mixer.stream(x, None, mask)
     assert torch.allclose(found[0], expected[0])
     assert torch.allclose(found[1][0], expected[1][0])
@@ -151,3 +152,27 @@ def test_an_lru_that_forgets_at_once_has_a_kernel():
     assert kernel.isfinite().all()
     assert kernel[1:].abs().max() < 1e-6
     assert all(slope.isfinite().all() for slope in torch.autograd.grad(kernel.sum(), [mixer.nu, mixer.theta]))
+
+
+def test_the_responses_of_dss_are_a_softmax_over_its_length():
+    """The equation of Gupta, Gu and Berant, 2022, with the softmax written out."""
+    torch.manual_seed(0)
+    mixer = DSS(3, state_size=4, length=50).double()
+    step, a, w = mixer.continuous()
+    exponents = (step * a).unsqueeze(2) * torch.arange(50)
+    softmax = exponents.exp() / exponents.exp().sum(2, keepdim=True)
+    assert torch.allclose(mixer.kernel(50), (w.unsqueeze(2) * softmax).sum(1).real.T)
+    held = DSS(3, state_size=4, length=None).double()
+    step, a, w = held.continuous()
+    expected = (w * (torch.exp(step * a) - 1) / a).unsqueeze(2) * ((step * a).unsqueeze(2) * torch.arange(50)).exp()
+    assert torch.allclose(held.kernel(50), expected.sum(1).real.T)
+
+
+def test_a_geometric_sum_is_its_terms():
+    z = torch.tensor([-1e-9 + 0j, -1e-5 + 1e-5j, -0.5 + 3j, -40 + 1j, -500 + 0j], dtype=torch.complex128)
+    for length in (1, 7, 300):
+        terms = torch.exp(z.unsqueeze(1) * torch.arange(length)).sum(1)
+        assert torch.allclose(geometric_sum(z, length), terms, rtol=1e-9)
+    with pytest.raises(WonderlandError) as told:
+        DSS(4, length=0)
+    assert str(told.value) == "DSS is normalised over at least one step, not 0."

@@ -89,7 +89,7 @@ def test_wrong_searches_are_told_before_anything_is_written(tmp_path, capsys, mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "space.toml").write_text("[model.width]\nlow = 1\nhigh = 9\n")
     for words, message in (
-        (["iris", "--tuner", "asah"], "There is no tuner 'asah'. Did you mean 'asha'? Known are random, grid, halving, asha, bo."),
+        (["iris", "--tuner", "asah"], "There is no tuner 'asah'. Did you mean 'asha'? Known are random, grid, halving, asha, hyperband, bo, bohb."),
         (["iris", "--workers", "0"], "--workers is a number from 1 to 64, not 0."),
         (["iris", "--space", "space.toml"], "models.TableNet has no argument 'width'. Did you mean 'depth'?"),
         (["iris", "--lr", "auto"], "Trials have a length and a rate that need no measurement: leave out budget and lr auto."),

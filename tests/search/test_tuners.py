@@ -128,7 +128,11 @@ def test_bayesian_optimisation_ends_a_small_space_without_repeating_itself(tmp_p
 
 def test_wrong_tuners_are_told_to_the_word():
     for name, options, message in (
-        ("ahsa", {}, "There is no tuner 'ahsa'. Did you mean 'asha'? Known are random, grid, halving, asha, bo."),
+        (
+            "ahsa",
+            {},
+            "There is no tuner 'ahsa'. Did you mean 'asha'? Known are random, grid, halving, asha, hyperband, bo, bohb.",
+        ),
         ("asha", {"etta": 3}, "The tuner asha has no option 'etta'. Did you mean 'eta'?"),
         ("asha", {"eta": 1}, "eta is the factor between rungs, from 2 to 100, not 1."),
         ("halving", {"rungs": 0}, "There are between 1 and 10 rungs, not 0."),

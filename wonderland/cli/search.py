@@ -21,7 +21,10 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("source", nargs="?", help="a file, a folder, or a bundled set such as digits")
     verb.add_argument("--trials", type=int, default=20, help="points of the space to try (default 20)")
     verb.add_argument(
-        "--tuner", default="random", help="random, grid, halving, asha or bo (default random)", metavar="TUNER"
+        "--tuner",
+        default="random",
+        help="random, grid, halving, asha, hyperband, bo or bohb (default random)",
+        metavar="TUNER",
     )
     verb.add_argument("--space", metavar="FILE", help="space file in TOML (default: the space of the kind of data)")
     verb.add_argument("--workers", type=int, default=1, help="processes that run trials side by side (default 1)")
@@ -31,8 +34,8 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--join", action="store_true", help="with --resume: run trials of a study as one more worker, and no more"
     )
-    verb.add_argument("--eta", type=int, help="factor between rungs, for halving and asha (default 3)")
-    verb.add_argument("--rungs", type=int, help="number of rungs, for halving and asha (default 3)")
+    verb.add_argument("--eta", type=int, help="factor between rungs, for halving, asha, hyperband and bohb (default 3)")
+    verb.add_argument("--rungs", type=int, help="number of rungs, for halving, asha, hyperband and bohb (default 3)")
     verb.add_argument("--points", type=int, help="values of each number, for grid (default 3)")
     verb.add_argument("--acquisition", help="ei or ucb, for bo (default ei)", metavar="NAME")
     verb.add_argument("--kind", help=f"kind of data (default: inferred): {', '.join(NAMES)}", metavar="KIND")

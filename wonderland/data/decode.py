@@ -95,6 +95,17 @@ def measure(path: str | Path) -> tuple[int, int]:
         raise WonderlandError(f"{path} cannot be read ({error.strerror or error}).") from error
 
 
+def look(path: str | Path) -> tuple[int, int, str]:
+    """`measure`, and what decoding will change: "animated", "CMYK", "16 bits" or nothing."""
+    try:
+        with open(path, "rb") as file:
+            image = _open(file, path)
+            note = "animated" if getattr(image, "is_animated", False) else "CMYK" if image.mode == "CMYK" else ""
+            return image.height, image.width, note or ("16 bits" if image.mode.startswith("I") else "")
+    except OSError as error:
+        raise WonderlandError(f"{path} cannot be read ({error.strerror or error}).") from error
+
+
 def conform(image: np.ndarray, channels: int, height: int, width: int) -> np.ndarray:
     """A uint8 picture (h, w) or (h, w, 3) as (channels, height, width): cut, resized, grey or coloured as asked."""
     if image.shape[:2] != (height, width):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wonderland.core import WonderlandError, read_bytes
-from wonderland.data.decode import conform, decode_bytes, guard_decompression, measure
+from wonderland.data.decode import conform, decode_bytes, guard_decompression, look
 
 MOST_IN_MEMORY = 1 << 30
 DEFAULT_SIDE = 64
@@ -65,10 +65,11 @@ class Files:
 
 def read_files(
     paths: list[Path], size: tuple[int, int] | None, limit: int | None, workers: int | None, channels: int | None = None
-) -> tuple[Memory | Files, list[tuple[int, int]], list[str]]:
-    """One pass over the files: their pixels in one size, the size that each had, and its SHA-256."""
+) -> tuple[Memory | Files, list[tuple[int, int]], list[str], list[str]]:
+    """One pass over the files: their pixels in one size, the size that each had, its SHA-256, and what decoding changed."""
     with guard_decompression():
-        shapes = _for_each_file(measure, paths, workers)
+        looked = _for_each_file(look, paths, workers)
+        shapes, notes = [(tall, wide) for tall, wide, _ in looked], [note for _, _, note in looked]
         height, width = size or _common_size(shapes)
         fits = len(paths) * 3 * height * width <= MOST_IN_MEMORY
         # When pixels stay on disk, their sums are all that normalisation needs.
@@ -89,9 +90,9 @@ def read_files(
         digests = _for_each_file(load, range(len(paths)), workers)
     shape = (channels or (1 if grey.all() else 3), height, width)
     if pixels is not None:
-        return Memory(_in_channels(pixels, grey, shape)), shapes, digests
+        return Memory(_in_channels(pixels, grey, shape)), shapes, digests, notes
     sums = sums[:, :, : shape[0]] if shape[0] == 3 or grey.all() else sums.mean(2, keepdims=True)
-    return Files(paths, digests, sums, shape, limit), shapes, digests
+    return Files(paths, digests, sums, shape, limit), shapes, digests, notes
 
 
 def _in_channels(pixels: np.ndarray, grey: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:

@@ -35,3 +35,9 @@ def residual_block(mixer: Any, norm: Any, x: Tensor) -> Tensor | None:
     """`x + mixer(norm(x))` over whole sequences by one kernel; None where there is none, or it may not be used now."""
     fuse = rule_of(mixer).fuse
     return None if fuse is None else fuse(mixer, norm, x)
+
+
+def images(module: Any, x: Tensor) -> Tensor | None:
+    """A module of maps in use, without gradients; None where there is no such form, or it may not be used now."""
+    form = rule_of(module).images
+    return None if form is None else form(module, x)

@@ -1,5 +1,6 @@
 """The entries of the table: which class has which fast forms."""
 
+from wonderland.fast import convolutions
 from wonderland.fast import fused_rules as fused
 from wonderland.fast import step_rules as steps
 from wonderland.fast.table import Rule, register
@@ -15,6 +16,8 @@ from wonderland.nn.mixers.mamba import Mamba
 from wonderland.nn.mixers.rnn import RNN
 from wonderland.nn.mixers.rwkv import RWKV, RWKVChannel
 from wonderland.nn.norms.norm import LayerNorm, RMSNorm
+from wonderland.nn.vision.conv_norm import ConvNorm
+from wonderland.nn.vision.residual_blocks import BasicBlock, BottleneckBlock
 
 register(LayerNorm, Rule(norm=steps.layer_norm, norm_form=fused.layer_norm))
 register(RMSNorm, Rule(norm=steps.rms_norm, norm_form=fused.rms_norm))
@@ -28,3 +31,6 @@ register(MLP, Rule(step=steps.mlp, fuse=fused.mlp))
 register(GLU, Rule(step=steps.glu))
 register(Block, Rule(step=steps.block, residual=True))
 register(Stack, Rule(step=steps.stack, residual=True))
+register(ConvNorm, Rule(images=convolutions.conv_norm))
+register(BasicBlock, Rule(images=convolutions.residual))
+register(BottleneckBlock, Rule(images=convolutions.residual))

@@ -21,6 +21,7 @@ class Rule:
       stream. `residual` says that it reads the stream itself, as blocks and stacks do.
     - `norm(module, program)` writes a norm: from the stream into the branch.
     - `norm_form(module)`: gain, shift, eps and whether the mean is subtracted, for kernels that contain the norm.
+    - `images(module, x)` is `module(x)` for maps (b, c, h, w) in use, without gradients, or None where that does not fit.
     - `fuse(module, norm, x)` is `x + module(norm(x))` over whole sequences by one kernel, or None where that does not fit.
     """
 
@@ -29,6 +30,7 @@ class Rule:
     norm: Callable[[Any, Program], bool] | None = None
     norm_form: Callable[[Any], Any] | None = None
     fuse: Callable[[Any, Any, Any], Any] | None = None
+    images: Callable[[Any, Any], Any] | None = None
 
 
 RULES: dict[type, Rule] = {}

@@ -195,6 +195,11 @@ def simple_recipe(model: Spec, task: Task, rows: int, *, epochs: int = 30, lr: f
     ).changed(**numbers)
 
 
+def evaluated_often_enough(recipe: Recipe, times: int = 10) -> Recipe:
+    """The recipe with at least so many evaluations in its steps."""
+    return recipe.changed(evaluate_every=max(1, min(recipe.evaluate_every, recipe.steps // times)))
+
+
 EVALUATION_COUNT = 15
 
 

@@ -57,6 +57,7 @@ from wonderland.nn.mixers.causal_convolution import CausalConvolution
 from wonderland.nn.mixers.cross_attention import CrossAttention
 from wonderland.nn.mixers.deep_sets import DeepSets
 from wonderland.nn.mixers.disentangled_attention import DisentangledAttention
+from wonderland.nn.mixers.dss import DSS
 from wonderland.nn.mixers.echo_state import EchoState
 from wonderland.nn.mixers.feature_maps import EluPlusOne, ExpFeatures, RandomFeatures, ReluFeatures
 from wonderland.nn.mixers.fourier import Fourier
@@ -125,6 +126,7 @@ __all__ = [
     "APL",
     "COUNT",
     "CRF",
+    "DSS",
     "GLU",
     "GRU",
     "IA3",

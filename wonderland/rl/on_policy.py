@@ -13,6 +13,7 @@ from wonderland.core import WonderlandError, mix, part
 from wonderland.core.recipe import Recipe
 from wonderland.rl.actor_critic import ActorCritic
 from wonderland.rl.vector import Environments
+from wonderland.rl.written_gradients import WrittenGradients
 from wonderland.train.learner import Learner
 from wonderland.train.state import State
 
@@ -60,6 +61,12 @@ def log_probability(model: ActorCritic, outputs: Tensor, actions: Tensor) -> tup
     logs = outputs.log_softmax(-1)
     chosen = logs.gather(-1, actions[:, None])[:, 0]
     return chosen, -(logs.exp() * logs).sum(-1).mean()
+
+
+def clip_flat(gradients: Tensor, largest: float | None) -> None:
+    """Scale gradients in one buffer down to a norm."""
+    if largest is not None:
+        gradients.mul_((largest / (gradients.norm() + 1e-6)).clamp(max=1.0))
 
 
 class OnPolicy(Learner):
@@ -201,6 +208,7 @@ class OnPolicy(Learner):
             group["lr"] = rate
         model, size = state.model, min(self.recipe.batch_size, len(seen)) if self.epochs > 1 else len(seen)
         seen = model.normal(seen)
+        written = WrittenGradients(model) if WrittenGradients.fits(model) else None
         parameters = [each for each in model.parameters() if each.requires_grad]
         total, entropies, updates = 0.0, 0.0, 0
         for _ in range(self.epochs):
@@ -208,24 +216,37 @@ class OnPolicy(Learner):
             for rows in order.split(size):
                 if len(rows) < 2:
                     continue
-                x, gain = seen[rows], gains[rows]
+                gain = gains[rows]
                 gain = (gain - gain.mean()) / (gain.std() + 1e-8)
-                log, entropy = log_probability(model, model.actor(x), actions[rows])
-                error = (model.critic(x)[:, 0] - returns[rows]).square().mean()
-                loss = self.objective(log, old[rows], gain) + self.value * error
-                if self.entropy:
-                    loss = loss - self.entropy * entropy
-                state.optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                if self.recipe.clip is not None:
-                    nn.utils.clip_grad_norm_(parameters, self.recipe.clip, foreach=True)
+                given = (seen[rows], actions[rows], old[rows], gain, returns[rows])
+                if written is not None:
+                    loss, entropy = written(*given, self.objective, value=self.value, entropy=self.entropy)
+                    clip_flat(written.flat, self.recipe.clip)
+                else:
+                    loss, entropy = self.recorded(model, *given)
+                    state.optimizer.zero_grad(set_to_none=True)
+                    loss.backward()
+                    if self.recipe.clip is not None:
+                        nn.utils.clip_grad_norm_(parameters, self.recipe.clip, foreach=True)
                 state.optimizer.step()
                 total, entropies, updates = total + loss.detach(), entropies + entropy.detach(), updates + 1
         return {"loss": float(total) / max(1, updates), "entropy": float(entropies) / max(1, updates), "lr": rate}
 
-    def objective(self, log: Tensor, old: Tensor, gain: Tensor) -> Tensor:
-        """What is made small: minus the policy's gain."""
-        return -(log * gain).mean()
+    def recorded(
+        self, model: ActorCritic, x: Tensor, actions: Tensor, old: Tensor, gain: Tensor, returns: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The loss and the entropy with a graph, for models other than `ActorCritic`; `WrittenGradients` has the same values."""
+        log, entropy = log_probability(model, model.actor(x), actions)
+        error = (model.critic(x)[:, 0] - returns).square().mean()
+        losses, slope = self.objective(log.detach(), old, gain)
+        policy = (
+            losses.mean() + (slope * (log - log.detach())).mean()
+        )  # the value of the losses, and the gradient of their slope
+        return policy + self.value * error - self.entropy * entropy, entropy
+
+    def objective(self, log: Tensor, old: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
+        """What is made small for each row, minus the policy's gain, and its derivative by the log-probability."""
+        return -log * gain, -gain
 
 
 @part
@@ -281,6 +302,7 @@ class PPO(OnPolicy):
         super().__init__(recipe, task, envs=envs, horizon=horizon, discount=discount, trace=trace, entropy=entropy, value=value, scale=scale)  # fmt: skip
         self.epochs, self.near = epochs, near
 
-    def objective(self, log: Tensor, old: Tensor, gain: Tensor) -> Tensor:
+    def objective(self, log: Tensor, old: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
         ratio = (log - old).exp()
-        return -torch.minimum(ratio * gain, ratio.clamp(1 - self.near, 1 + self.near) * gain).mean()
+        plain, clipped = ratio * gain, ratio.clamp(1 - self.near, 1 + self.near) * gain
+        return -torch.minimum(plain, clipped), torch.where(plain <= clipped, -plain, 0.0)

@@ -2,6 +2,7 @@
 
 from wonderland.search.bayes import BayesianOptimisation, confidence_bound, expected_improvement
 from wonderland.search.halving import ASHA, SuccessiveHalving
+from wonderland.search.hyperband import BOHB, Hyperband
 from wonderland.search.importance import importance
 from wonderland.search.journal import Journal
 from wonderland.search.report import render
@@ -15,11 +16,13 @@ from wonderland.search.work import work
 
 __all__ = [
     "ASHA",
+    "BOHB",
     "TUNERS",
     "BayesianOptimisation",
     "Choice",
     "Float",
     "GridSearch",
+    "Hyperband",
     "Integer",
     "Job",
     "Journal",

@@ -12,7 +12,7 @@ from wonderland.search.tuner import Tuner, next_number
 
 
 @dataclass(frozen=True)
-class _Rungs(Tuner):
+class Rungs(Tuner):
     """What tuners with rungs share: rung k of K ends after a share :math:`\\eta^{k - K + 1}` of a training."""
 
     eta: int = 3
@@ -39,7 +39,7 @@ def ranked(trials: Sequence[Trial], rung: int) -> list[Trial]:
 
 
 @dataclass(frozen=True)
-class SuccessiveHalving(_Rungs):
+class SuccessiveHalving(Rungs):
     r"""All trials to the first rung; the best :math:`1/\eta` of each rung go on once all of it are measured.
 
     Book: D2L 19.4. Paper: Jamieson and Talwalkar, 2016.
@@ -64,7 +64,7 @@ class SuccessiveHalving(_Rungs):
 
 
 @dataclass(frozen=True)
-class ASHA(_Rungs):
+class ASHA(Rungs):
     r"""Asynchronous successive halving: a trial is promoted as soon as it is among the best :math:`1/\eta` of its rung.
 
     No worker waits for a rung to be complete. A promoted trial goes on from its own checkpoint, with the very same weights.

@@ -7,6 +7,7 @@ from typing import Any
 from wonderland.core import WonderlandError, nearest
 from wonderland.search.bayes import BayesianOptimisation
 from wonderland.search.halving import ASHA, SuccessiveHalving
+from wonderland.search.hyperband import BOHB, Hyperband
 from wonderland.search.tuner import GridSearch, RandomSearch, Tuner
 
 TUNERS: dict[str, type[Tuner]] = {
@@ -14,7 +15,9 @@ TUNERS: dict[str, type[Tuner]] = {
     "grid": GridSearch,
     "halving": SuccessiveHalving,
     "asha": ASHA,
+    "hyperband": Hyperband,
     "bo": BayesianOptimisation,
+    "bohb": BOHB,
 }
 
 

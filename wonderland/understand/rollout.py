@@ -20,7 +20,7 @@ def attention_weights(model: nn.Module, x: Tensor) -> list[Tensor]:
     >>> [tuple(weights.shape) for weights in attention_weights(net, torch.zeros(1, 3, 16, 16))]
     [(1, 2, 5, 5), (1, 2, 5, 5)]
     """
-    read: list[tuple[Attention, Tensor]] = []
+    read: list[tuple[Any, Tensor]] = []
     hooks = [
         module.register_forward_pre_hook(lambda module, inputs: read.append((module, inputs[0].detach())))
         for module in model.modules()

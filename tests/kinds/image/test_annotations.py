@@ -140,6 +140,15 @@ def test_a_line_that_is_no_box_is_named(tmp_path):
     )
 
 
+def test_one_damaged_file_does_not_hide_what_a_folder_holds(tmp_path):
+    folder = write_yolo(tmp_path / "scenes", 6)
+    (folder / "labels" / "0.txt").write_text("cat 0.5 0.5 0.3 0.3")
+    with pytest.raises(WonderlandError) as caught:
+        kinds.open(folder)
+    assert "labels/0.txt, line 1: 'cat 0.5 0.5 0.3 0.3' is no line CLASS X Y WIDTH HEIGHT." in str(caught.value)
+    assert len(kinds.open(folder, skip_broken=True)) == 5
+
+
 def test_outlines_become_masks_and_the_task_overrules(tmp_path):
     folder = write_coco(tmp_path / "scenes", 4, outlines=True)
     found, masks = kinds.open(folder), kinds.open(folder, task="segmentation")

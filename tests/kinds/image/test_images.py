@@ -2,7 +2,9 @@
 
 import os
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.data.pictures import folder, picture, refused
 from wonderland.core import WonderlandError
@@ -71,3 +73,22 @@ def test_html_shows_pictures_and_escapes(tmp_path):
     assert page.count("data:image/png;base64,") == 3
     assert "&lt;b&gt;" in page
     assert "<figcaption><b>" not in page
+
+
+def test_what_decoding_changes_is_counted(tmp_path):
+    draw = np.random.default_rng(0)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for index in range(3):
+            Image.fromarray(draw.integers(0, 256, (8, 8, 3)).astype(np.uint8)).save(tmp_path / name / f"{index}.png")
+    frames = [Image.fromarray(draw.integers(0, 256, (8, 8, 3)).astype(np.uint8)) for _ in range(2)]
+    frames[0].save(tmp_path / "a" / "moving.webp", save_all=True, append_images=frames[1:])
+    for index in range(2):
+        frames[0].convert("CMYK").save(tmp_path / "b" / f"print{index}.jpg")
+    Image.fromarray(draw.integers(0, 65536, (8, 8)).astype(np.uint16)).save(tmp_path / "b" / "deep.png")
+    texts = [finding.text for finding in Images.from_folder(tmp_path).findings]
+    assert texts[1:4] == [
+        "1 image is animated: its first frame is taken.",
+        "2 images in CMYK are read as RGB.",
+        "1 grey image of 16 bits is read with 8.",
+    ]

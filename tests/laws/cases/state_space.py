@@ -1,5 +1,6 @@
 """State spaces, with the options that change what they do."""
 
+from wonderland.nn.mixers.dss import DSS
 from wonderland.nn.mixers.lru import LRU
 from wonderland.nn.mixers.mamba import Mamba
 from wonderland.nn.mixers.mamba2 import Mamba2
@@ -11,6 +12,8 @@ CASES = {
     "Mamba-hold": lambda: Mamba(8, state_size=2, expand=1, rule="hold"),
     "Mamba-bilinear": lambda: Mamba(8, state_size=2, expand=1, width=2, rule="bilinear"),
     "Mamba-width-1": lambda: Mamba(8, state_size=2, expand=1, width=1, bias=True, conv_bias=False),
+    "DSS": lambda: DSS(8, state_size=3, length=20),
+    "DSS-exp": lambda: DSS(8, state_size=2, start="lin", length=None),
     "Mamba2": lambda: Mamba2(8, state_size=3, heads=4, groups=2, chunk=3),
     "Mamba2-limits": lambda: Mamba2(8, state_size=2, expand=1, width=1, bias=True, conv_bias=False, limit=[0.3, 0.6]),
     "S4D": lambda: S4D(8, state_size=3),

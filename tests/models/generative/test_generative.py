@@ -77,7 +77,7 @@ def test_the_gan_of_the_book_ends_in_a_draw():
     assert final.item() == pytest.approx(math.log(2), abs=0.03)
     assert losses["generator"] == pytest.approx(math.log(2), abs=0.15)
     covariance = torch.tensor([[1.01, 1.95], [1.95, 4.25]])
-    assert ((generator.weight @ generator.weight.T).detach() - covariance).norm() / covariance.norm() < 0.3
+    assert ((generator.weight @ generator.weight.T).detach() - covariance).norm() / covariance.norm() < 0.15
 
 
 def test_a_flow_gives_exact_densities_that_sum_to_one():

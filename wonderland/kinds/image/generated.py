@@ -127,12 +127,12 @@ def task_of(dataset: Images) -> Generation:
 
 
 def recipe_of(encoder: SampledImages, task: Generation, rows: int) -> Recipe:
-    """Flow matching: small images by a network of rows, which sees 1.5 million, others by a U-Net, which sees fewer the larger they are."""
+    """Flow matching: small images by a network of rows, which sees 1.3 million, others by a U-Net, which sees fewer the larger they are."""
     pixels, classes = encoder.height * encoder.width, len(task.labels or ())
     small = min(encoder.height, encoder.width) < SMALLEST_IMAGE
     if small:
-        net = VelocityNet.spec(features=pixels * encoder.channels, classes=classes, hidden=256, depth=3)
-        batch, views = 256, 1_500_000
+        net = VelocityNet.spec(features=pixels * encoder.channels, classes=classes, hidden=512, depth=3)
+        batch, views = 256, 1_280_000
     else:
         net = VelocityUNet.spec(channels=encoder.channels, classes=classes, dim=32, depth=2)
         batch, views = 64, int(np.clip(100_000 * 784 / pixels, 10_000, 200_000))
@@ -158,9 +158,9 @@ def recipe_of(encoder: SampledImages, task: Generation, rows: int) -> Recipe:
 
 
 def named_recipe(recipe: Recipe, name: str) -> Recipe:
-    """Adversarial networks learn in turns with little momentum."""
+    """Adversarial networks learn in turns with little momentum; others keep a moving average of their weights."""
     if name != "models.DCGAN":
-        return replace(recipe, lr=2e-3) if name in ("models.PixelCNN", "models.VQVAE", "models.VAE") else recipe
+        return replace(recipe, lr=1e-3 if name == "models.RealNVP" else 2e-3, average=0.998)
     return replace(
         recipe,
         learner=Adversarial.spec(),

@@ -117,7 +117,7 @@ class Images(Dataset):
     ) -> "Images":
         """Read the files of a listing; `y` has their class codes, if there are any."""
         paths = [path for path, _ in listing.files]
-        store, shapes, digests = read_files(paths, size, limit_bytes, workers, channels)
+        store, shapes, digests, notes = read_files(paths, size, limit_bytes, workers, channels)
         height, width = store.shape[1:]
         lines = sorted(f"{listing.relative(path)}\0{digest}\n" for path, digest in zip(paths, digests, strict=True))
         return cls(
@@ -126,7 +126,12 @@ class Images(Dataset):
             y=y,
             classes=classes,
             task=task,
-            findings=listing.findings() + _copies(digests, y, listing) + _resized(shapes, height, width, listing),
+            findings=[
+                *listing.findings(),
+                *_copies(digests, y, listing),
+                *_converted(notes, listing),
+                *_resized(shapes, height, width, listing),
+            ],
             fingerprint=hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest(),
             origin={"kind": "image", "source": "folder", "path": str(listing.root), "size": [height, width]},
             paths=[str(path) for path in paths],
@@ -292,6 +297,23 @@ def _copies(digests: list[str], y: np.ndarray | None, listing: Listing) -> list[
         text = f"{counted(contradictions, 'image lies', 'images lie')} in two class folders at once: one of the two must be wrong."
         found.append(Finding("contradictions", str(listing.root), contradictions, text))
     return found
+
+
+CONVERTED = {
+    "animated": ("image is animated: its first frame is taken", "images are animated: their first frames are taken"),
+    "CMYK": ("image in CMYK is read as RGB", "images in CMYK are read as RGB"),
+    "16 bits": ("grey image of 16 bits is read with 8", "grey images of 16 bits are read with 8"),
+}
+
+
+def _converted(notes: list[str], listing: Listing) -> list[Finding]:
+    """What decoding changed, counted."""
+    counts = {note: notes.count(note) for note in CONVERTED}
+    return [
+        Finding(note, str(listing.root), count, f"{counted(count, *CONVERTED[note])}.")
+        for note, count in counts.items()
+        if count
+    ]
 
 
 def _resized(shapes: list[tuple[int, int]], height: int, width: int, listing: Listing) -> list[Finding]:

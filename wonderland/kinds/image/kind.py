@@ -32,6 +32,7 @@ from wonderland.kinds.image.recipes import (
 )
 from wonderland.kinds.image.sets import join, open_idx
 from wonderland.kinds.kind import Claim, Kind, model_space
+from wonderland.kinds.kind import evaluated_often_enough as often_enough
 from wonderland.tasks import Task
 from wonderland.train.image_start import ImageStart
 from wonderland.understand import saliency
@@ -206,6 +207,8 @@ class ImageKind(Kind):
         return for_epochs(recipe, epochs)
 
     def adjust_to_steps(self, recipe: Recipe) -> Recipe:
+        if recipe.task.name == "tasks.Generation":
+            return often_enough(recipe)
         return evaluated_often_enough(recipe)
 
     def space(self, recipe: Recipe) -> dict[str, Any]:

@@ -24,6 +24,9 @@ PARTS = {"train": "train", "training": "train", "val": "validation", "valid": "v
          "test": "test"}  # fmt: skip
 
 
+LOOKED_AT = 5  # files that decide whether a folder holds boxes: one may be damaged
+
+
 def label_files(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
     """Images and text files of a folder by their common names; files of class names are left out."""
     images: dict[str, Path] = {}
@@ -40,17 +43,20 @@ def label_files(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
 
 
 def is_yolo(root: Path) -> bool:
-    """Whether images of a folder have text files of their names, and the first that is not empty holds boxes."""
+    """Whether images of a folder have text files of their names, and most of the first that are not empty hold boxes."""
     images, texts = label_files(root)
     both = [texts[name] for name in images if name in texts]
+    votes: list[bool] = []
     for path in both[:50]:
         lines = [line.split() for line in _head(path).splitlines() if line.strip()]
-        if lines:
-            return all(
-                len(words) >= 5 and is_index(words[0]) and _numbers(words[1:]) is not None
-                for words in lines[:-1] or lines
+        if lines and len(votes) < LOOKED_AT:
+            votes.append(
+                all(
+                    len(words) >= 5 and is_index(words[0]) and _numbers(words[1:]) is not None
+                    for words in lines[:-1] or lines
+                )
             )
-    return False
+    return sum(votes) * 2 > len(votes)
 
 
 def read_yolo(root: Path, skip: bool) -> Annotations:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,11 @@ def recipe_of(encoder: SampledRows, task: Generation, rows: int) -> Recipe:
     )
 
 
+def named_recipe(recipe: Recipe) -> Recipe:
+    """Other models than the default keep a moving average of their weights too."""
+    return replace(recipe, average=0.998)
+
+
 def report_facts(run: Any, plan: Any) -> dict[str, Any]:
     """Rows drawn from the model, the distance of each column from unseen rows, and copies of training rows."""
     task = plan.task
@@ -163,10 +169,14 @@ def distance(a: pd.Series, b: pd.Series) -> float:
 
 def correlations(made: pd.DataFrame, real: pd.DataFrame) -> dict[str, float]:
     """How much rank correlations of numbers differ on average; nothing with fewer than two columns of numbers."""
-    names = [name for name in made.columns if pd.api.types.is_numeric_dtype(made[name]) and real[name].nunique() > 1]
+    names = [
+        name
+        for name in made.columns
+        if made.dtypes[name].kind in "if" and len(np.unique(real[name].to_numpy(np.float64))) > 1
+    ]
     if len(names) < 2:
         return {}
-    a, b = (frame[names].rank().corr().fillna(0).to_numpy() for frame in (made, real))
+    a, b = (np.nan_to_num(frame.loc[:, names].corr(method="spearman").to_numpy()) for frame in (made, real))
     above = np.triu_indices(len(names), 1)
     return {"correlations": float(np.abs(a[above] - b[above]).mean())}
 

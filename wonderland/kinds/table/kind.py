@@ -13,6 +13,7 @@ from wonderland.data.folders import refuse_tables, scan
 from wonderland.data.several import read_folder, table_files
 from wonderland.data.source import Contents, Glimpse
 from wonderland.kinds.kind import Claim, Kind, model_space, task_spec
+from wonderland.kinds.kind import evaluated_often_enough as often_enough
 from wonderland.kinds.table import generated
 from wonderland.kinds.table.bands import bands
 from wonderland.kinds.table.baselines import baselines
@@ -147,6 +148,12 @@ class TableKind(Kind):
             extensions=2,
             ensemble=Ensemble(members, folds, len(sigmas)),
         )
+
+    def named_recipe(self, recipe: Recipe, name: str, dataset: Any, parts: Any) -> Recipe:
+        return generated.named_recipe(recipe) if dataset.task == GENERATE else recipe
+
+    def adjust_to_steps(self, recipe: Recipe) -> Recipe:
+        return often_enough(recipe) if recipe.task.name == "tasks.Generation" else recipe
 
     def prepare(self, model: nn.Module, plan: Any) -> nn.Module:
         """Levels of large categories start from their effects in the training rows."""

@@ -46,3 +46,10 @@ def model_step(model: Any, tokens: Any, state: Any, mask: Any) -> tuple[Tensor, 
 def residual_block(mixer: Any, norm: Any, x: Tensor) -> Tensor | None:
     """`x + mixer(norm(x))` over whole sequences by one kernel, with gradients; None where plain torch has to do it."""
     return None if torch.compiler.is_compiling() else _load(BLOCKS).residual_block(mixer, norm, x)
+
+
+def images(module: Any, x: Any) -> Tensor | None:
+    """Maps through a convolutional block in use, without gradients, by fused kernels; None where plain torch has to do it."""
+    if module.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return None
+    return _load(BLOCKS).images(module, x)

@@ -1,11 +1,17 @@
 """Convolution, batch norm, activation: the layer that most convolutional networks are made of."""
 
+from typing import Any
+
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import part
-from wonderland.nn.channel.activations import Activation
+from wonderland.nn.channel.activations import Activation, relu
 from wonderland.nn.channel.activations import activation as resolve
+from wonderland.nn.contract import fast_path
 from wonderland.nn.contract.arguments import Checked, at_least_one
+from wonderland.nn.contract.hooks import has_no_hooks
 
 
 @part
@@ -45,5 +51,21 @@ class ConvNorm(Checked, nn.Module):
         self.activation = None if activation is None else resolve(activation)
 
     def forward(self, x: Tensor) -> Tensor:
+        if (fused := fast_path.images(self, x)) is not None:
+            return fused
         x = self.norm(self.conv(x))
+        if self.activation is relu and overwritable(self.norm):
+            return x.relu_()
         return x if self.activation is None else self.activation(x)
+
+
+def overwritable(norm: nn.Module, *around: nn.Module) -> bool:
+    """Whether the output of a batch norm may be written to: its gradient does not need it, and no hook has seen it."""
+    return type(norm) is nn.BatchNorm2d and not torch.compiler.is_compiling() and has_no_hooks(norm, *around)
+
+
+def rectified_sum(y: Tensor, x: Tensor, last: Any, convs: nn.Module) -> Tensor:
+    """relu(x + y), over y where that may be written to: y is the output of `last`, a `ConvNorm` without activation in `convs`."""
+    if last.activation is None and overwritable(last.norm, last, convs) and y.shape == x.shape and y.dtype == x.dtype:
+        return y.add_(x).relu_()
+    return F.relu(y + x)

@@ -4,8 +4,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
+from wonderland.nn.contract import fast_path
 from wonderland.nn.contract.arguments import Checked, at_least_one
-from wonderland.nn.vision.conv_norm import ConvNorm
+from wonderland.nn.vision.conv_norm import ConvNorm, rectified_sum
 from wonderland.nn.vision.squeeze_excitation import SqueezeExcitation
 
 
@@ -33,9 +34,13 @@ class BasicBlock(Checked, nn.Module):
         self.shortcut = shortcut(dim, out, stride)
 
     def forward(self, x: Tensor) -> Tensor:
+        if (fused := fast_path.images(self, x)) is not None:
+            return fused
         y = self.convs(x)
-        y = y if self.squeeze is None else self.squeeze(y)
-        return F.relu(y + (x if self.shortcut is None else self.shortcut(x)))
+        aside = x if self.shortcut is None else self.shortcut(x)
+        if self.squeeze is None:
+            return rectified_sum(y, aside, self.convs[-1], self.convs)
+        return F.relu(self.squeeze(y) + aside)
 
 
 @part
@@ -86,12 +91,17 @@ class BottleneckBlock(Checked, nn.Module):
         self.shortcut = shortcut(dim, out, stride)
 
     def forward(self, x: Tensor) -> Tensor:
+        if (fused := fast_path.images(self, x)) is not None:
+            return fused
         y = x
         for count, conv in enumerate(self.convs, 1):
             y = conv(y)
             if self.squeeze is not None and count == self.squeeze_after:
                 y = self.squeeze(y)
-        return F.relu(y + (x if self.shortcut is None else self.shortcut(x)))
+        aside = x if self.shortcut is None else self.shortcut(x)
+        if self.squeeze is None:
+            return rectified_sum(y, aside, self.convs[-1], self.convs)
+        return F.relu(y + aside)
 
 
 def shortcut(dim: int, out: int, stride: int) -> ConvNorm | None:

@@ -1,0 +1,1 @@
+"""A pole is balanced by policy gradients and by Q-learning with a network."""

@@ -1,0 +1,1 @@
+"""Flow matching, diffusion and adversarial networks on digits."""

@@ -1,0 +1,1 @@
+"""Every recommender on MovieLens-100k in one table."""
