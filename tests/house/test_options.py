@@ -9,7 +9,20 @@ from wonderland.core.options import described
 from wonderland.kinds import options_of
 from wonderland.road.training import Training
 
-WRITTEN = ("table", "image", "text", "corpus", "pairs", "graph", "series", "sound", "signal", "environment", "ratings")
+WRITTEN = (
+    "table",
+    "image",
+    "text",
+    "corpus",
+    "pairs",
+    "graph",
+    "series",
+    "sound",
+    "signal",
+    "clip",
+    "environment",
+    "ratings",
+)
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 HEAD = """# Options of fit
 

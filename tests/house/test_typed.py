@@ -11,7 +11,20 @@ from wonderland.road.training import Training
 
 FILE = Path(__file__).parents[2] / "wonderland" / "road" / "typed.py"
 # A kind that somebody adds may leave its options to run time.
-TYPED = ("table", "image", "text", "corpus", "pairs", "graph", "series", "sound", "signal", "environment", "ratings")
+TYPED = (
+    "table",
+    "image",
+    "text",
+    "corpus",
+    "pairs",
+    "graph",
+    "series",
+    "sound",
+    "signal",
+    "clip",
+    "environment",
+    "ratings",
+)
 IN_THE_SIGNATURE = ("model", "test", "target")
 ALSO = {"budget": ["str"], "start": ["Path"], "tokenizer": ["Path"], "optimizer": ["Any"], "schedule": ["Any"]}
 TUPLE = "str | list[str] | tuple[str, ...]"

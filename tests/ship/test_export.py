@@ -87,8 +87,7 @@ def test_a_column_may_be_called_like_an_output(tmp_path):
 def test_a_file_that_differs_is_not_written(tmp_path, monkeypatch):
     run = classifier()
     monkeypatch.setattr("wonderland.ship.exporting.compare", lambda *args, **named: 0.25)
-    monkeypatch.setattr("wonderland.ship.exporting.to_onnx", lambda *args: onnx.ModelProto())
-    monkeypatch.setattr("wonderland.ship.exporting.check", lambda content: None)
+    monkeypatch.setattr("wonderland.ship.exporting.onnx_bytes", lambda *args: b"")
     monkeypatch.setattr("wonderland.ship.exporting.onnx_runner", lambda *args: None)
     with pytest.raises(WonderlandError) as error:
         export(run, "onnx", tmp_path / "model.onnx")

@@ -1,7 +1,7 @@
 """Encoder: preprocessing fitted on the training examples, which also opens and encodes new data."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from wonderland.core.tensors import digest
 from wonderland.data.cells import label
 from wonderland.data.dataset import Dataset, Finding
 from wonderland.data.examples import Examples, RowExamples
-from wonderland.data.ports import Preprocessing
+from wonderland.data.ports import BATCHES, ODD_ROWS, Preprocessing, Trial
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,10 @@ class Encoder(ABC):
         """
         return "The preprocessing of this kind of data is not written as a torch module."
 
+    def beside(self) -> dict[str, bytes]:
+        """Files that a program needs beside an exported model, by name, such as tokenizer.json."""
+        return {}
+
     def feed(self, dataset: Any, *, double: bool = False) -> dict[str, np.ndarray]:
         """The arrays of the inputs of `module` for a dataset, by name."""
         raise NotImplementedError
@@ -103,6 +107,15 @@ class Encoder(ABC):
     def samples(self, count: int, seed: int = 0) -> Any:
         """Inputs made from the schema, odd ones among them: a source for `open`."""
         raise NotImplementedError
+
+    def trials(self, *, double: bool = False) -> Iterable[Trial]:
+        """What an exported model is compared with `predict` on."""
+        source = self.samples(ODD_ROWS)
+        return [Trial.of_rows(source, self.feed(self.open(source), double=double))]
+
+    trial_words: str = (
+        f"{ODD_ROWS} rows made from the schema, in batches of {', '.join(map(str, BATCHES[:-1]))} and {BATCHES[-1]}"
+    )
 
     def traits(self, dataset: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
         """What a person can compare of these rows, by name: numbers, or text. Tests of shift look at each of them."""

@@ -1,9 +1,10 @@
 """Ports: the inputs of an exported model, and the preprocessing behind them as a torch module."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -37,7 +38,9 @@ class Port:
 
 
 class Preprocessing(nn.Module):
-    """From the tensors of `ports` to the arguments of the model."""
+    """From the tensors of `ports` to the arguments of the model, and what else the answers read."""
+
+    model_inputs: int | None = None  # how many of them the model takes, None for all
 
     def __init__(self, ports: tuple[Port, ...]):
         super().__init__()
@@ -53,3 +56,31 @@ class Passed(Preprocessing):
 
     def forward(self, *values: Tensor) -> Any:
         return values[0] if len(values) == 1 else values
+
+
+ODD_ROWS = 100
+BATCHES = (1, 7, ODD_ROWS)
+Feed = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A source for `predict`, and the same as inputs of an exported model: in several divisions into batches, each whole."""
+
+    source: Any
+    divisions: Sequence[Sequence[Feed]]
+
+    @staticmethod
+    def of_rows(source: Any, feed: Feed, sizes: Sequence[int] = BATCHES) -> "Trial":
+        """Arrays of rows, in batches of these sizes."""
+        count = len(next(iter(feed.values())))
+        return Trial(source, [[part(feed, i, i + size) for i in range(0, count, size)] for size in sizes])
+
+
+def part(feed: Feed, first: int, last: int) -> Feed:
+    """Some rows of arrays.
+
+    >>> part({"x": np.arange(5)}, 1, 3)
+    {'x': array([1, 2])}
+    """
+    return {name: values[first:last] for name, values in feed.items()}

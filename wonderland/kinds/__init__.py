@@ -21,6 +21,7 @@ NAMES = (
     "series",
     "sound",
     "signal",
+    "clip",
     "environment",
     "ratings",
 )

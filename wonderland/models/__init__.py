@@ -4,6 +4,7 @@ from wonderland.models import generative, words
 from wonderland.models.adapt import adapt, adapted, merge, train_only
 from wonderland.models.adapter_files import load_adapter, save_adapter
 from wonderland.models.birnn import BiRNN
+from wonderland.models.clip import ClipConvNet, ClipModel, ClipSequenceNet
 from wonderland.models.convnet import ConvNet
 from wonderland.models.corruption import mask_spans, mask_tokens, replace_spans
 from wonderland.models.costs import cost_table
@@ -52,9 +53,23 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
+<<<<<<< HEAD
 from wonderland.models.signal import InceptionTime, MelConvNet, Rocket, SignalModel, SpectrogramTransformer, WaveConvNet
 from wonderland.models.speech.wav2vec2 import SpeechRecogniser, Wav2Vec2
 from wonderland.models.speech.whisper import Whisper, speech_features
+=======
+from wonderland.models.signal import (
+    InceptionTime,
+    MelConvNet,
+    Recogniser,
+    Rocket,
+    SignalModel,
+    SpectrogramTransformer,
+    WaveConvNet,
+    WaveNet,
+    generate_wave,
+)
+>>>>>>> main
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -102,6 +117,9 @@ __all__ = [
     "AutoRec",
     "BiRNN",
     "Caser",
+    "ClipConvNet",
+    "ClipModel",
+    "ClipSequenceNet",
     "ConvMixer",
     "ConvNeXt",
     "ConvNet",
@@ -148,6 +166,7 @@ __all__ = [
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",
+    "Recogniser",
     "Recommender",
     "RegNet",
     "ResNeXt",
@@ -177,7 +196,11 @@ __all__ = [
     "ViT",
     "Wav2Vec2",
     "WaveConvNet",
+<<<<<<< HEAD
     "Whisper",
+=======
+    "WaveNet",
+>>>>>>> main
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
@@ -188,6 +211,7 @@ __all__ = [
     "best_spans",
     "cost_table",
     "filtered_ranks",
+    "generate_wave",
     "generative",
     "implicit_als",
     "item_neighbours",

@@ -92,4 +92,4 @@ class BiRNN(Checked, nn.Module):
             from_right = backwards(left(backwards(h, real), None, real)[0], real)
             h = torch.cat([right(h, None, real)[0], from_right], -1).masked_fill(~real.unsqueeze(-1), 0)
         last = (lengths(real) - 1).clamp(min=0)
-        return torch.cat([h[:, 0], h[torch.arange(len(h), device=h.device), last]], 1)
+        return torch.cat([h[:, 0], h[torch.arange(h.shape[0], device=h.device), last]], 1)

@@ -182,7 +182,7 @@ class Decoder(GPTSizes, Checked, nn.Module):
         )
         new = tokens.shape[1] if mask is None else lengths(mask)
         if seen is None:
-            seen = torch.zeros(len(tokens), dtype=torch.int64, device=tokens.device)
+            seen = torch.zeros(tokens.shape[0], dtype=torch.int64, device=tokens.device)
         return (h if back is None else restore_order(h, back)), (seen + new, inner)
 
     def embed(self, tokens: Tensor, seen: Tensor | None, mask: Tensor | None) -> Tensor:

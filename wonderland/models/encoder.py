@@ -166,7 +166,7 @@ class Encoder(Checked, nn.Module):
         first = features[:, 0]
         if mask is not None:
             index = mask.to(torch.uint8).argmax(1)
-            first = features[torch.arange(len(features), device=features.device), index]
+            first = features[torch.arange(features.shape[0], device=features.device), index]
         return first if self.pooler is None else torch.tanh(self.pooler(first))
 
     def embed(

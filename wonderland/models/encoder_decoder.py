@@ -305,7 +305,7 @@ class Given(nn.Module):
         if state is None:
             state = self.model.prepare(self.source, self.source_mask)
             if len(self.source) == 1 and isinstance(tokens, Tensor) and tokens.dim() == 2:
-                state = over(state, lambda entry: entry.expand(len(tokens), *entry.shape[1:]))
+                state = over(state, lambda entry: entry.expand(tokens.shape[0], *entry.shape[1:]))
         return self.model.stream(tokens, state, mask)
 
     def _expanded(self, tokens: Any) -> tuple[Tensor, Tensor | None]:

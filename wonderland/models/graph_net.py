@@ -279,7 +279,7 @@ class LinkNet(Checked, nn.Module):
         a, b = h[pairs[:, 0]], h[pairs[:, 1]]
         joined = [a, b, a * b] if self.directed else [a * b, (a - b).abs()]
         if self.pair_dim:
-            joined.append(a.new_zeros(len(a), self.pair_dim) if pair is None else pair.to(a.dtype))
+            joined.append(a.new_zeros(a.shape[0], self.pair_dim) if pair is None else pair.to(a.dtype))
         return self.head(torch.cat(joined, 1))
 
 

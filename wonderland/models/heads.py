@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, nearest, part
-from wonderland.models.tokens import check_input, unpadded
+from wonderland.models.tokens import check_input, unpadded, wrapped
 from wonderland.nn.blocks.heads import POOLS, Pool
 from wonderland.nn.channel.activations import Activation
 from wonderland.nn.channel.activations import activation as resolve
@@ -194,7 +194,7 @@ class SequenceClassifier(Headed):
                     f"Row {row} has no token {self.at}, whose features this SequenceClassifier uses: add it."
                 )
             last = matches.shape[1] - 1 - matches.flip(1).to(torch.uint8).argmax(1)
-            return h[torch.arange(len(h), device=h.device), last]
+            return h[torch.arange(h.shape[0], device=h.device), last]
         if self.pool is None:
             return self.trunk.summary(h, mask)
         if mask is None:
@@ -203,7 +203,7 @@ class SequenceClassifier(Headed):
         if not readable(first) or first.any():
             # Pools expect padding at the right end.
             t = mask.shape[1]
-            index = (torch.arange(t, device=mask.device) + first) % t
+            index = wrapped(torch.arange(t, device=mask.device) + first, t)
             h, mask = h.gather(1, index.unsqueeze(-1).expand(-1, -1, h.shape[2])), mask.gather(1, index)
         return self.pool(h, mask)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError
-from wonderland.models.tokens import check_mask, check_range, check_tokens
+from wonderland.models.tokens import check_mask, check_range, check_tokens, real_first
 from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.contract.mixer import hide, lengths
 from wonderland.nn.contract.state import COUNT, Layout, State, fill, fits, misfit
@@ -81,7 +81,7 @@ class LanguageModel(Checked, nn.Module):
     def _run(self, tokens: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
         inner, seen = (None, None) if state is None else (state[:-1], state[-1])
         logits, inner = read_compacted(tokens, mask, lambda tokens, mask: self.read(tokens, inner, mask))
-        new = torch.full((len(tokens),), tokens.shape[1], device=tokens.device) if mask is None else lengths(mask)
+        new = tokens.new_ones(tokens.shape[0], dtype=torch.int64) * tokens.shape[1] if mask is None else lengths(mask)
         return logits, (*inner, new if seen is None else seen + new)
 
 
@@ -89,7 +89,7 @@ def read_compacted(tokens: Tensor, mask: Tensor | None, read: Callable[..., tupl
     """Call `read` on rows with their real tokens first, and move its outputs back to the original positions, 0 at padding."""
     if mask is None:
         return read(tokens, None)
-    order = (~mask).to(torch.uint8).argsort(dim=1, stable=True)
+    order = real_first(mask)
     first = mask.gather(1, order)
     outputs, state = read(tokens.masked_fill(~mask, 0).gather(1, order), first)
     back = order.argsort(dim=1).unsqueeze(-1)

@@ -92,9 +92,11 @@ class Seq2Seq(Checked, nn.Module):
             read = self.attention.read(h, source_mask)
         else:
             read = (
-                h[:, -1] if source_mask is None else h[torch.arange(len(h), device=h.device), lengths(source_mask) - 1],
+                h[:, -1]
+                if source_mask is None
+                else h[torch.arange(h.shape[0], device=h.device), lengths(source_mask) - 1],
             )
-        return states, read, torch.zeros(len(h), dtype=torch.int64, device=h.device)
+        return states, read, torch.zeros(h.shape[0], dtype=torch.int64, device=h.device)
 
     def forward(self, source: Any, tokens: Any, source_mask: Any = None, mask: Any = None) -> Tensor:
         if isinstance(source, Tensor) and isinstance(tokens, Tensor) and len(source) != len(tokens):

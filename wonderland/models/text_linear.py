@@ -53,11 +53,14 @@ class TextLinear(Checked, nn.Module):
         self.weight = nn.Parameter(torch.zeros(features + 1, classes))
         self.bias = nn.Parameter(torch.zeros(classes))
 
-    def forward(self, packed: Any) -> Tensor:
+    def forward(self, packed: Any, values: Tensor | None = None) -> Tensor:
+        """Packed features (b, k); or, as exported programs take them, numbers of features from 1 (0 for none) and their values."""
+        if values is not None:
+            return (F.embedding(packed, self.weight) * values.unsqueeze(2)).sum(1) + self.bias
         if packed.dim() != 2 or packed.dtype != torch.int64:
             raise WonderlandError("TextLinear takes packed features, whole numbers (b, k): see pack_features.")
         if not packed.shape[1]:
-            return self.bias.expand(len(packed), -1)
+            return self.bias.expand(packed.shape[0], -1)
         ids, values = unpack_features(packed)
         values = values.to(self.weight.dtype)
         return F.embedding_bag(ids, self.weight, mode="sum", per_sample_weights=values, padding_idx=0) + self.bias
@@ -100,7 +103,10 @@ class TextBlend(Checked, nn.Module):
         self.linear.requires_grad_(False)
         self.network = network.build()
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: Any, ids: Tensor | None = None, values: Tensor | None = None) -> Tensor:
+        """One tensor of tokens and packed features; or, as exported programs take them, tokens, features and their values."""
+        if ids is not None:
+            return torch.stack([self.linear(ids, values), self.network(x)])
         if x.dim() != 2 or x.dtype != torch.int64 or x.shape[1] < self.length:
             raise WonderlandError(
                 f"TextBlend takes rows of {self.length} tokens and then packed features: whole numbers (b, k)."

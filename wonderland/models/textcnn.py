@@ -18,6 +18,7 @@ from wonderland.models.tokens import (
 )
 from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
+from wonderland.ops.over_time import is_exporting
 
 
 @part
@@ -102,7 +103,10 @@ class TextCNN(Checked, nn.Module):
         pooled = []
         for filters in self.filters:
             width: int = filters.kernel_size[0]  # pyright: ignore
-            has_real = F.max_pool1d(F.pad(real, (width - 1, width - 1)), width, 1)
+            if is_exporting():  # a pool would fix the length
+                has_real = (F.conv1d(real, real.new_ones(1, 1, width), padding=width - 1) > 0).to(h.dtype)
+            else:
+                has_real = F.max_pool1d(F.pad(real, (width - 1, width - 1)), width, 1)
             pooled.append((F.relu(filters(h)) * has_real).amax(2))
         return torch.cat(pooled, 1)
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.nn.contract.mixer import check_booleans
+from wonderland.ops.over_time import is_exporting
 from wonderland.ops.shapes import readable
 
 
@@ -107,8 +108,18 @@ def align_left(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | N
         return tokens, mask, None
     t = tokens.shape[1]
     steps = torch.arange(t, device=tokens.device)
-    index = (steps + first) % t
-    return tokens.gather(1, index), mask.gather(1, index), (steps - first) % t
+    index = wrapped(steps + first, t)
+    return tokens.gather(1, index), mask.gather(1, index), wrapped(steps - first, t)
+
+
+def wrapped(index: Tensor, t: int) -> Tensor:
+    """Places from -t to 2 t - 1, modulo t. (A remainder by a free length does not export.)
+
+    >>> wrapped(torch.tensor([-1, 2, 5]), 3)
+    tensor([2, 2, 2])
+    """
+    index = torch.where(index < 0, index + t, index)
+    return torch.where(index < t, index, index - t)
 
 
 def restore_order(h: Tensor, index: Tensor) -> Tensor:
@@ -132,8 +143,20 @@ def compact(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     >>> compact(torch.tensor([[0, 5, 7]]), torch.tensor([[False, True, True]]))
     (tensor([[5, 7, 0]]), tensor([[ True,  True, False]]))
     """
-    index = (~mask).to(torch.uint8).argsort(dim=1, stable=True)
+    index = real_first(mask)
     return tokens.gather(1, index), mask.gather(1, index)
+
+
+def real_first(mask: Tensor) -> Tensor:
+    """The order of each row that puts real tokens first: (b, t).
+
+    >>> real_first(torch.tensor([[False, True, True]]))
+    tensor([[1, 2, 0]])
+    """
+    if is_exporting():  # sorts of whole numbers without equal ones are the same everywhere
+        t = mask.shape[1]
+        return (torch.arange(t, device=mask.device) + (~mask).long() * t).argsort(dim=1)
+    return (~mask).to(torch.uint8).argsort(dim=1, stable=True)
 
 
 def unpadded(tokens: Tensor, pad: int) -> Tensor:

@@ -74,6 +74,7 @@ class FitOptions(TypedDict, total=False):
     file_names: str | None
     rate: int | None
     seconds: float | None
+    frames: int | None
     learner: str | None
     episodes: int | None
     environments: int | None

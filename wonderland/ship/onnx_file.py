@@ -12,7 +12,6 @@ import torch
 
 from wonderland.core import WonderlandError, need
 from wonderland.data.ports import Port
-from wonderland.ship.program import Program
 
 OPSET = 20
 ELEMENTS = {"float": "FLOAT", "double": "DOUBLE", "int64": "INT64", "uint8": "UINT8", "string": "STRING"}
@@ -34,13 +33,13 @@ def quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def to_onnx(graph: torch.export.ExportedProgram, program: Program, about: Mapping[str, Any]) -> Any:
+def to_onnx(graph: torch.export.ExportedProgram, program: Any, about: Mapping[str, Any]) -> Any:
     """An ONNX model (a protocol buffer) of the exported program; `about` becomes its metadata."""
     need("onnx", extra="export", why="to write ONNX files")
     need("onnxscript", extra="export", why="to write ONNX files")
     inner = [f"input {i}" for i in range(len(program.ports))]
     results = [f"output {name}" for name in program.names]
-    with quiet():
+    with quiet(), torch.no_grad():
         made = torch.onnx.export(
             graph, (), input_names=inner, output_names=results, dynamo=True, opset_version=OPSET, verify=False
         )
@@ -94,7 +93,7 @@ def _name_inputs(model: Any, ports: tuple[Port, ...], inner: list[str]) -> None:
         model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
 
 
-def _name_outputs(model: Any, program: Program, results: list[str]) -> None:
+def _name_outputs(model: Any, program: Any, results: list[str]) -> None:
     """Outputs by their names, `_` added where an input is called the same; a class by its name, from its number."""
     from onnx import TensorProto, helper
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._inductor.constant_folding import constant_fold
 
 from wonderland.core import WonderlandError
 from wonderland.data.ports import Port, Preprocessing
@@ -33,7 +34,9 @@ class Program(nn.Module):
 
     def forward(self, *values: Tensor) -> Any:
         x = self.preprocessing(*values)
-        return self.answers(self.model(*x) if isinstance(x, tuple) else self.model(x))
+        inputs = x if isinstance(x, tuple) else (x,)
+        outputs = self.model(*inputs[: self.preprocessing.model_inputs])
+        return self.answers(outputs, *inputs) if getattr(self.answers, "reads_inputs", False) else self.answers(outputs)
 
 
 def program(run: Any, level: float, *, double: bool = False) -> Program:
@@ -46,10 +49,21 @@ def program(run: Any, level: float, *, double: bool = False) -> Program:
     return Program(preprocessing, run.model, answers).eval()
 
 
-def exported(program: Program, sizes: dict[str, int], *, fixed: tuple[str, ...] = ()) -> torch.export.ExportedProgram:
-    """The program as a graph of torch operations, with free lengths but for those in `fixed`; `sizes` are lengths to trace with."""
-    lengths = {name: torch.export.Dim.DYNAMIC for name in sizes if name not in fixed}
+def exported(program: Any, sizes: dict[str, int]) -> torch.export.ExportedProgram:
+    """The program as a graph of torch operations, with free lengths; `sizes` are lengths to trace with."""
+    lengths = dict.fromkeys(sizes, torch.export.Dim.DYNAMIC)
     shapes = [{i: lengths[s] for i, s in enumerate(port.shape) if s in lengths} for port in program.ports]
     examples = tuple(port.example(sizes) for port in program.ports)
     with torch.no_grad():
-        return torch.export.export(program, examples, dynamic_shapes=(tuple(shapes),), strict=False)
+        graph = torch.export.export(program, examples, dynamic_shapes=(tuple(shapes),), strict=False)
+        if not any(_is_complex(node) for node in graph.graph.nodes):
+            return graph
+        # ONNX has no complex numbers: those that follow from parameters alone are computed now.
+        folded: Any = graph.module(check_guards=False)
+        constant_fold(folded)
+        return torch.export.export(folded, examples, dynamic_shapes=tuple(shapes), strict=False)
+
+
+def _is_complex(node: Any) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, Tensor) and value.is_complex()

@@ -19,6 +19,7 @@ from wonderland.tasks.tag_trust import TagTrust
 from wonderland.tasks.tagging import Tagging
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.token_trust import TokenTrust
+from wonderland.tasks.transcription import Transcription
 from wonderland.tasks.translation import Translation
 from wonderland.tasks.trust import RowTrust
 from wonderland.tasks.view import Holdout, View
@@ -43,6 +44,7 @@ __all__ = [
     "Tagging",
     "Task",
     "TokenTrust",
+    "Transcription",
     "Translation",
     "Trust",
     "View",

@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.models.series.forecaster import baseline
+from wonderland.tasks.forecast_answers import ForecastAnswers
 from wonderland.tasks.forecast_measures import QUANTILES, Measures
 from wonderland.tasks.forecast_trust import FEW, UNITS, ForecastTrust
+from wonderland.tasks.forecast_units import scales, unit_tensor
 from wonderland.tasks.losses import absolute, gaussian_nll, negative_binomial_nll, quantile, squared, student_nll
 from wonderland.tasks.task import Task
 from wonderland.tasks.view import View
@@ -106,11 +108,16 @@ class Forecast(Task):
 
     def point_forecasts(self, made: Tensor, about: Tensor) -> tuple[ndarray, ndarray]:
         """Forecasts and their spread in the scale of the data: (b, horizon, channels) each."""
+        forecasts, spread = self.located(made, about)
+        return forecasts.numpy(), spread.numpy()
+
+    def located(self, made: Tensor, about: Tensor) -> tuple[Tensor, Tensor]:
+        """`point_forecasts` as tensors."""
         mean, scale = (part.double() for part in scales(about, self.channels))
         made = made.double()
         if self.kind == "negative_binomial":
             rate, dispersion = counts(made, mean, scale)
-            return rate.numpy(), torch.sqrt(rate + dispersion * rate.square()).numpy()
+            return rate, torch.sqrt(rate + dispersion * rate.square())
         middle, spread = made[..., 0], torch.ones_like(made[..., 0])
         if self.kind == "quantile":
             made = ordered(made)
@@ -119,7 +126,7 @@ class Forecast(Task):
             spread = (made[..., 1].clamp(-12, 12) / 2).exp()
         elif self.kind == "student":
             spread = made[..., 1].clamp(-8, 8).exp()
-        return (middle * scale + mean).numpy(), (spread.clamp_min(LEAST_SPREAD) * scale).numpy()
+        return middle * scale + mean, spread.clamp_min(LEAST_SPREAD) * scale
 
     def walk(
         self, view: View, part: Any = None, most: int | None = None, unit: str = "scale"
@@ -240,6 +247,20 @@ class Forecast(Task):
             )
         return pd.concat(tables, ignore_index=True)
 
+    def answers(self, trust: ForecastTrust, level: float) -> nn.Module | str:
+        return ForecastAnswers(self, trust, level)
+
+    def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
+        """Of forecasts and ends of intervals, in units of half the width of each interval, or of the size of the forecast."""
+        columns = {name: table[name].to_numpy().reshape(exported[name].shape) for name in ("prediction", "low", "high")}
+        size, width = np.abs(columns["prediction"]), (columns["high"] - columns["low"]) / 2
+        unit = np.where(np.isfinite(width), np.maximum(width, 1e-3 * size), size)
+        largest = 0.0
+        for name, values in columns.items():
+            gap = np.where(values == exported[name], 0.0, np.abs(values - exported[name]))
+            largest = max(largest, float((gap / np.maximum(unit, 1e-12)).max(initial=0.0)))
+        return largest
+
     def anomalies(self, view: View, trust: ForecastTrust, share: float) -> pd.DataFrame:
         """Each known step with its forecast one step ahead, a p-value, and whether it is at most `share`.
 
@@ -326,27 +347,10 @@ class Forecast(Task):
         ]
 
 
-def scales(about: Tensor, channels: int) -> tuple[Tensor, Tensor]:
-    """Mean and scale of the series of each window: (b, 1, c)."""
-    return about[:, None, 1 : 1 + channels], about[:, None, 1 + channels : 1 + 2 * channels]
-
-
 def unit_of(unit: str, batch: Batch, season: int, channels: int) -> ndarray | float:
-    """What errors are measured in, beside the scale of the series: nothing more, how much the context changed from season to season,
-    or its level in the last season: (b, 1, c)."""
-    if unit == "scale":
-        return 1.0
-    x = batch["x"].double()
-    season = season if season < x.shape[1] else 1
-    if unit == "changes":
-        if x.shape[1] < 2:
-            return 1.0
-        return (
-            (x[:, season:] - x[:, :-season])[:, -3 * season - 8 :].abs().mean(1, keepdim=True).clamp_min(0.05).numpy()
-        )
-    mean, scale = (part.double() for part in scales(batch["about"], channels))
-    level = (x[:, -season:].mean(1, keepdim=True) + mean / scale).abs()
-    return level.clamp_min(0.05).numpy()
+    """`unit_tensor` of a batch, for arrays: (b, 1, c)."""
+    made = unit_tensor(unit, batch["x"], batch["about"], season, channels)
+    return made if isinstance(made, float) else made.numpy()
 
 
 def change(before: ndarray, after: ndarray) -> float:

@@ -1,9 +1,11 @@
 """Language modelling: next-token prediction."""
 
+import math
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -11,6 +13,7 @@ from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.models import packed
 from wonderland.tasks.abilities.writing import Writing, text_frame
+from wonderland.tasks.token_answers import TokenAnswers
 from wonderland.tasks.token_trust import TokenTrust, token_measures
 from wonderland.tasks.tokens import MAX_TOKENS, TokenTask
 from wonderland.tasks.view import View
@@ -66,6 +69,17 @@ class LanguageModelling(TokenTask):
     def predictions(self, view: View, trust: TokenTrust, level: float | None = None) -> Any:
         """One row for each document: its likelihood, and the conformal set of next tokens."""
         return text_frame(self, view, trust, level)
+
+    def answers(self, trust: TokenTrust, level: float) -> nn.Module | str:
+        return TokenAnswers(trust, level)
+
+    def difference(self, table: Any, exported: Mapping[str, Any]) -> float:
+        """Of losses in nats per token; and every set holds as many tokens (100 are shown at most)."""
+        shown = table["set"].map(len).to_numpy()
+        if (np.minimum(exported["set"].sum(-1), 100) != shown).any():
+            return math.inf
+        same = np.isnan(exported["loss"]) & table["loss"].isna().to_numpy()
+        return float(np.where(same, 0.0, np.abs(exported["loss"] - table["loss"].to_numpy())).max(initial=0.0))
 
     def curves(self) -> list[tuple[str, str, bool]]:
         return [

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
+from wonderland.tasks.label_answers import LabelAnswers
 from wonderland.tasks.label_trust import LabelTrust, f1_thresholds, fit_scale
 from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
 from wonderland.tasks.trust import group_predictions, holdout_prediction, variant_weights
@@ -164,6 +165,17 @@ class MultiLabel(RowTask):
             "set": pd.Series(self.names(self.sets(outputs, trust, level)), dtype=object),
         }
         return pd.DataFrame(columns | {f"p({label})": chances[:, code] for code, label in enumerate(self.labels)})
+
+    def answers(self, trust: LabelTrust, level: float) -> nn.Module | str:  # pyright: ignore
+        return LabelAnswers(self, trust, level)
+
+    def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
+        """Of probabilities; a label may be predicted, or in the set, for one of the two alone only at a tie."""
+        chances = table[[f"p({label})" for label in self.labels]].to_numpy()
+        largest = float(np.abs(chances - exported["probabilities"]).max(initial=0.0))
+        sets = self.names(exported["set"]) == table["set"].tolist()
+        named = [";".join(names) for names in self.names(exported["prediction"])] == table["prediction"].tolist()
+        return largest if sets and named else float("inf")
 
     def row_scores(self, outputs: Tensor, y: Tensor, trust: LabelTrust) -> Tensor:
         """Minus the mean log loss of the labels of each row."""

@@ -30,6 +30,7 @@ taken only as base64 data URIs of PNG, JPEG, WebP or GIF.
     mistakes      [{"true", "predicted", "probability", "image": data URI, "path", "row": {column: value}}], the worst
                   first; for regression also "low", "high"
     sounds        [{"image": data URI, "audio": data URI of a WAVE file, "true", "path"}]; mistakes may have "audio" too
+    alignments    [{"text", "starts": [share of the length], "image", "audio"}]
     augmented     [[data URI]]: an image, then its augmented versions
     activation    [{"image": data URI, "map": data URI, "predicted", "true"}]
     importance    [{"name", "value", "spread"}] of columns, or a pixel map {"height", "width", "values": flat or rows}

@@ -33,3 +33,18 @@ class TestWavesWithNumbers(Battery):
         return super().fit(source, out, model="WaveConvNet(dim=8, depth=2)", **options)
 
     test_the_shell_does_it_too = None  # a model is no option of inspect
+
+
+class TestTranscripts(Battery):
+    kind = "sound"
+
+    def make(self, folder):
+        rows, draw = [], np.random.default_rng(0)
+        for row in range(36):
+            word = "".join(draw.choice(list("ab"), size=draw.integers(1, 4)))
+            wave = np.concatenate([tone(row, letter == "b")[:1000] for letter in word])
+            (folder / f"{row}.wav").write_bytes(write_wave(wave, 8000))
+            rows.append({"file": f"{row}.wav", "text": word})
+        pd.DataFrame(rows[:30]).to_csv(folder / "said.csv", index=False)
+        pd.DataFrame(rows[30:]).to_csv(folder / "new.csv", index=False)
+        return folder / "said.csv", folder / "new.csv"

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from wonderland.core import Spec, WonderlandError
-from wonderland.models import InceptionTime, MelConvNet, Rocket, SpectrogramTransformer, WaveConvNet
+from wonderland.models import InceptionTime, MelConvNet, Recogniser, Rocket, SpectrogramTransformer, WaveConvNet
 from wonderland.models.signal.rocket import PATTERNS
+from wonderland.ops.ctc import ctc_loss
 from wonderland.solvers.ridge_loo import ridge_loo
 
 SPECS = [
@@ -103,3 +104,10 @@ def test_the_ridge_leaves_rows_out_in_closed_form():
         centred.T @ centred + penalty * size * torch.eye(30, dtype=x.dtype), centred.T @ (y - y.mean(0))
     )
     torch.testing.assert_close(fit.weight, direct)
+
+
+def test_a_recogniser_gives_a_text_the_same_likelihood_however_far_it_is_padded():
+    model = Recogniser.spec(outputs=4, channels=8, dim=8, depth=1, maps=2).build().double().eval()
+    x, targets = torch.randn(2, 21, 8, dtype=torch.float64), torch.tensor([[1, 2], [3, -1]])
+    padded = torch.cat([x, torch.full((2, 9, 8), torch.nan, dtype=x.dtype)], 1)
+    torch.testing.assert_close(ctc_loss(model(padded), targets), ctc_loss(model(x), targets))

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import wonderland
+from wonderland.core import WonderlandError
 from wonderland.core.graph import Graph
 from wonderland.core.random_graphs import erdos_renyi, path
 from wonderland.laws import Example
@@ -322,8 +323,6 @@ def test_double_gradients_of_attention():
     ],
 )  # fmt: skip
 def test_faults_are_named(make, words):
-    from wonderland.core import WonderlandError
-
     with pytest.raises(WonderlandError) as error:
         make(torch.randn(4, 3))
     assert str(error.value) == words
@@ -416,3 +415,21 @@ def test_layers_of_torch_geometric_are_checked_as_they_are():
     assert not wonderland.check(theirs.SAGEConv(D, 3), example, ["graph_permutation", "graph_batching"]).broken
     nothing = wonderland.check(torch.nn.Linear(D, 3), torch.randn(6, D), ["graph_permutation"])
     assert [verdict.outcome for verdict in nothing] == ["not applicable"]
+
+
+def test_trained_weights_of_edges_begin_as_those_of_the_graph():
+    graph, x, _ = random_graph()
+    layer = g.TrainableAdjacency(D, OUT, edges=graph.edges.shape[1]).double()
+    plain = g.GraphConvolution(D, OUT, loops=False).double()
+    plain.load_state_dict({"bias": layer.bias, "project.weight": layer.project.weight})
+    torch.testing.assert_close(layer(x, graph), plain(x, graph))
+    assert not wonderland.check(layer, Example((x, graph), axes=("node", "feature"))).broken
+    with torch.no_grad():
+        layer.scale[3] = 0.0
+    kept = torch.arange(graph.edges.shape[1]) != 3
+    moved = (layer(x, graph) - plain(x, graph)).abs().sum(1) > 0
+    assert moved.nonzero()[:, 0].tolist() == [int(graph.edges[1][~kept])]
+    with pytest.raises(
+        WonderlandError, match=r"^TrainableAdjacency has a weight for each of 2 edges, and this graph has 4\.$"
+    ):
+        g.TrainableAdjacency(D, OUT, edges=2)(x[:3], path(3))

@@ -1,7 +1,7 @@
 """Encoder of a language model: its tokenizer and its context length."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ from wonderland.core import WonderlandError
 from wonderland.data.dataset import Dataset, Finding, counted
 from wonderland.data.encoder import Encoder, Field, texts_of_field
 from wonderland.data.examples import Examples
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.data.text.sources import read_documents
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.data.text.tokenizer_json import checked_roles
 from wonderland.kinds.corpus.examples import DocumentExamples, TokenExamples
+from wonderland.kinds.corpus.program import TokenProgram, language_trials
 
 
 class CorpusEncoder(Encoder):
@@ -70,6 +72,17 @@ class CorpusEncoder(Encoder):
 
     def schema(self) -> list[Field]:
         return [Field("text", "text")]
+
+    trial_words = "texts of three lengths, in batches of 1, 5 and 12"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return TokenProgram(self.frame)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        return language_trials(self)
+
+    def beside(self) -> dict[str, bytes]:
+        return {"tokenizer.json": self.tokenizer.to_json().encode()}
 
     def collect(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         return texts_of_field(rows, "text")

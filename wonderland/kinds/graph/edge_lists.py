@@ -23,8 +23,8 @@ def memory_needed(path: Path) -> list[Finding]:
     if size < LARGE_FILE or path.suffix.lower() not in (".csv", ".tsv", ".edgelist", ".edges", ".txt"):
         return []
     with path.open("rb") as file:
-        lines = file.read(1 << 20).count(b"\n")
-    edges = max(1, size * lines >> 20)
+        sample = file.read(1 << 20)
+    edges = max(1, size * sample.count(b"\n") // len(sample))
     gib, free = edges * BYTES_OF_EDGE / 2**30, available_bytes() / 2**30
     text = f"{path.name} holds about {edges:,} edges: reading them takes up to {gib:.1f} GiB of memory, and {free:.1f} GiB are free."
     say(text, once=f"size of {path}")

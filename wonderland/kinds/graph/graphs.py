@@ -139,9 +139,12 @@ class Graphs(Dataset):
         _, first = np.unique(key[0] * len(self.ids) + key[1], return_index=True)
         first = np.sort(first)
         repeated = len(kept) - len(first)
-        both = np.unique(np.concatenate([pairs[0] * len(self.ids) + pairs[1], pairs[1] * len(self.ids) + pairs[0]]))
-        mirrored = not directed and repeated and len(both) == len(np.unique(pairs[0] * len(self.ids) + pairs[1]))
-        if repeated and not mirrored:
+        given = np.unique(pairs[0] * len(self.ids) + pairs[1])
+        opposite = np.isin(pairs[1] * len(self.ids) + pairs[0], given)
+        # Where every edge stands in both directions, the second is no repetition.
+        mirrored = not directed and repeated > len(kept) - len(given) and bool(opposite.all())
+        repeated = len(kept) - len(given) if mirrored else repeated
+        if repeated:
             text = f"{counted(repeated, 'edge repeats', 'edges repeat')} another one and {'counts' if repeated == 1 else 'count'} once."
             self.findings.append(Finding("repeated", "edges", repeated, text))
         self.pairs, rows = pairs[:, first], kept[first]

@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,13 @@ from wonderland.data.folders import Listing, is_table, listed, natural, refuse_f
 from wonderland.data.idx import file_of_test_images, image_files, read_pair
 from wonderland.data.labels import coded, pieces, read_labels
 from wonderland.data.pixels import Memory, mean_and_std, picture
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.data.source import Glimpse
 from wonderland.data.target import choose_target
 from wonderland.kinds.image.image_list import path_column
 from wonderland.kinds.image.images import Images
 from wonderland.kinds.image.mirror import keeps_class, mirror_test
+from wonderland.kinds.image.program import ImageProgram, image_trials
 
 
 @dataclass
@@ -121,6 +123,14 @@ class ImageEncoder(RowEncoder):
                 else found.reshape(0, *shape)
             )
         return torch.from_numpy(np.ascontiguousarray(found))
+
+    trial_words = "pictures of three sizes, in batches of 1, 7 and 20"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return ImageProgram(self.channels, self.height, self.width)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        return image_trials(self.height, self.width)
 
     def traits(self, dataset: Images, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Brightness, contrast, edges and, of images in colour, the mean of each channel."""

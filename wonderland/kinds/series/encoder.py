@@ -1,5 +1,6 @@
 """What is fitted to the training part of series: their scales, and what is kept of them so that a run can continue them."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from wonderland.core import WonderlandError
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.encoder import Encoder, Field
 from wonderland.data.examples import Examples
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.data.source import Glimpse
 from wonderland.kinds.series.columns import Layout
 from wonderland.kinds.series.grid import Track, filled
 from wonderland.kinds.series.panel import Panel
+from wonderland.kinds.series.program import SeriesProgram
 from wonderland.kinds.series.stamps import Frequency
+from wonderland.kinds.series.trials import series_trials
 from wonderland.kinds.series.windows import Geometry, Windows
 
 REFUSAL = "The preprocessing of this run is not for series: it is damaged or not ours."
@@ -181,6 +185,14 @@ class SeriesEncoder(Encoder):
                 for name in (*layout.known, *layout.past)
             ),
         ]
+
+    trial_words = "the steps after each series, and made up series with gaps, in batches of 1, 3 and 100"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return SeriesProgram(self)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        return series_trials(self)
 
     def arguments(self) -> dict[str, Any]:
         layout, geometry = self.layout, self.geometry

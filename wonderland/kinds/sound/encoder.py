@@ -15,13 +15,14 @@ from wonderland.data.bundle import Bundle, Member, is_zip, read_bundle, read_nam
 from wonderland.data.columns import read_column
 from wonderland.data.dataset import MULTILABEL, TASKS, Dataset, Finding, counted
 from wonderland.data.encoder import Field, RowEncoder
+from wonderland.data.examples import Examples, RowExamples
 from wonderland.data.folders import is_table
 from wonderland.data.labels import coded, pieces
 from wonderland.data.recording import SUFFIXES, Recording, read_recording
 from wonderland.data.source import Glimpse
 from wonderland.kinds.sound.opening import members_of, path_column
 from wonderland.kinds.sound.options import Options
-from wonderland.kinds.sound.sounds import Sounds
+from wonderland.kinds.sound.sounds import TRANSCRIPTION, Sounds
 from wonderland.kinds.sound.spectrogram import HOP, frame_sizes, mel_levels
 from wonderland.ops.sound import resample
 
@@ -49,6 +50,7 @@ class SoundEncoder(RowEncoder):
     target: str | None = None
     names: str | None = None
     form: str = "mel"
+    characters: str | None = None  # of the training texts, where texts are learned
     noticed: list[Finding] = field(default_factory=list, compare=False)
 
     kind = "sound"
@@ -74,6 +76,8 @@ class SoundEncoder(RowEncoder):
             total, squares, frames = total + levels.sum(0), squares + np.square(levels).sum(0), frames + len(levels)
         mean = total / frames
         deviation = np.sqrt(np.maximum(squares / frames - mean**2, 1.0))  # at least a decibel
+        if dataset.texts is not None:
+            encoder.characters = "".join(sorted(set("".join(dataset.texts[row] for row in rows))))
         return replace(
             encoder, mean=[round(float(v), 4) for v in mean], deviation=[round(float(v), 4) for v in deviation]
         )
@@ -143,6 +147,23 @@ class SoundEncoder(RowEncoder):
         for place, row in enumerate(rows):
             encoded[place] = self.encoded(dataset.recording(int(row)))
         return encoded
+
+    def examples(self, dataset: Any) -> Examples:
+        if self.characters is None:
+            return super().examples(dataset)
+        x = self.encode(dataset) if self.in_memory(dataset) else lambda rows: self.encode(dataset, rows)
+        return SpokenExamples(x, dataset.texts, self.tokens(dataset.texts), len(dataset))
+
+    def tokens(self, texts: list[str] | None) -> np.ndarray | None:
+        """Texts as numbers of their characters from 1 (n, longest), -1 after the end; characters of no training text are left out."""
+        if texts is None:
+            return None
+        place = {character: code for code, character in enumerate(self.characters or "", 1)}
+        rows = [[place[character] for character in text if character in place] for text in texts]
+        tokens = np.full((len(rows), max(1, *map(len, rows)) if rows else 1), -1, np.int64)
+        for row, codes in enumerate(rows):
+            tokens[row, : len(codes)] = codes
+        return tokens
 
     def schema(self) -> list[Field]:
         return [Field("sound", "sound", unit="WAV, FLAC or Ogg", shape=(None,))]
@@ -229,7 +250,15 @@ class SoundEncoder(RowEncoder):
             raise WonderlandError(f"This model was trained on recordings; {path} is a table without paths to any.")
         sounds = self._open_members(members_of(path, frame, column), path, False)
         sounds.frame = frame.reset_index(drop=True)
-        if self.task == MULTILABEL and self.classes and set(self.classes) <= set(map(str, frame.columns)):
+        if self.characters is not None:
+            if self.target in frame.columns:
+                sounds.texts = [
+                    " ".join(str(cell).split()) if isinstance(cell, str) else "" for cell in frame[self.target]
+                ]
+                sounds.task = self.task
+            elif need_target:
+                raise WonderlandError(f"{path} has no column {self.target!r} of texts to compare with.")
+        elif self.task == MULTILABEL and self.classes and set(self.classes) <= set(map(str, frame.columns)):
             sounds.y, sounds.classes, sounds.task = frame[self.classes].to_numpy(np.float64), self.classes, self.task
         elif self.target in frame.columns:
             sounds = self._answered(sounds, frame[self.target].to_numpy(object))
@@ -262,6 +291,10 @@ class SoundEncoder(RowEncoder):
         return sounds
 
     def _compared(self, sounds: Sounds, need_target: bool) -> Sounds:
+        if self.characters is not None:
+            if need_target and sounds.texts is None:
+                raise WonderlandError(f"{sounds.name} has no texts to compare with: give a table of paths and texts.")
+            return sounds
         if need_target and sounds.y is None:
             raise WonderlandError(
                 f"{sounds.name} has no classes to compare with: give a folder with one folder for each class."
@@ -276,7 +309,19 @@ class SoundEncoder(RowEncoder):
         return sounds
 
     def to_json(self) -> dict[str, Any]:
-        names = ("rate", "longest", "mels", "mean", "deviation", "classes", "task", "target", "names", "form")
+        names = (
+            "rate",
+            "longest",
+            "mels",
+            "mean",
+            "deviation",
+            "classes",
+            "task",
+            "target",
+            "names",
+            "form",
+            "characters",
+        )
         return {"kind": self.kind} | {name: getattr(self, name) for name in names}
 
     @classmethod
@@ -291,10 +336,11 @@ class SoundEncoder(RowEncoder):
             "mean": lambda v: _numbers(v, saved["mels"]),
             "deviation": lambda v: _numbers(v, saved["mels"]) and min(v) > 0,
             "classes": lambda v: v is None or (_texts(v) and 2 <= len(v) == len(set(v)) <= 100_000),
-            "task": lambda v: v is None or v in (*TASKS, MULTILABEL),
+            "task": lambda v: v is None or v in (*TASKS, MULTILABEL, TRANSCRIPTION),
             "target": lambda v: v is None or isinstance(v, str),
             "names": lambda v: v is None or isinstance(v, str),
             "form": lambda v: v in FORMS,
+            "characters": lambda v: v is None or (isinstance(v, str) and 1 <= len(v) == len(set(v)) <= 100_000),
         }
         for name, check in checks.items():
             if name not in saved or not check(saved[name]):
@@ -308,7 +354,7 @@ class SoundEncoder(RowEncoder):
 def _target_of(dataset: Sounds) -> str | None:
     """The column that the target came from: the one whose values name the classes, or the one asked for."""
     asked = None if dataset.options is None else dataset.options.target
-    if asked is not None or dataset.y is None:
+    if asked is not None or (dataset.y is None and dataset.texts is None):
         return asked
     named = [finding.subject for finding in dataset.findings if finding.kind == "target"]
     return named[-1] if named else None
@@ -325,3 +371,11 @@ def _numbers(values: Any, count: int) -> bool:
 
 def _texts(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+class SpokenExamples(RowExamples):
+    """Encoded recordings, with the tokens of what is said in them and the texts themselves."""
+
+    def __init__(self, x: Any, texts: list[str] | None, tokens: np.ndarray | None, rows: int):
+        super().__init__(x, tokens, rows)
+        self.texts = texts

@@ -20,10 +20,11 @@ from wonderland.kinds.sound.encoder import SoundEncoder
 from wonderland.kinds.sound.opening import open_bundle, open_table, path_column
 from wonderland.kinds.sound.options import Options as SoundOptions
 from wonderland.kinds.sound.sounds import Sounds
-from wonderland.models import MelConvNet
-from wonderland.tasks import Task
+from wonderland.models import MelConvNet, Ngram, Recogniser
+from wonderland.tasks import Task, Transcription
 
 SHOWN = 8  # recordings of the report
+ORDER = 4  # of the n-grams of characters beside a recogniser
 
 
 class SoundKind(Kind):
@@ -31,7 +32,7 @@ class SoundKind(Kind):
 
     name = "sound"
     Options = SoundOptions
-    models = ("models.MelConvNet", "models.WaveConvNet", "models.SpectrogramTransformer")
+    models = ("models.MelConvNet", "models.WaveConvNet", "models.SpectrogramTransformer", "models.Recogniser")
     typical = {"outputs": 10, "channels": 40, "length": 100}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
@@ -71,8 +72,15 @@ class SoundKind(Kind):
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> SoundEncoder:
         return SoundEncoder.from_json(saved)
 
+    def task(self, dataset: Sounds, parts: Any, encoder: SoundEncoder) -> Task:
+        if encoder.characters is not None:
+            return Transcription(encoder.characters)
+        return super().task(dataset, parts, encoder)
+
     def recipe(self, dataset: Sounds, parts: Any, encoder: SoundEncoder, task: Task) -> Recipe:
         rows = len(parts.train)
+        if encoder.characters is not None:
+            return self._transcription(dataset, parts, encoder, task)
         model = MelConvNet.spec(outputs=task.outputs, channels=encoder.mels)
         epochs = int(np.clip(45_000 // rows, 12, 60))
         recipe = simple_recipe(model, task, rows, epochs=epochs, lr=3e-3)
@@ -83,11 +91,34 @@ class SoundKind(Kind):
             augment=asked_augment(dataset.options.augment) or MelAugment().as_spec(),
         )  # fmt: skip
 
+    def _transcription(self, dataset: Sounds, parts: Any, encoder: SoundEncoder, task: Task) -> Recipe:
+        """A recogniser with a language model of the training texts."""
+        rows = len(parts.train)
+        counted = language_of(dataset, parts, encoder)
+        language = Ngram.spec(vocab=task.outputs, order=ORDER, smoothing="discount", entries=counted.entries)
+        model = Recogniser.spec(outputs=task.outputs, channels=encoder.mels, language=language)
+        epochs = int(np.clip(50_000 // rows, 15, 100))
+        recipe = simple_recipe(model, task, rows, epochs=epochs, lr=2e-3)
+        epoch = max(1, rows // min(recipe.batch_size, 32))
+        return replace(
+            recipe, batch_size=min(recipe.batch_size, 32), steps=epoch * epochs, evaluate_every=max(1, epoch * epochs // 12), patience=8,
+            augment=asked_augment(dataset.options.augment) or MelAugment(times=0.05, bands=0.1).as_spec(),
+        )  # fmt: skip
+
+    def prepare(self, model: Any, plan: Any) -> Any:
+        """The counts of the language model of the training texts."""
+        if getattr(model, "language", None) is not None and plan.encoder.characters is not None:
+            counted = language_of(plan.dataset, plan.parts, plan.encoder)
+            model.language.load_state_dict(counted.state_dict())
+        return model
+
     def named_recipe(self, recipe: Recipe, name: str, dataset: Any, parts: Any) -> Recipe:
         """Smaller steps for networks without batch norm, and waves that are changed as waves."""
         short = name.rpartition(".")[2]
         if short == "WaveConvNet" and dataset.options.augment is None:
             return replace(recipe, augment=WaveAugment().as_spec(), lr=2e-3)
+        if dataset.texts is not None and name and short != "Recogniser":
+            raise WonderlandError(f"{short} does not write texts: take Recogniser, or learn classes or numbers.")
         return replace(recipe, lr=1e-3) if short == "SpectrogramTransformer" else recipe
 
     def check_recipe(self, dataset: Any, parts: Any, encoder: Any, recipe: Recipe, asked: Mapping[str, Any]) -> None:
@@ -116,6 +147,15 @@ def asked_augment(text: str | None) -> Spec | None:
         raise WonderlandError(f"{spec.name} does not change sound: take MelAugment(...) or WaveAugment(...).")
     spec.build()
     return spec
+
+
+def language_of(dataset: Sounds, parts: Any, encoder: SoundEncoder) -> Ngram:
+    """n-grams of the characters of the training texts, which begin after the blank."""
+    assert dataset.texts is not None
+    tokens = encoder.tokens([dataset.texts[row] for row in parts.train])
+    assert tokens is not None
+    rows = [torch.from_numpy(row[row > 0]) for row in tokens]
+    return Ngram.count(rows, len(encoder.characters or "") + 1, ORDER, smoothing="discount")
 
 
 def shown_sounds(plan: Any) -> list[dict[str, Any]]:

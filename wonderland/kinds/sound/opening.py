@@ -16,8 +16,9 @@ from wonderland.data.labels import label_target, read_labels
 from wonderland.data.recording import SUFFIXES
 from wonderland.data.split import read_assigned
 from wonderland.data.target import choose_target, read_target
+from wonderland.data.text.recognise import is_free_text
 from wonderland.kinds.sound.options import Options
-from wonderland.kinds.sound.sounds import Sounds
+from wonderland.kinds.sound.sounds import TRANSCRIPTION, Sounds
 from wonderland.kinds.table.table import names_of_groups, read_groups
 
 LOOKED_AT = 50
@@ -138,6 +139,8 @@ def _from_frame(
                 f"There is no column {name!r} for {option}.{nearest(name, names)} Columns are {', '.join(names)}."
             )
     taken = (*taken, *filter(None, (options.group, options.split)))
+    if (column := transcript_column(frame, options, taken)) is not None:
+        return _with_texts(frame, column, members, bundle, options, findings)
     labels = label_target(frame, options.target, options.task, taken)
     if labels is not None:
         task = MULTILABEL
@@ -158,10 +161,59 @@ def _from_frame(
     sounds.frame = frame.iloc[kept].reset_index(drop=True)
     sounds.y = y[kept].astype(np.int64) if classes is not None and y.ndim == 1 else y[kept]
     sounds.classes, sounds.task = classes, task
+    return _grouped(sounds, options)
+
+
+TRANSCRIPTS = ("text", "transcript", "transcription", "sentence", "words")
+
+
+def transcript_column(frame: pd.DataFrame, options: Options, taken: tuple[str | None, ...]) -> str | None:
+    """The column of texts that are spoken: asked for by task, with a usual name, or of sentences; None where classes or numbers are learned."""
+    names = [str(name) for name in frame.columns if str(name) not in taken]
+    if options.task == TRANSCRIPTION:
+        usual = next((name for name in names if name.casefold() in TRANSCRIPTS), None)
+        return options.target or usual or choose_target(names, None, (), [])
+    if options.task is not None:
+        return None
+    if options.target is not None:
+        spoken = options.target in names and (
+            options.target.casefold() in TRANSCRIPTS or is_free_text(pd.Series(frame[options.target]))
+        )
+        return options.target if spoken else None
+    return next((name for name in names if name.casefold() in TRANSCRIPTS), None)
+
+
+def _with_texts(
+    frame: pd.DataFrame, column: str, members: list[Member], bundle: Bundle, options: Options, findings: list[Finding]
+) -> Sounds:
+    """Recordings with what is said in them."""
+    texts = [" ".join(str(cell).split()) if isinstance(cell, str) else "" for cell in frame[column]]
+    rows = np.array([row for row, text in enumerate(texts) if text], np.int64)
+    if not len(rows):
+        raise WonderlandError(f"Column {column!r} has no texts. Fill it in, or choose another target.")
+    if len(rows) < len(texts):
+        left = counted(len(texts) - len(rows), "recording has no text and is", "recordings have no text and are")
+        findings.append(Finding("target missing", column, len(texts) - len(rows), f"{left} left out."))
+    findings.append(
+        Finding("target", column, len(rows), f"Column {column!r} holds what is said: the task is transcription.")
+    )
+    stop_if_strict(findings, options.strict)
+    sounds, kept = Sounds.read(
+        [members[row] for row in rows], name=bundle.name, origin={"path": str(bundle.root.absolute())}, findings=findings,
+        skip_broken=options.skip_broken,
+    )  # fmt: skip
+    kept = rows[kept]
+    sounds.frame = frame.iloc[kept].reset_index(drop=True)
+    sounds.texts, sounds.task = [texts[row] for row in kept], TRANSCRIPTION
+    return _grouped(sounds, options)
+
+
+def _grouped(sounds: Sounds, options: Options) -> Sounds:
+    """The group and the part of each recording, by the columns that the options name."""
     if options.group is not None:
         column = read_column(options.group, pd.Series(sounds.frame[options.group].astype(str)))
         sounds.group, sounds.groups, sounds.group_names = options.group, read_groups(column), names_of_groups(column)
     if options.split is not None:
-        sounds.assigned = read_assigned(sounds.frame[options.split], options.split)
+        sounds.assigned = read_assigned(pd.Series(sounds.frame[options.split]), options.split)
     stop_if_strict(sounds.findings, options.strict)
     return sounds

@@ -12,7 +12,7 @@ class Options(KindOptions):
 
     task: str | None = option(
         help="what is learned (default: inferred)",
-        choices=("binary", "multiclass", "multilabel", "regression"),
+        choices=("binary", "multiclass", "multilabel", "regression", "transcription"),
     )
     target: str | None = option(
         help="in a table of paths, or of --file-names, the column to learn (default: inferred), or several of 0 and 1: a,b,c",

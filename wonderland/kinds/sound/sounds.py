@@ -17,6 +17,7 @@ from wonderland.data.recording import Recording, read_recording, write_wave
 from wonderland.kinds.sound.spectrogram import spectrogram_picture
 from wonderland.ops.sound import resample
 
+TRANSCRIPTION = "transcription"
 MOST_IN_MEMORY = 1 << 30
 LISTENED_RATE, LISTENED_SECONDS = 8000, 3.0  # of recordings inside a page
 
@@ -40,6 +41,7 @@ class Sounds(Dataset):
         self.digests: list[str] = []
         self.frame = pd.DataFrame(index=range(len(self.members)))
         self.task = self.classes = self.y = None
+        self.texts: list[str] | None = None  # what is said in each recording
         self.fingerprint = ""
         self._kept: dict[int, Recording] = {}
 
@@ -152,6 +154,8 @@ class Sounds(Dataset):
 
     def answer(self, row: int) -> Any:
         """The class, the labels as one text, the value or the text of a recording."""
+        if self.texts is not None:
+            return self.texts[row]
         assert self.y is not None
         if self.classes is None:
             return float(self.y[row])
@@ -161,7 +165,7 @@ class Sounds(Dataset):
 
     def example(self, i: int) -> dict[str, Any]:
         shown = {"path": self.path(i), "seconds": round(float(self.seconds[i]), 3), "rate": self.rates[i]}
-        return shown | ({} if self.y is None else {"target": self.answer(i)})
+        return shown | ({} if self.y is None and self.texts is None else {"target": self.answer(i)})
 
     def shown(self, i: int) -> dict[str, Any]:
         """A spectrogram to look at, and the recording to listen to."""
@@ -171,6 +175,9 @@ class Sounds(Dataset):
     def summary(self) -> list[dict[str, Any]]:
         seconds = self.seconds
         about = {"seconds": f"{np.median(seconds):.2g} ({seconds.min():.2g} to {seconds.max():.2g})"}
+        if self.texts is not None:
+            said = {"texts": len(set(self.texts)), "characters": len(set("".join(self.texts)))}
+            return [{"recordings": len(self)} | said | about]
         if self.y is None:
             return [{"class": "(none)", "recordings": len(self), "share": "100 %"} | about]
         if self.classes is None:

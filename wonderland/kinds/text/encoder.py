@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from wonderland.data.dataset import MULTILABEL, TASKS, Dataset, Finding, counted
 from wonderland.data.encoder import Field, RowEncoder, texts_of_field
 from wonderland.data.examples import Examples, RowExamples
 from wonderland.data.labels import coded, pieces, read_labels
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.data.reading import Reading, Written
 from wonderland.data.source import read_source
 from wonderland.data.target import missing_target
@@ -26,6 +27,7 @@ from wonderland.data.text.sources import is_text_file, read_documents
 from wonderland.data.text.tokenizer import Tokenizer, repeatable
 from wonderland.data.text.tokenizer_json import checked_roles
 from wonderland.kinds.text.examples import TextExamples
+from wonderland.kinds.text.program import TextProgram, feature_file, text_trials
 from wonderland.kinds.text.texts import Texts, read_folder
 
 LONGEST = 400
@@ -197,6 +199,25 @@ class TextEncoder(RowEncoder):
             text = f"{unknown:,} of {total:,} tokens were never seen in training and count as unknown."
             self.noticed.append(Finding("unknown", name, unknown, text))
         return tokens
+
+    trial_words = "texts of three lengths, in batches of 1, 7 and 34"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return TextProgram(self.reads, self.length, self.pad)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        return text_trials(self)
+
+    def tokens_of(self, cells: list[tuple[str, ...]]) -> Tensor:
+        """Tokens of texts, without notes on them: int64 (n, length)."""
+        noticed = self.noticed
+        tokens = self._tokens(cells, "texts")
+        self.noticed = noticed
+        return tokens
+
+    def beside(self) -> dict[str, bytes]:
+        tokens = {} if self.reads == "features" else {"tokenizer.json": self.tokenizer.to_json().encode()}
+        return tokens | ({} if self.grams is None else {"features.safetensors": feature_file(self)})
 
     def traits(self, dataset: Texts, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Length, length of words, share of capitals, digits and other signs, and share of unknown tokens."""

@@ -28,7 +28,7 @@ class NeuMF(Recommender):
         self.out = nn.Linear(dim + hidden // 2, 1)
 
     def score(self, x: Tensor, items: Tensor) -> Tensor:
-        items = items[None].expand(len(x), -1) if items.dim() == 1 else items
+        items = items[None].expand(x.shape[0], -1) if items.dim() == 1 else items
         user = x[:, 0]
         product = self.user(user)[:, None] * self.item(items)
         deep = self.layers(self.from_user(self.other_user(user))[:, None] + self.from_item(self.other.weight)[items])

@@ -41,7 +41,7 @@ class SequenceRecommender(Recommender):
         tokens = torch.where(place[None] < count[:, None], history.gather(1, order), 0)
         tokens = torch.cat([torch.full_like(tokens[:, :1], self.items + 1), tokens], 1)
         mask = torch.arange(tokens.shape[1], device=x.device)[None] <= count[:, None]
-        hidden = self.body.features(tokens, mask)[torch.arange(len(x), device=x.device), count]
+        hidden = self.body.features(tokens, mask)[torch.arange(x.shape[0], device=x.device), count]
         hidden = self.dropout(hidden)
         w, bias = self.body.embedding.weight[items], self.bias(items)[..., 0]
         return (hidden @ w.T if items.dim() == 1 else (w * hidden[:, None]).sum(-1)) + bias

@@ -63,7 +63,7 @@ class DeepAR(Forecaster):
             if self.context > 1
             else (None, None)
         )
-        index = torch.arange(len(x), device=x.device).repeat_interleave(drawn)
+        index = torch.arange(x.shape[0], device=x.device).repeat_interleave(drawn)
         state = rows_of(state, index)
         value, along = x[index, -1:], along[index]
         noise = torch.Generator().manual_seed(0)

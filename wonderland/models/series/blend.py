@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.models.series.forecaster import Forecaster, baseline
 from wonderland.models.series.smoothing import fit_smoothing, seasonal, smooth
+from wonderland.ops.over_time import is_exporting
 
 PERIODS = 4  # of fitting: the training part, and validation, and calibration, and everything
 NAMES = (
@@ -78,8 +79,10 @@ class ForecastBlend(Forecaster):
         }.get(kind)
 
     def forward(self, x: Tensor, known: Tensor | None = None, about: Tensor | None = None) -> Tensor:
+        if is_exporting():
+            return self._exported(x, known, about)
         period = self.periods(x, about)
-        made = x.new_zeros(len(x), self.horizon, x.shape[2])
+        made = x.new_zeros(x.shape[0], self.horizon, x.shape[2])
         for i, name in enumerate(self.forecasts):
             shares = self.shares[period, i]
             if bool((shares > 0).any()):
@@ -88,9 +91,29 @@ class ForecastBlend(Forecaster):
                 made = made + shares[:, None, None] * forecast
         return made[..., None]
 
+    def _exported(self, x: Tensor, known: Tensor | None, about: Tensor | None) -> Tensor:
+        """`forward` by the weights of the last period, which are those for steps after the data; nothing depends on a value."""
+        made = x.new_zeros(x.shape[0], self.horizon, x.shape[2])
+        for i, name in enumerate(self.forecasts):
+            rows, back = (
+                logarithm(x.transpose(1, 2), about) if name.startswith("log ") else (x.transpose(1, 2), unchanged)
+            )
+            effect = None
+            if known is not None and self.known:
+                effect = (known @ self.effects[-1, int(name.startswith("log "))].to(known.dtype)).transpose(1, 2)
+                rows = rows - effect[..., : self.context].to(rows.dtype)
+            forecast = (
+                self.forecast(name, rows.flatten(0, 1), PERIODS - 1).to(rows.dtype).unflatten(0, (-1, rows.shape[1]))
+            )
+            if effect is not None:
+                forecast = forecast + effect[..., self.context :].to(rows.dtype)
+            share = self.shares[-1, i]
+            made = made + torch.where(share > 0, share * back(forecast).transpose(1, 2).to(x.dtype), 0.0)
+        return made[..., None]
+
     def periods(self, x: Tensor, about: Tensor | None) -> Tensor:
         """The period of fitting of each window: (b,); the last one where nothing is said."""
-        return torch.full((len(x),), PERIODS - 1) if about is None else about[:, 0].long().clamp(0, PERIODS - 1)
+        return torch.full((x.shape[0],), PERIODS - 1) if about is None else about[:, 0].long().clamp(0, PERIODS - 1)
 
     def one(self, name: str, x: Tensor, about: Tensor | None, known: Tensor | None = None) -> Tensor:
         """One forecast: (b, context, c) -> (b, horizon, c)."""
@@ -283,13 +306,16 @@ def linear(x: Tensor, horizon: int, season: int, weight: Tensor) -> Tensor:
 
 def iterate(x: Tensor, horizon: int, season: int, lags: list[int], weight: Tensor) -> Tensor:
     """The autoregression, step after step from its own forecasts: (n, t) and weights (lags + 2), the last as in `linear`."""
-    level, own, bias, seasonal_start = levels(x, season), weight[:-2], weight[-2], bool(weight[-1] > 0.5)
+    level, own, bias, starts = levels(x, season), weight[:-2], weight[-2], weight[-1] > 0.5
+    seasonal_start = None if is_exporting() else bool(starts)  # exported programs do not branch on a value
     along = list((x - level).unbind(1))
     back = [lag - 1 for lag in lags]
     ring = season if len(along) >= season else 1
     for _ in range(horizon):
         recent = torch.stack([along[-1 - place] for place in back], 1)
         value = recent @ own + bias
+        if seasonal_start is None:
+            value = torch.where(starts, along[-ring] + value, value)
         along.append(along[-ring] + value if seasonal_start else value)
     # A recursion that grows without bound says nothing: it is kept within a few times the range of the context.
     limit = 4 * (x - level).abs().amax(1, keepdim=True) + FLOOR

@@ -36,7 +36,7 @@ class Forecaster(Checked, nn.Module, ABC):
     def covariates(self, x: Tensor, known: Tensor | None) -> Tensor:
         """What is known along context and horizon; zeros where nothing was given."""
         if known is None:
-            return x.new_zeros(len(x), self.context + self.horizon, self.known)
+            return x.new_zeros(x.shape[0], self.context + self.horizon, self.known)
         return known.to(x.dtype)
 
 

@@ -56,7 +56,7 @@ class Pool(Checked, nn.Module):
         if self.how == "first":
             return x[:, 0]
         if self.how == "last":
-            return x[:, -1] if mask is None else x[torch.arange(len(x), device=x.device), lengths(mask) - 1]
+            return x[:, -1] if mask is None else x[torch.arange(x.shape[0], device=x.device), lengths(mask) - 1]
         if self.how == "max":
             return (x if mask is None else x.masked_fill(~mask.unsqueeze(-1), -torch.inf)).amax(1)
         x = hide(x, mask)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from wonderland.nn.contract.mixer import lengths
+from wonderland.ops.over_time import is_exporting
 
 
 def prepend_context(x: Tensor, context: Tensor | None, reach: int) -> Tensor:
@@ -23,6 +24,8 @@ def last_context(full: Tensor, mask: Tensor | None, reach: int) -> Tensor:
 
 def next_context(x: Tensor, context: Tensor | None, mask: Tensor | None, reach: int) -> Tensor:
     """The left context of the next piece, for mixers that do not need a piece and its context in one tensor."""
-    if mask is None and x.shape[1] >= reach:
+    if (
+        mask is None and not is_exporting() and x.shape[1] >= reach
+    ):  # the length of a piece is free in exported programs
         return x[:, x.shape[1] - reach :].clone()
     return last_context(prepend_context(x, context, reach), mask, reach)

@@ -3,7 +3,7 @@
 from wonderland.core.graph import Graph
 from wonderland.core.pattern import SparseRows
 from wonderland.nn.graph.attention import GAT, GATv2
-from wonderland.nn.graph.convolution import GraphConvolution, NeighbourConvolution
+from wonderland.nn.graph.convolution import GraphConvolution, NeighbourConvolution, TrainableAdjacency
 from wonderland.nn.graph.drop_edge import DropEdge
 from wonderland.nn.graph.encodings import (
     DegreeEmbedding,
@@ -70,6 +70,7 @@ __all__ = [
     "SparseRows",
     "SpatioTemporal",
     "TopKPooling",
+    "TrainableAdjacency",
     "VirtualNode",
     "anchor_encoding",
     "clusters",

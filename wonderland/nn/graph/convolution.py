@@ -5,8 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wonderland.core import part
+from wonderland.core import WonderlandError, part
 from wonderland.core.graph import Graph
+from wonderland.laws import determinism, gradients, graph_locality
 from wonderland.nn.graph.layer import GraphLayer, check, glorot, project
 from wonderland.ops.sparse_product import sparse_product
 
@@ -85,3 +86,40 @@ class NeighbourConvolution(GraphLayer):
             return self.project(sparse_product(pattern, value, x)) + self.own(x)
         bias = self.project.bias
         return sparse_product(pattern, value, project(self.project, x) - bias) + bias + project(self.own, x)
+
+
+@part
+class TrainableAdjacency(GraphLayer):
+    r"""Graph convolution whose weights of edges are trained, from those of the normalised adjacency matrix on.
+
+    .. math::
+        H = (S \odot \hat A) X W + b, \qquad S_{ij} = 1 \text{ at first}
+
+    One number for each edge, so that the layer belongs to one graph of `edges` edges, given in the same order each time.
+    Shapes: x (n, d) -> (n, out). Book: Alice 12.3.
+
+    >>> layer, graph = TrainableAdjacency(3, 2, edges=4), Graph.undirected([(0, 1), (2, 3)])
+    >>> layer(torch.randn(4, 3), graph).shape
+    torch.Size([4, 2])
+    """
+
+    hops = 1
+
+    def __init__(self, dim: int, out: int, *, edges: int, norm: str = "symmetric"):
+        super().__init__()
+        self.norm, self.project = norm, nn.Linear(dim, out, bias=False)
+        self.scale, self.bias = nn.Parameter(torch.ones(edges)), nn.Parameter(torch.zeros(out))
+        glorot(self.project.weight)
+
+    def laws(self) -> tuple[Any, ...]:
+        """The order of nodes means nothing; the order of edges, and other graphs, do."""
+        return graph_locality, gradients, determinism
+
+    def forward(self, x: Any, graph: Graph) -> Tensor:
+        check(self, x, graph)
+        if graph.edges.shape[1] != len(self.scale):
+            raise WonderlandError(
+                f"TrainableAdjacency has a weight for each of {len(self.scale):,} edges, and this graph has {graph.edges.shape[1]:,}."
+            )
+        pattern, value = graph.normalised(self.norm, loops=False, dtype=x.dtype)
+        return sparse_product(pattern, value * graph.sorted_edges(self.scale), project(self.project, x)) + self.bias

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wonderland.understand.facts import Facts, predicts_values
+from wonderland.understand.sections.alignments import alignments
 from wonderland.understand.sections.bands import bands
 from wonderland.understand.sections.baselines import baselines
 from wonderland.understand.sections.data import data
@@ -56,6 +57,7 @@ SECTIONS = (
     Section("decisions", "Decisions", "Decisions", decisions),
     Section("bands", "Bands", "Predictions along each column", bands),
     Section("mistakes", "Mistakes", "Most confident mistakes", mistakes, "Largest errors"),
+    Section("alignments", "Alignments", "Alignments", alignments),
     Section("sounds", "Sounds", "Recordings", sounds),
     Section("pictures", "Pictures", "Pictures", pictures),
     Section("importance", "Importance", "Importance", importance),
