@@ -53,11 +53,6 @@ from wonderland.models.series import (
     SequenceForecaster,
     TemporalBlock,
 )
-<<<<<<< HEAD
-from wonderland.models.signal import InceptionTime, MelConvNet, Rocket, SignalModel, SpectrogramTransformer, WaveConvNet
-from wonderland.models.speech.wav2vec2 import SpeechRecogniser, Wav2Vec2
-from wonderland.models.speech.whisper import Whisper, speech_features
-=======
 from wonderland.models.signal import (
     InceptionTime,
     MelConvNet,
@@ -69,7 +64,8 @@ from wonderland.models.signal import (
     WaveNet,
     generate_wave,
 )
->>>>>>> main
+from wonderland.models.speech.wav2vec2 import SpeechRecogniser, Wav2Vec2
+from wonderland.models.speech.whisper import Whisper, speech_features
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -196,11 +192,8 @@ __all__ = [
     "ViT",
     "Wav2Vec2",
     "WaveConvNet",
-<<<<<<< HEAD
-    "Whisper",
-=======
     "WaveNet",
->>>>>>> main
+    "Whisper",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
