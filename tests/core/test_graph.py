@@ -133,6 +133,35 @@ def test_conversions():
     torch.testing.assert_close(Graph.from_adjacency(graph.adjacency().to_sparse()).adjacency(), graph.adjacency())
 
 
+def test_powers_and_diameter():
+    graph = Graph(erdos_renyi(9, 0.3).edges, 9)
+    a = graph.adjacency()
+    for k in (1, 2, 3):
+        torch.testing.assert_close(graph.power(k).adjacency(), torch.linalg.matrix_power(a, k))
+    assert (grid(8, 8).diameter(), circle(7).diameter(), Graph([], 0).diameter()) == (14, 3, 0)
+    assert Graph([], 2).diameter() == float("inf")
+
+
+def test_torch_geometric_and_back():
+    data = pytest.importorskip("torch_geometric.data")
+    graph = Graph(Graph.undirected(BOOK).edges, 5, weight=torch.rand(8))
+    there = graph.to_pyg(torch.ones(5, 2), torch.ones(8, 1))
+    back = Graph.from_pyg(there)
+    torch.testing.assert_close(back.adjacency(), graph.adjacency())
+    assert (there.num_nodes, there.edge_attr.shape) == (5, (8, 1))
+    plain = [data.Data(num_nodes=n, edge_index=torch.zeros(2, 0).long()) for n in (5, 2)]
+    several = Graph.from_pyg(data.Batch.from_data_list(plain))
+    assert several.sizes.tolist() == [5, 2]
+
+
+def test_a_graph_does_not_change():
+    with pytest.raises(WonderlandError) as error:
+        path(3).nodes = 4
+    assert str(error.value) == (
+        "A Graph does not change, since what is derived from it is kept: make another one to set nodes."
+    )
+
+
 def test_generators():
     graph = erdos_renyi(400, 0.1)
     assert float(graph.degree.mean()) == pytest.approx(39.9, abs=1.5)
@@ -174,6 +203,8 @@ def test_what_is_derived_in_inference_mode_serves_training():
         (lambda: Graph([], 2, member=torch.tensor([1, 0])), "`member` names the graph of each node (n,), the nodes of a graph side by side."),
         (lambda: Graph([], 1, member=torch.tensor([4]), graphs=2), "`member` names graph 4, but there are 2."),
         (lambda: Graph.from_adjacency(torch.ones(2, 3)), "An adjacency matrix is square, not (2, 3)."),
+        (lambda: path(2).power(0), "A power of a graph is that of at least 1 step, not 0."),
+        (lambda: Graph([], 6000).diameter(), "The diameter of 6,000 nodes is not computed: it needs a path for each pair, up to 5,000 nodes."),
         (lambda: path(2).laplacian("left"), "There is no Laplacian 'left'. Known are combinatorial, normalised and random walk."),
         (lambda: erdos_renyi(3, 1.5), "The probability of an edge is between 0 and 1, not 1.5."),
         (lambda: barabasi_albert(3, 3), "Each node joins at least 1 and fewer than 3 others, not 3."),

@@ -11,6 +11,7 @@ from PIL import Image
 
 import wonderland
 from tests.runs import digits
+from wonderland.core import WonderlandError
 from wonderland.ship import export
 
 
@@ -149,3 +150,38 @@ def test_models_of_series(tmp_path, model):
     run = wonderland.fit(shops(), "sold", out=tmp_path / "run", steps=3, **named)
     assert export(run, "onnx", tmp_path / "model.onnx", quantize="int8").difference < 1e-5
     assert export(run, "torch", tmp_path / "model.pt2").difference < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gym:CartPole-v1", "gym:Pendulum-v1"])
+def test_policies_act_on_observations(tmp_path, name):
+    run = wonderland.fit(name, out=tmp_path / "run", steps=2)
+    assert export(run, "onnx", tmp_path / "model.onnx").difference < 1e-5
+
+
+@pytest.mark.slow
+def test_a_folder_for_transformers_has_equal_logits_and_tokens(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    from wonderland.checkpoints import load_pretrained
+
+    options = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.LlamaConfig(vocab_size=20, max_position_embeddings=64, **options)
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "tiny")
+    spec = load_pretrained(tmp_path / "tiny").origin.spec
+    arguments = {name: value for name, value in spec.arguments.items() if name != "vocab"}
+    run = language_run(tmp_path, model=type(spec)(spec.name, arguments))
+    made = export(run, "huggingface", tmp_path / "folder")
+    assert made.difference < 1e-5
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "folder")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "folder")
+    ids = tokenizer("the cat sat", return_tensors="pt").input_ids
+    assert ids[0].tolist() == run.encoder.tokenizer.encode("the cat sat")
+    with torch.no_grad():
+        torch.testing.assert_close(model(ids).logits, run.model(ids), atol=1e-5, rtol=1e-4)
+
+
+def test_a_model_of_no_family_is_refused_in_a_sentence(tmp_path):
+    run = language_run(tmp_path, model="Decoder(dim=16, depth=1, mixer=GRU())")
+    with pytest.raises(WonderlandError, match=r"^This Decoder is none of the families that transformers reads"):
+        export(run, "huggingface", tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()

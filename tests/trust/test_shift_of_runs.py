@@ -116,3 +116,15 @@ def test_columns_that_are_missing_are_named():
     own = Reference.of({"x": np.zeros(5)}, np.zeros((5, 1)), np.zeros(5))
     with pytest.raises(WonderlandError, match="The new rows have no column 'x'"):
         compare(own, {"z": np.zeros(5)}, np.zeros((5, 1)))
+
+
+def test_categories_of_few_rows_hold_the_level():
+    """Which categories are common is decided by other rows than those that new rows are compared with."""
+    found = []
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        names = np.array([f"family {i}" for i in random.integers(0, 150, 400)])
+        outputs = random.normal(size=(400, 1))
+        old = Reference.of({"family": names[:200]}, outputs[:200], np.zeros(200))
+        found.append(compare(old, {"family": names[200:]}, outputs[200:], draws=99).shifted)
+    assert np.mean(found) <= 0.15

@@ -6,7 +6,7 @@ import argparse
 def options(verb: argparse.ArgumentParser) -> None:
     """Flags of export."""
     verb.add_argument("run_folder", metavar="RUN", help="a run folder")
-    verb.add_argument("--to", default="onnx", metavar="FORMAT", help="onnx or torch (default onnx)")
+    verb.add_argument("--to", default="onnx", metavar="FORMAT", help="onnx, torch or huggingface (default onnx)")
     verb.add_argument(
         "-o", "--out", metavar="PATH", help="the file or folder to write (default: inside the run folder)"
     )

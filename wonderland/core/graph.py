@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from wonderland.core.errors import WonderlandError
-from wonderland.core.pattern import Pattern, derived
+from wonderland.core.pattern import Pattern, derived, ranges
 
 NORMS = ("symmetric", "row", "column", "none")
 
@@ -314,12 +314,17 @@ class Graph:
         """
         if k < 1:
             raise WonderlandError(f"A power of a graph is that of at least 1 step, not {k}.")
-        a = torch.sparse_coo_tensor(self.edges.flip(0), self.value(), (self.nodes, self.nodes)).coalesce()
-        walked = a
+        leaving, place = self.pattern.transposed
+        value = self.sorted_edges(self.value())[place]
+        walked = _made(self.edges, self.nodes, self.value(), self.member, self.graphs).without_duplicates()
         for _ in range(k - 1):
-            walked = torch.sparse.mm(a, walked)
-        walked = walked.coalesce()
-        return _made(walked.indices().flip(0).contiguous(), self.nodes, walked.values(), self.member, self.graphs)
+            (source, target), weight = walked.edges, walked.value()
+            count = leaving.count[target]
+            entry = ranges(leaving.start[target], count)
+            ends = torch.stack([torch.repeat_interleave(source, count), leaving.column[entry]])
+            longer = self._like(ends, torch.repeat_interleave(weight, count) * value[entry])
+            walked = longer.without_duplicates()
+        return walked
 
     def diameter(self) -> float:
         """The longest of all shortest paths, infinite where some pair has none; for graphs of at most 5,000 nodes."""

@@ -11,6 +11,7 @@ import torch
 
 from wonderland.core import WonderlandError, nearest, need, write_bytes
 from wonderland.ship.comparing import TOLERANCE, agreed, compare, joined_outputs, onnx_runner, torch_runner
+from wonderland.ship.huggingface import write_folder
 from wonderland.ship.onnx_file import check, quiet, to_onnx
 from wonderland.ship.program import Program, exported, program
 from wonderland.ship.quantizing import int8, loss
@@ -40,7 +41,7 @@ def export(
     level: float | None = None,
     quantize: str | None = None,
 ) -> Export:
-    """Write a run for other programs: `to` is "onnx" or "torch"; `quantize="int8"` keeps weights of ONNX files in bytes.
+    """Write a run for other programs: `to` is "onnx", "torch" or "huggingface"; `quantize="int8"` keeps weights of ONNX files in bytes.
 
     The file holds preprocessing, model, calibration and conformal sets at `level` (that of the run by default). It is run on
     inputs made from the schema of the run, odd ones among them, at several batch sizes; where it differs from `predict` by more
@@ -131,6 +132,9 @@ def _torch(run: Any, out: str | Path | None, level: float, quantize: str | None)
     made = program(run, level, double=True)
     graph = exported(made, sizes_of(made))
     difference = agreed(compare(run, made, torch_runner(graph, made), level, double=True))
+    for name, value in graph.constants.items():  # the archive takes no views of other arrays
+        if isinstance(value, torch.Tensor):
+            graph.constants[name] = value.detach().clone(memory_format=torch.contiguous_format)
     buffer = io.BytesIO()
     about = describe(run, level) | {
         "inputs": [{"name": port.name, "type": port.type, "about": port.about} for port in made.ports],
@@ -145,4 +149,18 @@ def _torch(run: Any, out: str | Path | None, level: float, quantize: str | None)
     return Export((path, *write_beside(run, path)), difference, run.encoder.trial_words, (note,) if coded else ())
 
 
-TARGETS: dict[str, Callable[[Any, Any, float, str | None], Export]] = {"onnx": _onnx, "torch": _torch}
+def _huggingface(run: Any, out: str | Path | None, level: float, quantize: str | None) -> Export:
+    """A folder that `from_pretrained` of transformers loads: the network alone, without calibration and sets."""
+    folder = Path(out) if out is not None else run.folder / "huggingface"
+    difference = write_folder(run, folder)
+    note = "The folder holds the network alone: calibration and sets are in the run and in its ONNX file."
+    return Export(
+        (folder,), difference, "tokens of three lengths, in batches of 1, 2 and 5, loaded from the folder", (note,)
+    )
+
+
+TARGETS: dict[str, Callable[[Any, Any, float, str | None], Export]] = {
+    "onnx": _onnx,
+    "torch": _torch,
+    "huggingface": _huggingface,
+}

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
+from wonderland.tasks.action_answers import ActionAnswers
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.view import View
 from wonderland.trust.conformal import check_level
@@ -136,6 +137,22 @@ class Control(Task):
         shares = outputs.softmax(-1).numpy()
         table = pd.DataFrame({"prediction": outputs.argmax(-1).numpy()})
         return table.assign(**{f"p({i})": shares[:, i] for i in range(self.actions)})
+
+    def answers(self, trust: ReturnTrust, level: float) -> nn.Module | str:
+        return ActionAnswers(self.actions, self.continuous)
+
+    def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
+        """Of probabilities, or of continuous actions; another choice counts by how much less probable it is."""
+        if self.continuous:
+            return float(np.abs(table.to_numpy() - exported["prediction"]).max(initial=0.0))
+        expected = table[[f"p({i})" for i in range(self.actions)]].to_numpy()
+        chosen = expected[np.arange(len(expected)), exported["prediction"]]
+        return float(
+            max(
+                np.abs(expected - exported["probabilities"]).max(initial=0.0),
+                (expected.max(1) - chosen).max(initial=0.0),
+            )
+        )
 
     def check_run(self, model: Any, encoder: Any, trust: Any, folds: int) -> str | None:
         if not hasattr(model, "act") or model.actions != self.actions or model.continuous != self.continuous:

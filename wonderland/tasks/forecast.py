@@ -350,7 +350,7 @@ class Forecast(Task):
 def unit_of(unit: str, batch: Batch, season: int, channels: int) -> ndarray | float:
     """`unit_tensor` of a batch, for arrays: (b, 1, c)."""
     made = unit_tensor(unit, batch["x"], batch["about"], season, channels)
-    return made if isinstance(made, float) else made.numpy()
+    return made.numpy() if isinstance(made, Tensor) else made
 
 
 def change(before: ndarray, after: ndarray) -> float:

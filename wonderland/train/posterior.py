@@ -69,7 +69,11 @@ def laplace_draws(
 def _features(model: nn.Module, name: str, layer: nn.Module, x: Any) -> tuple[Tensor, Tensor]:
     """Inputs of the last layer and outputs of the model for each member, in evaluation mode: (m, n, d), (m, n, c)."""
     kept: list[Tensor] = []
-    hook = layer.register_forward_hook(lambda _, given, result: kept.extend([given[0], result]))
+
+    def keep(module: nn.Module, given: tuple[Any, ...], result: Tensor) -> None:
+        kept.extend([given[0], result])
+
+    hook = layer.register_forward_hook(keep)
     model.eval()
     pieces = []
     try:

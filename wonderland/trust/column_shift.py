@@ -87,8 +87,20 @@ def _statistics(codes: ndarray, kind: str, labels: ndarray) -> ndarray:
     return np.abs(counts / new - (member.sum(0) - counts) / old).sum(1) / 2
 
 
+def _new_among(places: ndarray, count: int) -> ndarray:
+    """Labels of some rows for each permutation: the `count` with the last places are the new ones. (k, n) -> (k, n)."""
+    least = -np.partition(-places, count - 1, axis=1)[:, count - 1 : count]
+    return (places >= least).astype(np.float64)
+
+
 def column_shift(
-    old: Mapping[str, Any], new: Mapping[str, Any], *, correction: str = "permutation", draws: int = 400, seed: int = 0
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    *,
+    correction: str = "permutation",
+    draws: int = 400,
+    seed: int = 0,
+    left_out: Mapping[str, ndarray] | None = None,
 ) -> list[ColumnShift]:
     r"""Test each column for a change of its distribution, with p-values corrected for their number.
 
@@ -98,7 +110,8 @@ def column_shift(
     largest of all columns under each permutation (Westfall and Young, 1993): exact together, whatever the columns have in
     common.
 
-    `old` and `new` are tables or dictionaries of columns of the same names; at most 2,000 rows of each are used.
+    `old` and `new` are tables or dictionaries of columns of the same names; at most 2,000 rows of each are used. `left_out` marks
+    rows of `old` that the test of a column does not use, by its name.
 
     >>> generator = np.random.default_rng(0)
     >>> shifts = column_shift({"x": generator.normal(size=200)}, {"x": generator.normal(1, 1, 200)})
@@ -118,13 +131,19 @@ def column_shift(
         raise WonderlandError(f"A test needs two rows in each table or more, not {sizes[0]} and {sizes[1]}.")
     generator = np.random.Generator(np.random.Philox(mix(seed, *sizes)))
     kept = [np.sort(generator.permutation(size)[:ROWS]) for size in sizes]
-    first = np.r_[np.zeros(len(kept[0])), np.ones(len(kept[1]))]
-    labels = np.concatenate([first[None], generator.permuted(np.tile(first, (draws, 1)), axis=1)])
+    places = np.arange(len(kept[0]) + len(kept[1]))
+    places = np.concatenate([places[None], generator.permuted(np.tile(places, (draws, 1)), axis=1)])
+    labels = (places >= len(kept[0])).astype(np.float64)
     table, kinds, sides = [], [], []
     for name in names:
         a, b = np.asarray(old[name])[kept[0]], np.asarray(new[name])[kept[1]]
         codes, kind = _codes(a, b)
-        table.append(_statistics(codes, kind, labels))
+        if left_out is not None and name in left_out:
+            a = a[~left_out[name][kept[0]]]
+            used = np.r_[~left_out[name][kept[0]], np.ones(len(b), bool)]
+            table.append(_statistics(codes[used], kind, _new_among(places[:, used], len(b))))
+        else:
+            table.append(_statistics(codes, kind, labels))
         kinds.append(kind)
         sides.append((a, b))
     statistics = np.array(table)  # (columns, 1 + draws)

@@ -9,7 +9,7 @@ import torch
 from numpy import ndarray
 from torch import Tensor
 
-from wonderland.core import WonderlandError
+from wonderland.core import WonderlandError, permutation
 
 ROWS = 2000  # rows of the sample
 COLUMNS = 500
@@ -17,6 +17,8 @@ LEVELS = 200  # categories of a column that are kept by name
 LONGEST_NAME = 200  # characters of a category; longer ones are "(other)"
 MOST_DAYS = 2**47  # before and after 1970: more than a date of numpy in seconds can be
 OTHER = "(other)"
+FEWEST = 2  # rows; rarer categories are one
+OFTEN = 10  # rows; a category with as many is common in any sample
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,23 @@ class Reference:
             text = names_of(values)
             found[name] = np.where(np.isin(text, np.unique(own)), text, OTHER)
         return found
+
+    def compared(self, columns: Any) -> tuple[dict[str, ndarray], dict[str, ndarray], dict[str, ndarray]]:
+        """Columns of the reference and of new rows in one form, and the reference rows that each test has to leave out.
+
+        Which categories are common is decided by a sample, in which common ones come more often than they should: a column with
+        rare categories takes one half of the reference rows for that decision, and compares new rows with the other half.
+        """
+        old, new, left_out = dict(self.columns), self.alike(columns), {}
+        deciding = np.zeros(len(self.y), bool)
+        deciding[permutation(0, 3, len(self.y))[: len(self.y) // 2]] = True
+        for name, own in self.columns.items():
+            if own.dtype.kind == "f" or not _has_rare(own):
+                continue
+            kept = np.unique(_common(own[deciding]))
+            old[name], new[name] = (np.where(np.isin(values, kept), values, OTHER) for values in (own, new[name]))
+            left_out[name] = deciding
+        return old, new, left_out
 
     def tensors(self) -> dict[str, Tensor]:
         """The arrays, for a safetensors file; categories as codes."""
@@ -147,9 +166,15 @@ def _require(good: bool) -> None:
         raise ValueError
 
 
+def _has_rare(text: ndarray) -> bool:
+    """Whether categories are rare enough that it depends on the sample which of them are common."""
+    names, counts = np.unique(text, return_counts=True)
+    return OTHER in names or bool(counts.min() < OFTEN)
+
+
 def _common(text: ndarray) -> ndarray:
     """Categories with two rows or more, the most frequent ones; all others are one."""
     names, counts = np.unique(text, return_counts=True)
     frequent = np.argsort(-counts, kind="stable")[:LEVELS]
-    kept = [name for name in names[frequent[counts[frequent] > 1]] if len(name) <= LONGEST_NAME]
+    kept = [name for name in names[frequent[counts[frequent] >= FEWEST]] if len(name) <= LONGEST_NAME]
     return np.where(np.isin(text, kept), text, OTHER)

@@ -124,25 +124,33 @@ def compare(
     old_rows, new_rows = len(reference.y), len(drawn)
     if min(old_rows, new_rows) < LEAST:
         raise WonderlandError(f"Shift is tested with {LEAST} rows or more on each side, not {min(old_rows, new_rows)}.")
-    new_columns = {name: values[drawn] for name, values in reference.alike(columns).items()}
+    old_columns, new_columns, left_out = reference.compared(columns)
+    new_columns = {name: values[drawn] for name, values in new_columns.items()}
     fresh = fresh[drawn]
     names = prediction_names(reference)
     old_table, new_table, given = {}, {}, list(reference.columns)
     for i, name in enumerate(given):
-        old_table[f"c{i}"], new_table[f"c{i}"] = reference.columns[name], new_columns[name]
+        old_table[f"c{i}"], new_table[f"c{i}"] = old_columns[name], new_columns[name]
     for k, _ in enumerate(names):
         old_table[f"p{k}"], new_table[f"p{k}"] = reference.predictions[:, k], fresh[:, k]
-    tested = column_shift(old_table, new_table, draws=draws, seed=seed)
+    unused = {f"c{i}": left_out[name] for i, name in enumerate(given) if name in left_out}
+    tested = column_shift(old_table, new_table, draws=draws, seed=seed, left_out=unused)
     shown = [*given, *names]
     tested = [replace(t, name=name, words=_renamed(t, name)) for t, name in zip(tested, shown, strict=True)]
     given_values = {name: np.asarray(columns[name])[drawn] for name in given}
-    tested = [_named(t, reference, given_values, new_columns) for t in tested[: len(given)]] + tested[len(given) :]
+    seen = np.ones(old_rows, bool) if not left_out else ~np.any(list(left_out.values()), 0)
+    old_columns = {name: values[seen] for name, values in old_columns.items()}
+    tested = [
+        *(_named(t, reference.dates, old_columns, given_values, new_columns) for t in tested[: len(given)]),
+        *tested[len(given) :],
+    ]
     notes, together = [], None
-    if min(old_rows, new_rows) >= LEAST_TOGETHER:
-        old, new = _features(reference.columns, reference.predictions, new_columns, fresh)
+    if min(seen.sum(), new_rows) >= LEAST_TOGETHER:
+        old, new = _features(old_columns, reference.predictions[seen], new_columns, fresh)
         together = classifier_test(old, new, draws=draws, seed=seed)
     else:
-        notes.append(f"{new_rows} new rows are too few to test all columns together: {LEAST_TOGETHER} are needed.")
+        few = f"{new_rows} new rows" if new_rows < LEAST_TOGETHER else f"{int(seen.sum())} calibration rows"
+        notes.append(f"{few} are too few to test all columns together: {LEAST_TOGETHER} are needed.")
     smallest = float(min(test.corrected for test in tested))
     p_value = smallest if together is None else min(1.0, 2 * min(smallest, together.p_value))
     blind = math.sqrt(-math.log(level / 4) / 2 * (old_rows + new_rows) / (old_rows * new_rows))
@@ -193,10 +201,10 @@ def _renamed(test: ColumnShift, name: str) -> str:
     return name + test.words[len(test.name) :]
 
 
-def _named(test: ColumnShift, reference: Reference, given: Any, new: Any) -> ColumnShift:
+def _named(test: ColumnShift, dates: Any, old_columns: Any, given: Any, new: Any) -> ColumnShift:
     """The words of a test with dates as dates, and new categories by name."""
-    name, old = test.name, reference.columns[test.name]
-    if name in reference.dates:
+    name, old = test.name, old_columns[test.name]
+    if name in dates:
         middle = [np.nanmedian(x) if np.isfinite(x).any() else np.nan for x in (old, new[name])]
         if np.isfinite(middle).all():
             before, now = (np.datetime64(int(day), "D") for day in middle)

@@ -15,7 +15,7 @@ from wonderland.understand.doctoring.dead_units import dead_units
 from wonderland.understand.doctoring.finding import Diagnosis, Finding, LayerStatistics
 from wonderland.understand.doctoring.gradient_flow import frozen_layers, trained_targets, without_gradient
 from wonderland.understand.doctoring.inputs import SYMPTOMS, inputs
-from wonderland.understand.doctoring.labels import index_error, shifted_labels
+from wonderland.understand.doctoring.labels import ignored_targets, index_error, shifted_labels
 from wonderland.understand.doctoring.loss_inputs import loss_inputs, target_range
 from wonderland.understand.doctoring.modes import modes
 from wonderland.understand.doctoring.nonfinite import nonfinite
@@ -142,6 +142,8 @@ def _diagnose(
         return Diagnosis(name, trace.loss_value, findings, layer_statistics(trace))
     if not is_finite(trace.loss.now) and (refused := _refused(new_copy(), default_line)):
         return Diagnosis(name, None, refused)
+    if ignored := list(ignored_targets(trace.targets, trace.loss_value, default_line)):
+        return Diagnosis(name, trace.loss_value, ignored, layer_statistics(trace))
     notes: list[str] = []
     findings = [*shifted_labels(trace.output, trace.targets, default_line), *retained_graph(trace, batch)]
     if is_finite(trace.loss.now):

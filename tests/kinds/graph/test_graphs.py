@@ -418,3 +418,10 @@ def test_the_report_shows_the_graph(tmp_path):
     for words in ("label propagation", "MLP of the node", "this model", "Neighbours", "<title>The graph</title>"):
         assert words in page
     assert issubclass(KINDS["graph"].Options, KindOptions)
+
+
+def test_a_table_of_edges_is_a_graph(tmp_path):
+    ring = np.arange(40)
+    pd.DataFrame({"Source": ring, "Target": (ring + 1) % 40}).to_csv(tmp_path / "edges.csv", index=False)
+    opened = wonderland.kinds.open(tmp_path / "edges.csv", kind="graph")
+    assert (opened.kind, opened.task) == ("graph", "binary")

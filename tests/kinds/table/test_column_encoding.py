@@ -20,10 +20,16 @@ def test_categories():
 
 
 def test_every_category_has_a_code():
-    cells = [f"c{i}" for i in range(600) for _ in range(1 + i % 2)]
+    cells = [f"c{i}" for i in range(600) for _ in range(1 + (i % 4 > 0))]
     encoding = ColumnEncoding.fit(read_column("x", pd.Series(cells)))
     assert len(encoding.levels) == 600
     assert sorted(set(encoding.codes(read_column("x", pd.Series(cells))))) == list(range(1, 601))
+
+
+def test_single_rows_are_pooled_where_they_are_many():
+    cells = [f"ticket {i}" for i in range(40)] + ["a", "b"] * 30
+    encoding = ColumnEncoding.fit(read_column("x", pd.Series(cells)))
+    assert encoding.levels == ("a", "b")
 
 
 def test_the_rarest_of_very_many_categories_share_codes(monkeypatch):

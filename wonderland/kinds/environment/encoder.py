@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from wonderland.core import WonderlandError
@@ -12,6 +13,7 @@ from wonderland.core.batch import Batch
 from wonderland.data.dataset import Dataset
 from wonderland.data.encoder import Encoder, Field
 from wonderland.data.examples import Examples, RowExamples
+from wonderland.data.ports import Passed, Port, Preprocessing
 from wonderland.data.source import Glimpse
 from wonderland.kinds.environment.world import OWN, REGISTERED, Observations, World, episode_seed
 from wonderland.rl import environment
@@ -123,6 +125,21 @@ class EnvironmentEncoder(Encoder):
 
     def schema(self) -> list[Field]:
         return [Field(f"observation {i}", "number") for i in range(self.known.features)]
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return Passed(
+            (Port("observation", "float", ("rows", self.known.features), about="observations, one in each row"),)
+        )
+
+    def samples(self, count: int, seed: int = 0) -> pd.DataFrame:
+        """Observations of all sizes."""
+        generator = np.random.default_rng(seed)
+        drawn = generator.normal(size=(count, self.known.features)) * 10.0 ** generator.integers(-3, 4, (count, 1))
+        drawn[0], drawn[1] = 0, 1e6
+        return pd.DataFrame(drawn.astype(np.float32), columns=[field.name for field in self.schema()])
+
+    def feed(self, dataset: Any, *, double: bool = False) -> dict[str, np.ndarray]:
+        return {"observation": dataset.x}
 
     def arguments(self) -> dict[str, Any]:
         return vars(self.known)

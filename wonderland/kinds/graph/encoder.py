@@ -378,6 +378,9 @@ class GraphEncoder(Encoder):
         ]
         return [Field("id", "text"), *columns]
 
+    def module(self, *, double: bool = False) -> str:
+        return "Graphs are not written as one torch program: their layers read sorted adjacency and features of structure, which are computed outside of the model. wonderland predict and serve answer for them."
+
     def arguments(self) -> dict[str, Any]:
         return {"features": self.features, "edge_dim": self.edges.width}
 

@@ -109,6 +109,8 @@ def read_tables(source: Any, smiles: str | None = None) -> Tables:
         from wonderland.kinds.graph.molecules import read_molecules
 
         frame, findings = read_file(path)
+        if smiles is None and _named_ends(frame):
+            return Tables(None, frame, None, path.name, origin, findings=findings)
         made = read_molecules(frame, smiles, path.name, origin)
         made.findings = [*findings, *made.findings]
         return made
@@ -116,6 +118,12 @@ def read_tables(source: Any, smiles: str | None = None) -> Tables:
         return forms().from_networkx(_parsed(path), path.name, origin)
     frame, findings = read_edge_list(path)
     return Tables(None, frame, None, path.name, origin, findings=findings)
+
+
+def _named_ends(frame: pd.DataFrame) -> bool:
+    """Whether a table has columns that are called as the two ends of edges are."""
+    names = {str(column).strip().casefold() for column in frame.columns}
+    return any(a in names and b in names for a, b in ENDS)
 
 
 def _from_tu(folder: Path, origin: dict[str, Any]) -> Tables:

@@ -71,7 +71,8 @@ def layer_sheets(run: Any, plan: Any) -> list[dict[str, str]]:
         shown = filters(model, layers[0])
         if shown.values[0, 0].numel() > 4 and len(shown.values) == 1:
             sheets.append({"image": thumbnail(shown.sheet(), side=160), "words": f"{shown.title} of {layers[0]}"})
-        for name in dict.fromkeys((layers[0], layers[-1])):
+        wide = [name for name in layers if model.get_submodule(name).kernel_size != (1, 1)]
+        for name in dict.fromkeys((layers[0], (wide or layers)[-1])):
             maps = feature_maps(model, x, name)
             if maps.shape[2] > 1:
                 words = f"maps of {name}, {maps.shape[2]} x {maps.shape[3]}"

@@ -186,6 +186,9 @@ class PairsEncoder(Encoder):
     def collect(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         return texts_of_field(rows, self.columns[0])
 
+    def module(self, *, double: bool = False) -> str:
+        return "Translation is a search over many calls of the model, which is no single graph: wonderland predict and serve run it."
+
     def arguments(self) -> dict[str, Any]:
         """For models of pairs: the size of the vocabulary and the token that begins a target."""
         return {"vocab": self.tokenizer.vocab, "source_vocab": self.tokenizer.vocab, "begin": self.begin}

@@ -110,6 +110,9 @@ class RatingsEncoder(RowEncoder):
     def schema(self) -> list[Field]:
         return [Field(self.roles["user"], "category"), Field(self.roles["item"], "category")]
 
+    def module(self, *, double: bool = False) -> str:
+        return "Recommendations need the histories of users, which are part of the run and not of its inputs: wonderland predict and serve have them."
+
     def arguments(self) -> dict[str, Any]:
         return {"users": len(self.user_names), "items": len(self.item_names), "goal": self.goal}
 

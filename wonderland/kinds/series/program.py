@@ -21,6 +21,9 @@ class SeriesProgram(Preprocessing):
 
     mean: Tensor
     scale: Tensor
+    offsets: Tensor
+    periods: Tensor
+    turn: Tensor
     covariate_mean: Tensor
     covariate_scale: Tensor
 
@@ -30,7 +33,11 @@ class SeriesProgram(Preprocessing):
         self.dated, self.named = layout.frequency.dated, layout.series is not None
         self.covariates, self.held = len(layout.covariates), layout.known_count
         self.context, self.horizon, self.season = geometry.context, geometry.horizon, layout.season
-        self.cycles = cycles_of(layout.frequency)
+        # As tensors: the exporter writes numbers of a program in float32, where a day of this century has errors.
+        cycles = torch.tensor(cycles_of(layout.frequency), dtype=torch.float64).reshape(-1, 2)
+        self.register_buffer("offsets", cycles[:, 0], persistent=False)
+        self.register_buffer("periods", cycles[:, 1], persistent=False)
+        self.register_buffer("turn", torch.tensor(2 * math.pi, dtype=torch.float64), persistent=False)
         ones = torch.ones(1, len(layout.targets), dtype=torch.float64)
         for name, first in (("mean", 0 * ones), ("scale", ones)):
             self.register_buffer(name, torch.cat([first, encoder.saved[name]]), persistent=False)
@@ -58,9 +65,8 @@ class SeriesProgram(Preprocessing):
 
     def calendar(self, seconds: Tensor) -> Tensor:
         """`Frequency.calendar` of stamps: (rows, steps, k)."""
-        turns = [((seconds.double() / DAY) + offset) / period for offset, period in self.cycles]
-        waves = [wave(2 * math.pi * turn) for turn in turns for wave in (torch.sin, torch.cos)]
-        return torch.stack(waves, -1).float() if waves else seconds[..., None][..., :0].float()
+        turns = self.turn * ((seconds.double() / DAY).unsqueeze(-1) + self.offsets) / self.periods
+        return torch.stack([turns.sin(), turns.cos()], -1).flatten(2).float()
 
 
 def ports_of(encoder: Any) -> list[Port]:

@@ -1,7 +1,8 @@
 """Column encodings: how one column becomes numbers or a code, learned from the training rows only.
 
 Dates become days, and sine and cosine of month, weekday and hour; texts become lengths and the main directions of their
-words; categories become codes. Code 0 stands for every category that was never seen. Where there are more
+words; categories become codes. Code 0 stands for every category that was never seen, and for those with a single row where these are
+many (`least_rows`). Where there are more
 categories than codes, the rarest share codes, which a hash of their name decides.
 """
 
@@ -19,6 +20,7 @@ from wonderland.data.cells import levels_of_few
 from wonderland.data.columns import Column, read_as
 from wonderland.data.dates import DATE_FORMATS, MIXED
 from wonderland.data.encoder import Field
+from wonderland.kinds.table.table import least_rows
 from wonderland.kinds.table.text_features import BUCKETS, TextFeatures, hashed_counts, split_words
 
 MAX_LEVELS = 10_000
@@ -186,7 +188,8 @@ def _frequent(column: Column) -> tuple[tuple[str | None, ...], bool]:
     when cells are missing."""
     assert column.levels is not None
     counts = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))
-    by_frequency = sorted((-int(counts[code]), str(column.levels[code])) for code in np.flatnonzero(counts >= 1))
+    least = least_rows(counts)
+    by_frequency = sorted((-int(counts[code]), str(column.levels[code])) for code in np.flatnonzero(counts >= least))
     names = sorted(name for _, name in by_frequency[:MAX_LEVELS])
     return ((*names, None) if column.missing else tuple(names)), len(by_frequency) > MAX_LEVELS
 

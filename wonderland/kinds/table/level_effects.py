@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from wonderland.core import permutation
 from wonderland.models import TableNet
@@ -95,20 +96,35 @@ def write_effects(model: TableNet, member: int, counts: list[int], effects: Effe
 
 
 def start_from_levels(model: TableNet, plan: Any) -> None:
-    """Give every member the effects of the levels in its own training rows to start from; an unknown level is nothing special."""
+    """Give every member the effects of the levels in its own training rows to start from.
+
+    A level that is not among them starts at 0, like the code of unknown levels: rows that are held out meet new levels as often as
+    new rows do, and are predicted alike.
+    """
     counts = [count for _, count in plan.encoder.categories]
     if model.embed is None:
         return
-    with torch.no_grad():
-        model.embed.weight[model.embed.start.flatten()] = 0  # no row trains the code of unknown levels
-    if max(counts) <= MANY or len(plan.task.classes or ()) > MOST_CLASSES:
-        return
-    known: dict[bytes, Effects] = {}
+    large = max(counts) > MANY and len(plan.task.classes or ()) <= MOST_CLASSES
+    known: dict[bytes, tuple[Effects | None, Tensor]] = {}
     for member in range(model.members):
         rows = plan.rows_of(member)
         if (key := rows.tobytes()) not in known:
-            known[key] = effects_in(rows, model.numbers, counts, plan)
-        write_effects(model, member, counts, known[key])
+            effects = effects_in(rows, model.numbers, counts, plan) if large else None
+            known[key] = effects, absent_codes(rows, model.numbers, counts, plan)
+        effects, absent = known[key]
+        if effects is not None:
+            write_effects(model, member, counts, effects)
+        with torch.no_grad():
+            model.embed.weight[int(model.embed.start[member, 0, 0]) + absent] = 0
+
+
+def absent_codes(rows: np.ndarray, numbers: int, counts: list[int], plan: Any) -> Tensor:
+    """The codes that these rows do not have, numbered through all categories."""
+    codes = plan.examples.inputs(rows)[:, numbers:].long()
+    first = torch.tensor([0, *counts[:-1]]).cumsum(0)
+    seen = torch.zeros(sum(counts), dtype=torch.bool)
+    seen[(codes + first).flatten()] = True
+    return (~seen).nonzero()[:, 0]
 
 
 def effects_in(rows: np.ndarray, numbers: int, counts: list[int], plan: Any) -> Effects:

@@ -18,6 +18,7 @@ from wonderland.kinds.table.hints import similar_labels, split_hints
 from wonderland.kinds.table.leakage import find_leaks
 
 RARE = 2  # rows; of a category with fewer little can be learned
+MANY_SINGLE = 0.25  # of the rows; where more have a category of their own, it tells nothing that holds for others
 MOSTLY_RARE = 0.8  # of the rows; a column with more rows in such categories is left out
 
 
@@ -280,6 +281,11 @@ def rows_of_rare_categories(column: Column) -> int:
     return int(counts[counts < RARE].sum())
 
 
+def least_rows(counts: np.ndarray) -> int:
+    """How many rows a category needs to be kept: one, or two where many rows have a category of their own, such as names."""
+    return RARE if counts[counts < RARE].sum() > MANY_SINGLE * counts.sum() else 1
+
+
 def note_duplicates(columns: dict[str, Column], findings: list[Finding]) -> None:
     """Count rows that are equal to an earlier row."""
     if len(columns) > 2000:
@@ -312,9 +318,14 @@ def note_repairs(features: list[Column], findings: list[Finding]) -> None:
             counts = np.bincount(column.values[~column.is_missing], minlength=len(column.levels))
             rare = int(((counts > 0) & (counts < RARE)).sum())
             if rare:
-                about = "it" if rare == 1 else "them"
+                pooled = least_rows(counts) > 1
+                outcome = (
+                    f"{'it counts' if rare == 1 else 'they count'} as unknown"
+                    if pooled
+                    else "little is learned about them"
+                )
                 categories = counted(rare, "category", "categories")
-                text = f"Column {name!r} has {categories} with a single row; little is learned about {about}."
+                text = f"Column {name!r} has {categories} with a single row; {outcome}."
                 findings.append(Finding("rare", name, rare, text))
 
 

@@ -17,7 +17,7 @@ def last_context(full: Tensor, mask: Tensor | None, reach: int) -> Tensor:
     t = full.shape[1] - reach
     if mask is None:
         # A view of its end would keep a long piece in memory.
-        return full[:, t:] if t <= reach else full[:, t:].clone()
+        return full[:, t:].clone() if is_exporting() or t > reach else full[:, t:]
     at = lengths(mask).unsqueeze(1) + torch.arange(reach, device=full.device)
     return full.gather(1, at.unsqueeze(-1).expand(-1, -1, full.shape[2]))
 

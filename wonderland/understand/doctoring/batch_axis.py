@@ -1,4 +1,4 @@
-"""The batch axis taken for another one: softmax or a norm over examples, recurrent and attention layers that expect time first."""
+"""The batch axis taken for another one: a softmax or norm over examples, layers that expect time first, examples that are mixed."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +34,23 @@ def batch_axis(trace: StepTrace, training: TrainingCopy) -> Iterator[Finding]:
                 f"Use dim=-1 (the classes or features) instead of dim=0{'' if len(shape) == 2 else ', or the axis of positions'}.",
             )  # fmt: skip
             return
-    yield from _time_first(trace, training, size)
+    found = list(_time_first(trace, training, size))
+    yield from found or _mixed(trace, training, size)
+
+
+def _mixed(trace: StepTrace, training: TrainingCopy, size: int) -> Iterator[Finding]:
+    """Examples whose output depends on the others, where each is a sequence or an image."""
+    output, given = trace.output, next(iter(trace.batch.values()), None)
+    if output is None or given is None or size in output.shape[1:]:  # scores of all pairs compare examples on purpose
+        return
+    if given.dim() < (3 if given.is_floating_point() else 2) or size in given.shape[1:]:  # rows may be nodes of a graph
+        return
+    if _mixes(training, size):
+        yield Finding(
+            "examples mixed", "", trace.default_line, size,
+            f"In evaluation mode, the output for one of the {size} examples changes when the others are replaced.",
+            "Look for view or reshape where transpose is meant, and for sums, rolls or attention over axis 0.",
+        )  # fmt: skip
 
 
 def _examples(trace: StepTrace) -> int | None:
@@ -101,10 +117,12 @@ def _mixes(training: TrainingCopy, size: int) -> bool:
         changed = others.clone()
         changed[kept] = batch[0][kept]
         try:
-            first, second = output(batch), output((changed, *batch[1:]))
+            first, again, second = output(batch), output(batch), output((changed, *batch[1:]))
         except (RuntimeError, ValueError, IndexError, TypeError):
             return False
-        if first is None or second is None or first.shape != second.shape:
+        if first is None or again is None or second is None or first.shape != second.shape:
+            return False
+        if not torch.equal(first, again):  # it draws random numbers
             return False
         if not torch.allclose(first[kept], second[kept], rtol=1e-3, atol=1e-5 * float(first.abs().max())):
             return True

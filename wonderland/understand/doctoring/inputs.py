@@ -34,8 +34,21 @@ def _first_layers(trace: StepTrace) -> list[TracedOp]:
     return [
         op
         for op in trace.layers
-        if op.depth == 1 and op.source is not None and is_finite(op.source.now) and not _normalised(op.source)
+        if op.source is not None
+        and (op.depth == 1 or _joins_batch(trace, op.source))
+        and is_finite(op.source.now)
+        and not _normalised(op.source)
     ]
+
+
+def _joins_batch(trace: StepTrace, value: Value) -> bool:
+    """Whether a value holds features of the batch as they are beside computed ones, such as embeddings of categories."""
+    step = value.origin
+    if step is None or packet(step.target) != "cat":
+        return False
+    given = [x for x in _input_tensors(trace) if x.is_floating_point()]
+    parts = [entry.now for entry in step.inputs if entry.now is not None]
+    return any(part.shape == x.shape and torch.equal(part.detach(), x) for part in parts for x in given)
 
 
 def _normalised(value: Value) -> bool:
@@ -143,12 +156,14 @@ def _leaked(trace: StepTrace) -> Finding | None:
     if bool((flat == flat[0]).all()):
         return None
     for x in _input_tensors(trace):
-        if x.dim() == 2 and x.shape[1] > 1 and len(x) == len(flat) and x.is_floating_point():
-            equal = (x.double() == flat[:, None]).all(0).nonzero().flatten().tolist()
+        if x.dim() >= 2 and x[0].numel() > 1 and len(x) == len(flat) and x.is_floating_point():
+            equal = (x.double().flatten(1) == flat[:, None]).all(0).nonzero().flatten().tolist()
             if equal:
+                place = [int(index) for index in torch.unravel_index(torch.tensor(equal[0]), x.shape[1:])]
+                name = str(place[0]) if len(place) == 1 else f"({', '.join(map(str, place))})"
                 return Finding(
                     "target among the inputs", "", trace.default_line, equal[0],
-                    f"Feature {equal[0]} equals the target in all {len(flat)} examples, so the model only has to copy it.",
+                    f"Feature {name} equals the target in all {len(flat)} examples, so the model only has to copy it.",
                     "Remove this feature from the inputs, unless it is known when predicting.",
                 )  # fmt: skip
     return None

@@ -1,5 +1,6 @@
 """Labels outside the range of classes, and indices outside an embedding table."""
 
+import math
 import traceback
 from collections.abc import Iterator
 from types import TracebackType
@@ -26,6 +27,18 @@ def shifted_labels(output: Tensor | None, targets: Any, line: str) -> Iterator[F
             "shifted labels", "", line, 0.0,
             f"Labels run from 1 to {count - 1} and class 0 of {count} never occurs in {targets.numel()} examples.",
             f"If labels count from 1, subtract 1 and give the model {count - 1} outputs; else check how they were made.",
+        )  # fmt: skip
+
+
+def ignored_targets(targets: Any, loss: float, line: str) -> Iterator[Finding]:
+    """Targets that cross-entropy leaves out, all of them."""
+    if math.isfinite(loss) or not isinstance(targets, Tensor) or targets.dtype != torch.long:
+        return
+    if targets.numel() and bool((targets == -100).all()):
+        yield Finding(
+            "all targets ignored", "", line, targets.numel(),
+            f"All {targets.numel()} targets are -100, which cross-entropy leaves out, so the loss is 0 / 0.",
+            "Check how positions are masked; skip batches in which none is left.",
         )  # fmt: skip
 
 

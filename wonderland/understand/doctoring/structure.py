@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from torch import nn
 
 from wonderland.autodiff.cost import VIEWS, packet
-from wonderland.autodiff.node import Value
+from wonderland.autodiff.node import Step, Value
 from wonderland.understand.doctoring.finding import Finding
 from wonderland.understand.doctoring.trace import StepTrace, TracedOp
 
@@ -63,12 +63,34 @@ def _joins(trace: StepTrace, first: TracedOp, second: TracedOp) -> bool:
 
 def _before(value: Value | None) -> Value | None:
     """A value before views and dropout."""
-    while value is not None and value.origin is not None and packet(value.origin.target) in _LINEAR:
-        value = value.origin.inputs[0] if value.origin.inputs else None
+    while value is not None and value.origin is not None:
+        step = value.origin
+        if packet(step.target) not in _LINEAR and not _drops(step):
+            break
+        value = step.inputs[0] if step.inputs else None
     return value
+
+
+def _drops(step: Step) -> bool:
+    """Whether a step multiplies a value with random zeros, as dropout does."""
+    if packet(step.target) != "mul" or len(step.inputs) < 2:
+        return False
+    mask: Value | None = step.inputs[1]
+    for _ in range(3):
+        if mask is None or mask.origin is None:
+            return False
+        if packet(mask.origin.target).startswith("bernoulli"):
+            return True
+        mask = mask.origin.inputs[0] if mask.origin.inputs else None
+    return False
 
 
 def _used_elsewhere(trace: StepTrace, value: Value, reader: TracedOp) -> bool:
     """Whether another operator than the path to `reader` uses a value, as a skip connection does."""
     users = [step for step in trace.steps if any(used is value for used in step.inputs)]
-    return sum(packet(step.target) not in _LINEAR and step is not reader.step for step in users) > 0
+    return any(packet(step.target) not in _LINEAR and not _passed(step) and step is not reader.step for step in users)
+
+
+def _passed(step: Step) -> bool:
+    """Whether a step belongs to dropout: the mask is made in the form of the value."""
+    return _drops(step) or packet(step.target) == "empty_like"
