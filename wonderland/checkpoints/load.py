@@ -15,6 +15,7 @@ from wonderland.checkpoints.families.family import trunk_of
 from wonderland.checkpoints.outlines import Outline, outline
 from wonderland.checkpoints.weights import DTYPES, WeightFiles
 from wonderland.core import WonderlandError
+from wonderland.core.damage import refuse_damaged
 
 
 def load_pretrained(folder: str | Path, *, dtype: torch.dtype | None = None) -> Any:
@@ -32,7 +33,12 @@ def load_pretrained(folder: str | Path, *, dtype: torch.dtype | None = None) -> 
     if dtype is not None and dtype not in DTYPES.values():
         raise WonderlandError(f"A model can be loaded as float64, float32, bfloat16 or float16, not as {dtype}.")
     origin = outline(folder)
-    dtype = origin.dtype if dtype is None else dtype
+    with refuse_damaged(f"The checkpoint in {origin.folder}"):
+        return _loaded(origin, origin.dtype if dtype is None else dtype)
+
+
+def _loaded(origin: Outline, dtype: torch.dtype) -> Any:
+    """The model of an outline, with its weights."""
     with skip_initialization(), _default_dtype(torch.float64 if dtype == torch.float64 else torch.float32):
         model: Any = origin.spec.build()
     model = model.to(dtype)

@@ -14,6 +14,7 @@ from wonderland.checkpoints.families.options import Options
 from wonderland.checkpoints.pooling import pooling_of
 from wonderland.checkpoints.weights import DTYPES, WeightFiles
 from wonderland.core import Spec, WonderlandError, name_of
+from wonderland.core.damage import refuse_damaged
 from wonderland.models.heads import SequenceClassifier
 from wonderland.nn.positions import Learned
 
@@ -87,6 +88,11 @@ def outline(folder: str | Path) -> Outline:
     those are compared, because they decide whether the model is tied.
     """
     folder = Path(folder)
+    with refuse_damaged(f"The checkpoint in {folder}"):
+        return _outline(folder)
+
+
+def _outline(folder: Path) -> Outline:
     check_folder(folder)
     config = read_config(folder)
     family = family_of(config, folder)

@@ -3,6 +3,7 @@
 from wonderland.models import generative, words
 from wonderland.models.adapt import adapt, adapted, merge, train_only
 from wonderland.models.adapter_files import load_adapter, save_adapter
+from wonderland.models.answer_finder import AnswerFinder
 from wonderland.models.birnn import BiRNN
 from wonderland.models.clip import ClipConvNet, ClipModel, ClipSequenceNet
 from wonderland.models.convnet import ConvNet
@@ -22,6 +23,7 @@ from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.node2vec import Node2Vec, random_walks
 from wonderland.models.packed import packed
+from wonderland.models.pair_texts import BiEncoder, MatchEncoder, PairTexts
 from wonderland.models.prompt_tuning import PrefixTuned, PromptTuned
 from wonderland.models.recommend import (
     AutoRec,
@@ -106,8 +108,10 @@ __all__ = [
     "TCN",
     "VGG",
     "AlexNet",
+    "AnswerFinder",
     "AnyNet",
     "AutoRec",
+    "BiEncoder",
     "BiRNN",
     "Caser",
     "ClipConvNet",
@@ -142,6 +146,7 @@ __all__ = [
     "LinkNet",
     "MLPMixer",
     "MaskedLM",
+    "MatchEncoder",
     "MatrixFactorisation",
     "MelConvNet",
     "MetaFormer",
@@ -156,6 +161,7 @@ __all__ = [
     "Node2Vec",
     "NodeNet",
     "NormFreeResNet",
+    "PairTexts",
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",
