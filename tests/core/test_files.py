@@ -142,6 +142,12 @@ def test_pipes_and_link_loops_are_refused_without_blocking(tmp_path):
         read_bytes(tmp_path / "loop", 10)
 
 
+def test_names_that_no_file_system_takes_are_refused(tmp_path):
+    for name in ("x" * 300, "\ud800" * 90, "é" * 130):
+        with pytest.raises(WonderlandError, match="is not a plain file name, so it is not read from"):
+            inside(tmp_path, name)
+
+
 def test_paths_that_cannot_be_written_raise_clear_errors(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(WonderlandError) as caught:

@@ -15,6 +15,7 @@ from wonderland.checkpoints.families.family import trunk_of
 from wonderland.checkpoints.outlines import Outline, outline
 from wonderland.checkpoints.weights import DTYPES, WeightFiles
 from wonderland.core import WonderlandError
+from wonderland.core.damage import refuse_damaged
 
 
 def load_pretrained(folder: str | Path, *, dtype: torch.dtype | None = None) -> Any:
@@ -32,7 +33,12 @@ def load_pretrained(folder: str | Path, *, dtype: torch.dtype | None = None) -> 
     if dtype is not None and dtype not in DTYPES.values():
         raise WonderlandError(f"A model can be loaded as float64, float32, bfloat16 or float16, not as {dtype}.")
     origin = outline(folder)
-    dtype = origin.dtype if dtype is None else dtype
+    with refuse_damaged(f"The checkpoint in {origin.folder}"):
+        return _loaded(origin, origin.dtype if dtype is None else dtype)
+
+
+def _loaded(origin: Outline, dtype: torch.dtype) -> Any:
+    """The model of an outline, with its weights."""
     with skip_initialization(), _default_dtype(torch.float64 if dtype == torch.float64 else torch.float32):
         model: Any = origin.spec.build()
     model = model.to(dtype)
@@ -99,12 +105,15 @@ def _copy_weights(model: nn.Module, family: Family, head: str, weights: WeightFi
             target, first = state[ours], 0
             for name, rows in zip(conversion.names, conversion.sizes, strict=True):
                 part = target[first : first + rows] if len(conversion.names) > 1 else target
+                first += rows
+                if not name:
+                    part.zero_()
+                    continue
                 published = weights.read(weights.find(name) or name)
                 if not torch.isfinite(published).all():
                     raise WonderlandError(
                         f"{weights.folder}: {name!r} holds values that are not finite: it is damaged."
                     )
                 part.copy_(conversion.from_published(published, tuple(part.shape)))
-                first += rows
         if family.after_load is not None:
             family.after_load(model)

@@ -127,6 +127,7 @@ def evaluation_table(title: str, evaluation: dict[str, Any]) -> None:
             "boxes": "boxes in an image",
             "pixels": "classes in the set of a pixel",
             "words": "tags in the set of a word",
+            "answers": "answers in the set of a question",
         }
         size = f"{sizes.get(of, f'{of} in a set')}, on average"
         rows.append({"measure": size, "value": conformal["mean_size"]})

@@ -15,6 +15,8 @@ from wonderland.core.errors import WonderlandError, visible
 from wonderland.core.limits import beyond, check, limit
 from wonderland.core.strict_json import count_values, dump_json, load_json, parse_json
 
+LONGEST_NAME = 255  # bytes; what file systems take
+
 
 def write_bytes(path: str | Path, *chunks: bytes) -> None:
     """Replace the content of `path` atomically: a reader sees the whole old file or the whole new one."""
@@ -134,8 +136,9 @@ def sha256(source: bytes | str | Path) -> str:
 def inside(folder: str | Path, name: str) -> Path:
     """`folder / name`, refused if the name has path separators or is a link that leads out of the folder."""
     folder = Path(folder)
-    if not name or name != Path(name).name or name in (".", "..") or "\\" in name or "\0" in name:
-        raise WonderlandError(f"{name!r} is not a plain file name, so it is not read from {folder}.")
+    long = len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME
+    if long or not name or name != Path(name).name or name in (".", "..") or "\\" in name or "\0" in name:
+        raise WonderlandError(f"{name[:80]!r} is not a plain file name, so it is not read from {folder}.")
     path = folder / name
     if path.is_symlink() and os.path.dirname(os.path.realpath(path)) != os.path.realpath(folder):
         raise WonderlandError(f"{path} is a link that leads out of its folder, so it is not read.")

@@ -17,6 +17,8 @@ NAMES = (
     "corpus",
     "pairs",
     "tags",
+    "answers",
+    "matches",
     "graph",
     "series",
     "sound",

@@ -3,6 +3,7 @@
 from wonderland.models import generative, words
 from wonderland.models.adapt import adapt, adapted, merge, train_only
 from wonderland.models.adapter_files import load_adapter, save_adapter
+from wonderland.models.answer_finder import AnswerFinder
 from wonderland.models.birnn import BiRNN
 from wonderland.models.clip import ClipConvNet, ClipModel, ClipSequenceNet
 from wonderland.models.convnet import ConvNet
@@ -17,11 +18,13 @@ from wonderland.models.glm import GLM
 from wonderland.models.graph_memory import step_bytes
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
+from wonderland.models.merging import merge_weights
 from wonderland.models.mpnn import MPNN
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
 from wonderland.models.node2vec import Node2Vec, random_walks
 from wonderland.models.packed import packed
+from wonderland.models.pair_texts import BiEncoder, MatchEncoder, PairTexts
 from wonderland.models.prompt_tuning import PrefixTuned, PromptTuned
 from wonderland.models.recommend import (
     AutoRec,
@@ -63,6 +66,8 @@ from wonderland.models.signal import (
     WaveNet,
     generate_wave,
 )
+from wonderland.models.speech.wav2vec2 import SpeechRecogniser, Wav2Vec2
+from wonderland.models.speech.whisper import Whisper, speech_features
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -106,8 +111,10 @@ __all__ = [
     "TCN",
     "VGG",
     "AlexNet",
+    "AnswerFinder",
     "AnyNet",
     "AutoRec",
+    "BiEncoder",
     "BiRNN",
     "Caser",
     "ClipConvNet",
@@ -142,6 +149,7 @@ __all__ = [
     "LinkNet",
     "MLPMixer",
     "MaskedLM",
+    "MatchEncoder",
     "MatrixFactorisation",
     "MelConvNet",
     "MetaFormer",
@@ -156,6 +164,7 @@ __all__ = [
     "Node2Vec",
     "NodeNet",
     "NormFreeResNet",
+    "PairTexts",
     "PatchTST",
     "PrefixTuned",
     "PromptTuned",
@@ -174,6 +183,7 @@ __all__ = [
     "SignalModel",
     "SpanFinder",
     "SpectrogramTransformer",
+    "SpeechRecogniser",
     "TableNet",
     "Tagger",
     "TemporalBlock",
@@ -186,8 +196,10 @@ __all__ = [
     "TripleModel",
     "UNet",
     "ViT",
+    "Wav2Vec2",
     "WaveConvNet",
     "WaveNet",
+    "Whisper",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
@@ -206,11 +218,13 @@ __all__ = [
     "mask_spans",
     "mask_tokens",
     "merge",
+    "merge_weights",
     "packed",
     "random_walks",
     "rating_als",
     "replace_spans",
     "save_adapter",
+    "speech_features",
     "step_bytes",
     "style_transfer",
     "train_only",

@@ -93,3 +93,5 @@ class BiRNN(Checked, nn.Module):
             h = torch.cat([right(h, None, real)[0], from_right], -1).masked_fill(~real.unsqueeze(-1), 0)
         last = (lengths(real) - 1).clamp(min=0)
         return torch.cat([h[:, 0], h[torch.arange(h.shape[0], device=h.device), last]], 1)
+
+    vectors = features  # of whole texts, as other classifiers call them

@@ -69,6 +69,12 @@ class DecomposableAttention(Checked, nn.Module):
         return (*always, laws.permutation_invariance)
 
     def forward(self, premise: Any, hypothesis: Any, premise_mask: Any = None, hypothesis_mask: Any = None) -> Tensor:
+        return self.head(self.pair_vectors(premise, hypothesis, premise_mask, hypothesis_mask))
+
+    def pair_vectors(
+        self, premise: Any, hypothesis: Any, premise_mask: Any = None, hypothesis_mask: Any = None
+    ) -> Tensor:
+        """What the last layer reads of each pair: (b, hidden)."""
         if isinstance(premise, Tensor) and isinstance(hypothesis, Tensor) and len(premise) != len(hypothesis):
             raise WonderlandError(
                 f"DecomposableAttention got {len(premise)} premises and {len(hypothesis)} hypotheses: give pairs."
@@ -82,7 +88,7 @@ class DecomposableAttention(Checked, nn.Module):
             (self.compare(torch.cat([own, other], 2)) * real.unsqueeze(2)).sum(1)
             for own, other, real in ((a, beta, real_a), (b, alpha, real_b))
         ]
-        return self.head(self.aggregate(torch.cat(sides, 1)))
+        return self.aggregate(torch.cat(sides, 1))
 
     def _embed(self, tokens: Any, mask: Any) -> tuple[Tensor, Tensor]:
         check_tokens(tokens, "DecomposableAttention")

@@ -65,6 +65,16 @@ class TextLinear(Checked, nn.Module):
         values = values.to(self.weight.dtype)
         return F.embedding_bag(ids, self.weight, mode="sum", per_sample_weights=values, padding_idx=0) + self.bias
 
+    def vectors(self, packed: Tensor, dim: int = 512) -> Tensor:
+        """The features of texts on random directions (b, dim), which keep their cosines nearly as they are.
+
+        Paper: Johnson and Lindenstrauss, 1984.
+        """
+        ids, values = unpack_features(packed)
+        draw = torch.Generator().manual_seed(0)
+        directions = torch.randn(self.features + 1, dim, generator=draw, device="cpu").to(self.weight.device)
+        return F.embedding_bag(ids, directions, mode="sum", per_sample_weights=values, padding_idx=0) / dim**0.5
+
     @torch.no_grad()
     def set_weights(self, fitted: Tensor) -> None:
         """Take fitted weights and, in the last row, the bias: (features + 1, classes)."""
@@ -112,3 +122,10 @@ class TextBlend(Checked, nn.Module):
                 f"TextBlend takes rows of {self.length} tokens and then packed features: whole numbers (b, k)."
             )
         return torch.stack([self.linear(x[:, self.length :]), self.network(x[:, : self.length])])
+
+    def vectors(self, x: Tensor) -> Tensor:
+        """The vectors of texts that the network computes before its last layer: (b, d)."""
+        network: Any = self.network
+        if not callable(getattr(network, "vectors", None)):
+            raise WonderlandError(f"{type(network).__name__} gives no vectors of texts.")
+        return network.vectors(x[:, : self.length])

@@ -110,6 +110,8 @@ class TextCNN(Checked, nn.Module):
             pooled.append((F.relu(filters(h)) * has_real).amax(2))
         return torch.cat(pooled, 1)
 
+    vectors = features  # of whole texts, as other classifiers call them
+
     @torch.no_grad()
     def constrain(self) -> None:
         """Scale rows of the last layer with a norm above `max_norm` down to it; the logits stay the same."""

@@ -35,13 +35,13 @@ def leaderboard(folder: Path, plan: Plan, run: Any) -> None:
     if not methods:
         return
     view = plan.view(run.model, "test")
-    ours = plan.task.point(view, run.trust)
-    rows, times = [plan.task.leaderboard_row(OURS, ours, None, view.targets())], []
+    ours, truth = plan.task.point(view, run.trust), plan.task.truth(view)
+    rows, times = [plan.task.leaderboard_row(OURS, ours, None, truth)], []
     for method in methods:
         began = time.perf_counter()
         predicted = method.predict()
         times.append({"baseline": method.name, "seconds": round(time.perf_counter() - began, 3)})
-        rows.append(plan.task.leaderboard_row(method.name, predicted, ours, view.targets()))
+        rows.append(plan.task.leaderboard_row(method.name, predicted, ours, truth))
     say = plan.task.leaderboard_sentence(rows, view.count)
     _write_times(folder / "times.jsonl", times)
     write_json(folder / FILE, {"inputs": inputs, "rows": rows, "sentence": say})

@@ -203,6 +203,13 @@ class Run:
         self._noticed = [*self._noticed, Finding("label shift", "classes", view.count, text)]
         return trust
 
+    def embed(self, source: Any) -> Any:
+        """A vector of length 1 for each example of `source`, as the model computes it before its last layer: an array (n, d)."""
+        from wonderland.ship.embedding import embed
+
+        with self._guarded():
+            return embed(self, source)
+
     def shift(self, source: Any, *, level: float = 0.05) -> Shift:
         """Test for distribution shift between these rows and the calibration rows, of which the run keeps a sample.
 

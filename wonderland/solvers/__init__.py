@@ -6,20 +6,25 @@ from wonderland.solvers.descent import Descent, descend
 from wonderland.solvers.dual import InfluentialRows, dual_weights, hat_matrix, influential_rows
 from wonderland.solvers.generalised import GeneralisedFit, generalised_linear
 from wonderland.solvers.inference import Intervals, coefficient_intervals, noise_variance, prediction_intervals
+from wonderland.solvers.kmeans import Clusters, kmeans
 from wonderland.solvers.least_squares import LinearFit, least_squares
 from wonderland.solvers.logistic import LogisticFit, logistic_regression
+from wonderland.solvers.neighbours import Nearest, Neighbours
 from wonderland.solvers.ridge import ridge_regression
 from wonderland.solvers.softmax import SoftmaxFit, softmax_regression
 from wonderland.solvers.synthetic import synthetic
 
 __all__ = [
     "BayesianFit",
+    "Clusters",
     "Descent",
     "GeneralisedFit",
     "InfluentialRows",
     "Intervals",
     "LinearFit",
     "LogisticFit",
+    "Nearest",
+    "Neighbours",
     "SoftmaxFit",
     "append_one",
     "bayesian_regression",
@@ -29,6 +34,7 @@ __all__ = [
     "generalised_linear",
     "hat_matrix",
     "influential_rows",
+    "kmeans",
     "least_squares",
     "logistic_regression",
     "noise_variance",

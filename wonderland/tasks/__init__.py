@@ -1,6 +1,8 @@
 """Tasks: loss, metrics, calibration, predictions and abilities of each."""
 
 from wonderland.tasks import losses, metrics, penalties, text
+from wonderland.tasks.answer_trust import AnswerTrust
+from wonderland.tasks.answering import Answering
 from wonderland.tasks.classification import Classification
 from wonderland.tasks.control import Control
 from wonderland.tasks.detection import Detection
@@ -9,6 +11,7 @@ from wonderland.tasks.forecast_trust import ForecastTrust
 from wonderland.tasks.generation import Generation, SampleTrust
 from wonderland.tasks.label_trust import LabelTrust
 from wonderland.tasks.language import LanguageModelling
+from wonderland.tasks.matching import Matching
 from wonderland.tasks.multilabel import MultiLabel
 from wonderland.tasks.noise import gradient_noise, label_noise
 from wonderland.tasks.ranking import Ranking
@@ -25,6 +28,8 @@ from wonderland.tasks.trust import RowTrust
 from wonderland.tasks.view import Holdout, View
 
 __all__ = [
+    "AnswerTrust",
+    "Answering",
     "Classification",
     "Control",
     "Detection",
@@ -34,6 +39,7 @@ __all__ = [
     "Holdout",
     "LabelTrust",
     "LanguageModelling",
+    "Matching",
     "MultiLabel",
     "Ranking",
     "Regression",

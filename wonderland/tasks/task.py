@@ -100,6 +100,10 @@ class Task(Part, ABC):
         """The predictions of a part, to be measured beside those of simple methods."""
         raise NotImplementedError
 
+    def truth(self, view: View) -> Any:
+        """What predictions of a part are compared with in the leaderboard: its targets."""
+        return view.targets()
+
     def leaderboard_row(self, name: str, predicted: Any, ours: Any, y: Any) -> dict[str, Any]:
         """The row of a method: its measures, and the differences of this model (`ours`) from it."""
         raise NotImplementedError

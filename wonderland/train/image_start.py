@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from wonderland import checkpoints
 from wonderland.checkpoints.config_file import check_folder
 from wonderland.checkpoints.outlines import Outline
@@ -81,5 +83,9 @@ class ImageStart(Start):
         model = self.spec(classes).build()
         model.load_state_dict(loaded.state_dict(), strict=False)
         if self.method in ADAPTERS:
+            if not any(isinstance(module, nn.Linear) and name != "head" for name, module in model.named_modules()):
+                raise WonderlandError(
+                    f"{self.method} adapts linear layers, and the checkpoint in {self.folder} has convolutions: take method full or head."
+                )
             return make_trainable(model, ADAPTERS[self.method], WHERE, also=("head*",))
         return make_trainable(model, self.method)

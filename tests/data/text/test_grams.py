@@ -27,6 +27,15 @@ def test_words_have_the_weights_of_tf_idf():
     assert np.sqrt(np.square(words[block == module.PIECES]).sum()) == pytest.approx(module.BLOCK_WEIGHTS[module.PIECES])
 
 
+def test_the_first_word_is_paired_with_the_next_ones():
+    """Beside words and neighbours, a text of n words has pairs of its first word with the third to the seventh."""
+    for words, pairs in ((2, 0), (3, 1), (7, 5), (9, 5)):
+        text = [" ".join("abcdefghijk"[:words])]
+        grams = Grams.fit([text])
+        own = int(((grams.keys & np.uint64(3)) == module.WORDS).sum())
+        assert own == words + (words + 1) + pairs
+
+
 def test_pieces_are_of_words_and_columns_are_told_apart():
     grams = Grams.fit([["foxes ran", "hares sat"], ["a b", "c d"]])
 

@@ -61,6 +61,18 @@ def test_a_checkpoint_gets_a_new_head(photos, vit, method, tmp_path):
     assert report.count('alt="attention map"') > 0
 
 
+def test_an_adapter_needs_linear_layers(photos, tmp_path):
+    config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 8], depths=[1, 1], layer_type="basic")
+    transformers.ResNetForImageClassification(config).save_pretrained(tmp_path / "resnet")
+    with pytest.raises(WonderlandError) as error:
+        wonderland.fit(photos, start=str(tmp_path / "resnet"), method="lora", steps=2, size=16, out=tmp_path / "run")
+    assert str(error.value) == (
+        f"lora adapts linear layers, and the checkpoint in {tmp_path / 'resnet'} has convolutions: take method full or head."
+    )
+    run = wonderland.fit(photos, start=str(tmp_path / "resnet"), method="head", steps=2, size=16, out=tmp_path / "head")
+    assert run.metrics["accuracy"] >= 0
+
+
 def test_method_needs_a_checkpoint(photos):
     with pytest.raises(WonderlandError, match="method says how a checkpoint is tuned: name the checkpoint with start"):
         wonderland.fit(photos, method="head")

@@ -242,7 +242,7 @@ def test_two_texts_a_row_are_compared(tmp_path):
     frame = pd.DataFrame(rows, columns=["premise", "hypothesis", "label"])
     found = kinds.open(frame)
     assert (found.kind, found.names, found.target) == ("text", ("premise", "hypothesis"), "label")
-    assert "Columns 'premise' and 'hypothesis' hold free text and 'label' the classes" in " ".join(told(found))
+    assert "400 pairs of sentences in 'premise' and 'hypothesis' with the answer in 'label'" in " ".join(told(found))
     run = wonderland.fit(frame, out=tmp_path / "run", model="TextLinear")
     assert run.metrics["accuracy"] > 0.9
     answers = run.predict(

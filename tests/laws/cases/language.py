@@ -6,6 +6,7 @@ from wonderland.laws import Example
 from wonderland.models.decomposable import DecomposableAttention
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
+from wonderland.models.pair_texts import BiEncoder
 from wonderland.models.rnnlm import RNNLM
 from wonderland.models.seq2seq import Seq2Seq
 from wonderland.models.tree import Tree
@@ -25,6 +26,7 @@ CASES = {
     "trigrams": lambda: _counted(order=3, smoothing="discount"),
     "seq2seq": lambda: Seq2Seq(6, 5, dim=2, state_size=3, depth=1),
     "seq2seq with attention": lambda: Seq2Seq(6, 5, dim=2, state_size=2, depth=1, attention=True),
+    "bi-encoder": lambda: BiEncoder(6, 2, dim=3, pad=None),
     "decomposable attention": lambda: DecomposableAttention(6, 2, dim=3, hidden=4, pad=None),
 }
 
@@ -49,5 +51,6 @@ EXAMPLES = {
     **dict.fromkeys(CASES, _tokens),
     "seq2seq": _written,
     "seq2seq with attention": _written,
+    "bi-encoder": _pair,
     "decomposable attention": _pair,
 }

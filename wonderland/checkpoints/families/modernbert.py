@@ -76,7 +76,7 @@ def _mixers(options: Options, heads: int, depth: int) -> list[Spec]:
     every = options.integer("global_attn_every_n_layers", 3)
     usual = [SLIDING if layer % every else WHOLE for layer in range(depth)]
     kinds = options.get("layer_types", None) or usual
-    if not isinstance(kinds, list) or len(kinds) != depth or not all(kind in BASES for kind in kinds):
+    if not isinstance(kinds, list) or len(kinds) != depth or not all(kind in (WHOLE, SLIDING) for kind in kinds):
         raise options.error("layer_types", kinds, f"{depth} kinds of layers, {WHOLE} or {SLIDING}")
     tables = options.get("rope_parameters", None) or {}
     if not isinstance(tables, dict) or not all(isinstance(tables.get(kind) or {}, dict) for kind in BASES):

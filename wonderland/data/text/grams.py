@@ -18,6 +18,7 @@ PIECE_LENGTHS = (2, 3, 4, 5)
 MOST_FEATURES = 400_000
 MOST_OF_A_TEXT = 4096  # features of one text; the largest are kept
 LONGEST_WORD = 40
+FIRST_WITH = 6  # words after the first of a text that are paired with it
 LONGEST_TEXT = 20_000  # words of one text; the rest is not read
 SHORT = 80  # distinct words: pieces are for texts that are shorter on average
 CHUNK = 2000
@@ -64,7 +65,7 @@ class Grams:
         \mathrm{idf}_j = 1 + \log \frac{1 + N}{1 + N_j}
 
     n_j counts feature j in the text, N_j the training texts that have it; each block b of features (words and pairs of
-    words; pieces of two to five letters; words by their column; what two columns share) has a norm of its own. A feature is known
+    words, neighbours and the first word with the next ones; pieces of two to five letters; words by their column; what two columns share) has a norm of its own. A feature is known
     by a hash of 64 bits: `keys` (f,) in order, `idf` (f,).
 
     >>> texts = [["good food"], ["bad food"], ["good service"]]
@@ -233,6 +234,7 @@ def _occurrences(texts: Sequence[Sequence[str]], pieces: bool) -> tuple[np.ndarr
     followed = np.flatnonzero(ids[:-1] != 1) if len(ids) else empty
     pairs = _mixed(hashes[ids[followed]], hashes[ids[followed + 1]]) if len(ids) else hashes[:0]
     found = [(rows[word], _block(hashes[ids[word]], WORDS)), (rows[followed], _block(pairs, WORDS))]
+    found += _with_first(ids, rows, hashes)
     if columns > 1:
         mark = (column + 11).astype(np.uint64)
         found.append((rows[word], _block(_mixed(hashes[ids[word]], mark[word]), COLUMNS)))
@@ -252,6 +254,18 @@ def _occurrences(texts: Sequence[Sequence[str]], pieces: bool) -> tuple[np.ndarr
         counts.append(np.ones(len(found[-1][0])))
     all_rows, keys = (np.concatenate([part[i] for part in found]) for i in (0, 1))
     return all_rows, keys, np.concatenate(counts)
+
+
+def _with_first(ids: np.ndarray, rows: np.ndarray, hashes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The first word of each text together with each of the next ones but its neighbour: a question is told by both."""
+    begin, end = np.flatnonzero(ids == 0), np.flatnonzero(ids == 1)
+    found = []
+    for offset in range(2, FIRST_WITH + 1):
+        inside = begin + 1 + offset < end
+        first, other = begin[inside] + 1, begin[inside] + 1 + offset
+        keys = _mixed(_mixed(hashes[ids[first]], np.uint64(301)), hashes[ids[other]])
+        found.append((rows[first], _block(keys, WORDS)))
+    return found
 
 
 def _relation(

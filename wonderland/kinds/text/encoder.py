@@ -23,6 +23,7 @@ from wonderland.data.target import missing_target
 from wonderland.data.text.grams import Grams
 from wonderland.data.text.layouts import read_text_table
 from wonderland.data.text.recognise import recognise
+from wonderland.data.text.sentence_pairs import pairs_of_json
 from wonderland.data.text.sources import is_text_file, read_documents
 from wonderland.data.text.tokenizer import Tokenizer, repeatable
 from wonderland.data.text.tokenizer_json import checked_roles
@@ -263,6 +264,10 @@ class TextEncoder(RowEncoder):
             path = Path(source.source).expanduser()
             if path.is_file() and (found := self._from_layout(path, source.reading, need_target)) is not None:
                 return found
+        if isinstance(source, str | os.PathLike) and len(self.names) == 2:
+            pairs = pairs_of_json(Path(source).expanduser(), self.target if need_target else None)
+            if pairs is not None and pairs.texts == self.names:
+                return self._from_frame(pairs.frame, Path(source).name, need_target, pairs.findings)
         contents = read_source(source, as_text=self._as_text())
         if contents.frame is None:
             raise WonderlandError(f"This model reads texts, and {contents.name} is not made of texts.")

@@ -11,11 +11,14 @@ from torch import Tensor, nn
 from wonderland.data.text.grams import split_tokens
 from wonderland.kinds.text.encoder import TextEncoder
 from wonderland.kinds.text.texts import Texts
+from wonderland.models import TextLinear
 from wonderland.tasks import metrics
 from wonderland.tasks.view import outputs
+from wonderland.understand.clusters import clustered
 
 OPERATIONS = 2e11  # a bound on the work of all texts with a word left out
-MOST_VARIANTS = 4000
+FEWEST_VARIANTS, MOST_VARIANTS = 40, 4000
+MOST_CLUSTERED, LEAST_CLUSTERED, MOST_CLUSTERS = 2000, 60, 12
 WORDS = 24  # words of a text that are left out one by one
 REPEATS = 3  # texts that a word has to occur in
 
@@ -37,22 +40,23 @@ def word_importance(run: Any, plan: Any) -> list[dict[str, Any]]:
 
 
 def explained_mistakes(run: Any, plan: Any, mistakes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The mistakes, each with the words that speak most against the true answer."""
+    """The mistakes, each with the words that speak most against the true answer; of a large model the first few, to bound the time."""
     places = [mistake["place"] for mistake in mistakes if "place" in mistake]
     if len(places) != len(mistakes) or not places:
         return list(mistakes)
-    found = []
-    for mistake, changes in zip(mistakes, _changes(run, plan, np.array(places)), strict=True):
+    most = max(1, _most_variants(run, plan.encoder) // (WORDS + 1))
+    found, later = [], list(mistakes[most:])
+    for mistake, changes in zip(mistakes[:most], _changes(run, plan, np.array(places[:most])), strict=True):
         against = sorted((change, word) for word, change in changes if change < 0)[:5]
         found.append({**mistake, "words": [{"word": word, "change": -change} for change, word in against]})
-    return found
+    return found + later
 
 
 def _most_variants(run: Any, encoder: TextEncoder) -> int:
     """How many texts with a word left out are worth computing: a function of the model's size, so that equal runs are equal."""
-    tables = {id(m.weight) for m in run.model.modules() if isinstance(m, nn.Embedding)}
-    used = sum(p.numel() for p in run.model.parameters() if id(p) not in tables and p.requires_grad) or 1
-    return int(np.clip(OPERATIONS / (2 * used * encoder.length), 100, MOST_VARIANTS))
+    tables = {id(m.weight) for m in run.model.modules() if isinstance(m, nn.Embedding | TextLinear)}
+    used = sum(p.numel() for p in run.model.parameters() if id(p) not in tables) or 1
+    return int(np.clip(OPERATIONS / (2 * used * encoder.length), FEWEST_VARIANTS, MOST_VARIANTS))
 
 
 def _changes(run: Any, plan: Any, rows: np.ndarray) -> list[list[tuple[str, float]]]:
@@ -122,6 +126,23 @@ def baselines(run: Any, plan: Any) -> list[dict[str, Any]]:
             alone = task.combine(every[i : i + 1]).numpy()
             made.append({"name": f"{name} alone", "measure": measure, "value": _measure(task, alone, y, measure)})
     return made
+
+
+def clusters(run: Any, plan: Any) -> list[dict[str, Any]]:
+    """Groups of texts of the test part by their vectors, with the words that tell each from the others."""
+    rows = plan.parts.test[: min(MOST_CLUSTERED, max(LEAST_CLUSTERED, _most_variants(run, plan.encoder)))]
+    if len(rows) < LEAST_CLUSTERED or not callable(getattr(run.model, "vectors", None)):
+        return []
+    examples = plan.examples
+    run.model.eval()
+    with torch.inference_mode():
+        pieces = [run.model.vectors(batch["x"]) for batch in examples.in_order(rows, size=512)]
+    vectors = torch.nn.functional.normalize(torch.cat(pieces).float(), dim=1).numpy()
+    texts, y = [plan.dataset.texts[row] for row in rows], plan.dataset.y[rows]
+    named = run.task.classes is not None and y.ndim == 1
+    names: list[str] = run.task.classes or []
+    groups = [names[code] for code in y] if named else None
+    return clustered(vectors, texts, min(MOST_CLUSTERS, len(rows) // 20), groups)
 
 
 def _measure(task: Any, alone: np.ndarray, y: np.ndarray, measure: str) -> float:

@@ -9,23 +9,25 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.core.recipe import Ensemble, Recipe
-from wonderland.data.dataset import Finding
+from wonderland.data.dataset import TASKS, Finding
 from wonderland.data.source import Contents, Glimpse
 from wonderland.data.text.layouts import TextTable
+from wonderland.data.text.sentence_pairs import SentencePairs, pairs_of_frame, pairs_of_json, pairs_of_names
 from wonderland.data.text.vectors import read_vectors
 from wonderland.kinds.kind import Claim, Kind, model_space, task_spec
 from wonderland.kinds.table.test_set import join_test
-from wonderland.kinds.text.encoder import TextEncoder
-from wonderland.kinds.text.importance import baselines, explained_mistakes, neighbours, word_importance
+from wonderland.kinds.text.encoder import SEPARATOR, TextEncoder
+from wonderland.kinds.text.importance import baselines, clusters, explained_mistakes, neighbours, word_importance
 from wonderland.kinds.text.learner import LinearFirst
 from wonderland.kinds.text.options import Options as TextOptions
 from wonderland.kinds.text.texts import Texts, text_columns
-from wonderland.models import TextBlend, TextCNN, TextLinear
+from wonderland.models import DecomposableAttention, PairTexts, TextBlend, TextCNN, TextLinear
 from wonderland.optim import FusedAdamW
 from wonderland.tasks import Task
 from wonderland.train.start import Start
 
 NETWORK = TextCNN.spec(vocab=10_000, classes=5, dim=96, channels=64, widths=[2, 3, 4], max_norm=3.0)
+PAIR_NETWORK = DecomposableAttention.spec(vocab=10_000, classes=3, dim=96, hidden=96, dropout=0.3)
 TOKENS = 1_500_000  # tokens that the network of the default model learns from, counted once an epoch
 OTHER_COLUMNS = ("column", "split", "keep", "drop", "group", "time")  # options that say what columns of a table mean
 LEAST_EPOCHS, MOST_EPOCHS = 4, 50  # with fewer epochs within that number of tokens there is no network
@@ -42,6 +44,8 @@ class TextKind(Kind):
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.plain_text == "folders":
             return Claim(0.95, "each text has a label")
+        if self._pairs(glimpse, asked) is not None:
+            return Claim(0.985, "each row holds two sentences and an answer")
         if not any(asked.get(name) for name in OTHER_COLUMNS):
             try:
                 if (table := glimpse.text_table(asked.get("target"))) is not None:
@@ -62,6 +66,23 @@ class TextKind(Kind):
         names, holds = ", ".join(map(repr, columns[0])), "holds" if len(columns[0]) == 1 else "hold"
         return Claim(0.9, f"column {names} {holds} free text and {columns[1]!r} the target")
 
+    def _pairs(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> SentencePairs | None:
+        """Two sentences a row, known by the names of their columns, unless options say what the columns mean."""
+        target = asked.get("target")
+        if any(asked.get(name) for name in OTHER_COLUMNS) or not isinstance(target, str | None):
+            return None
+        if asked.get("task") not in (None, *TASKS, "classification"):
+            return None
+        found = None if glimpse.path is None else pairs_of_json(glimpse.path, target)
+        if (
+            found is None
+            and glimpse.plain_text is None
+            and glimpse.frame is not None
+            and pairs_of_names(list(glimpse.frame.columns), target)
+        ):
+            found = pairs_of_frame(glimpse.frame, glimpse.name, target)
+        return found
+
     def _columns(self, glimpse: Glimpse, asked: Mapping[str, Any], *, chosen: bool) -> tuple[list[str], str] | None:
         """The text columns and the target."""
         assert glimpse.frame is not None
@@ -76,6 +97,8 @@ class TextKind(Kind):
             assert glimpse.path is not None
             self.refuse_test(test, "texts from files are split by themselves")
             return self._with_start(Texts.from_folder(glimpse.path, strict=options.strict), options)
+        if (pairs := self._pairs(glimpse, vars(options))) is not None:
+            return self._with_start(self._from_pairs(glimpse, pairs, options, test), options)
         if not any(vars(options).get(name) for name in OTHER_COLUMNS):
             table = glimpse.text_table(options.target) or glimpse.text_table(options.target, any_label=True)
             if table is not None:
@@ -126,6 +149,24 @@ class TextKind(Kind):
             findings=findings, test_rows=test_rows, note_text=False,
         )  # fmt: skip
 
+    def _from_pairs(self, glimpse: Glimpse, pairs: SentencePairs, options: TextOptions, test: Glimpse | None) -> Texts:
+        """Pairs of sentences; a test file has the same columns."""
+        origin = {"path": str(glimpse.path.absolute())} if glimpse.path is not None else glimpse.contents.origin
+        frame, test_rows = pairs.frame, None
+        if test is not None:
+            other = self._pairs(test, vars(options))
+            contents = Contents(glimpse.name, origin, frame=frame)
+            where = {} if test.path is None else {"path": str(test.path.absolute())}
+            test_rows = join_test(
+                contents, test.contents if other is None else Contents(test.name, where, frame=other.frame)
+            )
+            frame, origin = contents.frame, contents.origin
+        assert frame is not None
+        return Texts.from_frame(
+            frame, pairs.texts, pairs.target, task=options.task, strict=options.strict, name=glimpse.name, origin=origin,
+            findings=pairs.findings, test_rows=test_rows, note_text=False,
+        )  # fmt: skip
+
     def _with_start(self, dataset: Texts, options: TextOptions) -> Texts:
         dataset.start = Start.of(options)
         if dataset.start is not None and options.vectors is not None:
@@ -150,7 +191,11 @@ class TextKind(Kind):
         epoch = max(1, rows // batch)
         epochs = min(MOST_EPOCHS, TOKENS // (rows * encoder.length))
         network = NETWORK.changed(vocab=encoder.tokenizer.vocab, classes=outputs, pad=encoder.pad)
+        if len(dataset.names) == 2 and dataset.start is None and outputs > 1:
+            network = PAIR_NETWORK.changed(vocab=encoder.tokenizer.vocab, classes=outputs, pad=encoder.pad)
+            network = PairTexts.spec(separator=encoder.tokenizer.id(SEPARATOR), network=network, pad=encoder.pad)
         if dataset.options is not None and dataset.options.vectors is not None:
+            network = NETWORK.changed(vocab=encoder.tokenizer.vocab, classes=outputs, pad=encoder.pad)
             table, _ = read_vectors(dataset.options.vectors, {}, 1)
             network, epochs = network.changed(dim=table.shape[1], fixed=True), max(epochs, LEAST_EPOCHS)
         recipe = Recipe(
@@ -246,7 +291,12 @@ class TextKind(Kind):
             "importance_of": "word",
             "neighbours": near,
         }
-        return {"columns_title": "The texts", "long_rows": True, "baselines": baselines(run, plan)} | words
+        return {
+            "columns_title": "The texts",
+            "long_rows": True,
+            "baselines": baselines(run, plan),
+            "clusters": clusters(run, plan),
+        } | words
 
     def explain(self, run: Any, plan: Any, facts: dict[str, Any]) -> dict[str, Any]:
         """The words that mattered for each mistake that the report shows."""

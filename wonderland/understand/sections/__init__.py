@@ -7,6 +7,7 @@ from wonderland.understand.facts import Facts, predicts_values
 from wonderland.understand.sections.alignments import alignments
 from wonderland.understand.sections.bands import bands
 from wonderland.understand.sections.baselines import baselines
+from wonderland.understand.sections.clusters import clusters
 from wonderland.understand.sections.data import data
 from wonderland.understand.sections.decisions import decisions
 from wonderland.understand.sections.errors import errors
@@ -62,6 +63,7 @@ SECTIONS = (
     Section("pictures", "Pictures", "Pictures", pictures),
     Section("importance", "Importance", "Importance", importance),
     Section("neighbours", "Neighbours", "Nearest neighbours", neighbours),
+    Section("clusters", "Clusters", "Clusters of texts", clusters),
     Section("attention", "Attention", "Attention weights", attention),
     Section("network", "Graph", "Graph", network),
     Section("data", "Data", "Data", data),

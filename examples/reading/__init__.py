@@ -1,0 +1,1 @@
+"""Sentiment, entailment, tags, answers and retrieval on made-up texts."""

@@ -1,0 +1,1 @@
+"""Questions about texts, whose answers stand in them."""

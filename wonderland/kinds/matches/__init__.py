@@ -1,0 +1,1 @@
+"""Texts that belong together, and are to be found by each other."""
