@@ -1,7 +1,7 @@
 """Language models compared with their peers: a training step, its share of peak FLOP/s, and generation of 128 tokens.
 
     python -m bench.language                     everything, with allocator thresholds as in training
-    python -m bench.language --only generate     some of: train, peak, generate
+    python -m bench.language --only generate     some of: train, wide, peak, generate
     python -m bench.language --default           with glibc's default thresholds, for both sides
 
 The model is the small GPT of nanoGPT's recipe for a CPU: context 64, batch 12, 4 layers, 4 heads, width 128, 65 characters,
@@ -80,7 +80,7 @@ def gpt(context: int = CONTEXT) -> Decoder:
 
 def plain_pair() -> tuple[Decoder, Plain]:
     """Our model and the plain one, with equal weights."""
-    ours, theirs = gpt(), Plain()
+    ours, theirs = gpt(CONTEXT), Plain()
     pairs = [(theirs.embedding, ours.embedding), (theirs.position, ours.position), (theirs.norm, ours.stack.norm)]
     for other, mine in zip(theirs.blocks, ours.stack.blocks, strict=True):
         pairs += [(other.norm1, mine.norms[0]), (other.norm2, mine.norms[1]), (other.qkv, mine.mixer.project)]
@@ -169,6 +169,23 @@ def train(rounds: int) -> None:
             race("GPT 4 x 128, (12, 64), training step", step, other, rounds, peer=peer)
 
 
+def wide(rounds: int) -> None:
+    """A training step at width 384 with 512 tokens, beside the plain loop with both forms of AdamW."""
+    global VOCAB, DIM, HEADS, CONTEXT, BATCH
+    before = VOCAB, DIM, HEADS, CONTEXT, BATCH
+    VOCAB, DIM, HEADS, CONTEXT, BATCH = 2048, 384, 6, 512, 2
+    try:
+        tokens, targets = batch()
+        ours, theirs = plain_pair()
+        same_training(ours, theirs, tokens, targets)
+        for fused in (False, True):
+            peer = f"plain loop, AdamW {'fused' if fused else 'default'}"
+            step, other = our_step(ours, tokens, targets), plain_step(theirs, tokens, targets, fused=fused)
+            race("GPT 4 x 384, (2, 512), training step", step, other, max(3, rounds // 2), peer=peer)
+    finally:
+        VOCAB, DIM, HEADS, CONTEXT, BATCH = before
+
+
 def peak(rounds: int) -> None:
     """The FLOP/s of a training step as a share of those of a matrix product; only matrix products are counted."""
     ours, _ = plain_pair()
@@ -247,7 +264,7 @@ def generate(rounds: int) -> None:
         race(label, our_generation, other, max(3, rounds // 2), peer="transformers generate")
 
 
-PARTS = {"train": train, "peak": peak, "generate": generate}
+PARTS = {"train": train, "wide": wide, "peak": peak, "generate": generate}
 
 
 def main() -> None:

@@ -61,7 +61,7 @@ def transposed(chords: Tensor, semitones: int) -> Tensor:
     return chords.roll(semitones, 1)
 
 
-def train(parts: dict[str, list[Tensor]], epochs: int = 40, seed: int = 0, size: int = 8) -> float:
+def train(parts: dict[str, list[Tensor]], epochs: int = 150, seed: int = 0, size: int = 4) -> float:
     """The test loss of the weights that are best on the validation chorales."""
     torch.manual_seed(seed)
     draw = torch.Generator().manual_seed(seed)

@@ -18,8 +18,9 @@ from examples.lab import DATA, Claim, above, run, table
 from wonderland import models, understand
 
 RATES = {"VGG-11": 0.01, "NiN": 0.05, "GoogLeNet": 0.01, "ResNet-18": 0.01, "DenseNet": 0.1}
-# With 8,000 images and 4 epochs, each network is right on at least so many of the test images.
-STATED = {"VGG-11": 0.60, "NiN": 0.55, "GoogLeNet": 0.60, "ResNet-18": 0.83, "DenseNet": 0.83}
+# What the networks with batch norm reach at least at the settings of the book (`--images 60000 --epochs 10 --batch 128`); the others may
+# need all of its steps to leave chance, so they are in the table without a stated number.
+STATED = {"ResNet-18": 0.85, "DenseNet": 0.85}
 
 
 def build(name: str) -> nn.Module:
@@ -52,7 +53,8 @@ def lab(
         curve = train(net, parts, epochs=epochs, batch=batch, lr=RATES[name], most_shown=2000, show=name)
         seconds = time.process_time() - began
         rows.append((name, f"{cost.parameters:,}", f"{cost.flops / 1e6:.1f}", f"{curve[-1]:.4f}", f"{seconds:.0f}"))
-        claims.append(above(f"test accuracy, {name}", curve[-1], STATED[name]))
+        if name in STATED:
+            claims.append(above(f"test accuracy, {name}", curve[-1], STATED[name]))
     return claims, table(("network", "parameters", "million FLOPs", "test accuracy", "CPU seconds"), rows), {}
 
 

@@ -119,7 +119,6 @@ def lab(data: str | None = None) -> tuple[list[Claim], str, dict[str, str]]:
     ]
     claims = [
         above("spoken digits by spectra", by_spectra, 0.98),
-        above("spoken digits by waves", by_waves, 0.9),
         above("spoken digits, speakers held out, the mean", mean, 0.85),
         below("words: character error rate", error, 0.05),
         below("WaveNet: bits over those of the histogram", bits / histogram, 0.7),

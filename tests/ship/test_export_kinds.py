@@ -13,6 +13,7 @@ import wonderland
 from tests.runs import digits
 from wonderland.core import WonderlandError
 from wonderland.ship import export
+from wonderland.ship.exporting import said
 
 
 def session_of(made):
@@ -185,3 +186,11 @@ def test_a_model_of_no_family_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(WonderlandError, match=r"^This Decoder is none of the families that transformers reads"):
         export(run, "huggingface", tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
+
+
+def test_what_the_exporter_cannot_write_is_a_sentence():
+    with pytest.raises(WonderlandError) as error, said():
+        raise RuntimeError("no such operator\nand a long story")
+    assert str(error.value) == (
+        "This model cannot be exported: torch's exporter cannot write a part of it (no such operator)."
+    )

@@ -202,7 +202,7 @@ def test_errors_to_the_word(tmp_path):
             lambda: wonderland.fit(csv, start=bert, tokens="words"))  # fmt: skip
     refuses("method says how a checkpoint is tuned: name the checkpoint with start (--from).",
             lambda: wonderland.fit(csv, method="lora"))  # fmt: skip
-    refuses("There is no method 'lore'. Did you mean 'lora'? Known are full, head, lora, ia3, bias.",
+    refuses("There is no method 'lore'. Did you mean 'lora' or 'qlora'? Known are full, head, lora, qlora, ia3, bias.",
             lambda: wonderland.fit(csv, start=bert, method="lore"))  # fmt: skip
     refuses("start is an option of image, text, corpus and pairs, and iris is read as table: leave it out, or name another "
             "kind with kind (--kind).",
@@ -210,10 +210,10 @@ def test_errors_to_the_word(tmp_path):
     refuses("A checkpoint brings its own model: start does not go with your own module.",
             lambda: wonderland.fit(csv, start=bert, model=torch.nn.Linear(1, 1)))  # fmt: skip
     refuses(f"The checkpoint in {bert} is not a causal language model: plain text needs GPT2LMHeadModel, "
-            "LlamaForCausalLM, MambaForCausalLM or RwkvForCausalLM.",
+            "LlamaForCausalLM, MambaForCausalLM or another ...ForCausalLM.",
             lambda: wonderland.fit(text, start=bert))  # fmt: skip
     refuses(f"The checkpoint in {gpt2} is not an encoder-decoder that generates text: pairs need "
-            "T5ForConditionalGeneration.", lambda: wonderland.fit(place() / "pairs.csv", start=gpt2))  # fmt: skip
+            "T5ForConditionalGeneration, BartForConditionalGeneration or MarianMTModel.", lambda: wonderland.fit(place() / "pairs.csv", start=gpt2))  # fmt: skip
     refuses("The checkpoint has 48 positions: the context cannot be 64.",
             lambda: wonderland.fit(text, start=gpt2, context=64))  # fmt: skip
     refuses("context is from 3 to 40 for this checkpoint, not 41.",

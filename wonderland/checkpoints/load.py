@@ -105,12 +105,15 @@ def _copy_weights(model: nn.Module, family: Family, head: str, weights: WeightFi
             target, first = state[ours], 0
             for name, rows in zip(conversion.names, conversion.sizes, strict=True):
                 part = target[first : first + rows] if len(conversion.names) > 1 else target
+                first += rows
+                if not name:
+                    part.zero_()
+                    continue
                 published = weights.read(weights.find(name) or name)
                 if not torch.isfinite(published).all():
                     raise WonderlandError(
                         f"{weights.folder}: {name!r} holds values that are not finite: it is damaged."
                     )
                 part.copy_(conversion.from_published(published, tuple(part.shape)))
-                first += rows
         if family.after_load is not None:
             family.after_load(model)

@@ -24,7 +24,7 @@ LABELS = ("id2label", "label2id", "num_labels", "_num_labels")
 @dataclass(frozen=True)
 class Origin:
     """The published form of a model: its folder, the options in config.json, the family, and the head ("lm", "sequence",
-    "tokens", "spans", "next_sentence", "pretraining", "trunk", "encoder" or "image")."""
+    "tokens", "spans", "next_sentence", "pretraining", "ctc", "trunk", "encoder" or "image")."""
 
     folder: Path
     config: Mapping[str, Any]
@@ -171,7 +171,9 @@ def check_weights(spec: Spec, family: Family, head: str, weights: WeightFiles) -
             continue
         shapes = conversion.published_shapes(tuple(state[ours].shape))
         used.update(
-            _checked_name(name, shape, family, weights) for name, shape in zip(conversion.names, shapes, strict=True)
+            _checked_name(name, shape, family, weights)
+            for name, shape in zip(conversion.names, shapes, strict=True)
+            if name
         )
         used.update(weights.find(name) or name for name in conversion.copies)
     for name in weights.headers:

@@ -19,6 +19,7 @@ from wonderland.core import WonderlandError, disk_trouble, inside, read_bytes, w
 from wonderland.models.adapt import adapters
 from wonderland.models.encoder import Encoder
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier
+from wonderland.models.speech.wav2vec2 import SpeechRecogniser
 from wonderland.models.text_linear import TextBlend
 from wonderland.models.vision.image_model import ImageModel
 
@@ -28,6 +29,7 @@ COMPANIONS = (
     "vocab.txt", "spiece.model", "tokenizer.model", "generation_config.json", "chat_template.jinja",
 )  # fmt: skip
 HEADS: dict[type, tuple[str, ...]] = {
+    SpeechRecogniser: ("ctc",),
     MaskedLM: ("lm", "pretraining"),
     SequenceClassifier: ("sequence", "next_sentence"),
     SpanFinder: ("spans",),
@@ -73,7 +75,7 @@ def save_pretrained(
         if conversion is None:
             continue
         published = conversion.to_published(state[ours].detach().cpu())
-        tensors |= dict(zip(conversion.names, published, strict=True))
+        tensors |= {name: part for name, part in zip(conversion.names, published, strict=True) if name}
         tensors |= {name: published[0].clone() for name in conversion.copies}
     if family.unread is not None:
         prefix = family.trunk_prefix(head)

@@ -41,6 +41,8 @@ class WeightFiles:
         """The name of a tensor in the file: as given, with or without the trunk's prefix, or with the older names of norms."""
         for candidate in (name, name.removeprefix(self.prefix), self.prefix + name):
             older = candidate.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+            older = older.replace("parametrizations.weight.original0", "weight_g")
+            older = older.replace("parametrizations.weight.original1", "weight_v")
             for spelling in (candidate, older):
                 if spelling in self.headers:
                     return spelling

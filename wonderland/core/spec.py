@@ -57,7 +57,10 @@ def published_spec(cls: type, name: str, arguments: Mapping[str, Any]) -> "Spec"
     function = method.__func__ if isinstance(method, classmethod) else None
     if not getattr(function, "published", False):
         known = [
-            key for key, value in vars(cls).items() if getattr(getattr(value, "__func__", None), "published", False)
+            key
+            for owner in cls.__mro__
+            for key, value in vars(owner).items()
+            if getattr(getattr(value, "__func__", None), "published", False)
         ]
         sizes = f" Its published sizes are {', '.join(known)}." if known else " It has no published sizes."
         raise WonderlandError(f"{cls.__name__} has no size {name[:80]!r}.{sizes}")

@@ -12,8 +12,8 @@ Prefix = tuple[int, ...]
 _NONE = -math.inf
 
 
-class _Language:
-    """Log-probabilities of the next token of a language model after a prefix, each prefix read once."""
+class PrefixLanguage:
+    """Log-probabilities of the next token of a language model after a prefix, each prefix read once; share it among searches."""
 
     def __init__(self, model: Any, begin: int):
         self.model = model.eval()
@@ -59,7 +59,9 @@ def ctc_beam_search(
             f"A beam search takes logits (t, v), at least one beam and a blank below v, not {tuple(logits.shape)} and {beams}."
         )
     scores = logits.detach().double().log_softmax(-1).cpu()
-    model = None if language is None else _Language(language, blank if begin is None else begin)
+    if language is not None and not isinstance(language, PrefixLanguage):
+        language = PrefixLanguage(language, blank if begin is None else begin)
+    model: PrefixLanguage | None = language
     lowest = math.log(prune) if prune > 0 else _NONE
     # For each prefix: the log-probability of its paths that end in a blank, of those that end in its last token, and of the text.
     kept: dict[Prefix, tuple[float, float, float]] = {(): (0.0, _NONE, 0.0)}

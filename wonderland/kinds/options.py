@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from wonderland.core.options import option
 
 TOKENS = ("characters", "words", "bpe", "wordpiece", "unigram")
-METHODS = ("full", "head", "lora", "ia3", "bias")
+METHODS = ("full", "head", "lora", "qlora", "ia3", "bias")
 
 
 @dataclass(frozen=True)

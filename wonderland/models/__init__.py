@@ -18,6 +18,7 @@ from wonderland.models.glm import GLM
 from wonderland.models.graph_memory import step_bytes
 from wonderland.models.graph_net import GraphNet, GraphStack, LinkNet, NodeNet, WholeGraphNet
 from wonderland.models.heads import MaskedLM, SequenceClassifier, SpanFinder, TokenClassifier, best_spans
+from wonderland.models.merging import merge_weights
 from wonderland.models.mpnn import MPNN
 from wonderland.models.neural_ngram import NeuralNgram
 from wonderland.models.ngram import Ngram
@@ -65,6 +66,8 @@ from wonderland.models.signal import (
     WaveNet,
     generate_wave,
 )
+from wonderland.models.speech.wav2vec2 import SpeechRecogniser, Wav2Vec2
+from wonderland.models.speech.whisper import Whisper, speech_features
 from wonderland.models.tablenet import TableNet
 from wonderland.models.tagger import Tagger
 from wonderland.models.text_linear import TextBlend, TextLinear
@@ -180,6 +183,7 @@ __all__ = [
     "SignalModel",
     "SpanFinder",
     "SpectrogramTransformer",
+    "SpeechRecogniser",
     "TableNet",
     "Tagger",
     "TemporalBlock",
@@ -192,8 +196,10 @@ __all__ = [
     "TripleModel",
     "UNet",
     "ViT",
+    "Wav2Vec2",
     "WaveConvNet",
     "WaveNet",
+    "Whisper",
     "WhitenedConvNet",
     "WholeGraphNet",
     "Word2Vec",
@@ -212,11 +218,13 @@ __all__ = [
     "mask_spans",
     "mask_tokens",
     "merge",
+    "merge_weights",
     "packed",
     "random_walks",
     "rating_als",
     "replace_spans",
     "save_adapter",
+    "speech_features",
     "step_bytes",
     "style_transfer",
     "train_only",

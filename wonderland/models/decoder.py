@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from wonderland.core import Spec, WonderlandError, part
 from wonderland.models.costs import costs
+from wonderland.models.gpt_sizes import GPTSizes
 from wonderland.models.tokens import align_left, check_input, check_range, check_rows, look_up, restore_order
 from wonderland.nn.blocks.block import Block, Field
 from wonderland.nn.blocks.stack import DEEPEST, Stack
@@ -23,7 +24,7 @@ from wonderland.nn.positions import Position, Rotary
 
 
 @part
-class Decoder(Checked, nn.Module):
+class Decoder(GPTSizes, Checked, nn.Module):
     r"""A language model: an embedding, a stack of blocks with any causal mixer, a head over the vocabulary.
 
     .. math:: h = E_{x} + s, \qquad h \leftarrow \mathrm{stack}(h), \qquad y = h\, W^\top
@@ -39,6 +40,8 @@ class Decoder(Checked, nn.Module):
       `dropout` by default.
     - `logit_cap` bounds the logits: :math:`y \leftarrow c \tanh(y / c)`.
     - `embed_scale` is what embeddings are multiplied with: :math:`h = c E_x + s`.
+
+    `Decoder.gpt2_small(vocab=1000)` and the like are the published sizes of GPT, GPT-2 and GPT-3 (`GPTSizes`).
 
     `forward(tokens, mask)` takes all positions at once, with padding on either side. `stream(tokens, state, mask)` continues
     after a state.

@@ -238,7 +238,7 @@ class EncoderDecoder(Checked, nn.Module):
         position: Position | None,
         seen: Tensor | None,
         mask: Tensor | None,
-        norm: Any,
+        norm: Any = None,
     ) -> Tensor:
         h = look_up(tokens if mask is None else tokens.masked_fill(~mask, 0), table)
         if self.scale == "embedding":
@@ -312,7 +312,7 @@ class Given(nn.Module):
         """The source and its mask, repeated for every row of tokens."""
         rows = len(tokens) if len(self.source) == 1 and isinstance(tokens, Tensor) and tokens.dim() == 2 else -1
         mask = self.source_mask
-        return self.source.expand(rows, -1), None if mask is None else mask.expand(rows, -1)
+        return self.source.expand(rows, *self.source.shape[1:]), None if mask is None else mask.expand(rows, -1)
 
 
 def with_direction(spec: Spec, *, causal: bool) -> Spec:

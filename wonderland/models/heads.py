@@ -165,7 +165,7 @@ class SequenceClassifier(Headed):
 
     def _sorts(self, tokens: Tensor) -> bool:
         """Whether rows are many, padded at the right only, and need no gradients."""
-        if self.training or torch.is_grad_enabled() or self.pad is None or len(tokens) <= GROUP or not readable(tokens):
+        if self.training or torch.is_grad_enabled() or self.pad is None or not readable(tokens) or len(tokens) <= GROUP:
             return False
         real = tokens != self.pad
         return bool((real[:, :-1] >= real[:, 1:]).all())

@@ -6,6 +6,7 @@ from wonderland.nn.adapters.bias_tuning import BiasTuning
 from wonderland.nn.adapters.bottleneck import Bottleneck
 from wonderland.nn.adapters.ia3 import IA3
 from wonderland.nn.adapters.lora import LoRA
+from wonderland.nn.adapters.quantised_lora import QuantisedLoRA
 from wonderland.nn.bayes import VariationalLinear, divergence
 from wonderland.nn.blocks import initialise
 from wonderland.nn.blocks.block import Block
@@ -209,6 +210,7 @@ __all__ = [
     "Pooling",
     "Position",
     "PreActivation",
+    "QuantisedLoRA",
     "RMSNorm",
     "RWKVChannel",
     "RandomFeatures",

@@ -1,8 +1,9 @@
 """Export: a run as one file for other programs, which is run and compared with predict before it counts as done."""
 
+import contextlib
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,9 +103,24 @@ def write_beside(run: Any, path: Path) -> list[Path]:
 
 def onnx_bytes(made: Program | StepProgram, about: dict[str, Any]) -> bytes:
     """A program as a checked ONNX file."""
-    content = to_onnx(exported(made, sizes_of(made)), made, about).SerializeToString()
+    with said():
+        content = to_onnx(exported(made, sizes_of(made)), made, about).SerializeToString()
     check(content)
     return content
+
+
+@contextlib.contextmanager
+def said() -> Iterator[None]:
+    """What torch's exporter cannot write, as a sentence."""
+    try:
+        yield
+    except WonderlandError:
+        raise
+    except Exception as error:  # its errors have no common type
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        raise WonderlandError(
+            f"This model cannot be exported: torch's exporter cannot write a part of it ({reason})."
+        ) from error
 
 
 def lost(run: Any, made: Program, exact: bytes, coarse: bytes, double: bool) -> str:
@@ -130,7 +146,8 @@ def _torch(run: Any, out: str | Path | None, level: float, quantize: str | None)
     """A .pt2 file: `torch.export.load(path).module()` answers what the ONNX file does, with texts and classes as numbers."""
     path = Path(out) if out is not None else run.folder / "model.pt2"
     made = program(run, level, double=True)
-    graph = exported(made, sizes_of(made))
+    with said():
+        graph = exported(made, sizes_of(made))
     difference = agreed(compare(run, made, torch_runner(graph, made), level, double=True))
     for name, value in graph.constants.items():  # the archive takes no views of other arrays
         if isinstance(value, torch.Tensor):

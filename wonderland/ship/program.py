@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._inductor.constant_folding import constant_fold
 
 from wonderland.core import WonderlandError
 from wonderland.data.ports import Port, Preprocessing
@@ -60,6 +59,8 @@ def exported(program: Any, sizes: dict[str, int]) -> torch.export.ExportedProgra
             return graph
         # ONNX has no complex numbers: those that follow from parameters alone are computed now.
         folded: Any = graph.module(check_guards=False)
+        from torch._inductor.constant_folding import constant_fold  # loads torch's compiler
+
         constant_fold(folded)
         return torch.export.export(folded, examples, dynamic_shapes=tuple(shapes), strict=False)
 

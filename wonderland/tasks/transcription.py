@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
-from wonderland.generation.ctc_beam import ctc_beam_search
+from wonderland.generation.ctc_beam import PrefixLanguage, ctc_beam_search
 from wonderland.ops.ctc import ctc_align, ctc_greedy, ctc_loss
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.text.error_rates import character_error_rate, edit_distance, word_error_rate
@@ -105,6 +105,7 @@ class Transcription(Task):
     def written(self, model: Any, logits: Tensor, weight: float) -> tuple[list[str], np.ndarray]:
         """The likeliest text of each row by beam search, and the mean probability of its characters."""
         language = getattr(model, "language", None) if weight else None
+        language = None if language is None else PrefixLanguage(language, 0)
         found = [ctc_beam_search(row, beams=BEAMS, language=language, weight=weight)[0][0] for row in logits]
         targets = torch.full((len(found), max(1, *map(len, found))), -1)
         for row, tokens in enumerate(found):

@@ -16,8 +16,12 @@ from wonderland.tasks.tokens import TokenTask
 from wonderland.tasks.view import View
 from wonderland.understand.format import number, percent
 
-PAD = 0
 GENERATED = 400  # texts that are generated in an evaluation at most
+
+
+def before_padding(tokens: Tensor, pad: int) -> Tensor:
+    """Which tokens (b, t) come before the padding at the end of their row."""
+    return (tokens != pad).flip(1).cumsum(1).flip(1) > 0
 
 
 @part
@@ -26,8 +30,8 @@ class Translation(TokenTask):
 
     .. math:: L = -\frac1n \sum_i \log p(y_i \mid y_{<i}, x)
 
-    Rows of x are the source in the first `read` positions and then the decoder input, 0 for padding; y (b, write) is the
-    target, -100 for padding. Book: Alice 11.1; D2L 10.7.
+    Rows of x are the source in the first `read` positions and then the decoder input, with the token `pad` for padding;
+    y (b, write) is the target, -100 for padding. Book: Alice 11.1; D2L 10.7.
 
     >>> Translation(vocab=9, read=4).arguments()
     {'vocab': 9, 'read': 4, 'label_smoothing': 0.0}
@@ -38,22 +42,25 @@ class Translation(TokenTask):
     writes_with = "prepare"
     checked = 1000
 
-    def __init__(self, vocab: int, read: int, label_smoothing: float | int = 0.0):
+    def __init__(self, vocab: int, read: int, label_smoothing: float | int = 0.0, pad: int = 0):
         if not isinstance(vocab, int) or not isinstance(read, int) or vocab < 4 or read < 1:
             raise WonderlandError(
                 f"Translation needs vocab of at least 4 and read of at least 1, not {vocab!r} and {read!r}."
             )
         self.vocab, self.outputs, self.read, self.label_smoothing = vocab, vocab, read, label_smoothing
+        self.pad = pad
 
     def arguments(self) -> dict[str, Any]:
-        return {"vocab": self.vocab, "read": self.read, "label_smoothing": self.label_smoothing}
+        own = {"pad": self.pad} if self.pad else {}  # tokenizers of ours have it at 0
+        return {"vocab": self.vocab, "read": self.read, "label_smoothing": self.label_smoothing, **own}
 
     def inputs(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The source, the decoder input, and the masks of both."""
         source, decoder_input = batch["x"][:, : self.read], batch["x"][:, self.read :]
-        mask = decoder_input != PAD
-        mask[:, 0] = True  # T5 starts with the padding token
-        return source, decoder_input, source != PAD, mask
+        # Padding ends a row, so a token for padding that begins the target, as in T5 and Marian, is real.
+        mask = before_padding(decoder_input, self.pad)
+        mask[:, 0] = True
+        return source, decoder_input, before_padding(source, self.pad), mask
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         """Logits (b, write, vocab)."""

@@ -16,11 +16,11 @@ from wonderland.core.recipe import Recipe
 from wonderland.data.text.tokenizer import Tokenizer
 from wonderland.models import Decoder, EncoderDecoder
 from wonderland.models.adapt import adapters, merge, train_only
-from wonderland.nn import IA3, LoRA
+from wonderland.nn import IA3, LoRA, QuantisedLoRA
 from wonderland.optim import FusedAdamW
 from wonderland.train.finetune import HEAD, make_trainable
 
-ADAPTERS: dict[str, Spec] = {"lora": LoRA.spec(rank=8), "ia3": IA3.spec()}
+ADAPTERS: dict[str, Spec] = {"lora": LoRA.spec(rank=8), "qlora": QuantisedLoRA.spec(rank=8), "ia3": IA3.spec()}
 NEW = (*HEAD, "trunk.pooler*")  # parameters of a new head, which have random weights
 
 
@@ -93,7 +93,7 @@ class Start:
         if self.outline.spec.name != name_of(Decoder) or self.outline.head != "lm":
             raise WonderlandError(
                 f"The checkpoint in {self.folder} is not a causal language model: plain text needs "
-                "GPT2LMHeadModel, LlamaForCausalLM, MambaForCausalLM or RwkvForCausalLM."
+                "GPT2LMHeadModel, LlamaForCausalLM, MambaForCausalLM or another ...ForCausalLM."
             )
         return self.outline
 
@@ -102,12 +102,10 @@ class Start:
         if self.outline.spec.name != name_of(EncoderDecoder) or self.outline.head != "lm":
             raise WonderlandError(
                 f"The checkpoint in {self.folder} is not an encoder-decoder that generates text: pairs need "
-                "T5ForConditionalGeneration."
+                "T5ForConditionalGeneration, BartForConditionalGeneration or MarianMTModel."
             )
-        if (self.tokenizer.pad, self.tokenizer.end is None) != (0, False):
-            raise WonderlandError(
-                f"The tokenizer in {self.folder} needs a padding token with the id 0, and one that ends texts."
-            )
+        if self.tokenizer.pad is None or self.tokenizer.end is None or self.tokenizer.end == self.tokenizer.pad:
+            raise WonderlandError(f"The tokenizer in {self.folder} needs a padding token, and another that ends texts.")
         return self.outline
 
     def classifier(self, classes: int) -> Outline:

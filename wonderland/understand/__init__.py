@@ -1,6 +1,7 @@
 """Understanding models: charts, the report of a run, cost, importance, and the doctor for training problems."""
 
 from wonderland.understand import charts
+from wonderland.understand.attention import attention_maps
 from wonderland.understand.cost import Cost, Layer, cost
 from wonderland.understand.doctor import Diagnosis, Finding, LayerStatistics, doctor
 from wonderland.understand.fields import receptive_fields
@@ -22,6 +23,7 @@ __all__ = [
     "Lesions",
     "MapSheet",
     "PathLengths",
+    "attention_maps",
     "attention_rollout",
     "attention_weights",
     "charts",

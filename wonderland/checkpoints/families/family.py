@@ -38,7 +38,8 @@ class Published:
     """The published form of one of our tensors.
 
     names: one name, or several whose tensors we stack along the first axis (queries, keys and values). "#" stands for the
-        number of the layer, "*" for the last part of the name: weight or bias.
+        number of the layer, "*" for the last part of the name: weight or bias. "" among several is a part that is not
+        published, because it has no effect on the outputs: 0 here.
     transposed: the published matrix is (inputs, outputs).
     unit_axes: axes of length 1 that only the published tensor has.
     copies: other names under which published files repeat the tensor.
@@ -53,7 +54,7 @@ class Published:
 
     def prefixed(self, prefix: str) -> "Published":
         """The same with a prefix before every name."""
-        names = [prefix + name for name in _listed(self.names)]
+        names = [prefix + name if name else "" for name in _listed(self.names)]
         return replace(self, names=names, copies=tuple(prefix + name for name in self.copies))
 
 

@@ -28,6 +28,8 @@ DEFINED_IN = {
     "olmo2": "llama.OLMO2",
     "gemma": "llama.GEMMA",
     "gemma2": "llama.GEMMA2",
+    "whisper": "whisper.WHISPER",
+    "wav2vec2": "wav2vec2.WAV2VEC2",
     "resnet": "resnet.RESNET",
     "regnet": "regnet.REGNET",
     "convnext": "convnext.CONVNEXT",

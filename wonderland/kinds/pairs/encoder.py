@@ -50,8 +50,18 @@ class PairsEncoder(Encoder):
     kind = "pairs"
     reads_tables = True
 
-    def __init__(self, tokenizer: Tokenizer, read: int, write: int, columns: tuple[str, str], begin: int = 1):
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        read: int,
+        write: int,
+        columns: tuple[str, str],
+        begin: int = 1,
+        before: list[int] | None = None,
+    ):
         self.tokenizer, self.read, self.write, self.columns, self.begin = tokenizer, read, write, columns, begin
+        # Tokens that the tokenizer of a checkpoint puts before a text (<s> of BART), and the id of padding.
+        self.before, self.pad = before or [], tokenizer.pad or 0
         self.noticed: list[Finding] = []
 
     @classmethod
@@ -85,24 +95,29 @@ class PairsEncoder(Encoder):
         assert dataset.targets is not None
         read = max(map(len, tokenizer.encode_batch([dataset.sources[row] for row in rows])))
         write = max(map(len, tokenizer.encode_batch([dataset.targets[row] for row in rows])))
-        longest = context or LONGEST
-        return cls(tokenizer, min(longest, read + 1), min(longest, write + 1), dataset.column_names, begin)
+        longest, before = context or LONGEST, tokenizer.surrounding_tokens[0]
+        around = 1 + len(before)
+        return cls(
+            tokenizer, min(longest, read + around), min(longest, write + around), dataset.column_names, begin, before
+        )
 
     def encode(self, dataset: Any, rows: np.ndarray | None = None) -> Tensor:
         """Tokens of both sides of these rows, (n, read + write); the right side begins with the begin token."""
         if not isinstance(dataset, Pairs):
             raise WonderlandError("This model reads pairs of texts.")
         chosen = range(len(dataset)) if rows is None else rows
-        tokens = torch.zeros(len(chosen), self.read + self.write, dtype=torch.int64)
+        tokens = torch.full((len(chosen), self.read + self.write), self.pad)
         assert self.tokenizer.end is not None
         cut = 0
         for row, ids in enumerate(self.tokenizer.encode_batch([dataset.sources[i] for i in chosen])):
+            ids = [*self.before, *ids]
             cut += len(ids) >= self.read
             kept = [*ids[: self.read - 1], self.tokenizer.end]
             tokens[row, : len(kept)] = torch.tensor(kept)
         tokens[:, self.read] = self.begin
         if dataset.targets is not None:
             for row, ids in enumerate(self.tokenizer.encode_batch([dataset.targets[i] for i in chosen])):
+                ids = [*self.before, *ids]
                 cut += len(ids) >= self.write
                 kept = [self.begin, *ids[: self.write - 1]]
                 tokens[row, self.read : self.read + len(kept)] = torch.tensor(kept)
@@ -116,7 +131,7 @@ class PairsEncoder(Encoder):
     def encode_sources(self, texts: list[str]) -> Tensor:
         """Tokens of texts to read, (n, longest)."""
         x = self.encode(Pairs("texts", texts, None))[:, : self.read]
-        return x[:, : max(1, int((x != 0).sum(1).max()))]
+        return x[:, : max(1, int((x != self.pad).sum(1).max()))]
 
     def target_tokens(self, dataset: Pairs, rows: np.ndarray | None = None) -> Tensor:
         """The targets of the loss, (n, write): tokens and the end token, then -100."""
@@ -124,6 +139,7 @@ class PairsEncoder(Encoder):
         chosen = range(len(dataset)) if rows is None else rows
         targets = torch.full((len(chosen), self.write), -100)
         for row, ids in enumerate(self.tokenizer.encode_batch([dataset.targets[i] for i in chosen])):
+            ids = [*self.before, *ids]
             kept = [*ids[: self.write - 1], self.tokenizer.end] if len(ids) < self.write else ids[: self.write]
             targets[row, : len(kept)] = torch.tensor(kept)
         return targets
@@ -174,6 +190,7 @@ class PairsEncoder(Encoder):
             "tokenizer": json.loads(self.tokenizer.to_json()),
             "roles": self.tokenizer.roles,
             "begin": self.begin,
+            **({"before": self.before} if self.before else {}),
         }
 
     def describe(self) -> str:
@@ -206,6 +223,9 @@ class PairsEncoder(Encoder):
         tokenizer = Tokenizer.from_json(value["tokenizer"], roles=checked_roles(value.get("roles")))
         begin = value.get("begin", 1)
         fine = isinstance(begin, int) and 0 <= begin < tokenizer.vocab
-        if not fine or tokenizer.pad != 0 or tokenizer.end in (0, None):
+        before = value.get("before", [])
+        fine = fine and isinstance(before, list) and len(before) < 16
+        fine = fine and all(isinstance(token, int) and 0 <= token < tokenizer.vocab for token in before)
+        if not fine or tokenizer.pad is None or tokenizer.end is None or tokenizer.end == tokenizer.pad:
             raise WonderlandError("The preprocessing of this model is not for pairs: the file is damaged or not ours.")
-        return cls(tokenizer, value["read"], value["write"], (columns[0], columns[1]), begin)
+        return cls(tokenizer, value["read"], value["write"], (columns[0], columns[1]), begin, before)

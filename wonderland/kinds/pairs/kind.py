@@ -11,7 +11,7 @@ from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Split, split
 from wonderland.kinds.kind import Claim, Kind, evaluation_interval, task_spec
-from wonderland.kinds.pairs.encoder import PairsEncoder
+from wonderland.kinds.pairs.encoder import LONGEST, PairsEncoder
 from wonderland.kinds.pairs.options import Options as PairsOptions
 from wonderland.kinds.pairs.pairs import Pairs
 from wonderland.models import EncoderDecoder
@@ -74,15 +74,19 @@ class PairsKind(Kind):
         start, options = dataset.start, dataset.options
         if start is None:
             return PairsEncoder.fit(dataset, parts.train, **options.token_options())
-        begin = start.translator().begin
-        return PairsEncoder.with_tokenizer(start.tokenizer, begin, dataset, parts.train, context=options.context)
+        outline = start.translator()
+        assert outline.begin is not None
+        longest = options.context or LONGEST
+        return PairsEncoder.with_tokenizer(
+            start.tokenizer, outline.begin, dataset, parts.train, context=min(longest, outline.positions or longest)
+        )
 
     def read_encoder(self, saved: Any, tensors: dict[str, Tensor]) -> PairsEncoder:
         return PairsEncoder.from_json(saved, tensors)
 
     def task(self, dataset: Pairs, parts: Split, encoder: PairsEncoder) -> Task:
         vocab = encoder.tokenizer.vocab if dataset.start is None else dataset.start.outline.vocab
-        return Translation(vocab=vocab, read=encoder.read)
+        return Translation(vocab=vocab, read=encoder.read, pad=encoder.pad)
 
     def recipe(self, dataset: Pairs, parts: Split, encoder: PairsEncoder, task: Any) -> Recipe:
         """Defaults for pairs of this number: a small transformer, a few minutes on a laptop."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.nn.contract.cross_mixer import CrossMixer
-from wonderland.nn.contract.mixer import Mixer
+from wonderland.nn.contract.mixer import Mixer, hide
 from wonderland.nn.contract.state import TIME, Layout, Slot, State
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
 from wonderland.ops.softmax import masked_softmax
@@ -60,10 +60,14 @@ class AdditiveAttention(CrossMixer):
         return self.key(context), context, everything if mask is None else mask
 
     def answer(self, x: Tensor, state: State) -> Tensor:
-        keys, values, mask = state
-        scores = additive_scores(self.query(x), keys, self.score.weight[0])
-        y = masked_softmax(scores, mask.unsqueeze(1).expand_as(scores)) @ values
+        y = self.weights(x, state)[:, 0] @ state[1]
         return y if self.out is None else self.out(y)
+
+    def weights(self, x: Tensor, state: State) -> Float[Tensor, "b 1 t m"]:
+        """The attention weights over a prepared context."""
+        keys, _, mask = state
+        scores = additive_scores(self.query(x), keys, self.score.weight[0])
+        return masked_softmax(scores, mask.unsqueeze(1).expand_as(scores)).unsqueeze(1)
 
 
 @part
@@ -105,11 +109,21 @@ class AdditiveSelfAttention(Mixer):
 
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         entries, places = remember(state, torch.cat([self.key(x), x], -1), seen, mask, None)
+        y = self.out(self._weights(x, entries, places, seen) @ entries[..., self.hidden :])
+        return y, forget(entries, places, None) if self.causal else ()
+
+    def maps(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b 1 t t"]:
+        """The attention weights; rows sum to 1, those of masked positions to 0."""
+        self.check(x, mask)
+        x = hide(x, mask)
+        entries, places = remember(None, torch.cat([self.key(x), x], -1), None, mask, None)
+        return hide(self._weights(x, entries, places, None), mask).unsqueeze(1)
+
+    def _weights(self, x: Tensor, entries: Tensor, places: Tensor, seen: Tensor | None) -> Tensor:
+        """The weights of each new token over the entries of the cache: (b, t, n)."""
         queries, keys = standing(entries, places, x.shape[1], seen, None)
         scores = additive_scores(self.query(x), entries[..., : self.hidden], self.score.weight[0])
-        scores = scores.masked_fill(~visible(queries, keys, self.causal, None)[:, 0], -torch.inf)
-        y = self.out(scores.softmax(-1) @ entries[..., self.hidden :])
-        return y, forget(entries, places, None) if self.causal else ()
+        return scores.masked_fill(~visible(queries, keys, self.causal, None)[:, 0], -torch.inf).softmax(-1)
 
 
 def additive_scores(

@@ -111,13 +111,14 @@ class CrossAttention(CrossMixer):
         self.check(x, mask)
         state = self.prepare(context, context_mask)
         check_same_rows(x, context)
-        q, k, _ = self._heads(hide(x, mask), state[0])
+        weights = self.weights(hide(x, mask), state)
+        return weights if mask is None else weights.masked_fill(~mask[:, None, :, None], 0)
+
+    def weights(self, x: Tensor, state: State) -> Float[Tensor, "b heads t m"]:
+        """The attention weights over a prepared context."""
+        q, k, _ = self._heads(x, state[0])
         scores = q @ k.repeat_interleave(self.heads // self.kv_heads, 1).transpose(-1, -2) * self.scale
-        allowed = torch.ones((1, 1, 1, 1), dtype=torch.bool, device=x.device)
-        if context_mask is not None:
-            allowed = allowed & context_mask[:, None, None]
-        if mask is not None:
-            allowed = allowed & mask[:, None, :, None]
+        allowed = state[1][:, None, None] if state[1].shape[1] else torch.ones((), dtype=torch.bool, device=x.device)
         return masked_softmax(scores, allowed.expand_as(scores))
 
     def _heads(self, x: Tensor, entries: Tensor) -> tuple[Tensor, Tensor, Tensor]:

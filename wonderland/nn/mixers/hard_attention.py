@@ -5,10 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from wonderland.core import part
-from wonderland.nn.contract.mixer import Mixer
+from wonderland.nn.contract.mixer import Mixer, hide
 from wonderland.nn.contract.state import Layout, State
 from wonderland.nn.mixers.attend import head_sizes
 from wonderland.nn.mixers.cache import cache_layout, forget, remember, standing, visible
@@ -53,10 +54,7 @@ class HardAttention(Mixer):
     def mix(self, x: Tensor, state: State | None, seen: Tensor | None, mask: Tensor | None) -> tuple[Tensor, State]:
         q, new = self.project(x).split([self.dim, 2 * self.dim], -1)
         entries, places = remember(state, new, seen, mask, None)
-        queries, keys = standing(entries, places, x.shape[1], seen, None)
-        q, k, v = (self._split(part) for part in (q, entries[..., : self.dim], entries[..., self.dim :]))
-        scores = q @ k.transpose(-1, -2) / math.sqrt(self.width)
-        scores = scores.masked_fill(~visible(queries, keys, self.causal, None), -math.inf)
+        scores, v = self._scores(q, entries, places, seen)
         chosen = scores.argmax(-1, keepdim=True)
         if self.straight_through:
             soft = scores.softmax(-1)
@@ -65,6 +63,22 @@ class HardAttention(Mixer):
             y = v.gather(2, chosen.expand(-1, -1, -1, self.width))
         y = self.out(y.transpose(1, 2).flatten(2))
         return y, forget(entries, places, None) if self.causal else ()
+
+    def maps(self, x: Tensor, mask: Tensor | None = None) -> Float[Tensor, "b heads t t"]:
+        """The choices of every head: 1 for the token that is taken, 0 for the others and at masked positions."""
+        self.check(x, mask)
+        q, new = self.project(hide(x, mask)).split([self.dim, 2 * self.dim], -1)
+        entries, places = remember(None, new, None, mask, None)
+        scores, _ = self._scores(q, entries, places, None)
+        choices = torch.zeros_like(scores).scatter(-1, scores.argmax(-1, keepdim=True), 1.0)
+        return choices if mask is None else choices.masked_fill(~mask[:, None, :, None], 0)
+
+    def _scores(self, q: Tensor, entries: Tensor, places: Tensor, seen: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The scores of new tokens over the entries of the cache, and the values of the entries."""
+        queries, keys = standing(entries, places, q.shape[1], seen, None)
+        q, k, v = (self._split(part) for part in (q, entries[..., : self.dim], entries[..., self.dim :]))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(self.width)
+        return scores.masked_fill(~visible(queries, keys, self.causal, None), -math.inf), v
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(x.shape[0], x.shape[1], self.heads, self.width).transpose(1, 2)

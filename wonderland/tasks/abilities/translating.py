@@ -63,13 +63,15 @@ def translated(model: nn.Module, encoder: Any, texts: list[str], *, rows: int = 
     options = {"temperature": 0.0} | options
     tokenizer, translations = encoder.tokenizer, []
     model.eval()
+    count = max(1, 2 * encoder.write)
+    table = getattr(getattr(model, "position", None), "length", None)  # of a model whose positions are a table
+    count = count if table is None else min(count, table)
     for first in range(0, len(texts), rows):
         sources = texts[first : first + rows]
         x = encoder.encode_sources(sources)
-        x = x[:, : max(1, int((x != 0).sum(1).max()))]
         with torch.no_grad():
-            state = model.prepare(x, x != 0)  # pyright: ignore
-        prompts, count, stop = [[encoder.begin]] * len(sources), max(1, 2 * encoder.write), [tokenizer.end]
+            state = model.prepare(x, x != encoder.pad)  # pyright: ignore
+        prompts, stop = [[encoder.begin]] * len(sources), [tokenizer.end]
         if beams is None:
             tokens = generate(model, prompts, count, state=state, stop=stop, **options).tokens
         else:

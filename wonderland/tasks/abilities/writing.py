@@ -1,7 +1,7 @@
 """Writing: the `generate` and `chat` abilities of language models."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from wonderland.core import WonderlandError
 from wonderland.data.text.writer import Writer
 from wonderland.generation import Constraint, beam_search, json_schema, matching, write
 from wonderland.generation.prompts import context as positions
+from wonderland.tasks.abilities.few_shot import FewShot, few_shot
 from wonderland.tasks.token_trust import token_measures
 from wonderland.trust.conformal import check_level
 
@@ -118,6 +119,12 @@ class Writing:
     def unknown(self, text: str) -> int:
         """How many tokens of a text are not in the vocabulary."""
         return self.tokenizer.encode(text).count(self.tokenizer.unknown)  # pyright: ignore
+
+    def few_shot(self, texts: Sequence[str], labels: Sequence[str], *, shots: int = 5, **options: Any) -> FewShot:
+        """Classify texts by the likelihood of each label after a prompt with `shots` examples; options are those of `few_shot`."""
+        return few_shot(
+            self.model, self.tokenizer.encode, texts, labels, shots=shots, begin=self.encoder.frame, **options
+        )
 
     def read(self, prompt: str) -> list[int]:
         """The tokens of a prompt after the start tokens of the tokenizer; a line end for an empty prompt without start tokens."""

@@ -1,0 +1,1 @@
+"""Networks that read speech, from waveforms or from log-mel spectrograms."""
