@@ -45,7 +45,7 @@ def said(capsys, *words) -> tuple[int, str, str]:
         (["fit", "digits", "--lr", "-1"], "lr must be more than 0, not -1.0."),
         (["fit", "digits", "--lr", "0"], "lr must be more than 0, not 0.0."),
         (["fit", "digits", "--lr", "fast"], "lr must be a number or auto, not 'fast'."),
-        (["fit", "iris", "--size", "16"], "size is an option of image, and iris is read as table: leave it out, or name another kind with kind (--kind)."),
+        (["fit", "iris", "--size", "16"], "size is an option of image and clip, and iris is read as table: leave it out, or name another kind with kind (--kind)."),
         (["fit", "digits", "--test", "2"], "The test part is a share between 0 and 1, such as 0.2, not 2.0."),
         (["fit", "--resume", "nowhere"], "There is no run in nowhere: the folder does not exist."),
         (["fit", "--resume", "nowhere", "--epochs", "3"], "There is no run in nowhere: the folder does not exist."),

@@ -69,7 +69,7 @@ def test_a_class_with_a_single_row():
         (
             {"y": CLASSES},
             {"task": "regresion"},
-            "There is no task 'regresion'. Did you mean 'regression'? Known are binary, multiclass, classification, regression.",
+            "There is no task 'regresion'. Did you mean 'regression'? Known are binary, multiclass, classification, regression, generate.",
         ),
         (
             {"y": ["red", "blue", "green"] * 20},

@@ -63,7 +63,7 @@ def test_it_is_torchs_transformer(placement):
     source, tokens = torch.randint(11, (3, 6)), torch.randint(11, (3, 5))
     mask = torch.arange(6) < torch.tensor([[6], [4], [1]])
     memory = theirs.encoder(
-        ours._embed(source, ours.embedding.weight, ours.position, None, None), src_key_padding_mask=~mask
+        ours._embed(source, ours.embedding.weight, ours.position, None, None, None), src_key_padding_mask=~mask
     )
     causal = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
     x = ours.embed(tokens, None, None)

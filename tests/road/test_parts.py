@@ -106,7 +106,7 @@ def test_an_optimizer_and_a_schedule_are_named_as_calls(tmp_path):
         ({"optimizer": "Lion(lr=-1)"}, "lr must be more than 0, not -1."),
         (
             {"size": 32},
-            "size is an option of image, and iris is read as table: leave it out, or name another kind with kind",
+            "size is an option of image and clip, and iris is read as table: leave it out, or name another kind with kind",
         ),
         ({"lines": True}, "lines is an option of corpus, and iris is read as table"),
         ({"device": "tpu"}, "There is no device 'tpu'. Did you mean 'cpu'? Known are auto, cpu, cuda, mps."),
@@ -140,7 +140,8 @@ def test_options_of_another_kind_are_refused_by_name(texts):
     with pytest.raises(WonderlandError, match=r"workers is an option of image, and corpus.txt is read as corpus"):
         wonderland.fit(texts / "corpus.txt", workers=3)
     with pytest.raises(
-        WonderlandError, match="column is an option of text, corpus and pairs, and digits is read as image"
+        WonderlandError,
+        match="column is an option of text, corpus, pairs, tags, answers and matches, and digits is read as image",
     ):
         wonderland.fit("digits", column="x")
 

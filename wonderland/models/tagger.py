@@ -76,7 +76,7 @@ class Tagger(Checked, nn.Module):
         real = self.real(x)
         if self.training and self.word_dropout:
             x = x.clone()
-            dropped = (torch.rand(x.shape[:2]) < self.word_dropout) & real
+            dropped = (torch.rand(x.shape[:2], device=x.device) < self.word_dropout) & real
             x[..., :2] = torch.where(dropped.unsqueeze(2), x[..., :2].clamp_max(1), x[..., :2])
         scores = self._linear(x)
         return (scores + self._network(x, real) if self.depth else scores).masked_fill(~real.unsqueeze(2), 0)

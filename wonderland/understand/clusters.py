@@ -28,7 +28,7 @@ def clustered(
         ].tolist()
         row: dict[str, Any] = {"words": names[code], "size": len(members), "examples": [texts[i][:200] for i in near]}
         if groups is not None:
-            own = [groups[i] for i in members]
+            own = [groups[i] for i in members.tolist()]
             usual = max(sorted(set(own)), key=own.count)
             row |= {"group": usual, "share": own.count(usual) / len(own)}
         rows.append(row)

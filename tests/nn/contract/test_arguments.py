@@ -59,7 +59,7 @@ from wonderland.nn.contract.arguments import check_arguments
         ),
         (
             lambda: nn.Block(8, nn.Mamba.spec(), norm=nn.RMSNorm),
-            "Block needs norm to be a spec, which is built where it belongs, not the class RMSNorm; write RMSNorm.spec().",
+            "Block needs norm to be a spec or a list of specs, not the class RMSNorm; write RMSNorm.spec().",
         ),
         (
             lambda: nn.Block(8, nn.Mamba.spec(), norm=nn.Rotary.spec()),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from wonderland.core.limits import check
@@ -65,13 +66,10 @@ def pairs_of_frame(frame: pd.DataFrame, name: str, target: str | None = None) ->
         "Options overrule it: --column, --target, --kind."
     )
     findings = [Finding("text", name, len(kept), text)]
-    if undecided.any():
-        what = counted(int(undecided.sum()), "pair has", "pairs have")
-        findings.append(
-            Finding(
-                "undecided", answer, int(undecided.sum()), f"{what} '-' or nothing for {answer!r} and are left out."
-            )
-        )
+    count = int(np.asarray(undecided).sum())
+    if count:
+        what = counted(count, "pair has", "pairs have")
+        findings.append(Finding("undecided", answer, count, f"{what} '-' or nothing for {answer!r} and are left out."))
     return SentencePairs(kept, (first, second), answer, findings)
 
 

@@ -96,7 +96,7 @@ class GraphKind(Kind):
 
     def _molecules(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         """A table with a column of molecules, where nothing is asked that only tables have."""
-        if any(asked.get(name) for name in OF_TABLES) or (
+        if any(asked.get(name) is not None and asked[name] is not False for name in OF_TABLES) or (
             glimpse.path is not None and not self._names_smiles(glimpse, asked)
         ):
             return None

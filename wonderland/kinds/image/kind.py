@@ -55,7 +55,7 @@ class ImageKind(Kind):
         f"models.{name}"
         for name in (*MODELS, *annotated_recipe.DETECTORS, *annotated_recipe.SEGMENTERS, *generated.GENERATORS)
     )
-    typical = {"channels": 3, "classes": 10, "height": 32, "width": 32}  # noqa: RUF012
+    typical = {"channels": 3, "classes": 10, "height": 32, "width": 32, "shape": [3, 32, 32], "features": 3072}  # noqa: RUF012
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.path is not None and image_files(glimpse.path):

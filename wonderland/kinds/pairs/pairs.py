@@ -83,7 +83,7 @@ class Pairs(Dataset):
             origin=origin,
         )
         if split is not None:
-            pairs.assigned = read_assigned(pd.Series(frame[split])[complete], split)
+            pairs.assigned = read_assigned(pd.Series(pd.Series(frame[split])[complete]), split)
         return pairs
 
     def __len__(self) -> int:

@@ -76,7 +76,7 @@ class DCGAN(GenerativeModel):
         )
 
     def draw(self, count: int) -> tuple[Tensor, ...]:
-        return (torch.randn(count, self.latent),)
+        return (torch.randn(count, self.latent, device=self.device),)
 
     def losses(self, x: Tensor, labels: Tensor | None, *drawn: Tensor) -> Tensor:
         """The sum of both players' losses, the same for every row; `train.Adversarial` gives each player its own."""
@@ -98,7 +98,7 @@ class DCGAN(GenerativeModel):
 
     @torch.no_grad()
     def sample(self, count: int, labels: Tensor | None = None, *, guidance: float | None = None) -> Tensor:
-        return self.generate(torch.randn(count, self.latent), labels)
+        return self.generate(torch.randn(count, self.latent, device=self.device), labels)
 
 
 def generator(latent: int, widths: list[int], channels: int, base: int) -> nn.Sequential:

@@ -48,7 +48,7 @@ class Diffusion(GenerativeModel):
         self.hide, self.guidance = hide if classes else 0.0, guidance
 
     def draw(self, count: int) -> tuple[Tensor, ...]:
-        return torch.randn(count, *self.shape), torch.rand(count)
+        return torch.randn(count, *self.shape, device=self.device), torch.rand(count, device=self.device)
 
     def losses(self, x: Tensor, labels: Tensor | None, *drawn: Tensor) -> Tensor:
         noise, t = drawn
@@ -61,7 +61,7 @@ class Diffusion(GenerativeModel):
 
     @torch.no_grad()
     def sample(self, count: int, labels: Tensor | None = None, *, guidance: float | None = None) -> Tensor:
-        x, w = torch.randn(count, *self.shape), self.guidance if guidance is None else guidance
+        x, w = torch.randn(count, *self.shape, device=self.device), self.guidance if guidance is None else guidance
         # The first time keeps a little signal: at 1 the denoised row would be divided by 0.
         times = torch.linspace(1 - 2 / math.pi * math.asin(SMALLEST_SIGNAL), 0, self.steps + 1).tolist()
         for t, s in itertools.pairwise(times):
@@ -70,7 +70,7 @@ class Diffusion(GenerativeModel):
 
     def guided(self, x: Tensor, t: float, labels: Tensor | None, guidance: float) -> Tensor:
         """The noise at a time, moved away from that without labels."""
-        times = torch.full((len(x),), t)
+        times = torch.full((len(x),), t, device=x.device)
         if labels is None or guidance == 1:
             return self.noise(x, times, labels)
         plain = self.noise(x, times, None)

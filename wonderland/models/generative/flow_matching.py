@@ -44,7 +44,7 @@ class FlowMatching(GenerativeModel):
         self.steps, self.hide, self.guidance = steps, hide if classes else 0.0, guidance
 
     def draw(self, count: int) -> tuple[Tensor, ...]:
-        return torch.randn(count, *self.shape), torch.rand(count)
+        return torch.randn(count, *self.shape, device=self.device), torch.rand(count, device=self.device)
 
     def losses(self, x: Tensor, labels: Tensor | None, *drawn: Tensor) -> Tensor:
         noise, t = drawn
@@ -58,7 +58,7 @@ class FlowMatching(GenerativeModel):
 
     @torch.no_grad()
     def sample(self, count: int, labels: Tensor | None = None, *, guidance: float | None = None) -> Tensor:
-        noise = torch.randn(count, *self.shape)
+        noise = torch.randn(count, *self.shape, device=self.device)
         chosen = self.guidance if guidance is None else guidance
         return flow_samples(self.velocity, noise, steps=self.steps, labels=labels, guidance=chosen)
 
@@ -101,7 +101,7 @@ def flow_samples(
     """
 
     def velocity(x: Tensor, t: float) -> Tensor:
-        times = torch.full((len(x),), t)
+        times = torch.full((len(x),), t, device=x.device)
         plain = model(x, times, None) if labels is None or guidance != 1 else None
         if labels is None:
             assert plain is not None

@@ -35,6 +35,11 @@ class GenerativeModel(Checked, nn.Module):
             raise WonderlandError(f"{type(self).__name__} has 0 or more classes, not {classes}.")
         self.shape, self.classes = tuple(sizes), classes
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are, and where samples are drawn."""
+        return next(self.parameters()).device
+
     def draw(self, count: int) -> tuple[Tensor, ...]:
         """What is random in the losses of so many rows, as tensors of that length."""
         return ()

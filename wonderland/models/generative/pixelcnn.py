@@ -61,7 +61,7 @@ class TokenGrid(Checked, nn.Module):
     @torch.no_grad()
     def sample(self, count: int, height: int, width: int, labels: Tensor | None = None) -> Tensor:
         """Tokens drawn one after another; each draw computes the lines that it depends on."""
-        tokens = torch.zeros(count, height, width, dtype=torch.long)
+        tokens = torch.zeros(count, height, width, dtype=torch.long, device=self.embed.weight.device)
         for i in range(height):
             first = max(0, i - self.reach)
             for j in range(width):

@@ -59,7 +59,7 @@ class RealNVP(GenerativeModel):
         return x, total
 
     def draw(self, count: int) -> tuple[Tensor, ...]:
-        return (torch.rand(count, self.features),) if self.dequantise else ()
+        return (torch.rand(count, self.features, device=self.device),) if self.dequantise else ()
 
     def losses(self, x: Tensor, labels: Tensor | None, *drawn: Tensor) -> Tensor:
         x = x.flatten(1)
@@ -84,4 +84,4 @@ class RealNVP(GenerativeModel):
 
     @torch.no_grad()
     def sample(self, count: int, labels: Tensor | None = None, *, guidance: float | None = None) -> Tensor:
-        return self.inverse(torch.randn(count, self.features))
+        return self.inverse(torch.randn(count, self.features, device=self.device))

@@ -31,7 +31,7 @@ class VAE(GenerativeModel):
         )
 
     def draw(self, count: int) -> tuple[Tensor, ...]:
-        return (torch.randn(count, self.dim),)
+        return (torch.randn(count, self.dim, device=self.device),)
 
     def losses(self, x: Tensor, labels: Tensor | None, *drawn: Tensor) -> Tensor:
         return -self.bound(x, *drawn)
@@ -52,5 +52,5 @@ class VAE(GenerativeModel):
 
     @torch.no_grad()
     def sample(self, count: int, labels: Tensor | None = None, *, guidance: float | None = None) -> Tensor:
-        out = self.decoder(torch.randn(count, self.dim))
+        out = self.decoder(torch.randn(count, self.dim, device=self.device))
         return out + self.noise**0.5 * torch.randn_like(out)
