@@ -64,7 +64,7 @@ def missed_tags(probabilities: ndarray, counted: ndarray) -> ndarray | None:
 
     Shapes: probabilities of the true tags (t,), counted (t,).
 
-    >>> missed_tags(np.array([0.9, 0.005]), np.array([True, True]))[0]
+    >>> float(missed_tags(np.array([0.9, 0.005]), np.array([True, True]))[0])
     0.5
     """
     if not counted.any():
