@@ -46,15 +46,7 @@ class TableKind(Kind):
         "models.GLM",
         *(f"models.{name}" for name in generated.GENERATORS),
     )
-    typical = {
-        "numbers": 20,
-        "levels": [10] * 5,
-        "outputs": 2,
-        "sigmas": list(SIGMAS) * 5,
-        "dropout": [0.1] * 15,
-        "shape": [25],
-        "features": 25,
-    }  # noqa: RUF012
+    typical = {"numbers": 20, "levels": [10] * 5, "outputs": 2, "sigmas": list(SIGMAS) * 5, "dropout": [0.1] * 15, "shape": [25], "features": 25}  # noqa: RUF012  # fmt: skip
 
     def claims(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         if glimpse.plain_text is not None:
