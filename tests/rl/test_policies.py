@@ -77,6 +77,14 @@ def test_ppo_swings_the_pendulum_up():
     assert rl.play(policy, rl.maker("Pendulum-v1"), 100).mean() >= -250
 
 
+@pytest.mark.slow
+def test_ppo_lands_on_the_moon():
+    pytest.importorskip("Box2D")
+    learner = rl.PPO.spec(envs=16, horizon=512, discount=0.999, trace=0.98, entropy=0.01, epochs=4)
+    policy = rl.control("LunarLander-v3", learner, steps=125, lr=5e-4, batch_size=256, schedule="optim.cosine")
+    assert rl.play(policy, rl.maker("LunarLander-v3"), 100).mean() >= 200
+
+
 def test_continuous_actions_learn_and_stay_within_bounds():
     policy = rl.control("Pendulum-v1", rl.PPO.spec(envs=2, horizon=32, epochs=2), steps=2, batch_size=32)
     assert np.isfinite(rl.play(policy, rl.maker("Pendulum-v1"), 1)).all()

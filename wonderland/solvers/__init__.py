@@ -10,6 +10,7 @@ from wonderland.solvers.kmeans import Clusters, kmeans
 from wonderland.solvers.least_squares import LinearFit, least_squares
 from wonderland.solvers.logistic import LogisticFit, logistic_regression
 from wonderland.solvers.neighbours import Nearest, Neighbours
+from wonderland.solvers.power_law import PowerLaw, best_size, power_law
 from wonderland.solvers.ridge import ridge_regression
 from wonderland.solvers.softmax import SoftmaxFit, softmax_regression
 from wonderland.solvers.synthetic import synthetic
@@ -25,9 +26,11 @@ __all__ = [
     "LogisticFit",
     "Nearest",
     "Neighbours",
+    "PowerLaw",
     "SoftmaxFit",
     "append_one",
     "bayesian_regression",
+    "best_size",
     "coefficient_intervals",
     "descend",
     "dual_weights",
@@ -38,6 +41,7 @@ __all__ = [
     "least_squares",
     "logistic_regression",
     "noise_variance",
+    "power_law",
     "prediction_intervals",
     "ridge_regression",
     "softmax_regression",

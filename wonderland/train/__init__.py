@@ -10,6 +10,7 @@ from wonderland.train.folds import CrossValidation, cross_validate, k_fold
 from wonderland.train.guard import NonFinite
 from wonderland.train.learner import GradientDescent, Learner
 from wonderland.train.loop import Outcome, run
+from wonderland.train.loss_scale import LossScale
 from wonderland.train.signals import Stopped
 from wonderland.train.state import State
 from wonderland.train.stopping import BookRule, Flat, Patience
@@ -25,6 +26,7 @@ __all__ = [
     "FoundRate",
     "GradientDescent",
     "Learner",
+    "LossScale",
     "NonFinite",
     "Outcome",
     "Patience",

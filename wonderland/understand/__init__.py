@@ -11,8 +11,10 @@ from wonderland.understand.map_sheets import MapSheet, feature_maps, filters
 from wonderland.understand.report import render, verdict
 from wonderland.understand.residual import Lesions, PathLengths, lesions, path_lengths, residual_blocks
 from wonderland.understand.rollout import attention_rollout, attention_weights
+from wonderland.understand.roofline import Bound, Machine, measure_machine, roofline
 
 __all__ = [
+    "Bound",
     "Cost",
     "Diagnosis",
     "Finding",
@@ -21,6 +23,7 @@ __all__ = [
     "Layer",
     "LayerStatistics",
     "Lesions",
+    "Machine",
     "MapSheet",
     "PathLengths",
     "attention_maps",
@@ -35,12 +38,14 @@ __all__ = [
     "ideal_input",
     "integrated_gradients",
     "lesions",
+    "measure_machine",
     "occlusion",
     "path_lengths",
     "permutation_importance",
     "receptive_fields",
     "render",
     "residual_blocks",
+    "roofline",
     "saliency",
     "verdict",
 ]
