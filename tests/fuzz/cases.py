@@ -7,6 +7,7 @@ import select
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,7 @@ def _one_child(numbers: list[int], home: Path, report: Callable[[dict[str, Any]]
         [sys.executable, "-m", "tests.fuzz.worker", str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, cwd=ROOT, env=environment, text=True,
     )  # fmt: skip
+    child.buffered = bytearray()  # pyright: ignore[reportAttributeAccessIssue]
     assert child.stdin
     assert child.stdout
     assert child.stderr
@@ -165,9 +167,16 @@ def _one_child(numbers: list[int], home: Path, report: Callable[[dict[str, Any]]
 
 def _line(child: Any, seconds: float) -> dict[str, Any] | None:
     """The next line of a child; None if it ended or said nothing in time."""
-    ready, _, _ = select.select([child.stdout], [], [], seconds)
-    line = child.stdout.readline() if ready else ""
-    return json.loads(line) if line else None
+    end, buffered = time.monotonic() + seconds, child.buffered
+    while b"\n" not in buffered:  # two lines may come at once, so what was read is kept here and not in a stream
+        ready, _, _ = select.select([child.stdout], [], [], max(0.0, end - time.monotonic()))
+        read = os.read(child.stdout.fileno(), 1 << 16) if ready else b""
+        if not read:
+            return None
+        buffered += read
+    line, _, rest = bytes(buffered).partition(b"\n")
+    buffered[:] = rest
+    return json.loads(line)
 
 
 def problem(case: dict[str, Any]) -> str:

@@ -59,7 +59,8 @@ def curves(run: Run) -> list[dict[str, Any]]:
     if not rows:
         return []
     steps, watched = [row["step"] for row in rows], f"validation/{run.task.watch}"
-    best = min((row for row in rows if watched in row), key=lambda row: row[watched], default=None)
+    kept = rows if run.task.keeps_best else []
+    best = min((row for row in kept if watched in row), key=lambda row: row[watched], default=None)
     result = []
     for name, label, logarithmic in run.task.curves():
         curve: dict[str, Any] = {"name": label, "steps": steps, "log": logarithmic}

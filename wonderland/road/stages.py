@@ -103,7 +103,7 @@ class Stages:
             folder=self.folder,
             evaluate=plan.evaluate,
             evaluate_every=recipe.evaluate_every,
-            watch=plan.watch,
+            watch=plan.watch if plan.task.keeps_best else None,
             patience=recipe.patience,
             rounds=rounds,
             progress=progress,

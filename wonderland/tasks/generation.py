@@ -57,6 +57,7 @@ class Generation(Task):
     """
 
     name, watch = "generation", "held_out"
+    keeps_best = False  # samples go on getting better after the held-out loss has begun to rise
     abilities = {"generate": Drawing}  # noqa: RUF012
 
     def __init__(self, labels: list[str] | None = None):

@@ -33,6 +33,7 @@ class Task(Part, ABC):
 
     name: ClassVar[str]
     watch: ClassVar[str]
+    keeps_best: ClassVar[bool] = True  # keep the weights with the best watched measure; False for the last ones
     unit: ClassVar[str] = "row"
     abilities: ClassVar[Mapping[str, type]] = {}
     classes: list[str] | None = None

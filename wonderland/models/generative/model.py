@@ -38,7 +38,7 @@ class GenerativeModel(Checked, nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the weights are, and where samples are drawn."""
-        return next(self.parameters()).device
+        return next((parameter.device for parameter in self.parameters()), torch.get_default_device())
 
     def draw(self, count: int) -> tuple[Tensor, ...]:
         """What is random in the losses of so many rows, as tensors of that length."""
