@@ -16,6 +16,16 @@ TENSORS = (
     ("rating", "preprocess.safetensors", "begins", lambda tensor: tensor.bool()),
 )
 
+# (name of the run, file with tensors, tensor, its other name): best weights of other names.
+RENAMED = (
+    (
+        "rating",
+        "checkpoint/step-000000004.safetensors",
+        "state.best.model.user.weight",
+        "state.best.model.users.weight",
+    ),
+)
+
 # (name of the run, file, content)
 CONTENTS = (
     ("image", "metrics.jsonl", b'{"a":' * 50_000 + b"1"),

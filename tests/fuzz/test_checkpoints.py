@@ -18,7 +18,7 @@ def folders(tmp_path_factory):
 
 
 def test_a_few_mutations(folders):
-    assert failures(folders, range(100)) == []
+    assert failures(folders, range(150)) == []
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def home(tmp_path_factory):
 
 
 def test_a_few_mutations(home):
-    assert failures(range(25), home) == []
+    assert failures(range(30), home) == []
 
 
 @pytest.mark.slow

@@ -161,6 +161,19 @@ def test_tensors_that_once_failed(home, entry):
         )
 
 
+@pytest.mark.parametrize("entry", corpus.RENAMED, ids=lambda entry: entry[2])
+def test_other_names_that_once_failed(home, entry):
+    name, file, tensor, other = entry
+    folder, _ = copied(home, name)
+    content = (folder / file).read_bytes()
+    changed = mutate_tensors.with_tensors(content, lambda tensors: tensors.update({other: tensors.pop(tensor)}))
+    (folder / file).write_bytes(changed)
+    mutate_files.sign_again(folder)
+    (folder / "model.safetensors").unlink()
+    with in_a_sentence():
+        wonderland.fit(resume=folder)
+
+
 @pytest.mark.parametrize("entry", corpus.CONTENTS, ids=lambda entry: f"{entry[0]}-{entry[2][:4]!r}")
 def test_contents_that_once_failed(home, entry):
     name, file, content = entry

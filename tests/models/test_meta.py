@@ -108,6 +108,10 @@ BUILD = {
     "TextCNN": (lambda: models.TextCNN(9, 3, dim=4, channels=4), [TOKENS]),
     "TokenClassifier": (lambda: models.TokenClassifier(TRUNK, 3), [TOKENS]),
     "Tree": (lambda: models.Tree(9, 2, dim=4, hidden=4), [TOKENS]),
+    "AnswerFinder": (
+        lambda: models.AnswerFinder(7, dim=4, state_size=4, marks=3),
+        [((2, 5, 5), torch.int64)],
+    ),
     "BiEncoder": (lambda: models.BiEncoder(9, 3, dim=4), [TOKENS, ((2, 3), torch.int64)]),
     "ClipConvNet": (lambda: models.ClipConvNet(3, 1, dim=4, depth=2), [((2, 4, 1, 8, 8), torch.float32)]),
     "ClipSequenceNet": (lambda: models.ClipSequenceNet(3, 1, dim=8), [((2, 4, 1, 16, 16), torch.float32)]),
@@ -132,6 +136,7 @@ BUILD = {
         [((2, 32, 16), torch.float32)],
     ),
     "SpeechRecogniser": (lambda: models.SpeechRecogniser(WAVE, 5), [((2, 200), torch.float32)]),
+    "Tagger": (lambda: models.Tagger(7, 3, dim=4, state_size=4), [((2, 5, 3), torch.int64)]),
     "TripleModel": (lambda: models.TripleModel(5, 3, dim=4), [((2, 3), torch.int64)]),
     "Wav2Vec2": (WAVE.build, [((2, 200), torch.float32)]),
     "WaveConvNet": (lambda: models.WaveConvNet(3, 1, dim=8), [((2, 800, 1), torch.float32)]),
@@ -160,8 +165,6 @@ ABSTRACT = {"Recommender", "Forecaster", "SignalModel", "ClipModel"}
 FITTED = {"ForecastBlend", "GLM", "GaussianProcess", "Rocket"}
 # They return boxes, whose number depends on values; tests/models/vision/test_detectors.py tries them.
 OF_BOXES = {"FasterRCNN", "RetinaNet", "TinySSD"}
-# They cut at the longest text, whose length is a value; tests/laws and tests/kinds/answers try them.
-OF_TEXTS = {"AnswerFinder", "Tagger"}
 # It reads layers of another model, and gives a list.
 READERS = {"LayerOutputs"}
 OF_GRAPHS = {"GraphNet", "GraphStack", "LinkNet", "MPNN", "Node2Vec", "NodeNet", "WholeGraphNet"}
@@ -169,7 +172,7 @@ OF_GRAPHS = {"GraphNet", "GraphStack", "LinkNet", "MPNN", "Node2Vec", "NodeNet",
 
 def test_every_model_is_tried():
     classes = {name for name, value in vars(models).items() if inspect.isclass(value)}
-    assert classes - OF_GRAPHS - OF_TEXTS - READERS - ABSTRACT - FITTED - OF_BOXES == set(BUILD)
+    assert classes - OF_GRAPHS - READERS - ABSTRACT - FITTED - OF_BOXES == set(BUILD)
 
 
 @pytest.mark.parametrize("training", [True, False])

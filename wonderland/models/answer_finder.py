@@ -12,6 +12,7 @@ from wonderland.models.tokens import check_sizes
 from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.mixers.bidirectional import backwards
+from wonderland.ops.shapes import readable
 from wonderland.ops.softmax import masked_softmax
 
 QUESTION, CONTEXT = 1, 2  # what a position holds; 0 is padding
@@ -90,7 +91,7 @@ class AnswerFinder(Checked, nn.Module):
         like = F.relu(self.like(e))
         near = masked_softmax(like @ like.transpose(1, 2), context.unsqueeze(2) & question.unsqueeze(1)) @ e
         h = torch.cat([e + self.side(side), near, self.marking(marks.clamp(0, self.marks - 1))], -1)
-        mask = None if bool(real.all()) else real
+        mask = None if readable(real) and bool(real.all()) else real
         for right, left in zip(self.rightward, self.leftward, strict=True):
             from_right = backwards(left(backwards(h, mask), None, mask)[0], mask)
             h = F.dropout(torch.cat([right(h, None, mask)[0], from_right], -1), self.dropout, self.training)

@@ -14,6 +14,7 @@ from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.mixers.bidirectional import backwards
 from wonderland.ops import crf
+from wonderland.ops.shapes import readable
 
 
 @part
@@ -122,7 +123,7 @@ class Tagger(Checked, nn.Module):
         b, t, _ = x.shape
         h = F.embedding_bag(x.flatten(0, 1), self.embedding.weight, mode="sum", padding_idx=0).view(b, t, -1)
         h = F.dropout(h, self.dropout, self.training)
-        mask = real if not bool(real.all()) else None
+        mask = None if readable(real) and bool(real.all()) else real
         for right, left in zip(self.rightward, self.leftward, strict=True):
             from_right = backwards(left(backwards(h, mask), None, mask)[0], mask)
             h = F.dropout(torch.cat([right(h, None, mask)[0], from_right], -1), self.dropout, self.training)
