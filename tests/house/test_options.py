@@ -5,24 +5,11 @@ python -m tests.house.test_options    # writes docs/options.md anew
 
 from pathlib import Path
 
+from tests.house.test_typed import TYPED
 from wonderland.core.options import described
 from wonderland.kinds import options_of
 from wonderland.road.training import Training
 
-WRITTEN = (
-    "table",
-    "image",
-    "text",
-    "corpus",
-    "pairs",
-    "graph",
-    "series",
-    "sound",
-    "signal",
-    "clip",
-    "environment",
-    "ratings",
-)
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 HEAD = """# Options of fit
 
@@ -43,7 +30,7 @@ def table(owner: type) -> str:
 
 
 def page() -> str:
-    sections = [f"## {name}\n\n{options_of(name).__doc__}\n\n{table(options_of(name))}\n" for name in WRITTEN]
+    sections = [f"## {name}\n\n{options_of(name).__doc__}\n\n{table(options_of(name))}\n" for name in TYPED]
     return "\n".join([HEAD, f"## Training\n\n{table(Training)}\n", *sections])
 
 

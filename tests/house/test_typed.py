@@ -24,6 +24,9 @@ TYPED = (
     "clip",
     "environment",
     "ratings",
+    "tags",
+    "answers",
+    "matches",
 )
 IN_THE_SIGNATURE = ("model", "test", "target")
 ALSO = {"budget": ["str"], "start": ["Path"], "tokenizer": ["Path"], "optimizer": ["Any"], "schedule": ["Any"]}

@@ -86,3 +86,4 @@ class FitOptions(TypedDict, total=False):
     when: str | None
     goal: str | None
     history: int | None
+    question: str | None
