@@ -1,6 +1,6 @@
 """The sections of a report, in the order of the page. Each returns HTML, or an empty string when its facts are missing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wonderland.understand.facts import Facts, predicts_values
@@ -24,7 +24,7 @@ from wonderland.understand.sections.summary import header, overview
 from wonderland.understand.sections.trust import calibration, conformal
 from wonderland.understand.sections.writing import attention, neighbours, samples
 
-__all__ = ["SECTIONS", "Section", "header"]
+__all__ = ["SECTIONS", "Section", "header", "with_own"]
 
 
 @dataclass(frozen=True)
@@ -71,3 +71,8 @@ SECTIONS = (
     Section("recipe", "Recipe", "Recipe", recipe),
     Section("repeat", "Reproduce", "How to reproduce this run", reproduce),
 )
+
+
+def with_own(own: Mapping[str, Sequence[Section]]) -> tuple[Section, ...]:
+    """The sections of every report, in order, where those of these anchors are replaced by a task's own."""
+    return tuple(each for section in SECTIONS for each in own.get(section.anchor, (section,)))

@@ -13,7 +13,7 @@ _LIMIT = 4_000_000
 
 def generated_sections() -> tuple[Any, ...]:
     """The sections of a report on a generative model, in order."""
-    from wonderland.understand.sections import SECTIONS, Section
+    from wonderland.understand.sections import Section, with_own
 
     own = {
         "samples": [
@@ -22,10 +22,7 @@ def generated_sections() -> tuple[Any, ...]:
             Section("marginals", "Columns", "Columns of samples and of unseen rows", columns),
         ]
     }
-    made: list[Section] = []
-    for section in SECTIONS:
-        made += own.get(section.anchor, [section])
-    return tuple(made)
+    return with_own(own)
 
 
 def samples(facts: Facts) -> str:

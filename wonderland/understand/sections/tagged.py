@@ -10,7 +10,7 @@ from wonderland.understand.format import escape, number, percent
 
 def tag_sections() -> tuple[Any, ...]:
     """The sections of a report on tags, in order."""
-    from wonderland.understand.sections import SECTIONS, Section
+    from wonderland.understand.sections import Section, with_own
 
     own = {
         "errors": [
@@ -20,10 +20,7 @@ def tag_sections() -> tuple[Any, ...]:
         "conformal": [Section("missed", "Missed", "What sets of tags miss", missed)],
         "mistakes": [Section("mistakes", "Mistakes", "Sentences with the most mistakes", mistakes)],
     }
-    made: list[Any] = []
-    for section in SECTIONS:
-        made += own.get(section.anchor, [section])
-    return tuple(made)
+    return with_own(own)
 
 
 def names(facts: Facts) -> str:

@@ -14,7 +14,7 @@ _LIMIT, _MOST = 400_000, 12
 
 def vision_sections() -> tuple[Any, ...]:
     """The sections of a report on boxes or masks, in order."""
-    from wonderland.understand.sections import SECTIONS, Section
+    from wonderland.understand.sections import Section, with_own
 
     own = {
         "errors": [
@@ -24,10 +24,7 @@ def vision_sections() -> tuple[Any, ...]:
         "conformal": [Section("missed", "Missed", "What is missed", missed)],
         "mistakes": [Section("mistakes", "Mistakes", "Images with the most mistakes", mistakes)],
     }
-    made: list[Section] = []
-    for section in SECTIONS:
-        made += own.get(section.anchor, [section])
-    return tuple(made)
+    return with_own(own)
 
 
 def examples(facts: Facts) -> str:
