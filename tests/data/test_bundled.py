@@ -38,3 +38,16 @@ def test_others_load_or_say_what_is_needed(name):
             load_bundled(name)
     else:
         assert len(kinds.open(name)) > 0
+
+
+def test_a_run_folder_does_not_hide_the_set_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "iris").mkdir()
+    (tmp_path / "iris" / ".lock").touch()
+    assert len(kinds.open("iris")) == 150
+    (tmp_path / "iris" / "config.json").write_text("{}")
+    assert len(kinds.open("iris")) == 150
+    (tmp_path / "wine").mkdir()
+    (tmp_path / "wine" / "notes.pdf").write_bytes(b"%PDF")
+    with pytest.raises(WonderlandError, match="^wine holds neither images"):
+        kinds.open("wine")

@@ -46,13 +46,7 @@ class Glimpse:
         self.recorded = (
             recorded  # read from a run's config.json, not given by the user: nothing is imported by its name
         )
-        self.path: Path | None = None
-        if isinstance(source, str | Path) and not is_url(source):
-            path = Path(source).expanduser()
-            try:
-                self.path = path if path.exists() else None
-            except (OSError, ValueError):
-                self.path = None
+        self.path = existing_path(source) if isinstance(source, str | Path) and not is_url(source) else None
         self.suffix = "" if self.path is None else self.path.suffix.lower()
         self._roles: dict[Any, ColumnRoles] = {}
         self._text_tables: dict[Any, TextTable | None] = {}
@@ -135,6 +129,21 @@ class Glimpse:
         return self._roles[key]
 
 
+def existing_path(source: str | Path) -> Path | None:
+    """The file or folder of this name, if there is one. A folder without data, such as the run folder of `fit iris --out iris`,
+    does not hide the bundled set of its name."""
+    path = Path(source).expanduser()
+    try:
+        if not path.exists():
+            return None
+        if str(source) in BUNDLED and path.is_dir():
+            names = [entry.name for entry in path.iterdir() if not entry.name.startswith(".")]
+            return path if names and "config.json" not in names else None
+    except (OSError, ValueError):
+        return None
+    return path
+
+
 def read_source(source: Any, as_text: Collection[str] = (), reading: Reading | None = None) -> Contents:
     """Read a source of any type, without deciding what its columns mean."""
     if isinstance(source, Written):
@@ -169,12 +178,8 @@ def read_source(source: Any, as_text: Collection[str] = (), reading: Reading | N
 
 
 def _from_path_or_name(source: str | Path, as_text: Collection[str], reading: Reading | None) -> Contents:
-    path = Path(source).expanduser()
-    try:
-        exists = path.exists()
-    except (OSError, ValueError):
-        exists = False
-    if exists:
+    path = existing_path(source)
+    if path is not None:
         origin: dict[str, Any] = {"path": str(path.absolute())}
         if path.is_dir():
             return Contents(path.resolve().name, origin, folder=path)
@@ -183,7 +188,7 @@ def _from_path_or_name(source: str | Path, as_text: Collection[str], reading: Re
             raise WonderlandError(f"{path} has no rows. Add rows, or give another file.")
         return Contents(path.name, origin, frame=frame, findings=findings)
     if str(source) not in BUNDLED:
-        raise unknown_file(path, BUNDLED)
+        raise unknown_file(Path(source).expanduser(), BUNDLED)
     name = str(source)
     data = load_bundled(name)
     if isinstance(data, tuple):
