@@ -49,5 +49,5 @@ def test_a_run_folder_does_not_hide_the_set_of_its_name(tmp_path, monkeypatch):
     assert len(kinds.open("iris")) == 150
     (tmp_path / "wine").mkdir()
     (tmp_path / "wine" / "notes.pdf").write_bytes(b"%PDF")
-    with pytest.raises(WonderlandError, match="^wine holds neither images"):
+    with pytest.raises(WonderlandError, match=r"^wine holds neither images"):
         kinds.open("wine")
