@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError, read_bytes
+from wonderland.core import WonderlandError
 from wonderland.core.memory import available_bytes
+from wonderland.core.unpack import read_unpacked
 from wonderland.data.dataset import Finding
 from wonderland.ops.kernel_cache import say
 
@@ -35,11 +36,23 @@ def read_edge_list(path: Path) -> tuple[Any, list[Finding]]:
     """Lines of two ids, and a weight if there is one; what follows # or % is left out."""
     findings = memory_needed(path)
     try:
-        text = read_bytes(path, "graph_bytes").decode("utf-8")
+        text = read_unpacked(path, "graph_bytes").decode("utf-8")
     except UnicodeDecodeError as error:
         raise WonderlandError(f"{path} is not UTF-8 text.") from error
+    if "{" in text[:4096]:
+        text = ATTRIBUTES.sub(_weight_of, text)
     frame = _regular(text)
     return _line_by_line(path, text) if frame is None else frame, findings
+
+
+ATTRIBUTES = re.compile(r"\{[^{}\n]*\}[ \t]*$", re.MULTILINE)
+WEIGHT = re.compile(r"""['"]weight['"]\s*:\s*([-+.\w]+)""")
+
+
+def _weight_of(attributes: re.Match[str]) -> str:
+    """What networkx writes after the two ids, {'weight': 2.0}, as the weight alone; nothing where there is none."""
+    weight = WEIGHT.search(attributes.group())
+    return weight.group(1) if weight else ""
 
 
 def _regular(text: str) -> Any:

@@ -18,7 +18,8 @@ from wonderland.kinds.graph.examples import GraphExamples
 from wonderland.kinds.graph.features import Columns, beside, sparse_counts
 from wonderland.kinds.graph.graphs import Graphs
 from wonderland.kinds.graph.options import BATCHES, Options
-from wonderland.kinds.graph.tables import Tables, node_ids, positions, read_tables
+from wonderland.kinds.graph.reading import read_tables
+from wonderland.kinds.graph.tables import Tables, node_ids, positions
 from wonderland.nn.graph.encodings import random_walk_encoding
 
 WALKS = 8

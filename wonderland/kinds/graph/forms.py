@@ -7,7 +7,25 @@ import pandas as pd
 
 from wonderland.core import WonderlandError
 from wonderland.core.graph import Graph
-from wonderland.kinds.graph.tables import Tables, is_graph
+from wonderland.kinds.graph.pyg_forms import from_pyg, is_pyg
+from wonderland.kinds.graph.tables import Tables
+
+
+def is_graph(source: Any) -> str:
+    """Why an object in memory is a graph, or nothing."""
+    if isinstance(source, Graph):
+        return "it is a Graph"
+    if isinstance(source, Tables):
+        return "it holds tables of nodes and edges"
+    first = source[0] if isinstance(source, list | tuple) and source else source
+    home = type(first).__module__.split(".")[0]
+    if home == "networkx" and hasattr(first, "edges"):
+        return "it is a graph of networkx"
+    if is_pyg(first):
+        return "it is a graph of torch_geometric"
+    if home == "scipy" and hasattr(first, "tocoo"):
+        return "it is a sparse matrix"
+    return ""
 
 
 def from_memory(source: Any) -> Tables:
@@ -23,12 +41,15 @@ def from_memory(source: Any) -> Tables:
             source, "graph", {"memory": "graph"})  # fmt: skip
     if home == "scipy":
         return _from_scipy(source)
-    return _from_pyg_list(source) if several else _from_pyg(source)
+    return from_pyg(source)
 
 
 def from_networkx(graph: Any, name: str, origin: dict[str, Any]) -> Tables:
-    nodes = pd.DataFrame([{"id": str(node), **data} for node, data in graph.nodes(data=True)])
+    nodes, features = _expanded(pd.DataFrame([{"id": str(node), **data} for node, data in graph.nodes(data=True)]))
     edges = pd.DataFrame([{"source": str(a), "target": str(b), **data} for a, b, data in graph.edges(data=True)])
+    edges, vectors = _expanded(edges)
+    if vectors is not None:
+        edges[[f"e{i}" for i in range(vectors.shape[1])]] = vectors
     if not len(edges):
         edges = pd.DataFrame({"source": [], "target": []}, dtype=object)
     if not len(nodes):
@@ -36,10 +57,37 @@ def from_networkx(graph: Any, name: str, origin: dict[str, Any]) -> Tables:
     flat = nodes.drop(
         columns=[column for column in nodes if column in ("label",) and nodes[column].astype(str).equals(nodes["id"])]
     )
-    made = Tables(flat, edges, None, name, origin, directed=bool(graph.is_directed()))
-    about = {key: value for key, value in graph.graph.items() if isinstance(value, str | int | float)}
-    made.about = about
+    made = Tables(flat, edges, None, name, origin, directed=bool(graph.is_directed()), features=features)
+    plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in graph.graph.items()}
+    made.about = {key: value for key, value in plain.items() if isinstance(value, str | int | float)}
     return made
+
+
+def _expanded(frame: Any) -> tuple[Any, np.ndarray | None]:
+    """A frame without the columns whose cells are vectors, and the numbers of these (n, k); other nested cells become text."""
+    vectors = []
+    for column in list(frame.columns):
+        cells = frame[column]
+        if (
+            cells.dtype != object
+            or not cells.map(lambda cell: isinstance(cell, _NESTED) or hasattr(cell, "shape")).any()
+        ):
+            continue
+        try:
+            rows = [np.asarray(cell, np.float32) for cell in cells]
+        except (TypeError, ValueError):
+            rows = []
+        if rows and rows[0].ndim == 1 and len({each.shape for each in rows}) == 1:
+            vectors.append(np.stack(rows))
+            frame = frame.drop(columns=[column])
+        else:
+            frame[column] = cells.map(
+                lambda cell: str(cell) if isinstance(cell, _NESTED) or hasattr(cell, "shape") else cell
+            )
+    return frame, np.concatenate(vectors, 1) if vectors else None
+
+
+_NESTED = (list, tuple, set, dict)
 
 
 def _joined(many: list[Tables]) -> Tables:
@@ -57,7 +105,11 @@ def _joined(many: list[Tables]) -> Tables:
         )
     every = pd.concat(nodes, ignore_index=True), pd.concat(edges, ignore_index=True)
     origin = {"memory": "graphs"}
-    return Tables(every[0], every[1], pd.DataFrame(graphs), "graphs", origin, directed=many[0].directed)
+    given = [each.features for each in many if each.features is not None]
+    fitting = len(given) == len(many) and len({each.shape[1] for each in given}) == 1
+    features = np.concatenate(given) if fitting else None
+    table = pd.DataFrame(graphs)
+    return Tables(every[0], every[1], table, "graphs", origin, directed=many[0].directed, features=features)
 
 
 def _from_graph(graph: Graph) -> Tables:
@@ -78,45 +130,3 @@ def _from_scipy(matrix: Any) -> Tables:
     if not (coo.data == 1).all():
         edges["weight"] = np.asarray(coo.data, np.float64)
     return Tables(nodes, edges)
-
-
-def _from_pyg(data: Any, number: int | None = None) -> Tables:
-    count = int(data.num_nodes)
-    prefix = "" if number is None else f"{number}/"
-    nodes = pd.DataFrame({"id": [f"{prefix}{i}" for i in range(count)]})
-    ends = data.edge_index.numpy() if data.edge_index is not None else np.zeros((2, 0), np.int64)
-    edges = pd.DataFrame({"source": [f"{prefix}{i}" for i in ends[0]], "target": [f"{prefix}{i}" for i in ends[1]]})
-    for name in ("edge_attr", "edge_weight"):
-        if getattr(data, name, None) is not None:
-            values = getattr(data, name).double().numpy().reshape(len(edges), -1)
-            if name == "edge_weight":
-                edges["weight"] = values[:, 0]
-            else:
-                edges[[f"e{i}" for i in range(values.shape[1])]] = values
-    y = getattr(data, "y", None)
-    if number is None and y is not None and len(y) == count:
-        nodes["target"] = y.reshape(count, -1)[:, 0].numpy()
-        masks: Any = [
-            (name, getattr(data, f"{key}_mask", None))
-            for name, key in (("train", "train"), ("validation", "val"), ("test", "test"))
-        ]
-        if all(mask is not None and mask.dim() == 1 for _, mask in masks):
-            part = np.full(count, "", dtype=object)
-            for name, mask in masks:
-                part[mask.numpy()] = name
-            nodes["split"] = part
-    features = None if data.x is None else data.x.float().numpy()
-    return Tables(nodes, edges, features=features, directed=not data.is_undirected())
-
-
-def _from_pyg_list(many: Any) -> Tables:
-    tables = [_from_pyg(data, number) for number, data in enumerate(many)]
-    targets = [None if data.y is None else float(data.y.reshape(-1)[0]) for data in many]
-    graphs = pd.DataFrame({"id": [str(number) for number in range(len(tables))], "target": targets})
-    if not any(value is not None and value % 1 for value in targets):
-        graphs["target"] = graphs["target"].astype("Int64")
-    nodes = pd.concat([each.nodes.assign(graph=str(number)) for number, each in enumerate(tables)], ignore_index=True)
-    edges = pd.concat([each.edges for each in tables], ignore_index=True)
-    given = [each.features for each in tables if each.features is not None]
-    features = np.concatenate(given) if len(given) == len(tables) else None
-    return Tables(nodes, edges, graphs, "graphs", {"memory": "graphs"}, directed=tables[0].directed, features=features)

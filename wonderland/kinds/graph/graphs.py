@@ -55,9 +55,10 @@ class Graphs(Dataset):
                 if frame is not None and named in frame.columns:
                     return of
             return "nodes"
+        of_node = tables.nodes is not None and _named_target(tables.nodes) is not None
         if tables.graphs is not None:
-            return "graphs"
-        return "nodes" if tables.nodes is not None and _named_target(tables.nodes) is not None else "links"
+            return "nodes" if of_node and _named_target(tables.graphs) is None else "graphs"
+        return "nodes" if of_node else "links"
 
     def _target_column(self, tables: Tables, options: Options, need: bool) -> str | None:
         frame = {"nodes": tables.nodes, "graphs": tables.graphs, "links": tables.edges}[self.of]
@@ -81,6 +82,10 @@ class Graphs(Dataset):
                 f"The {self.of} of {self.name} have no column to learn: name one with target (--target)."
             )
         if self.of == "links" and chosen is None:
+            for name in () if tables.nodes is None else tables.nodes.columns:
+                if str(name).strip().casefold() in TARGET_NAMES:
+                    text = f"Column {str(name)!r} of the nodes holds another text for each of them, so it is a name and no target."
+                    self.findings.append(Finding("target", str(name), 1, text))
             text = "No column is to be learned, so links are: which pairs of nodes are joined by an edge."
             self.findings.append(Finding("target", "links", 1, text))
         elif options.target is None and chosen is not None:
@@ -360,7 +365,14 @@ class Graphs(Dataset):
 def _named_target(frame: Any, edges: bool = False) -> str | None:
     names = {str(name).strip().casefold(): str(name) for name in frame.columns}
     wanted = [name for name in TARGET_NAMES if not (edges and name == "target")]
-    return next((names[name] for name in wanted if name in names), None)
+    return next((names[name] for name in wanted if name in names and not _names_rows(frame[names[name]])), None)
+
+
+def _names_rows(cells: Any) -> bool:
+    """Whether each of many cells is another text that is no number: a name of its row, and no target."""
+    given = cells.dropna().astype(str)
+    numbers: Any = pd.to_numeric(given, errors="coerce")
+    return len(given) > 10 and given.is_unique and bool(numbers.isna().all())
 
 
 def _named_split(frame: Any) -> str | None:

@@ -12,13 +12,17 @@ from wonderland.core import Spec
 from wonderland.core.recipe import Ensemble, Recipe
 from wonderland.data.source import Glimpse
 from wonderland.kinds.graph.baselines import graph_baselines, link_baselines, node_baselines
+from wonderland.kinds.graph.citation_files import citation_files
 from wonderland.kinds.graph.drawing import drawing
 from wonderland.kinds.graph.encoder import GraphEncoder
+from wonderland.kinds.graph.forms import is_graph
 from wonderland.kinds.graph.graphs import Graphs
 from wonderland.kinds.graph.insight import inside
 from wonderland.kinds.graph.molecules import smiles_column
+from wonderland.kinds.graph.node_link import looks_like_node_link
 from wonderland.kinds.graph.options import Options as GraphOptions
-from wonderland.kinds.graph.tables import FILES, is_graph, is_table, read_tables, table_of
+from wonderland.kinds.graph.reading import FILES, is_table, read_tables
+from wonderland.kinds.graph.tables import table_of
 from wonderland.kinds.graph.tu_folder import tu_name
 from wonderland.kinds.kind import Claim, Kind, task_spec
 from wonderland.models.graph_net import GraphNet, LinkNet, NodeNet, WholeGraphNet
@@ -87,12 +91,19 @@ class GraphKind(Kind):
         if glimpse.path.is_dir():
             if table_of(glimpse.path, "edges"):
                 return Claim(0.97, "it is a folder with a table of edges")
+            if citation_files(glimpse.path):
+                return Claim(0.97, "it holds a citation graph as NAME.content and NAME.cites")
             return (
                 Claim(0.97, "it holds a set of graphs in files of the TU collection") if tu_name(glimpse.path) else None
             )
-        if is_table(glimpse.path):
-            return self._molecules(glimpse, asked)
-        return Claim(0.97, f"it ends in {glimpse.suffix}") if glimpse.suffix in FILES else None
+        ending = next((each for each in FILES if glimpse.path.name.lower().endswith(each)), None)
+        if ending is not None:
+            return Claim(0.97, f"it ends in {ending}")
+        if not is_table(glimpse.path):
+            return None
+        if glimpse.suffix == ".json" and looks_like_node_link(glimpse.samples):
+            return Claim(0.97, "it holds a list of nodes and a list of links")
+        return self._molecules(glimpse, asked)
 
     def _molecules(self, glimpse: Glimpse, asked: Mapping[str, Any]) -> Claim | None:
         """A table with a column of molecules, where nothing is asked that only tables have."""

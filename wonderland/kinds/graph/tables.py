@@ -1,4 +1,4 @@
-"""Tables of nodes, edges and graphs, from the forms in which people keep graphs."""
+"""Tables of nodes, edges and graphs, with ids as text, however their columns are called."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError, need
-from wonderland.core.graph import Graph
-from wonderland.core.limits import check
+from wonderland.core import WonderlandError
 from wonderland.data.dataset import Finding, counted
-from wonderland.data.read import SUFFIXES, read_file
-from wonderland.kinds.graph.edge_lists import memory_needed, read_edge_list
+from wonderland.data.read import SUFFIXES
 
 TABLES = tuple(suffix + zipped for suffix in SUFFIXES for zipped in ("", ".gz"))
-FILES = (".graphml", ".gml", ".edgelist", ".edges")
+STEMS = {"nodes": ("nodes", "node", "vertices"), "edges": ("edges", "edge", "links"), "graphs": ("graphs", "graph")}
 IDS = ("id", "node", "node_id", "nodeid", "name")
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("head", "tail"), ("node1", "node2"), ("id1", "id2"),
         ("a", "b"), ("citing", "cited"))  # fmt: skip
@@ -44,6 +41,8 @@ class Tables:
     group: str | None = None  # the column of the graphs whose rows stay together where the user names none
 
     def __post_init__(self):
+        if self.graphs is not None:
+            self.nodes, self.edges = named_apart(self.nodes, self.edges, self.name)
         self.edges = _edges(self.edges, self.name)
         if self.nodes is not None:
             self.nodes = _named(self.nodes, IDS, "nodes", self.name, with_graph=self.graphs is not None)
@@ -52,125 +51,16 @@ class Tables:
 
 
 def table_of(folder: Path, stem: str) -> Path | None:
-    """The table of a folder with this name, such as nodes.csv."""
+    """The table of a folder with this name, such as nodes.csv; under its other names, such as links.csv, where nodes have a table."""
     try:
         there = {path.name.lower(): path for path in folder.iterdir() if path.is_file()}
     except OSError:
         return None
-    return next((there[stem + suffix] for suffix in TABLES if stem + suffix in there), None)
 
+    def first(names: tuple[str, ...]) -> Path | None:
+        return next((there[name + suffix] for name in names for suffix in TABLES if name + suffix in there), None)
 
-def forms() -> Any:
-    """Graphs in memory; that file imports this one."""
-    from wonderland.kinds.graph import forms
-
-    return forms
-
-
-def is_table(path: Path) -> bool:
-    """Whether a file is a table by its ending."""
-    return any(path.name.lower().endswith(ending) for ending in TABLES)
-
-
-def is_graph(source: Any) -> str:
-    """Why an object in memory is a graph, or nothing."""
-    if isinstance(source, Graph):
-        return "it is a Graph"
-    if isinstance(source, Tables):
-        return "it holds tables of nodes and edges"
-    first = source[0] if isinstance(source, list | tuple) and source else source
-    home = type(first).__module__.split(".")[0]
-    if home == "networkx" and hasattr(first, "edges"):
-        return "it is a graph of networkx"
-    if home == "torch_geometric" and hasattr(first, "edge_index"):
-        return "it is a graph of torch_geometric"
-    if home == "scipy" and hasattr(first, "tocoo"):
-        return "it is a sparse matrix"
-    return ""
-
-
-def read_tables(source: Any, smiles: str | None = None) -> Tables:
-    """The tables of any source; `smiles` is the column of a table that holds molecules."""
-    if isinstance(source, Tables):
-        return source
-    if isinstance(source, pd.DataFrame):
-        from wonderland.kinds.graph.molecules import read_molecules
-
-        return read_molecules(source, smiles, "table", {"memory": "table"})
-    if not isinstance(source, str | Path):
-        return forms().from_memory(source)
-    path = Path(source).expanduser()
-    origin = {"path": str(path.absolute())}
-    if path.is_dir():
-        return _from_folder(path, origin) if table_of(path, "edges") else _from_tu(path, origin)
-    if not path.is_file():
-        raise WonderlandError(f"{path} is not there: give a folder with nodes.csv and edges.csv, or a file of a graph.")
-    if is_table(path):
-        from wonderland.kinds.graph.molecules import read_molecules
-
-        frame, findings = read_file(path)
-        if smiles is None and _named_ends(frame):
-            return Tables(None, frame, None, path.name, origin, findings=findings)
-        made = read_molecules(frame, smiles, path.name, origin)
-        made.findings = [*findings, *made.findings]
-        return made
-    if path.suffix.lower() in (".graphml", ".gml"):
-        return forms().from_networkx(_parsed(path), path.name, origin)
-    frame, findings = read_edge_list(path)
-    return Tables(None, frame, None, path.name, origin, findings=findings)
-
-
-def _named_ends(frame: pd.DataFrame) -> bool:
-    """Whether a table has columns that are called as the two ends of edges are."""
-    names = {str(column).strip().casefold() for column in frame.columns}
-    return any(a in names and b in names for a, b in ENDS)
-
-
-def _from_tu(folder: Path, origin: dict[str, Any]) -> Tables:
-    from wonderland.kinds.graph.tu_folder import read_tu_folder, tu_name
-
-    return _from_folder(folder, origin) if tu_name(folder) is None else read_tu_folder(folder)
-
-
-def _from_folder(folder: Path, origin: dict[str, Any]) -> Tables:
-    places = {stem: table_of(folder, stem) for stem in ("nodes", "edges", "graphs")}
-    if places["edges"] is None:
-        raise WonderlandError(f"{folder} has no edges.csv: one line for each edge, with the ids of its two nodes.")
-    findings, frames = memory_needed(places["edges"]), {}
-    for stem, path in places.items():
-        if path is not None:
-            frames[stem], noticed = _read(path, stem)
-            findings += noticed
-    return Tables(
-        frames.get("nodes"), frames["edges"], frames.get("graphs"), folder.resolve().name, origin, findings=findings
-    )
-
-
-def _read(path: Path, stem: str) -> tuple[pd.DataFrame, list[Finding]]:
-    text = [name for pair in ENDS for name in pair] if stem == "edges" else list(IDS)
-    try:
-        return read_file(path, (*text, *GRAPHS, *map(str.title, (*text, *GRAPHS))))
-    except WonderlandError as error:
-        if stem == "edges" and "has a header line and no rows" in str(error):
-            return pd.DataFrame({"source": [], "target": []}, dtype=object), []
-        raise
-
-
-def _parsed(path: Path) -> Any:
-    networkx = need("networkx", extra="graphs", why=f"to read {path.suffix} files")
-    check("graph_bytes", path.stat().st_size, path)
-    try:
-        if path.suffix.lower() == ".gml":
-            return networkx.read_gml(path)
-        start = path.read_bytes()[:4096].lower()
-        if b"<!entity" in path.read_bytes().lower() or b"<!doctype" in start:
-            raise WonderlandError(f"{path} declares entities of its own, so it is not read.")
-        return networkx.read_graphml(path)
-    except WonderlandError:
-        raise
-    except Exception as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise WonderlandError(f"{path} cannot be read as {path.suffix[1:].lower()}: {said}") from error
+    return first((stem,)) or (first(STEMS[stem]) if first(STEMS["nodes"]) else None)
 
 
 def ids_of(cells: Any) -> Any:
@@ -229,14 +119,54 @@ def node_ids(edges: Any) -> list[str]:
 
 def positions(cells: Any, place: Mapping[str, int]) -> np.ndarray:
     """The numbers of the nodes that an end of each edge names, -1 for a node that is not there."""
-    known = np.array([place.get(name, -1) for name in cells.cat.categories], np.int64)
+    known = np.array([_place(name, place) for name in cells.cat.categories], np.int64)
     return known[cells.cat.codes.to_numpy()] if len(known) else np.zeros(0, np.int64)
 
 
-def _named(frame: Any, names: tuple[str, ...], what: str, name: str, with_graph: bool = False) -> Any:
+def _place(name: str, place: Mapping[str, int]) -> int:
+    """The number of a node; a whole number is found with and without a decimal point."""
+    node = place.get(name, -1)
+    if node < 0 and name.endswith(".0"):
+        return place.get(name[:-2], -1)
+    return place.get(name + ".0", -1) if node < 0 and name.isdigit() else node
+
+
+def named_apart(nodes: Any, edges: Any, name: str) -> tuple[Any, Any]:
+    """Nodes and edges of many graphs with ids that are unique: after that of the graph where they were so within a graph only.
+
+    Without nodes, those that edges name become nodes of the graph of the edge. The column graph of edges is left out.
+    """
+    of_edge = _graph_column(edges)
+    if nodes is None:
+        if of_edge is None:
+            raise WonderlandError(f"{name} has graphs and no nodes.csv, which says which graph each node belongs to.")
+        made = _edges(edges, name)
+        ends = [pd.DataFrame({"id": made[end].astype(object), "graph": made[of_edge]}) for end in ("source", "target")]
+        nodes = pd.concat(ends).drop_duplicates().reset_index(drop=True)
+    of_node = _graph_column(nodes)
+    if of_edge is None or of_node is None:
+        return nodes, edges
+    column = _id_column(nodes, IDS)
+    if ids_of(nodes[column]).duplicated().any():
+        graph, belongs = ids_of(nodes[of_node]), ids_of(edges[of_edge])
+        nodes = nodes.assign(**{column: graph + "/" + ids_of(nodes[column])})
+        edges = _edges(edges, name)
+        edges = edges.assign(**{end: belongs + "/" + edges[end].astype(object) for end in ("source", "target")})
+    return nodes, edges.drop(columns=[of_edge])
+
+
+def _graph_column(frame: Any) -> Any:
+    named = {str(each).strip().casefold(): each for each in frame.columns}
+    return next((named[each] for each in GRAPHS if each in named), None)
+
+
+def _id_column(frame: Any, names: tuple[str, ...]) -> Any:
     columns = {str(column).strip().casefold(): column for column in frame.columns}
-    column = next((columns[each] for each in names if each in columns), frame.columns[0])
-    made = frame.rename(columns={column: "id"})
+    return next((columns[each] for each in names if each in columns), frame.columns[0])
+
+
+def _named(frame: Any, names: tuple[str, ...], what: str, name: str, with_graph: bool = False) -> Any:
+    made = frame.rename(columns={_id_column(frame, names): "id"})
     made = made[["id", *(each for each in made.columns if each != "id")]].copy()
     made["id"] = ids_of(made["id"])
     missing = np.flatnonzero(made["id"].isna())
@@ -250,8 +180,7 @@ def _named(frame: Any, names: tuple[str, ...], what: str, name: str, with_graph:
             f"The {what} of {name} name {made['id'].iloc[again]!r} twice, in rows {first + 1} and {again + 1}. Ids are unique."
         )
     if with_graph:
-        of = {str(each).strip().casefold(): each for each in made.columns}
-        chosen = next((of[each] for each in GRAPHS if each in of), None)
+        chosen = _graph_column(made)
         if chosen is None:
             raise WonderlandError(f"The nodes of {name} need a column graph that says which graph each belongs to.")
         made = made.rename(columns={chosen: "graph"})
