@@ -152,20 +152,20 @@ def test_jpeg_and_webp_bombs(tmp_path, colours):
 
 
 def test_what_is_not_an_image(tmp_path, colours):
-    foreign = "is not a PNG, JPEG or WebP image, whatever its name says. Convert it, or remove it."
-    text, gif, empty = tmp_path / "text.png", tmp_path / "moving.png", tmp_path / "empty.png"
+    foreign = "is not a PNG, JPEG, WebP, GIF, BMP or TIFF image, whatever its name says. Convert it, or remove it."
+    text, other, empty = tmp_path / "text.png", tmp_path / "other.png", tmp_path / "empty.png"
     text.write_text("import os")
-    Image.fromarray(colours).save(gif, "GIF")
+    Image.fromarray(colours).save(other, "PPM")
     empty.write_bytes(b"")
     refused(text, f"{text} {foreign}")
-    refused(gif, f"{gif} {foreign}")
+    refused(other, f"{other} {foreign}")
     refused(empty, f"{empty} is an empty file, not an image. Remove it, or copy it again.")
     refused(tmp_path / "gone.png", f"{tmp_path / 'gone.png'} is missing.")
 
 
 def test_truncated_and_damaged_files(tmp_path, colours):
     large = np.kron(colours, np.ones((8, 8, 1), np.uint8))
-    for name in ("a.jpg", "b.png", "c.webp"):
+    for name in ("a.jpg", "b.png", "c.webp", "d.gif", "e.bmp", "f.tif"):
         path = save(tmp_path / name, large)
         data = path.read_bytes()
         for cut in (len(data) // 2, len(data) // 4, 40):
@@ -177,7 +177,7 @@ def test_truncated_and_damaged_files(tmp_path, colours):
 def test_random_damage_is_always_a_wonderland_error(tmp_path, colours):
     rng = np.random.default_rng(1)
     said = []
-    for name in ("a.jpg", "b.png", "c.webp"):
+    for name in ("a.jpg", "b.png", "c.webp", "d.gif", "e.bmp", "f.tif"):
         data = save(tmp_path / name, colours).read_bytes()
         for _ in range(60):
             broken = bytearray(data)
@@ -196,3 +196,19 @@ def test_random_damage_is_always_a_wonderland_error(tmp_path, colours):
 def test_the_byte_limit(tmp_path, colours):
     path = save(tmp_path / "a.png", np.random.default_rng(0).integers(0, 256, (700, 700, 3), dtype=np.uint8))
     refused(path, f"{path} is larger than 1,048,576 bytes, the limit for this kind of file.", limit_bytes=1 << 20)
+
+
+def test_gif_bmp_and_tiff_are_read_whatever_their_suffix(tmp_path, colours):
+    for name, form in {"a.gif": "GIF", "b.bmp": "BMP", "c.tif": "TIFF", "d.png": "TIFF"}.items():
+        Image.fromarray(colours).save(tmp_path / name, form)
+        assert np.abs(decode(tmp_path / name).astype(int) - colours).max() <= (200 if form == "GIF" else 0)
+    pages = [Image.fromarray(colours[..., 0]), Image.fromarray(colours[..., 1])]
+    pages[0].save(tmp_path / "pages.tif", save_all=True, append_images=pages[1:])
+    assert (decode(tmp_path / "pages.tif") == colours[..., 0]).all()
+
+
+def test_floats_are_parts_of_one_or_grey_levels(tmp_path, colours):
+    levels = colours[..., 0].astype(np.float32)
+    for factor in (1, 1 / 255, 257):
+        Image.fromarray(levels * np.float32(factor)).save(tmp_path / "floats.tif")
+        assert np.abs(decode(tmp_path / "floats.tif").astype(int) - levels).max() <= (0 if factor != 257 else 1)

@@ -2,9 +2,12 @@
 
 import os
 
+import numpy as np
 from PIL import Image
 
 from tests.data.pictures import folder, picture, refused
+from wonderland.data.split import split
+from wonderland.kinds import open as open_data
 from wonderland.kinds.image.images import Images
 
 
@@ -24,13 +27,13 @@ def test_files_may_lie_deeper_and_hidden_ones_do_not_count(animals):
 
 def test_findings_about_foreign_empty_and_loose_files(animals):
     (animals / "cat" / "notes.txt").write_text("x")
-    (animals / "dog" / "a.gif").write_text("x")
+    (animals / "dog" / "a.mp4").write_text("x")
     (animals / "fox").mkdir()
     Image.fromarray(picture(7)).save(animals / "loose.png")
     found = [finding.text for finding in Images.from_folder(animals).findings]
     assert found == [
         "Folders without images are left out: 'fox'.",
-        "2 files that are not PNG, JPEG or WebP are left out (.gif: 1, .txt: 1).",
+        "2 files that are not PNG, JPEG, WebP, GIF, BMP or TIFF are left out (.mp4: 1, .txt: 1).",
         "1 image outside of the class folders is left out.",
     ]
     sentence = f"Strict mode stops here. {' '.join(found)} Clean the data, or leave strict mode."
@@ -56,9 +59,13 @@ def test_wrong_folders(tmp_path, animals):
     (tmp_path / "file").write_text("x")
     refused(f"{missing} is missing.", Images.from_folder, missing)
     refused(f"{tmp_path / 'file'} is a file where a folder of images should be.", Images.from_folder, tmp_path / "file")
-    refused(f"{empty} holds neither images (PNG, JPEG, WebP) nor text files.", Images.from_folder, empty)
+    refused(
+        f"{empty} holds neither images (PNG, JPEG, WebP, GIF, BMP, TIFF) nor text files.", Images.from_folder, empty
+    )
     (empty / "a").mkdir()
-    refused(f"{empty} holds neither images (PNG, JPEG, WebP) nor text files.", Images.from_folder, empty)
+    refused(
+        f"{empty} holds neither images (PNG, JPEG, WebP, GIF, BMP, TIFF) nor text files.", Images.from_folder, empty
+    )
     refused(
         f"{animals / 'cat'} has 3 images but no class folders. Make one folder for each class and sort the images into them.",
         Images.from_folder,
@@ -69,7 +76,36 @@ def test_wrong_folders(tmp_path, animals):
     parts = folder(tmp_path / "parts", {"train": 1, "test": 1})
     refused(
         f"{parts} holds the parts of a split (test, train), not classes. "
-        "Give one of them: its own folders are the classes, and Wonderland splits by itself.",
+        "Put class folders into them, or give one of them: its own folders are then the classes.",
         Images.from_folder,
         parts,
+    )
+
+
+def test_train_validation_and_test_folders_are_the_parts(tmp_path):
+    for part, count in {"Train": 8, "val": 4, "test": 3}.items():
+        folder(tmp_path / "pets" / part, {"cat": count, "dog": count})
+    data = Images.from_folder(tmp_path / "pets")
+    assert data.classes == ["cat", "dog"]
+    assert np.bincount(data.assigned).tolist() == [16, 8, 0, 6]
+    assert [finding.text for finding in data.findings if finding.kind == "group"] == [
+        "The folders are the parts of a split, and those in them the classes: train 16, validation 8, test 6."
+    ]
+    assert isinstance(open_data(tmp_path / "pets"), Images)  # not clips, whose folders look alike
+    made = split(data)
+    assert [len(rows) for rows in made.parts.values()] == [16, 4, 4, 6]
+    assert all("Train" in data.paths[row] for row in made.train)
+
+
+def test_images_of_validation_are_the_test_part_where_there_is_no_other(tmp_path):
+    for part, count in {"train": 8, "val": 4}.items():
+        folder(tmp_path / "pets" / part, {"cat": count, "dog": count})
+    (tmp_path / "pets" / "test").mkdir()
+    Image.fromarray(picture(3)).save(tmp_path / "pets" / "test" / "unnamed.png")
+    data = Images.from_folder(tmp_path / "pets")
+    assert np.bincount(data.assigned).tolist() == [16, 0, 0, 8]
+    found = {finding.kind: finding.text for finding in data.findings}
+    assert found["loose images"] == "1 image outside of the class folders is left out."
+    assert found["group"] == (
+        "The folders are the parts of a split, and those in them the classes: train 16, validation 8. Images of validation are the test part."
     )

@@ -23,7 +23,7 @@ def test_corrupt_images_are_named_and_counted(animals):
         (animals / name).write_text("no image")
     bad.write_text("no image")
     refused(
-        f"{bad} is not a PNG, JPEG or WebP image, whatever its name says. Convert it, or remove it. And 2 more images cannot be read.",
+        f"{bad} is not a PNG, JPEG, WebP, GIF, BMP or TIFF image, whatever its name says. Convert it, or remove it. And 2 more images cannot be read.",
         Images.from_folder,
         animals,
     )

@@ -246,7 +246,7 @@ def test_what_is_said_twice_or_would_be_lost_is_refused(tmp_path, capsys):
             call()
         assert str(error.value) == message
     frame.loc[frame["part"] == "train", "y"] = "yes"
-    with pytest.raises(WonderlandError, match="The training part that the column gives has no row of class 'no'"):
+    with pytest.raises(WonderlandError, match="The training part that the data name has no row of class 'no'"):
         wonderland.fit(frame, "y", split="part", out=tmp_path / "d")
     run = wonderland.fit("iris", steps=2, out=tmp_path / "run")
     copy = tmp_path / "new.csv"

@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, JpegImagePlugin, UnidentifiedImageError
+from PIL import (
+    BmpImagePlugin,
+    GifImagePlugin,
+    Image,
+    JpegImagePlugin,
+    TiffImagePlugin,
+    UnidentifiedImageError,
+)
 
 from wonderland.core import WonderlandError, read_bytes
 from wonderland.core.limits import check, limit
 
-FORMATS = ("PNG", "JPEG", "WEBP")
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 GAP = 3.0  # blocks of pixels are averaged first where a side shrinks by at least twice this factor
-SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".jpe", ".webp"})
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".jpe", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
 _BYTES_OF_PIXEL = {
     "1": 1,
     "L": 1,
@@ -56,10 +63,10 @@ def guard_decompression() -> Iterator[None]:
 
 
 def decode(source: str | Path, size: tuple[int, int] | None = None, *, limit_bytes: int | None = None) -> np.ndarray:
-    """The pixels of a PNG, JPEG or WebP file, upright, as uint8: (h, w) when it is grey, (h, w, 3) otherwise.
+    """The pixels of a PNG, JPEG, WebP, GIF, BMP or TIFF file, upright, as uint8: (h, w) when it is grey, (h, w, 3) otherwise.
 
     With `size` (height, width) the largest centred piece of that shape is kept and resized with antialiasing. Alpha is laid
-    over white, 16-bit grey is scaled to 8 bits, and of an animation the first frame is taken.
+    over white, grey of 16 bits and of floats is scaled to 8 bits, and of an animation or several pages the first one is taken.
     """
     with guard_decompression():
         return decode_bytes(read_bytes(source, limit_bytes or "image_bytes"), source, size)
@@ -128,18 +135,33 @@ def _open(data: Any, path: str | Path) -> Image.Image:
     try:
         image = Image.open(file, formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        # Only for JPEG: its size is not at a fixed offset, so Pillow's own check comes before ours.
-        file.seek(0)
-        image = JpegImagePlugin.JpegImageFile(file)
+        # Sizes that are not read from the first bytes above: Pillow's own check comes before ours, which names the file.
+        image = _without_pillows_check(file, head, path)
     except UnidentifiedImageError as error:
         raise WonderlandError(
-            f"{path} is not a PNG, JPEG or WebP image, whatever its name says. Convert it, or remove it."
+            f"{path} is not a PNG, JPEG, WebP, GIF, BMP or TIFF image, whatever its name says. Convert it, or remove it."
         ) from error
     except Exception as error:
         raise _damaged(path, error) from error
     _refuse_too_many_pixels(path, image.width, image.height)
     check("decoded_bytes", image.width * image.height * _BYTES_OF_PIXEL.get(image.mode, 4), f"{path}, once decoded,")
     return image
+
+
+def _without_pillows_check(file: Any, head: bytes, path: str | Path) -> Image.Image:
+    """Open a file of a known format whatever its size; only the header is read."""
+    plugins = {
+        b"\xff\xd8": JpegImagePlugin.JpegImageFile,
+        b"GIF8": GifImagePlugin.GifImageFile,
+        b"BM": BmpImagePlugin.BmpImageFile,
+        b"II": TiffImagePlugin.TiffImageFile,
+        b"MM": TiffImagePlugin.TiffImageFile,
+    }
+    file.seek(0)
+    try:
+        return next(plugin for start, plugin in plugins.items() if head.startswith(start))(file)
+    except Exception as error:
+        raise _damaged(path, error) from error
 
 
 def _size_in_header(head: bytes) -> tuple[int, int] | None:
@@ -199,12 +221,17 @@ def _over_white(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image) -> np.ndarray:
-    """Grey of 16 bits as 8 bits, a strip at a time: as float64, the whole image would take eight bytes for each pixel."""
+    """Grey of 16 bits as 8 bits, a strip at a time: as float64, the whole image would take eight bytes for each pixel.
+
+    Floats up to 1 are parts of 255, up to 255 they are taken as they are.
+    """
     made = np.empty((image.height, image.width), np.uint8)
     rows = max(1, (1 << 20) // image.width)
+    highest = np.asarray(image.getextrema(), np.float64).max() if image.mode == "F" else np.inf
+    divisor = 1 / 255 if highest <= 1 else 1 if highest <= 255 else 257
     for top in range(0, image.height, rows):
         strip = np.asarray(image.crop((0, top, image.width, min(top + rows, image.height))))
-        made[top : top + rows] = np.clip(np.rint(strip.astype(np.float64) / 257), 0, 255)
+        made[top : top + rows] = np.clip(np.rint(np.nan_to_num(strip.astype(np.float64) / divisor)), 0, 255)
     return made
 
 

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,6 +12,11 @@ from wonderland.core.errors import visible
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.decode import SUFFIXES, decode
 
+_PARTS = {
+    "train": ("train", "training"),
+    "validation": ("val", "valid", "validation", "dev"),
+    "test": ("test", "testing", "eval"),
+}
 _TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 
 
@@ -27,6 +32,7 @@ class Listing:
     foreign: Counter = field(default_factory=Counter)
     tables: list[Path] = field(default_factory=list)
     links: int = 0
+    parted: bool = False  # whether its folders are train, validation or test, with the class folders below them
 
     def relative(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
@@ -40,7 +46,10 @@ class Listing:
                 Finding("empty class", str(self.root), len(empty), f"Folders without images are left out: {names}.")
             )
         if self.foreign:
-            files = ("file that is not PNG, JPEG or WebP is", "files that are not PNG, JPEG or WebP are")
+            files = (
+                "file that is not PNG, JPEG, WebP, GIF, BMP or TIFF is",
+                "files that are not PNG, JPEG, WebP, GIF, BMP or TIFF are",
+            )
             kinds = ", ".join(f"{suffix or 'no suffix'}: {n}" for suffix, n in sorted(self.foreign.items())[:5])
             text = f"{counted(self.foreign.total(), *files)} left out ({kinds})."
             findings.append(Finding("foreign files", str(self.root), self.foreign.total(), text))
@@ -75,6 +84,30 @@ def scan(root: Path) -> Listing:
             if not name.startswith("."):
                 _add_file(listing, directory / name, inner[0] if inner else "", resolved_root)
     return listing
+
+
+def part_of_folder(name: str) -> str | None:
+    """The part of a split that a folder's name stands for: "train", "validation" or "test"; None for any other name.
+
+    >>> part_of_folder("Val"), part_of_folder("cats")
+    ('validation', None)
+    """
+    return next((part for part, names in _PARTS.items() if name.casefold() in names), None)
+
+
+def by_parts(listing: Listing) -> Listing:
+    """The listing with the folders below as classes, where its own folders are the parts of a split; else the listing as it is.
+
+    Images that lie directly in the folder of a part have no class, and are left out.
+    """
+    parts = {part_of_folder(name) for name in listing.classes}
+    deeper = [(path, path.relative_to(listing.root).parts) for path, _ in listing.files]
+    if None in parts or "train" not in parts or not any(len(names) > 2 for _, names in deeper):
+        return listing
+    files = [(path, visible(names[1])) for path, names in deeper if len(names) > 2]
+    loose = [path for path, names in deeper if len(names) == 2]
+    classes = sorted({label for _, label in files}, key=natural)
+    return replace(listing, classes=classes, files=files, loose=[*listing.loose, *loose], parted=True)
 
 
 def _add_file(listing: Listing, path: Path, label: str, home: Path) -> None:
@@ -132,7 +165,7 @@ def refuse_flat(listing: Listing) -> NoReturn:
             f"{listing.root} has {counted(len(listing.loose), 'image', 'images')} but no class folders. "
             "Make one folder for each class and sort the images into them."
         )
-    raise WonderlandError(f"{listing.root} holds neither images (PNG, JPEG, WebP) nor text files.")
+    raise WonderlandError(f"{listing.root} holds neither images (PNG, JPEG, WebP, GIF, BMP, TIFF) nor text files.")
 
 
 def without_broken(listing: Listing, *, limit_bytes: int | None = None) -> tuple[Listing, list[Finding]]:

@@ -179,7 +179,7 @@ def _split_as_assigned(dataset: Dataset, validation: float, calibration: float, 
         assert dataset.y is not None
         if (dataset.y[part > 0] == code).any() and not (dataset.y[part == 0] == code).any():
             raise WonderlandError(
-                f"The training part that the column gives has no row of class {label!r}, but another part has."
+                f"The training part that the data name has no row of class {label!r}, but another part has."
             )
     unassigned = int((part < 0).sum())
     if unassigned:

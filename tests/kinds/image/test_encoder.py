@@ -169,7 +169,9 @@ def test_new_data_that_does_not_fit(encoder, animals, tmp_path):
     refused(f"This model was trained on images; {tmp_path / 'a.csv'} is a table.", encoder.open, tmp_path / "a.csv")
     (tmp_path / "none").mkdir()
     refused(
-        f"{tmp_path / 'none'} holds neither images (PNG, JPEG, WebP) nor text files.", encoder.open, tmp_path / "none"
+        f"{tmp_path / 'none'} holds neither images (PNG, JPEG, WebP, GIF, BMP, TIFF) nor text files.",
+        encoder.open,
+        tmp_path / "none",
     )
 
 

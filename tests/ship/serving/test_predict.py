@@ -140,7 +140,7 @@ def test_wrong_bodies_are_refused_in_a_sentence(app, content, status, sentence):
         (PATH, b"x", "text/plain", 415, "Send application/json, or text/csv."),
         (f"{PATH}?level=2", b"x", "text/csv", 422, "The level of sets and intervals is between 0 and 1, such as 0.9, not '2'."),
         ("/v1/runs/digits/predict", b"no", "image/png", 422,
-         "The image is not a PNG, JPEG or WebP image, whatever its name says. Convert it, or remove it."),
+         "The image is not a PNG, JPEG, WebP, GIF, BMP or TIFF image, whatever its name says. Convert it, or remove it."),
         ("/v1/runs/digits/predict", b"no", "multipart/form-data; boundary=x", 400, "The form is cut short, or has too many parts."),
         ("/v1/runs/digits/predict", b"no", "multipart/form-data", 400, "The form has no boundary in its Content-Type."),
     ],

@@ -33,7 +33,7 @@ def clips_of(bundle: Bundle) -> dict[str, list[Member]]:
 
 
 def read_clips(root: Path) -> Bundle:
-    return read_bundle(root, SUFFIXES | {GIF})
+    return read_bundle(root, SUFFIXES)
 
 
 def decoded(name: str, members: list[Member], count: int) -> list[np.ndarray]:

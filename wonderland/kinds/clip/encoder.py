@@ -71,7 +71,7 @@ class ClipEncoder(RowEncoder):
             )
         clips = clips_of(bundle)
         if not clips:
-            raise WonderlandError(f"{path} holds no clips: neither frames (PNG, JPEG, WebP) nor GIF files.")
+            raise WonderlandError(f"{path} holds no clips: neither frames (PNG, JPEG, WebP, BMP, TIFF) nor GIF files.")
         options = {"frames": self.frames, "side": self.side, "channels": self.channels, "skip_broken": False}
         read, names = Clips.read(bundle, clips, **options)
         labels = [name.split("/")[0] if "/" in name else "" for name in names]

@@ -58,7 +58,7 @@ class ClipKind(Kind):
                 raise WonderlandError(
                     f"{path} holds videos, which are not read: write their frames into folders, or make GIF files."
                 )
-            raise WonderlandError(f"{path} holds no clips: neither frames (PNG, JPEG, WebP) nor GIF files.")
+            raise WonderlandError(f"{path} holds no clips: neither frames (PNG, JPEG, WebP, BMP, TIFF) nor GIF files.")
         clips = {name: members for name, members in clips_of(bundle).items() if "/" in name}
         if not clips:
             raise WonderlandError(

@@ -172,7 +172,7 @@ class AnnotatedEncoder(RowEncoder):
         return "Boxes and masks are not written as one torch program: wonderland predict gives them, and --json writes them."
 
     def collect(self, rows: Sequence[Mapping[str, Any]]) -> AnnotatedImages:
-        """Pictures given as the bytes of PNG, JPEG or WebP files, decoded as files of a folder are."""
+        """Pictures given as the bytes of PNG, JPEG, WebP, GIF, BMP or TIFF files, decoded as files of a folder are."""
         with guard_decompression():
             pictures = [decode_bytes(row["image"], "The image") for row in rows]
         store = Canvas.of_pictures(pictures, (self.height, self.width), self.channels)
@@ -232,7 +232,7 @@ class AnnotatedEncoder(RowEncoder):
                 return opened
             if path.is_file() and path.suffix.casefold() not in SUFFIXES:
                 raise WonderlandError(
-                    f"This model reads images, and {path} is none: give a PNG, JPEG or WebP file, or a folder."
+                    f"This model reads images, and {path} is none: give a PNG, JPEG, WebP, GIF, BMP or TIFF file, or a folder."
                 )
             if not path.exists():
                 raise WonderlandError(f"{path} is missing.")

@@ -91,7 +91,7 @@ class ImageEncoder(RowEncoder):
         return [Field("image", "image", shape=(self.height, self.width, self.channels))]
 
     def collect(self, rows: Sequence[Mapping[str, Any]]) -> Images:
-        """Pictures given as the bytes of PNG, JPEG or WebP files, decoded as files of a folder are."""
+        """Pictures given as the bytes of PNG, JPEG, WebP, GIF, BMP or TIFF files, decoded as files of a folder are."""
         shape = (self.channels, self.height, self.width)
         pixels = np.empty((len(rows), *shape), np.uint8)
         with guard_decompression():

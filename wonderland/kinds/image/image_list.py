@@ -32,7 +32,7 @@ def open_list(path: Path, frame: pd.DataFrame, options: Any, *, size: int | None
     """The images of a table, with classes or values from its target column."""
     column = path_column(frame, path.parent)
     if column is None:
-        raise WonderlandError(f"{path} has no column of paths to PNG, JPEG or WebP files.")
+        raise WonderlandError(f"{path} has no column of paths to PNG, JPEG, WebP, GIF, BMP or TIFF files.")
     findings: list[Finding] = []
     names = [str(name) for name in frame.columns]
     columns = label_target(frame, options.target, options.task, (column,))

@@ -15,10 +15,17 @@ from wonderland.core import WonderlandError
 from wonderland.core.errors import visible
 from wonderland.data.arrays import LARGEST_SIDE, class_task, fingerprint_of_arrays, from_numbers, is_side, labels
 from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
-from wonderland.data.folders import Listing, natural, refuse_flat, scan, without_broken
+from wonderland.data.folders import (
+    Listing,
+    by_parts,
+    natural,
+    part_of_folder,
+    refuse_flat,
+    scan,
+    without_broken,
+)
 from wonderland.data.pixels import Files, Memory, read_files
-
-PARTS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval"})
+from wonderland.data.split import PARTS as SPLIT_PARTS
 
 
 class Images(Dataset):
@@ -67,7 +74,7 @@ class Images(Dataset):
         workers: int | None = None,
         skip_broken: bool = False,
     ) -> "Images":
-        """Open a folder with one folder of PNG, JPEG or WebP files for each class.
+        """Open a folder with one folder of PNG, JPEG, WebP, GIF, BMP or TIFF files for each class.
 
         All images get one size: `size` (side, or height and width), or the median short side, at most 64. `limit_bytes` is
         the largest file that is read; `workers` the number of threads that decode. With `skip_broken`, images that cannot be
@@ -79,13 +86,13 @@ class Images(Dataset):
             raise WonderlandError(
                 "Class folders hold classes, not values: for a regression give arrays of images and values."
             )
-        listing = scan(Path(path))
+        listing = by_parts(scan(Path(path)))
         if not listing.classes:
             refuse_flat(listing)
-        if {name.casefold() for name in listing.classes} <= PARTS:
+        if not listing.parted and all(map(part_of_folder, listing.classes)):
             raise WonderlandError(
                 f"{path} holds the parts of a split ({', '.join(listing.classes)}), not classes. "
-                "Give one of them: its own folders are the classes, and Wonderland splits by itself."
+                "Put class folders into them, or give one of them: its own folders are then the classes."
             )
         if not listing.files:
             refuse_flat(listing)
@@ -99,6 +106,8 @@ class Images(Dataset):
         stop_if_strict(listing.findings(), strict)
         images = cls.from_listing(listing, y, found, task, size=_size(size), limit_bytes=limit_bytes, workers=workers)
         images.findings = [*broken, *images.findings]
+        if listing.parted:
+            _assign_parts(images, listing)
         stop_if_strict(images.findings, strict)
         return images
 
@@ -271,6 +280,18 @@ class Images(Dataset):
             f"<img style='width:64px;image-rendering:pixelated' alt='{label}' src='data:image/png;base64,{link}'>"
             f"<figcaption>{label}</figcaption></figure>"
         )
+
+
+def _assign_parts(images: Images, listing: Listing) -> None:
+    """The parts that folders name: train, and test or validation; without a test folder, validation images are the test part."""
+    named = [part_of_folder(path.relative_to(listing.root).parts[0]) or "train" for path, _ in listing.files]
+    if len(set(named)) > 1 and "train" in named:
+        instead = {"validation": "test"} if "test" not in named else {}
+        images.assigned = np.array([SPLIT_PARTS.index(instead.get(part, part)) for part in named], np.int64)
+    counts = ", ".join(f"{part} {named.count(part):,}" for part in SPLIT_PARTS if part in named)
+    later = " Images of validation are the test part." if "test" not in named and "validation" in named else ""
+    text = f"The folders are the parts of a split, and those in them the classes: {counts}.{later}"
+    images.findings.append(Finding("group", str(listing.root), len(named), text))
 
 
 def _size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from wonderland.core import Spec, WonderlandError, parse_spec
 from wonderland.core.recipe import Recipe
 from wonderland.data.dataset import GENERATE, stop_if_strict
-from wonderland.data.folders import refuse_tables, scan
+from wonderland.data.folders import by_parts, refuse_tables, scan
 from wonderland.data.idx import image_files
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Split, split
@@ -69,6 +69,8 @@ class ImageKind(Kind):
             return None
         if glimpse.path is not None and glimpse.path.is_dir():
             listing = scan(glimpse.path)
+            if by_parts(listing).parted:
+                return Claim(0.95, "it holds the parts of a split, with a folder of pictures for each class")
             return (
                 Claim(0.8, "it is a folder of pictures")
                 if listing.files or listing.loose
@@ -93,7 +95,7 @@ class ImageKind(Kind):
         images = self._open(glimpse, options)
         if test is None:
             return images
-        if images.test_rows is not None:
+        if images.test_rows is not None or images.assigned is not None:
             raise WonderlandError(f"{images.name} has test images of its own: leave test (--test) out.")
         images = join(images, test.source)
         images.origin["test"] = {"memory": test.name} if test.path is None else {"path": str(test.path.absolute())}

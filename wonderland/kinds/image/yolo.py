@@ -7,7 +7,7 @@ import numpy as np
 from wonderland.core import WonderlandError
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.decode import SUFFIXES
-from wonderland.data.folders import natural
+from wonderland.data.folders import natural, part_of_folder
 from wonderland.kinds.image.annotations import (
     NAME_FILES,
     Annotations,
@@ -19,10 +19,6 @@ from wonderland.kinds.image.annotations import (
     read_text,
 )
 from wonderland.kinds.image.masks import role
-
-PARTS = {"train": "train", "training": "train", "val": "validation", "valid": "validation", "validation": "validation",
-         "test": "test"}  # fmt: skip
-
 
 LOOKED_AT = 5  # files that decide whether a folder holds boxes: one may be damaged
 
@@ -140,6 +136,4 @@ def _head(path: Path) -> str:
 
 
 def _part(path: Path, root: Path) -> str | None:
-    return next(
-        (PARTS[name.casefold()] for name in path.relative_to(root).parts[:-1] if name.casefold() in PARTS), None
-    )
+    return next(filter(None, map(part_of_folder, path.relative_to(root).parts[:-1])), None)
