@@ -118,6 +118,13 @@ def test_comments_separator_lines_delimiters_and_quotes(tmp_path):
     assert read('a\tb\n1\t"x\n2\ty\n') == ({"a": [1, 2], "b": ['"x', "y"]}, [lone])
 
 
+def test_a_text_file_is_a_table_where_its_delimiter_is_named(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a~b~y\n" + "".join(f"{i % 7}~{i % 5}~{i % 2}\n" for i in range(40)))
+    assert kinds.open(path).kind == "corpus"
+    assert [column.name for column in kinds.open(path, delimiter="~", target="y").features] == ["a", "b"]
+
+
 def test_long_integers_are_never_one_float(tmp_path):
     rows = 40
     frame = pd.DataFrame({"id25": [str(10**24 + i) for i in range(rows)], "id19": [10**18 + i for i in range(rows)]})
@@ -186,6 +193,12 @@ def test_a_workbook(tmp_path):
     assert len(read_file(path, reading=Reading(sheet="Other"))[0]) == 1
     with pytest.raises(WonderlandError, match=r"has no sheet 'Dat'\. Did you mean 'Data'\?"):
         read_file(path, reading=Reading(sheet="Dat"))
+    with pytest.raises(WonderlandError) as error:
+        kinds.open(path, target="price")
+    assert str(error.value) == (
+        "There is no column 'price' (given as target). The columns are 'city', 'x', 'day'. "
+        "a.xlsx has 2 sheets with cells; 'Data' is read, not 'Other' (--sheet)."
+    )
 
 
 def test_feather(tmp_path):

@@ -233,3 +233,8 @@ def test_delimiters():
     assert find_delimiter("a,b\n1,2\n") == ","
     assert find_delimiter("a\n1\n") == ","
     assert find_delimiter("name;price\nx, y;3,5\nz;4,5\n") == ";"
+    assert (
+        find_delimiter("city  since  price\nOslo  2020-01-02  3.5\nRoma  2021-03-04  4\nBonn  2022-05-06  7\n")
+        == r"\s+"
+    )
+    assert find_delimiter("one two three\nfour five six\nseven eight nine\n") == ","

@@ -147,6 +147,8 @@ def test_sentences(iris):
         match=r"^The target has one class only \(0\), so there is nothing to learn. Add rows of another class.$",
     ):
         Classifier().fit(X[:50], y[:50])
+    with pytest.raises(WonderlandError, match=r"^scikit-learn has no metric 'f11'\. Did you mean 'f1'"):
+        Classifier(metric="f11").fit(X, y)
     with pytest.raises(
         WonderlandError,
         match=r"^Every sample_weight is zero, so there is nothing to learn from: give some rows a positive weight.$",

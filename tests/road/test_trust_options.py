@@ -79,6 +79,14 @@ def test_intervals_of_every_form(rows, tmp_path, conformal):
     assert run.record["measured"]["test"]["conformal"]["coverage"] > 0.8
 
 
+def test_dropout_is_added_where_the_default_model_has_none(rows, tmp_path):
+    run = wonderland.fit(
+        rows.drop(columns="label"), "y", out=tmp_path / "run", steps=20, threads=1, uncertainty="dropout"
+    )
+    assert set(run.recipe.model.arguments["dropout"]) == {0.1}
+    assert (run.predict(rows)["epistemic"] > 0).all()
+
+
 def test_thresholds_gain_on_the_rows_they_are_tuned_on():
     draw = np.random.default_rng(1)
     p = draw.beta(1, 4, 500)

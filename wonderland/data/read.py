@@ -191,15 +191,19 @@ def find_delimiter(sample: str, quote: str = '"') -> str:
     best = max(DELIMITERS, key=lambda delimiter: scores[delimiter])
     if scores[best][0]:
         return best
-    lines = [line.split() for line in sample.splitlines()[:50] if line.strip()]
-    if (
-        lines
-        and len(lines[0]) > 1
-        and all(len(line) == len(lines[0]) and all(map(is_number, line)) for line in lines[1:])
-    ):
+    if _in_columns_of_blanks(sample):
         return WHITESPACE
     widest = max(DELIMITERS, key=lambda delimiter: scores[delimiter][2])
     return widest if scores[widest][2] > 1 else ","
+
+
+def _in_columns_of_blanks(sample: str) -> bool:
+    """Whether blanks divide every line into as many fields: numbers, or at least three of which one is a number."""
+    names, *lines = [line.split() for line in sample.splitlines()[:50] if line.strip()] or [[]]
+    if len(names) < 2 or any(len(line) != len(names) for line in lines):
+        return False
+    numbers = [sum(map(is_number, line)) for line in lines]
+    return min(numbers, default=len(names)) == len(names) or (len(names) > 2 and len(lines) > 2 and min(numbers) > 0)
 
 
 def has_header(records: list[list[str]]) -> bool:

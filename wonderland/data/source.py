@@ -86,7 +86,12 @@ class Glimpse:
     @functools.cached_property
     def plain_text(self) -> str | None:
         """How a path holds text: "plain", "labelled" (lines) or "folders" (of classes); None for tables and all else."""
-        return None if self.path is None else recognise(self.path)
+        if self.path is None:
+            return None
+        layout = recognise(self.path)
+        if layout == "plain" and self.reading.delimiter is not None and self.frame is not None:
+            return None  # prose has no delimiter
+        return layout
 
     def text_table(self, target: str | None = None, *, any_label: bool = False) -> TextTable | None:
         """A file of texts and an answer for each, in whatever layout; None for anything else."""

@@ -149,11 +149,14 @@ def model_space(recipe: Recipe, wished: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def split_rows(dataset: Dataset, *, test: float, seed: int, folds: int | None = None) -> Split:
-    """A split with the default sizes; validation and calibration are a tenth of the rows each, at most 20,000."""
+    """A split with the default sizes: validation and calibration are a tenth of the rows each, at most 20,000.
+
+    From 50 rows on, calibration has ten rows at least: a level of 0.9 needs nine.
+    """
     if folds:
         return split(dataset, seed=seed, test=test, folds=folds)
     share = min(0.1, 20_000 / len(dataset))
-    return split(dataset, seed=seed, test=test, validation=share, calibration=share)
+    return split(dataset, seed=seed, test=test, validation=share, calibration=max(share, min(0.2, 10 / len(dataset))))
 
 
 def row_task(dataset: Dataset, parts: Split) -> Classification | Regression | MultiLabel:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError, need
+from wonderland.core import WonderlandError, nearest, need
 from wonderland.data.source import read_source
 from wonderland.data.weighted_rows import weighted_rows
 from wonderland.road.memory import Fitted, OutOfFold, fit_frame
@@ -15,7 +15,7 @@ from wonderland.road.request import Request
 need("sklearn", extra="datasets", why="for Classifier and Regressor")
 
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # noqa: E402
-from sklearn.metrics import get_scorer  # noqa: E402
+from sklearn.metrics import get_scorer, get_scorer_names  # noqa: E402
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d  # noqa: E402
 from sklearn.utils.multiclass import check_classification_targets  # noqa: E402
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data  # noqa: E402
@@ -171,6 +171,7 @@ class Classifier(ClassifierMixin, RowEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Classifier":
         """Fit to rows X (n, p) and their classes y (n,); rows of weight 0 take no part."""
+        _check_metric(self.metric)
         frame = self._frame(X, reset=True)
         y = _targets(self, frame, y)
         check_classification_targets(y)
@@ -282,6 +283,7 @@ class Regressor(RegressorMixin, RowEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Regressor":
         """Fit to rows X (n, p) and their numbers y (n,); rows of weight 0 take no part."""
+        _check_metric(self.metric)
         frame = self._frame(X, reset=True)
         y = _targets(self, frame, y, numeric=True)
         self._learn(frame, y, self._weights(sample_weight, frame), "regression")
@@ -326,6 +328,13 @@ def best_threshold(metric: str, prediction: np.ndarray, y: np.ndarray, weights: 
     scores = np.array([score(threshold) for threshold in candidates])
     best = candidates[scores >= scores.max() - 1e-12]
     return float(best[np.abs(best - 0.5).argmin()])
+
+
+def _check_metric(metric: str | None) -> None:
+    """Refuse a name that is no scorer before anything is fitted."""
+    if isinstance(metric, str) and metric not in get_scorer_names():
+        hint = nearest(metric, get_scorer_names()) or " sklearn.metrics.get_scorer_names() lists them."
+        raise WonderlandError(f"scikit-learn has no metric {metric!r}.{hint}")
 
 
 def _is_of_labels(scorer: Any) -> bool:

@@ -21,7 +21,6 @@ from wonderland.data.encoder import Encoder
 from wonderland.data.examples import Examples
 from wonderland.data.split import Parts
 from wonderland.kinds import KINDS, Kind
-from wonderland.nn.channel.monte_carlo import drops
 from wonderland.optim import FusedAdamW
 from wonderland.road.parts import (
     check_memory,
@@ -35,6 +34,7 @@ from wonderland.road.parts import (
 )
 from wonderland.road.request import Request
 from wonderland.road.settings import parse_settings, with_settings
+from wonderland.road.trust_recipe import check_recipe_for, with_dropout
 from wonderland.road.weighting import weigh_towards
 from wonderland.ship.store import FORMAT
 from wonderland.tasks import Task, View
@@ -188,6 +188,8 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
         dataset.texts_of(wanted.group)
     task = task.for_wanted(wanted)
     recipe = kind.recipe(dataset, parts, encoder, task)
+    if wanted.uncertainty == "dropout":
+        recipe = with_dropout(recipe)
     own_choice = asked is not None and isinstance(recipe.model, Spec) and asked.name == recipe.model.name
     if plain and not (own_choice and recipe.ensemble is None):
         recipe = plain_recipe(recipe, type(own).__name__ if own is not None else recipe.model)
@@ -225,24 +227,6 @@ def make_plan(kind: Kind, dataset: Dataset, request: Request, own: nn.Module | N
         wanted,
         weighted=weighted,
     )
-
-
-def check_recipe_for(wanted: Wanted, recipe: Recipe) -> None:
-    """Refuse options of trust that the model of a recipe cannot serve."""
-    name = recipe.model if isinstance(recipe.model, str) else recipe.model.name
-    if wanted.method == "cross" and not recipe.folds:
-        raise WonderlandError("conformal cross needs models of several folds, which this run has not: choose split.")
-    if wanted.uncertainty == "ensemble" and recipe.ensemble is None:
-        raise WonderlandError(f"uncertainty ensemble needs several members, and {name} is one network: choose dropout.")
-    if wanted.uncertainty in ("laplace", "swag") and is_closed_form(recipe.model):
-        raise WonderlandError(f"uncertainty {wanted.uncertainty} is for networks, and {name} is fitted in one step.")
-    if wanted.uncertainty == "dropout" and isinstance(recipe.model, Spec):
-        with torch.device("meta"):
-            model = recipe.model.build()
-        if not any(drops(module) for module in model.modules()):
-            raise WonderlandError(
-                f"uncertainty dropout needs a model with dropout, and {name} has none here: choose ensemble."
-            )
 
 
 def plain_recipe(recipe: Recipe, model: Spec | str) -> Recipe:

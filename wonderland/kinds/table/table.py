@@ -98,7 +98,7 @@ class Table(Dataset):
         }.items():
             for column in chosen:
                 if column is not None and column not in names:
-                    raise unknown_column(option, column, names)
+                    raise unknown_column(option, column, names, findings)
         target = choose_target(names, target, {*drop, group, time, split}, findings)
         columns = {column: read_column(column, pd.Series(frame[column])) for column in names}
         fingerprint = fingerprint_of(list(columns.values()))
@@ -183,12 +183,15 @@ class Table(Dataset):
         return row
 
 
-def unknown_column(option: str, column: str, names: Collection[str]) -> WonderlandError:
-    """The error for an unknown column, with the nearest name or the first few."""
+def unknown_column(
+    option: str, column: str, names: Collection[str], findings: Collection[Finding] = ()
+) -> WonderlandError:
+    """The error for an unknown column, with the nearest name or the first few, and which sheet of several was read."""
     names = list(names)
     known = ", ".join(repr(name) for name in names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     hint = nearest(column, names) or f" The columns are {known}."
-    return WonderlandError(f"There is no column {column!r} (given as {option}).{hint}")
+    sheets = "".join(f" {finding.text}" for finding in findings if finding.kind == "sheet")
+    return WonderlandError(f"There is no column {column!r} (given as {option}).{hint}{sheets}")
 
 
 def no_usable_column(name: str, target: str, reasons: dict[str, str], leaks: list[str]) -> WonderlandError:
