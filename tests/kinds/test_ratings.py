@@ -100,6 +100,35 @@ def test_what_had_to_be_repaired_is_told():
     assert [f.kind for f in wonderland.kinds.open(events()[["user", "item"]], kind="ratings").findings] == ["time"]
 
 
+def test_users_and_items_are_the_same_however_their_numbers_are_written():
+    frame = events().astype({"user": float, "item": float})
+    frame.loc[frame.index[0], "user"] = np.nan
+    dataset = wonderland.kinds.open(frame)
+    assert set(dataset.user_names) == {str(i) for i in range(12)}
+    assert all(name.isdigit() for name in dataset.item_names)
+
+
+def test_a_table_without_names_of_columns_is_read_in_the_usual_order(tmp_path):
+    events().to_csv(tmp_path / "u.data", sep="\t", header=False, index=False)
+    dataset = wonderland.kinds.open(tmp_path / "u.data", kind="ratings")
+    assert dataset.roles == {"user": "user", "item": "item", "rating": "rating", "when": "when"}
+
+
+def test_one_time_for_all_rows_is_no_order():
+    dataset = wonderland.kinds.open(events().assign(time=5))
+    assert "Column 'time' holds 1 time: rows are taken to be in order of time." in [f.text for f in dataset.findings]
+    assert len(np.unique(dataset.times)) == len(dataset)
+
+
+def test_a_user_who_has_chosen_everything_is_said(tmp_path):
+    every = pd.DataFrame([(u, i) for u in range(6) for i in range(6)], columns=["user", "item"])
+    fit = wonderland.fit(every, out=tmp_path / "run", steps=2, threads=1)
+    assert not len(fit.predict(pd.DataFrame({"user": [0]})))
+    assert [finding.text for finding in fit.noticed] == [
+        "1 user has chosen every item already, so nothing is left to recommend."
+    ]
+
+
 def one(**columns):
     return lambda: wonderland.kinds.open(events(60).assign(**columns), kind="ratings")
 
@@ -114,6 +143,7 @@ def one(**columns):
         (lambda: wonderland.kinds.open(events()[["user", "item"]], kind="ratings", goal="rating"), "frame has no column of ratings: name it with rating (--rating), or rank items (--goal ranking)."),
         (lambda: wonderland.kinds.open(events().rename(columns={"item": "thing"}), kind="ratings"), "frame has no column of items: name it with item (--item)."),
         (lambda: wonderland.kinds.open(events(), kind="ratings", item="itm"), "There is no column 'itm' (given as item). Did you mean 'item'?"),
+        (lambda: wonderland.fit(events().head(5), kind="ratings"), "frame holds 5 events; at least 8 are needed to learn from some and measure on others."),
         (lambda: wonderland.kinds.open(events().assign(time="noon"), kind="ratings"), "Column 'time' holds 84 cells that are no times: clean them, or name another with when (--when)."),
     ],
 )  # fmt: skip

@@ -208,15 +208,65 @@ class Nested(Odd):
     observation_space = gymnasium.spaces.Sequence(gymnasium.spaces.Discrete(2))
 
 
-class Grid(Odd):
-    action_space = gymnasium.spaces.MultiDiscrete([2, 2])
+class Paired(Odd):
+    action_space = gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2)])
+
+
+class Many(Odd):
+    action_space = gymnasium.spaces.MultiBinary(13)
+
+
+class Taken(Odd):
+    """Remembers the actions it is given, and gives its observations and rewards as lists and arrays."""
+
+    def reset(self, *, seed=None, options=None):
+        self.given = []
+        return [0.5], {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.given.append(action)
+        return [0.5], np.array([1.0]), len(self.given) >= 8, False, {}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "space",
+    [
+        gymnasium.spaces.Discrete(3, start=5),
+        gymnasium.spaces.MultiDiscrete([2, 3]),
+        gymnasium.spaces.MultiBinary(3),
+        gymnasium.spaces.Box(-1, 2, (2, 2), np.float32),
+        gymnasium.spaces.Box(np.array([0, -np.inf], np.float32), np.array([1, np.inf], np.float32)),
+    ],
+)
+def test_actions_of_other_spaces_are_numbered_or_made_a_vector(space):
+    class World(Taken):
+        action_space = space
+
+    env = prepared(World())
+    env.reset(seed=0)
+    if isinstance(env.action_space, gymnasium.spaces.Discrete):
+        for number in range(env.action_space.n):
+            env.step(number)
+        given = {str(action) for action in env.unwrapped.given}
+        assert len(given) == env.action_space.n
+    policy = rl.control(World, rl.PPO.spec(envs=2, horizon=16, epochs=1), steps=1, batch_size=16)
+    assert rl.play(policy, rl.maker(World), 1).tolist() == [8.0]
+
+
+class Wide(Odd):
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(4, np.float32), {}
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
         (lambda: prepared(Nested()), "Nested has observations of the space Sequence(Discrete(2), stack=False), which is no vector of a fixed size."),
-        (lambda: prepared(Grid()), "Grid has actions of the space MultiDiscrete([2 2]): policies choose among numbered actions, or give a vector within finite bounds."),
+        (lambda: prepared(Paired()), "Paired has actions of the space Tuple(Discrete(2), Discrete(2)): policies choose among numbered actions or combinations of them, or give numbers."),
+        (lambda: prepared(Many()), "Many has 8,192 combinations of actions; at most 4,096 are numbered."),
+        (lambda: rl.control(Wide, steps=1), "Wide gives observations of shape (4,), and its observation space says (1,)."),
         (lambda: rl.control("Pendulum-v1", rl.DQN.spec(), steps=1), "DQN chooses among numbered actions, and these are vectors: use PPO."),
         (lambda: rl.control("CartPole-v1", rl.DQN.spec(), model=rl.ActorCritic.spec(features=4, actions=2), steps=1), "DQN teaches an rl.QNetwork, which chooses among numbered actions, not a ActorCritic."),
         (lambda: rl.control("CartPole-v1", model=rl.QNetwork.spec(features=4, actions=2), steps=1), "PPO teaches an rl.ActorCritic, not a QNetwork."),

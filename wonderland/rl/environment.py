@@ -30,14 +30,22 @@ def reset(env: Any, seed: int) -> Any:
         raise
     except Exception as error:
         raise WonderlandError(f"{title(env)} fails at its reset: {said(error)}") from error
-    return check_observation(env, observation)
+    observation, shape = (
+        check_observation(env, observation),
+        getattr(getattr(env, "observation_space", None), "shape", None),
+    )
+    if shape is not None and np.shape(observation) != shape:
+        raise WonderlandError(
+            f"{title(env)} gives observations of shape {np.shape(observation)}, and its observation space says {shape}."
+        )
+    return observation
 
 
 def step(env: Any, action: Any) -> tuple[Any, float, bool, bool]:
     """One step: observation, reward, terminated, truncated."""
     try:
         observation, reward, terminated, truncated, _ = env.step(action)
-        reward = float(reward)
+        reward = number(reward)
     except WonderlandError:
         raise
     except Exception as error:
@@ -48,10 +56,17 @@ def step(env: Any, action: Any) -> tuple[Any, float, bool, bool]:
 
 
 def check_observation(env: Any, observation: Any) -> Any:
-    """The observation, if all its numbers are finite."""
+    """The observation, if all its numbers are finite; lists become arrays."""
+    if isinstance(observation, list) and isinstance(getattr(env, "observation_space", None), gymnasium().spaces.Box):
+        observation = np.asarray(observation, env.observation_space.dtype)
     if isinstance(observation, np.ndarray) and observation.dtype.kind == "f" and not np.isfinite(observation).all():
         raise WonderlandError(f"{title(env)} gives an observation that is not finite.")
     return observation
+
+
+def number(reward: Any) -> float:
+    """A reward as a number, also where an environment gives it as an array of one."""
+    return float(reward.item() if isinstance(reward, np.ndarray) else reward)
 
 
 def said(error: Exception) -> str:

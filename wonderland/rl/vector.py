@@ -49,7 +49,7 @@ class Environments:
         self.envs = [make() for _ in range(self.count)]
         continued, actions = self.observations, self.actions
         self.actions, self.total = [[] for _ in range(self.count)], [0.0] * self.count
-        self.observations = np.stack([self._start(i) for i in range(self.count)])
+        self.observations = np.stack([self._start(i) for i in range(self.count)]).astype(np.float32)
         if continued is None:
             return
         for i, taken in enumerate(actions):

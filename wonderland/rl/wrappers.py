@@ -11,6 +11,7 @@ from wonderland.rl import environment
 gym = environment.gymnasium()
 Record = importlib.import_module("gymnasium.utils").RecordConstructorArgs
 LARGEST = 1 << 16
+MOST_ACTIONS = 4096
 
 
 class Guarded(gym.Wrapper, Record):
@@ -43,7 +44,13 @@ class Guarded(gym.Wrapper, Record):
             raise WonderlandError(
                 f"{environment.title(self.env)} fails at action {action}: {environment.said(error)}"
             ) from error
-        if not np.isfinite(float(reward)):
+        try:
+            reward = environment.number(reward)
+        except (TypeError, ValueError) as error:
+            raise WonderlandError(
+                f"{environment.title(self.env)} gives a reward of {str(reward)[:40]!r}, which is no number."
+            ) from error
+        if not np.isfinite(reward):
             raise WonderlandError(
                 f"{environment.title(self.env)} gives a reward of {reward}, and nothing can be learned from that."
             )
@@ -81,19 +88,57 @@ class Flat(gym.ObservationWrapper, Record):
         return gym.spaces.flatten(self.env.observation_space, observation).astype(np.float32)
 
 
+class Numbered(gym.ActionWrapper, Record):
+    """Combinations of choices numbered from 0: several choices at once, switches, or one choice that counts from elsewhere.
+
+    >>> Numbered(gym.make("FrozenLake-v1")).action_space
+    Discrete(4)
+    """
+
+    def __init__(self, env: Any):
+        Record.__init__(self)
+        super().__init__(env)
+        space = env.action_space
+        self.first = np.asarray(getattr(space, "start", 0))
+        self.counts = np.full(space.shape, 2) if isinstance(space, gym.spaces.MultiBinary) else np.asarray(
+            space.n if isinstance(space, gym.spaces.Discrete) else space.nvec
+        )  # fmt: skip
+        count = int(np.prod(self.counts, dtype=np.float64))
+        if count > MOST_ACTIONS:
+            raise WonderlandError(
+                f"{environment.title(env)} has {count:,} combinations of actions; at most {MOST_ACTIONS:,} are numbered."
+            )
+        self.action_space = gym.spaces.Discrete(count)
+
+    def action(self, action: Any) -> Any:
+        """The combination of this number, as the environment takes it."""
+        space = self.env.action_space
+        if isinstance(space, gym.spaces.Discrete):
+            return int(action) + int(self.first)
+        each = np.unravel_index(int(action), self.counts.ravel())
+        return (np.asarray(each).reshape(self.counts.shape) + self.first).astype(space.dtype)
+
+
 class Unit(gym.ActionWrapper, Record):
-    """Actions of a box given in [-1, 1], whatever its bounds."""
+    """Actions of a box of any shape as a vector in [-1, 1]; where the box has no bound, the number as it is."""
 
     def __init__(self, env: Any):
         Record.__init__(self)
         super().__init__(env)
         box = env.action_space
-        self.middle, self.half = (box.high + box.low) / 2, (box.high - box.low) / 2
-        self.action_space = gym.spaces.Box(-1.0, 1.0, box.shape, box.dtype)
+        self.bounded = np.isfinite(box.low) & np.isfinite(box.high)
+        low, high = np.where(self.bounded, box.low, -1.0), np.where(self.bounded, box.high, 1.0)
+        self.middle, self.half = ((high + low) / 2).astype(box.dtype), ((high - low) / 2).astype(box.dtype)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (int(np.prod(box.shape)),), np.float32)
 
     def action(self, action: np.ndarray) -> np.ndarray:
         """The action within the bounds of the environment."""
-        return (self.middle + self.half * np.clip(action, -1, 1)).astype(self.env.action_space.dtype)
+        box = self.env.action_space
+        action = np.asarray(action).reshape(box.shape)
+        if not self.bounded.all():
+            free = np.clip(action, box.low, box.high)
+            return np.where(self.bounded, self.middle + self.half * np.clip(action, -1, 1), free).astype(box.dtype)
+        return (self.middle + self.half * np.clip(action, -1, 1)).astype(box.dtype)
 
 
 def prepared(env: Any) -> Any:
@@ -101,20 +146,13 @@ def prepared(env: Any) -> Any:
     space, box = env.observation_space, env.action_space
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype != np.float32:
         env = Flat(env)
-    if isinstance(box, gym.spaces.Discrete):
-        if int(box.start):
-            raise WonderlandError(
-                f"{environment.title(env)} counts its actions from {box.start}; they must start at 0."
-            )
+    if isinstance(box, gym.spaces.Discrete) and not int(box.start):
         return env
-    if (
-        isinstance(box, gym.spaces.Box)
-        and len(box.shape) == 1
-        and np.isfinite(box.low).all()
-        and np.isfinite(box.high).all()
-    ):
+    if isinstance(box, gym.spaces.Discrete | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary):
+        return Numbered(env)
+    if isinstance(box, gym.spaces.Box) and np.issubdtype(box.dtype, np.floating) and np.prod(box.shape) >= 1:
         return Unit(env)
     raise WonderlandError(
-        f"{environment.title(env)} has actions of the space {str(box)[:80]}: policies choose among numbered actions, or give a "
-        "vector within finite bounds."
+        f"{environment.title(env)} has actions of the space {str(box)[:80]}: policies choose among numbered actions or "
+        "combinations of them, or give numbers."
     )

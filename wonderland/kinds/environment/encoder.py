@@ -61,7 +61,7 @@ class EpisodeExamples(Examples):
         env = self.world.make()
         for first in range(0, len(numbers), size):
             seen = [environment.reset(env, episode_seed(number)) for number in numbers[first : first + size]]
-            yield Batch({"x": torch.from_numpy(np.stack(seen))})
+            yield Batch({"x": torch.from_numpy(np.stack(seen).astype(np.float32))})
         env.close()
 
     def count(self, part: Any) -> int:

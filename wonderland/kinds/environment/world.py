@@ -75,8 +75,9 @@ class World(Dataset):
             ))  # fmt: skip
         self.fingerprint = total.hexdigest()
         own_limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
+        self.longest = self.limit or own_limit
         if not ended and self.limit is None and own_limit is None:
-            self.limit = CUT
+            self.limit = self.longest = CUT
             self.findings.append(Finding(
                 "no end", self.name, 1,
                 f"No episode of {self.name} ended within {PROBE} random steps, and it has no limit: episodes are cut after {CUT:,} steps (--limit).",

@@ -11,7 +11,7 @@ from wonderland.data.dataset import Dataset
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.examples import RowExamples
 from wonderland.data.source import Glimpse
-from wonderland.kinds.ratings.events import Events, Past, Queries
+from wonderland.kinds.ratings.events import Events, Past, Queries, without_header
 
 
 class EventExamples(RowExamples):
@@ -93,15 +93,12 @@ class RatingsEncoder(RowEncoder):
         contents = Glimpse(source).contents
         if contents.frame is None:
             raise WonderlandError(f"{contents.name} is no table of users.")
-        asked: dict[str, str | None] = {
-            role: column for role, column in self.roles.items() if column in contents.frame.columns
-        }
+        frame = without_header(contents.frame)
+        asked: dict[str, str | None] = {role: column for role, column in self.roles.items() if column in frame.columns}
         need = ("user", "item") if need_target or self.goal == "rating" else ("user",)
         known = (self.user_names, self.item_names)
         goal = self.goal if need_target else "ranking"
-        events = Events(
-            contents.frame, asked, name=contents.name, origin=contents.origin, goal=goal, known=known, need=need
-        )
+        events = Events(frame, asked, name=contents.name, origin=contents.origin, goal=goal, known=known, need=need)
         events.later = True  # pyright: ignore
         if not need_target:
             events.y = None

@@ -1,6 +1,7 @@
 """Events: who chose what, when, and how it was rated; each with what the user had chosen before."""
 
 import hashlib
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -12,11 +13,30 @@ from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import Dataset, Finding, counted
 
 NAMES = {
-    "user": ("user", "user_id", "userid", "customer", "customer_id", "reviewer", "reviewer_id", "session", "session_id"),
-    "item": ("item", "item_id", "itemid", "movie", "movie_id", "movieid", "product", "product_id", "productid", "book", "book_id", "song", "track", "article_id", "isbn"),
-    "rating": ("rating", "ratings", "score", "stars", "overall"),
-    "when": ("timestamp", "time", "date", "datetime", "when", "unixreviewtime"),
+    "user": ("user", "user_id", "userid", "customer", "customer_id", "reviewer", "reviewer_id", "reviewerid", "visitor_id", "visitorid", "session", "session_id"),
+    "item": ("item", "item_id", "itemid", "movie", "movie_id", "movieid", "product", "product_id", "productid", "book", "book_id", "song", "track", "article_id", "isbn",
+             "asin", "anime_id", "artist_id", "artistid", "song_id", "track_id", "game_id", "film", "business_id", "recipe_id", "course_id"),
+    "rating": ("rating", "ratings", "score", "stars", "overall", "book_rating", "user_rating"),
+    "when": ("timestamp", "time", "date", "datetime", "when", "unixreviewtime", "unix_timestamp", "ts", "created_at", "event_time", "review_date"),
 }  # fmt: skip
+
+
+PLAIN = re.compile(r"c\d+")
+FEWEST = 8
+ORDER = ("user", "item", "rating", "when")
+
+
+def without_header(frame: Any) -> Any:
+    """A table without names of columns, as u.data of MovieLens: user, item, rating, time, in this order."""
+    plain = 2 <= frame.shape[1] <= 4 and all(PLAIN.fullmatch(str(name)) for name in frame.columns)
+    return frame.set_axis(list(ORDER[: frame.shape[1]]), axis=1) if plain else frame
+
+
+def names_of(cells: Any) -> Any:
+    """Users or items as text; whole numbers without a decimal point, however the column holds them."""
+    if pd.api.types.is_float_dtype(cells.dtype) and bool((cells % 1 == 0).all()):
+        cells = cells.astype("int64")
+    return cells.astype(str)
 
 
 def columns_of(frame: Any, asked: dict[str, str | None]) -> dict[str, str]:
@@ -57,7 +77,8 @@ class Events(Dataset):
         self.goal = goal or "ranking"
         table = self._tidy(table, need)
         self.frame = table
-        users, items = table["user"].astype(str), table["item"].astype(str)
+        table["user"] = users = names_of(table["user"])
+        items = names_of(table["item"])
         self.user_names = sorted(users.unique()) if known is None else known[0]
         self.item_names = sorted(items.unique()) if known is None else known[1]
         self.users = codes(users, self.user_names)
@@ -143,6 +164,13 @@ class Events(Dataset):
             raise WonderlandError(
                 f"Column {self.roles['when']!r} holds {counted(int(numbers.isna().sum()), 'cell', 'cells')} that are no times: clean them, or name another with when (--when)."
             )
+        if "user" in table and "item" in self.roles and numbers.nunique() < 4 and len(numbers) >= FEWEST:
+            self._note(
+                "time",
+                1,
+                f"Column {self.roles['when']!r} holds {counted(numbers.nunique(), 'time', 'different times')}: rows are taken to be in order of time.",
+            )
+            return np.arange(len(table), dtype=np.float64)
         return numbers.to_numpy(np.float64)
 
     def _check(self) -> None:
@@ -233,6 +261,10 @@ class Queries(Dataset):
         self.past = [
             np.concatenate([of_user(known, user), items]) for user, items in zip(self.users, given, strict=True)
         ]
+        every = sum(not len(np.setdiff1d(np.arange(1, len(events.item_names) + 1), items)) for items in self.past)
+        if every:
+            self.findings = [*self.findings, Finding("all chosen", self.name, every,
+                f"{counted(every, 'user has', 'users have')} chosen every item already, so nothing is left to recommend.")]  # fmt: skip
         fresh = int((self.users == 0).sum())
         if fresh:
             self.findings = [

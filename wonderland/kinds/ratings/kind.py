@@ -9,11 +9,12 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.core.recipe import Recipe
+from wonderland.data.dataset import counted
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Parts, Split
 from wonderland.kinds.kind import Claim, Kind, row_task, simple_recipe
 from wonderland.kinds.ratings.encoder import RatingsEncoder
-from wonderland.kinds.ratings.events import Events, columns_of
+from wonderland.kinds.ratings.events import FEWEST, Events, columns_of, without_header
 from wonderland.kinds.ratings.options import Options as RatingsOptions
 from wonderland.models.recommend import MatrixFactorisation, item_neighbours
 from wonderland.tasks import Ranking, Task
@@ -56,10 +57,16 @@ class RatingsKind(Kind):
         if contents.frame is None:
             raise WonderlandError(f"{contents.name} is no table of users and items.")
         asked = {role: vars(options)[role] for role in ("user", "item", "rating", "when")}
-        return Events(contents.frame, asked, name=contents.name, origin=contents.origin, goal=options.goal)
+        return Events(
+            without_header(contents.frame), asked, name=contents.name, origin=contents.origin, goal=options.goal
+        )
 
     def split(self, dataset: Events, *, test: float, seed: int, plain: bool = False) -> Parts:
         """In order of time: the model learns from the past and is measured on what came after."""
+        if len(dataset) < FEWEST:
+            raise WonderlandError(
+                f"{dataset.name} holds {counted(len(dataset), 'event', 'events')}; at least {FEWEST} are needed to learn from some and measure on others."
+            )
         return super().split(dataset, test=test, seed=seed, plain=True)
 
     def encoder(self, dataset: Events, parts: Split) -> RatingsEncoder:
