@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tests.laws.known_truth import BROKEN, HOLDS, IMAGE, SEQUENCE, Truth
-from wonderland.laws import LAWS
+from wonderland.laws import LAWS, Example
 
 
 class TimeMixing(nn.Module):
@@ -114,6 +114,45 @@ class Residual(nn.Module):
         return x + self.second(inner.tanh())
 
 
+class Stack(nn.Module):
+    """Two dilated convolutions with biases and zeros around, `start` of them before the input."""
+
+    def __init__(self, start: tuple[int, int]):
+        super().__init__()
+        self.layers, self.start = nn.ModuleList(nn.Conv1d(4, 4, 3, dilation=d) for d in (1, 2)), start
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = x.mT
+        for layer, start in zip(self.layers, self.start, strict=True):
+            h = h + layer(F.pad(h, (start, 2 * layer.dilation[0] - start))).relu()
+        return h.mT
+
+
+class Begun(nn.Module):
+    """The first position gets a mark."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x[:, :1] + 1, x[:, 1:]], 1)
+
+
+class FixedPositions(nn.Module):
+    """Learned positions for one length."""
+
+    def __init__(self):
+        super().__init__()
+        self.positions = nn.Parameter(torch.randn(7, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.positions
+
+
+class LastDecides(nn.Module):
+    """The sign of the last position changes all, which no derivative shows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + (x[:, -1:, :1] > 0).to(x)
+
+
 def _truth(name, build, example=SEQUENCE, **outcomes):
     return Truth(name, build, example, outcomes)
 
@@ -133,6 +172,11 @@ TRUTHS = [
     _truth("attention pooling", lambda: Pooled(False), permutation_invariance=HOLDS, batch_independence=HOLDS),
     _truth("attention pooling with positions", lambda: Pooled(True), permutation_invariance=BROKEN),
     _truth("residual convolutions", lambda: Residual(False), IMAGE, locality=HOLDS, batch_independence=HOLDS, rotation_equivariance=BROKEN),
+    _truth("causal convolutions in two layers", lambda: Stack((2, 4)), Example.floats(3, 12, 4), causality=HOLDS, shift_equivariance=HOLDS),
+    _truth("centred convolutions in two layers", lambda: Stack((1, 2)), Example.floats(3, 12, 4), causality=BROKEN, shift_equivariance=HOLDS),
+    _truth("a mark at the start", Begun, causality=HOLDS, shift_equivariance=BROKEN),
+    _truth("positions of one length", FixedPositions, causality=HOLDS, shift_equivariance=BROKEN, permutation_equivariance=BROKEN),
+    _truth("the last position decides", LastDecides, causality=BROKEN),
     _truth("residual convolutions with a norm of the image", lambda: Residual(True), IMAGE, locality=BROKEN, batch_independence=HOLDS),
 ]  # fmt: skip
 

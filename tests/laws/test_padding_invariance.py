@@ -61,8 +61,25 @@ def test_a_foreign_mask_is_named_and_padding_is_finite():
             assert attention_mask is None or attention_mask.dtype == torch.int64
             return Mean()(x, None if attention_mask is None else attention_mask.bool()) + 1
 
-    assert padding_invariance(Foreign(), Example.floats(3, 7, 4)).witness == "its forward takes no mask"
-    assert padding_invariance(Foreign(), Example.floats(3, 7, 4, mask="attention_mask")).outcome == "holds"
+    for named in (None, "attention_mask"):  # the usual names are found
+        assert padding_invariance(Foreign(), Example.floats(3, 7, 4, mask=named)).outcome == "holds"
+    assert padding_invariance(nn.Linear(4, 4), Example.floats(3, 7, 4)).witness == "its forward takes no mask"
+
+
+def test_a_mask_that_the_example_holds_goes_through_wrappers():
+    class Wrapper(nn.Module):
+        def __init__(self, real):
+            super().__init__()
+            self.real = real
+
+        def forward(self, *args, **kwargs):
+            x, mask = args[0], kwargs.get("attention_mask")
+            mask = torch.ones(x.shape[:2]).to(x) if mask is None else mask.to(x)
+            return (x * mask.unsqueeze(-1)).sum(1) / (mask.sum(1, keepdim=True) if self.real else x.shape[1])
+
+    example = Example((torch.randn(3, 7, 4),), {"attention_mask": torch.ones(3, 7, dtype=torch.long)})
+    assert padding_invariance(Wrapper(True), example).outcome == "holds"
+    assert padding_invariance(Wrapper(False), example).outcome == "broken"
 
 
 @pytest.mark.parametrize("length", [1, 2, 4, 7])

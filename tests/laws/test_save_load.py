@@ -38,6 +38,26 @@ def test_a_buffer_that_is_not_saved_is_named(kept):
     assert verdict.witness.endswith("after loading: 1.mean is not in the state dict and changed in training")
 
 
+@pytest.mark.parametrize(
+    ("keep", "name"),
+    [
+        (lambda module: setattr(module, "extra", [nn.Linear(4, 4)]), "extra[0].bias"),
+        (lambda module: setattr(module, "extra", {"a": nn.Parameter(torch.ones(4, 4))}), "extra['a']"),
+        (lambda module: setattr(module, "extra", torch.ones(4, requires_grad=True)), "extra"),
+    ],
+)
+def test_what_is_trained_and_not_registered_is_named(keep, name):
+    class Hiding(nn.Linear):
+        def forward(self, x):
+            held = self.extra
+            held = held[0].weight if isinstance(held, list) else held["a"] if isinstance(held, dict) else held
+            return super().forward(x) * held.to(x).mean()
+
+    module = Hiding(4, 4)
+    keep(module)
+    assert save_load(module, X).witness.endswith(f"after loading: {name} is trained and not in the state dict")
+
+
 def test_tied_and_complex_parameters_come_back():
     class Tied(nn.Module):
         def __init__(self):

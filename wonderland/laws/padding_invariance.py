@@ -11,6 +11,7 @@ from wonderland.laws.subject import Failed, NotApplicable, Subject, law
 from wonderland.laws.verdict import Verdict
 
 TOLERANCE, GRADIENT_TOLERANCE = 1e-9, 1e-8
+USUAL_NAMES = ("attention_mask", "key_padding_mask", "src_key_padding_mask", "padding_mask")
 
 
 @law
@@ -18,13 +19,17 @@ def padding_invariance(subject: Subject) -> Verdict:
     """A padded row gives the outputs at real positions, and all gradients, of the same row without padding.
 
     Padding holds NaN (other tokens, where the inputs are integers). Blocks with a `stream` must also output 0 at padding.
-    Where the example names the mask argument, for modules of other libraries, padding holds other finite values and the
+    Where the example names the mask argument, or it has a name that other libraries use (attention_mask, key_padding_mask), padding holds other finite values and the
     outputs there are free. A mask that the example holds is replaced by others of its dtype and meaning (True or 1 for real
     tokens, True for padding, or numbers added to scores). The output of a block that pools over positions is compared as a
     whole.
     """
+    guessed = _usual_name(subject)
+    if guessed:
+        subject.example = replace(subject.example, mask=guessed)
     name = subject.example.mask or "mask"
-    if not (subject.takes(name) or (subject.example.mask and subject.takes("kwargs"))):
+    named = subject.example.mask or name in subject.example.kwargs
+    if not (subject.takes(name) or (named and subject.takes_any_name())):
         raise NotApplicable(f"its forward takes no {name}")
     factor = subject.tolerance_factor  # found by a call on the whole example, mask included
     masks = _Masks(subject, name)
@@ -39,7 +44,7 @@ def padding_invariance(subject: Subject) -> Verdict:
     try:
         y = masks.run(x, mask, when="with padding")
     except Failed as fault:
-        if subject.example.mask or masks.given is not None or hasattr(subject.block, "stream"):
+        if (subject.example.mask and not guessed) or masks.given is not None or hasattr(subject.block, "stream"):
             raise
         try:  # without padding: if that fails too, this mask is not a padding mask
             subject.run(more={name: torch.ones_like(mask[:, : subject.x.shape[1]])})
@@ -105,6 +110,14 @@ def padding_invariance(subject: Subject) -> Verdict:
                 amount, 0.0, f"{subject.place(place)} is padding and answers {amount:.2g} rather than 0"
             )
     return subject.verdict(worst, tolerance)
+
+
+def _usual_name(subject: Subject) -> str:
+    """The name that other libraries give to the padding mask, if the block takes one of that name; "" if none or not needed."""
+    example = subject.example
+    if example.mask or subject.takes("mask") or "mask" in example.kwargs:
+        return ""
+    return next((name for name in USUAL_NAMES if subject.takes(name) or name in example.kwargs), "")
 
 
 class _Masks:

@@ -2,7 +2,7 @@
 
 import copy
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from wonderland.laws.verdict import Verdict
 def save_load(subject: Subject) -> Verdict:
     """Saved to a safetensors file and loaded into a fresh copy, a block gives bitwise equal outputs.
 
-    The block first runs once in training mode. The fresh copy is taken before that, and its parameters and saved buffers
-    are replaced by random numbers, so everything that training changes must be in the file. A block that has its `Spec` as
+    The block first runs once in training mode. The fresh copy is taken before that, and its parameters, saved buffers, and
+    trainable tensors in lists, dictionaries and plain attributes are replaced by random numbers, so everything that training
+    changes must be in the file. A block that has its `Spec` as
     `.spec` is also built from that spec's JSON.
     """
     fresh = copy.deepcopy(subject.block)
@@ -56,6 +57,8 @@ def _difference(subject: Subject, fresh: nn.Module, before: Tensor) -> str:
         return ""
     _, amount, place = gap(after, before)
     lost = [name for name, a, b in _unsaved(original, fresh) if not same_bits(a, b)]
+    if learned := [name for name, _ in _learned(original) if name not in original.state_dict()]:
+        return f"{subject.place(place)} moved by {amount:.2g} after loading: {learned[0]} is trained and not in the state dict"
     reason = f": {lost[0]} is not in the state dict and changed in training" if lost else ""
     return f"{subject.place(place)} moved by {amount:.2g} after loading{reason}"
 
@@ -77,9 +80,36 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:
     return plain | dict(module.named_buffers(recurse=False))
 
 
+def _learned(block: nn.Module) -> Iterable[tuple[str, Tensor]]:
+    """(name, tensor) of all that is trained: parameters, and trainable tensors that no module has registered."""
+    seen: set[int] = set()
+    pending: list[tuple[str, Any]] = [("", block)]
+    while pending:
+        path, thing = pending.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, Tensor):
+            if thing.requires_grad and thing.is_leaf:
+                yield path, thing
+        elif isinstance(thing, nn.Module):
+            dot = f"{path}." if path else ""
+            inner = {
+                key: value for key, value in vars(thing).items() if key not in ("_parameters", "_modules", "_buffers")
+            }
+            pending += [(f"{dot}{key}", value) for key, value in inner.items()]
+            pending += [(f"{dot}{key}", value) for key, value in (*thing._parameters.items(), *thing._modules.items())]
+        elif isinstance(thing, Mapping):
+            pending += [(f"{path}[{key!r}]", value) for key, value in thing.items()]
+        elif isinstance(thing, list | tuple):
+            pending += [(f"{path}[{key}]", value) for key, value in enumerate(thing)]
+
+
 def _randomize(block: nn.Module, subject: Subject) -> None:
-    """Replace everything in the state dict: floating point tensors by random numbers, others by zeros."""
+    """Replace what is trained and everything in the state dict: floating point tensors by random numbers, others by zeros."""
     with torch.no_grad():
+        for _, value in _learned(block):
+            value.copy_(subject.noise(value))
         for value in block.state_dict().values():
             if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()):
                 value.copy_(subject.noise(value))

@@ -235,6 +235,14 @@ class Subject:
             return False
         return name in arguments
 
+    def takes_any_name(self) -> bool:
+        """Whether the block's forward takes keyword arguments of any name, as wrappers of other modules do."""
+        try:
+            arguments = inspect.signature(self.block.forward).parameters.values()
+        except (TypeError, ValueError):
+            return False
+        return any(argument.kind is argument.VAR_KEYWORD for argument in arguments)
+
     def arguments(self) -> list[str]:
         """The names of the arguments of the block's forward, in order."""
         try:

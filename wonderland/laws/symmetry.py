@@ -11,6 +11,7 @@ from wonderland.laws.verdict import Verdict
 
 TOLERANCE = 1e-9
 _SCALE_TOLERANCE = 1e-3
+MAX_MEASURED = 64  # positions up to which the receptive field is measured
 
 
 @law
@@ -97,9 +98,9 @@ def shift_equivariance(subject: Subject) -> Verdict:
     .. math::
         f([0_s, x])_{i+s} = f(x)_i
 
-    for every :math:`i` whose receptive field, where the block states one, lies inside :math:`x`; without one, for every
-    :math:`i`. Convolutions satisfy this with any padding, and so do time-invariant linear state spaces, whose state starts
-    at zero. Checked along time, and along height and width where the example names them.
+    for every :math:`i` whose receptive field lies inside :math:`x`: the field that the block states, or else the largest one
+    that its outputs have. Convolutions satisfy this with any padding, and so do time-invariant linear state spaces, whose
+    state starts at zero. Where every field reaches an end of :math:`x`, as in recurrent networks, all outputs count. Checked along time, and along height and width where the example names them.
     """
     if not (subject.x.is_floating_point() or subject.x.is_complex()):
         raise NotApplicable("tokens have no zero to put before them")
@@ -107,24 +108,61 @@ def shift_equivariance(subject: Subject) -> Verdict:
     axes = [name for name in axes if subject.example.axis(name, "output") is not None]
     if not axes:
         raise NotApplicable("the input and the output have no common axis of time, height or width")
-    worst, witness = 0.0, ""
+    worst, witness, tolerance, notes = 0.0, "", TOLERANCE * subject.tolerance_factor, []
     with torch.no_grad():
         for name in axes:
-            for delay in (1, 2, 3):
-                error, delay_witness = _delayed(subject, name, delay)
-                if not error <= worst:
-                    worst, witness = error, delay_witness
-    return subject.verdict(worst, TOLERANCE * subject.tolerance_factor, witness)
+            field = receptive_field(subject, name)
+            error, axis_witness = _worst_delay(subject, name, field)
+            if not error <= tolerance and field is None and (field := _measured_field(subject, name)) is not None:
+                inside, inside_witness = _worst_delay(subject, name, field)
+                if inside <= tolerance:
+                    error, axis_witness = inside, inside_witness
+                    notes.append(
+                        f"the {field[0]} first and {field[1]} last outputs along {name} see the padding and were left out"
+                    )
+            if not error <= worst:
+                worst, witness = error, axis_witness
+    return subject.verdict(worst, tolerance, witness, note="; ".join(notes))
 
 
-def _delayed(subject: Subject, name: str, delay: int) -> tuple[float, str]:
+def _worst_delay(subject: Subject, name: str, field: tuple[int | None, int | None] | None) -> tuple[float, str]:
+    """The largest error over several delays, and where."""
+    worst, witness = 0.0, ""
+    for delay in (1, 2, 3):
+        error, where = _delayed(subject, name, delay, field)
+        if not error <= worst:
+            worst, witness = error, where
+    return worst, witness
+
+
+def _measured_field(subject: Subject, name: str) -> tuple[int, int] | None:
+    """How far to the left and right outputs depend on inputs along an axis; None if no output has all of it inside."""
+    axis, out = subject.example.axis(name), subject.example.axis(name, "output")
+    assert axis is not None
+    assert out is not None
+    x, base = subject.x, subject.base
+    t, others = x.shape[axis], [k for k in range(base.dim()) if k != out]
+    if t > MAX_MEASURED or base.shape[out] != t or not others:
+        return None
+    left = right = 0
+    for j in range(t):
+        marks = (torch.arange(t) == j).view([-1 if k == axis else 1 for k in range(x.dim())])
+        moved = (subject.run(subject.changed(x, marks.to(x.device)), when="when one input changed") - base).abs().amax(
+            others
+        ) > 0
+        places = moved.nonzero().flatten().tolist()
+        if places:
+            left, right = max(left, places[-1] - j), max(right, j - places[0])
+    return (left, right) if left + right < t - 1 else None
+
+
+def _delayed(subject: Subject, name: str, delay: int, field: tuple[int | None, int | None] | None) -> tuple[float, str]:
     axis, out = subject.example.axis(name), subject.example.axis(name, "output")
     assert axis is not None
     assert out is not None
     x, base = subject.x, subject.base
     if base.dim() <= out:
         raise NotApplicable(f"the output has no axis of {name}")
-    field = receptive_field(subject, name)
     left, right = (0, 0) if field is None else (field[0] or 0, field[1] or 0)
     compared = base.shape[out] - left - right
     if compared < 1:
