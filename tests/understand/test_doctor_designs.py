@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn import functional as F
 
@@ -226,6 +227,46 @@ def in_parts(model, batch, optimizer):
     optimizer.step()
 
 
+def small_images():
+    layers = [nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2)]
+    layers += [nn.Conv2d(16, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(128, 10))
+
+
+def digits():
+    data = load_digits()
+    rows = torch.randperm(len(data.target))[:64]
+    return torch.tensor(data.images, dtype=torch.float32)[rows].unsqueeze(1) / 16, torch.tensor(data.target)[rows]
+
+
+def cut(model, batch, optimizer):
+    optimizer.zero_grad()
+    F.cross_entropy(model(batch[0]).detach().requires_grad_(), batch[1]).backward()
+    optimizer.step()
+
+
+class Listed(nn.Module):
+    """Outputs of the first layer become Python numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(20, 16), nn.Linear(16, 5)
+
+    def forward(self, x):
+        return self.last(torch.relu(torch.tensor(self.first(x).tolist())))
+
+
+class Ends(nn.Module):
+    """A bidirectional LSTM of two layers of which the last position is read: early ones get small gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.LSTM(1, 24, 2, batch_first=True, bidirectional=True), nn.Linear(48, 1)
+
+    def forward(self, x):
+        return self.head(self.body(x)[0][:, -1])
+
+
 # name: (factory of (model, batch, loss, optimizer, step), problem, module)
 SICK = {
     "encoder that gets the batch first": (lambda: (Encoder(batch_first=False), tokens(), CE, adam()), "batch axis read as time", "body.layers.0.self_attn"),
@@ -249,6 +290,11 @@ SICK = {
     "negative targets of a ReLU": (lambda: (Table(nn.ReLU()), (*cells()[:2], torch.randn(40, 1) - 3), nn.MSELoss(), adam()), "targets out of the output's range", "last"),
     "state detached": (lambda: (Cells(True), (torch.randn(16, 7, 5), torch.randn(16, 1)), nn.MSELoss(), adam()), "cut gradient", ""),
     "clipped by value": (lambda: (convolutions(norm=False), images(), CE, adam(), clipped), "gradients clipped to almost nothing", ""),
+    "labels shifted back": (lambda: (Recurrent(), (lambda pair: (pair[1], pair[0]))(text()), token_loss, adam()), "labels shifted the wrong way", ""),
+    "loss of detached outputs": (lambda: (convolutions(norm=False), images(), CE, adam(), cut), "cut gradient", ""),
+    "outputs through lists": (lambda: (Listed(), (torch.randn(32, 20), torch.randint(5, (32,))), CE, adam()), "unused parameter", "first"),
+    "classes without weight": (lambda: (convolutions(), images(), nn.CrossEntropyLoss(weight=torch.zeros(5)), adam()), "all targets ignored", ""),
+    "a rate of 1 with AdamW": (lambda: (Recurrent(), text(), token_loss, lambda m: torch.optim.AdamW(m.parameters(), 1.0)), "learning rate too large", ""),
     "gradients erased": (lambda: (Encoder(), tokens(), CE, adam(), erased), "gradients zeroed before the step", ""),
 }  # fmt: skip
 HEALTHY = {
@@ -261,6 +307,9 @@ HEALTHY = {
     "values": lambda: (Values(), (torch.randn(32, 4), torch.randint(2, (32,)), torch.randn(32), torch.randn(32, 4)), None, adam()),
     "variational autoencoder": lambda: (Variational(), torch.randn(32, 20), None, adam()),
     "a batch in parts": lambda: (convolutions(), images(), CE, adam(), in_parts),
+    "momentum that first raises the loss": lambda: (small_images(), digits(), CE, lambda m: torch.optim.SGD(m.parameters(), 0.1, momentum=0.9, nesterov=True)),
+    "linear model with large steps": lambda: (nn.Linear(20, 3), (torch.randn(90, 20) + 2 * F.one_hot(torch.arange(90) % 3, 20), torch.arange(90) % 3), CE, lambda m: torch.optim.SGD(m.parameters(), 0.5)),
+    "two directions, read at the end": lambda: (Ends(), (torch.sin(torch.arange(30).view(1, -1, 1) * torch.rand(48, 1, 1)), torch.randn(48, 1)), nn.MSELoss(), adam()),
     "padding left out": lambda: (Recurrent(), (text()[0], text()[1].masked_fill(torch.arange(16) > 10, -100)), token_loss, adam()),
     "counts": lambda: (Table(), (*cells()[:2], torch.poisson(torch.full((40, 1), 3.0))), nn.PoissonNLLLoss(), adam()),
 }  # fmt: skip

@@ -132,6 +132,8 @@ def _nll_of_logits(trace: StepTrace, op: TracedOp) -> Finding | None:
     """nll_loss of an input that is not log-probabilities."""
     if op.name not in ("nll_loss_forward", "nll_loss2d_forward") or op.source is None or op.source.now is None:
         return None
+    if not op.source.smooth:  # the targets: what the outputs were computed from cannot be seen
+        return None
     inputs = to_double(op.source.now)
     axis = 1 if inputs.dim() > 1 else 0
     if inputs.shape[axis] < 2 or not bool(torch.isfinite(inputs).all()):

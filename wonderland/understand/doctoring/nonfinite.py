@@ -113,6 +113,12 @@ def _forward(trace: StepTrace, step: Step) -> Finding:
             "softmax over a fully masked row", step, low, "A row of the softmax is masked completely.",
             "Leave one entry of every row unmasked, or remove such rows.",
         )  # fmt: skip
+    if name.startswith("nll_loss") and any(_has_nan(value) for value in step.outputs):
+        return trace.finding(
+            "all targets ignored", step, 0.0,
+            "The weights of all targets add up to 0 (weight=, ignore_index=), so the loss is 0 / 0.",
+            "Give every class a positive weight, and skip batches in which no target is left.",
+        )  # fmt: skip
     largest = torch.finfo(out.dtype).max
     problem = "overflow in half precision" if half_precision else "overflow"
     size = max((rms(value.now) for value in step.inputs if value.smooth and is_finite(value.now)), default=0.0)

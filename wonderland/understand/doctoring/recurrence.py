@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator
 
+import torch
+from torch import Tensor
+
+from wonderland.autodiff.tape import reverse
 from wonderland.understand.doctoring.finding import Finding
-from wonderland.understand.doctoring.trace import StepTrace, TracedOp, is_finite, rms
+from wonderland.understand.doctoring.trace import StepTrace, TracedOp, is_finite, norm, rms
 
 MIN_USES = 5
 MAX_GROWTH = 100.0
@@ -23,6 +27,10 @@ def recurrence(trace: StepTrace) -> Iterator[Finding]:
             continue
         sizes = [rms(op.out.now) if is_finite(op.out.now) else float("inf") for op in chain]
         gradients = [trace.gradient_norm(op.out) or 0.0 for op in reversed(chain)]
+        if _growth(gradients) > MAX_EXPONENTIAL_GROWTH:
+            # Later uses may only get smaller gradients from the loss: what counts is one gradient on its way through all uses.
+            alone = _through(trace, chain)
+            gradients = alone if _growth(alone) < _growth(gradients) else gradients
         growth, quantity, series = max(
             (_growth(sizes), "Activations", sizes), (_growth(gradients), "Gradients", gradients)
         )
@@ -39,6 +47,28 @@ def recurrence(trace: StepTrace) -> Iterator[Finding]:
                 "Make the recurrent weights orthogonal (nn.init.orthogonal_), use LSTM or GRU, and clip gradients to norm 1.",
             )  # fmt: skip
             return
+
+
+def _through(trace: StepTrace, chain: list[TracedOp]) -> list[float]:
+    """Norms at each use, from the last to the first, of a gradient that enters at the last use and nowhere else."""
+    last = chain[-1].out
+    assert last.now is not None
+    places = {id(op.out): place for place, op in enumerate(reversed(chain))}
+    sizes = [0.0] * len(chain)
+    gradients: dict[int, Tensor] = {id(last): torch.ones_like(last.now)}
+    with torch.no_grad():
+        for index in range(chain[-1].index, chain[0].index - 1, -1):
+            step = trace.recorder.steps[index]
+            incoming = [gradients.pop(id(value), None) for value in step.outputs]
+            if all(gradient is None for gradient in incoming):
+                continue
+            for value, gradient in zip(step.outputs, incoming, strict=True):
+                if gradient is not None and id(value) in places:
+                    sizes[places[id(value)]] = norm(gradient)
+            for value, gradient in reverse(step, incoming, trace.differentiable):
+                total = gradients.get(id(value))
+                gradients[id(value)] = gradient if total is None else total + gradient
+    return sizes
 
 
 def _growth(sizes: list[float]) -> float:

@@ -17,20 +17,25 @@ _TAKES_TARGETS = ("nll_loss_forward", "nll_loss2d_forward", "gather")
 
 
 def sequences(trace: StepTrace, new_copy: Callable[[], TrainingCopy]) -> Iterator[Finding]:
-    """Targets equal to the inputs of a causal model, or outputs that depend on later inputs although those are the targets."""
+    """Targets equal to the inputs of a causal model or to those before, or outputs that depend on later inputs although those are the targets."""
     pair = _pair(trace)
     if pair is None:
         return
-    tokens, shifted, step = pair
+    tokens, shift, step = pair
     leak = _leak(trace, new_copy, tokens)
     if leak is None:
         return
     path, sees_later = leak
-    if not shifted:
+    if shift < 1:
         if not sees_later:
+            problem, which = (
+                ("labels not shifted", "the input there")
+                if shift == 0
+                else ("labels shifted the wrong way", "the input before")
+            )
             yield Finding(
-                "labels not shifted", "", trace.line(step) if step is not None else trace.default_line, 1.0,
-                f"The target at every position of {tuple(tokens.shape)} equals the input there, so the model learns to copy its input "
+                problem, "", trace.line(step) if step is not None else trace.default_line, 1.0,
+                f"The target at every position of {tuple(tokens.shape)} equals {which}, so the model learns to copy its input "
                 "and not to predict the next token.",
                 "Shift them by one: inputs tokens[:, :-1], targets tokens[:, 1:].",
             )  # fmt: skip
@@ -44,8 +49,8 @@ def sequences(trace: StepTrace, new_copy: Callable[[], TrainingCopy]) -> Iterato
         )  # fmt: skip
 
 
-def _pair(trace: StepTrace) -> tuple[Tensor, bool, Step | None] | None:
-    """The input sequence, whether the targets are the next inputs (or the same ones), and the step of the loss."""
+def _pair(trace: StepTrace) -> tuple[Tensor, int, Step | None] | None:
+    """The input sequence, whether the targets are the next inputs (1), the same ones (0) or those before (-1), and the step of the loss."""
     arguments, tensors = trace.training.arguments, list(trace.batch.values())[:1]
     if arguments is not None:
         tensors = [x for x in (*arguments.args, *arguments.kwargs.values()) if x is not arguments.targets]
@@ -68,13 +73,17 @@ def _pair(trace: StepTrace) -> tuple[Tensor, bool, Step | None] | None:
             if tokens.is_floating_point() and (tokens.shape != targets.shape or tokens.dim() != 3):
                 continue
             if _agree(targets, tokens[:, 1:]):
-                return tokens, True, step
+                return tokens, 1, step
             if targets.numel() == tokens.numel():
                 rows = targets.reshape(tokens.shape)
                 if _agree(rows[:, :-1], tokens[:, 1:]) and not _agree(rows, tokens):
-                    return tokens, True, step
-                if _agree(rows, tokens) and not tokens.is_floating_point():
-                    return tokens, False, step
+                    return tokens, 1, step
+                if tokens.is_floating_point():
+                    continue
+                if _agree(rows, tokens):
+                    return tokens, 0, step
+                if _agree(rows[:, 1:], tokens[:, :-1]):
+                    return tokens, -1, step
     return None
 
 

@@ -23,7 +23,8 @@ MIN_RATE = 1e-3  # of the learning rate after the calls, relative to the first
 class StepLog:
     """What a step function did: updates, gradients that a backward pass found, and the mode of the model."""
 
-    backward_passes: int = 0
+    backward_passes: int = 0  # that reached a parameter
+    backward_calls: int = 0
     updates: int = 0
     stale: list[str] = field(default_factory=list)
     without_gradient: str = ""
@@ -54,7 +55,7 @@ def run_step(training: TrainingCopy, step: Callable[..., Any]) -> StepLog:
     def before_update(*_: Any) -> None:
         gradients = [(p, p.grad) for _, p in named if p.grad is not None and bool(p.grad.any())]
         if not gradients and not log.without_gradient:
-            log.without_gradient = "zeroed" if log.backward_passes else "early"
+            log.without_gradient = "zeroed" if log.backward_passes else "cut" if log.backward_calls else "early"
         if log.used_norm is None and gradients:
             log.used_norm = sum(norm(gradient) ** 2 for _, gradient in gradients) ** 0.5
         used.update(id(p) for p, _ in gradients)
@@ -64,8 +65,15 @@ def run_step(training: TrainingCopy, step: Callable[..., Any]) -> StepLog:
         log.training = module.training if log.training is None else log.training
 
     hooks += [parameter.register_hook(backward(name, parameter)) for name, parameter in named]
+    plain = torch.autograd.backward
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        log.backward_calls += 1
+        return plain(*args, **kwargs)
+
     hooks += [optimizer.register_step_pre_hook(before_update), model.register_forward_pre_hook(forward)]
     try:
+        torch.autograd.backward = counted  # loss.backward() calls it
         for _ in range(MAX_CALLS):
             log.rates.append(max(float(group["lr"]) for group in optimizer.param_groups))
             torch.manual_seed(0)
@@ -74,6 +82,7 @@ def run_step(training: TrainingCopy, step: Callable[..., Any]) -> StepLog:
                 break
         log.rates.append(max(float(group["lr"]) for group in optimizer.param_groups))
     finally:
+        torch.autograd.backward = plain
         for hook in hooks:
             hook.remove()
     return log
@@ -114,6 +123,12 @@ def step_findings(log: StepLog, trace: StepTrace, line: str) -> Iterator[Finding
             "optimizer step before backward", "", line, 0.0,
             "optimizer.step() runs before the first loss.backward(), so it uses no gradients, or those of the batch before.",
             "Keep the order optimizer.zero_grad(), loss.backward(), optimizer.step().",
+        )  # fmt: skip
+    elif log.without_gradient == "cut":
+        yield Finding(
+            "cut gradient", "", line, 0.0,
+            "loss.backward() runs in the step function, and no gradient reaches a parameter of the model: the loss does not depend on them.",
+            "Remove detach(), .data, .item() and torch.no_grad() between the model's output and the loss, and compute the loss from this model.",
         )  # fmt: skip
     elif log.without_gradient == "zeroed":
         yield Finding(

@@ -19,12 +19,16 @@ PEAK = 0.3  # of the highest loss
 WORSE = 0.02  # of the later half, against that with the smaller learning rate
 MAX_UPDATE = 0.3  # of the first step, relative to the norm of a weight matrix
 
+LONGER, RECOVERED = 4, 0.5  # times the steps after which the loss is at most this part of the first one
+
 MIN_UPDATE = 1e-5  # of the first step, relative to the norm of a weight matrix
 MIN_SGD_UPDATE = 1e-6  # the same for SGD, whose steps are also small where the gradient is
 MIN_FALL = 1e-4  # of the loss over the steps
 MIN_GAIN = 1e-3  # of the loss over the steps, at the larger learning rate
 MIN_TAKEN = 10  # steps after which a small rate is no warmup
 MAX_SHRINK = 3e-3  # of the weights in one step
+USUAL_DECAY = {"SGD": 5e-3}  # up to which a large shrinkage is the fault of the rate
+USUAL_ADAM_DECAY = 0.1
 MIN_DECAY = 0.1
 MAX_DECAY_RATIO = 10.0
 
@@ -101,12 +105,16 @@ def learning_rate(
         if (small_rate := list(_too_small(trace, new_copy, losses, update, steps, start))) or update < MIN_SGD_UPDATE:
             yield from small_rate
             return
+        # A linear model may move far from its small initial weights: only its loss counts.
+        most = MAX_UPDATE if _matrices(training) > 1 else float("inf")
         rises = _rises(losses)
+        if rises and update <= most and _recovers(new_copy(), steps, start):
+            return
         for smaller in (SMALLER, SMALLER**2, SMALLER**3):
             small, _ = _losses(new_copy(), steps, start / smaller)
             # A learning rate that is not too large lowers the loss more than one a hundred times smaller.
             worse = _late(losses) > _late(small) + WORSE * max(abs(losses[0]), 0.05)
-            if not rises and update <= MAX_UPDATE and not worse:
+            if not rises and update <= most and not worse:
                 return
             if not _rises(small) and small[-1] <= small[0]:
                 break
@@ -118,7 +126,7 @@ def learning_rate(
     lr = max(float(group["lr"]) for group in training.optimizer.param_groups)
     yield Finding(
         "learning rate too large", "", trace.default_line, lr,
-        f"At {lr:.3g} {_course(losses) if rises or update <= MAX_UPDATE else f'the first step changes weights by {update:.0%} of their norm'}; "
+        f"At {lr:.3g} {_course(losses) if rises or update <= most else f'the first step changes weights by {update:.0%} of their norm'}; "
         f"at {lr / smaller:.3g} the loss of the batch falls from {small[0]:.4g} to {small[-1]:.4g} in {steps} steps.",
         f"Try {lr / smaller:.2g}, or a warmup.",
     )  # fmt: skip
@@ -177,8 +185,10 @@ def weight_decay(trace: StepTrace, training: TrainingCopy) -> Iterator[Finding]:
             continue
         # Adam divides decay and gradient by their common size, so there the ratio of the two counts, not the rate.
         coupled = type(optimizer).__name__ in ("Adam", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax") and not group.get("decoupled_weight_decay")  # fmt: skip
-        ratio = ratios[len(ratios) // 2]
-        if (coupled and decay >= MIN_DECAY and ratio > MAX_DECAY_RATIO) or (not coupled and rate * decay > MAX_SHRINK):
+        ratio, usual = ratios[len(ratios) // 2], USUAL_DECAY.get(type(optimizer).__name__, USUAL_ADAM_DECAY)
+        if (coupled and decay >= MIN_DECAY and ratio > MAX_DECAY_RATIO) or (
+            not coupled and decay > usual and rate * decay > MAX_SHRINK
+        ):
             yield Finding(
                 "weight decay too large", "", trace.default_line, decay,
                 f"Weight decay {decay:.3g} at learning rate {rate:.3g} "
@@ -221,6 +231,17 @@ def _losses(training: TrainingCopy, steps: int, scale: float) -> tuple[list[floa
         after = (weight for weight in training.model.parameters() if weight.dim() > 1)
         updates += sorted(norm(new - old) / norm(old) for old, new in zip(before, after, strict=False) if norm(old))
     return losses, updates[len(updates) // 2] if updates else 0.0
+
+
+def _matrices(training: TrainingCopy) -> int:
+    """The number of weight matrices that are trained."""
+    return sum(weight.dim() > 1 and weight.requires_grad for weight in training.model.parameters())
+
+
+def _recovers(training: TrainingCopy, steps: int, start: float) -> bool:
+    """Whether a loss that rose at first, as momentum makes it, falls far below its first value a little later."""
+    losses, _ = _losses(training, LONGER * steps, start)
+    return _late(losses) < RECOVERED * losses[0]
 
 
 def _late(losses: list[float]) -> float:
