@@ -300,9 +300,17 @@ class Tokenizer:
 
     @cached_property
     def _with_specials(self) -> Any:
-        """A copy that reads special tokens that are spelt out in a text."""
+        """A tokenizer that reads special tokens that are spelt out in a text; it shares the vocabulary, which takes the memory."""
+        base, inner = vocabulary.tokenizers_package(), self._inner
         with native("This tokenizer cannot be copied"):
-            copy = vocabulary.tokenizers_package().Tokenizer.from_str(self.to_json())
+            copy = base.Tokenizer(inner.model)
+            for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+                if getattr(inner, part) is not None:
+                    setattr(copy, part, getattr(inner, part))
+            added = inner.get_added_tokens_decoder()
+            copy.add_tokens([added[i] for i in sorted(added)])
+            if {i: str(token) for i, token in copy.get_added_tokens_decoder().items()} != {i: str(token) for i, token in added.items()}:  # fmt: skip
+                copy = base.Tokenizer.from_str(self.to_json())
         copy.encode_special_tokens = False
         return copy
 

@@ -225,6 +225,8 @@ def _check_model(model: Any, added: set[str]) -> None:
         if not _all_short(merges) and any(map(whole_merge, merges)):
             raise _refused("model (BPE) has a merge that is no pair of tokens")
         check_limit("tokenizer_tokens", len(merges) // 4, "This tokenizer (a quarter of its merges)")
+        if prefix := model.get("continuing_subword_prefix"):
+            _check_prefixed(merges, prefix)
     unknown = model.get("unk_token")
     if unknown is not None and unknown not in vocab and (kind == "BPE" or unknown not in added):
         raise _refused(f"its unknown token {unknown[:60]!r} is not in its vocabulary")
@@ -232,6 +234,14 @@ def _check_model(model: Any, added: set[str]) -> None:
         raise _refused(f"model ({kind}) names no unknown token")
     if kind == "Unigram" and model.get("unk_id") is not None and model["unk_id"] >= len(vocab):
         raise _refused(f"its unknown token {model['unk_id']} is not in its vocabulary of {len(vocab):,}")
+
+
+def _check_prefixed(merges: list[Any], prefix: str) -> None:
+    """The second token of a merge continues a word, so it begins with the prefix, which is cut off there."""
+    for merge in merges:
+        second = merge.partition(" ")[2] if isinstance(merge, str) else merge[1]
+        if not second.startswith(prefix):
+            raise _refused(f"model (BPE) has a merge whose second token {second[:60]!r} does not begin with {prefix!r}")
 
 
 def _all_short(names: list[Any]) -> bool:
