@@ -29,6 +29,8 @@ ACTIONS = (
     "show",
     "shift",
     "ability",
+    "embed",
+    "serve",
 )
 PARTS = ("config.json", "preprocess.json", "trust.json")  # those of which there is most to change are chosen more often
 
@@ -86,6 +88,7 @@ def call(action: str, folder: Path, new: str) -> Any:
     """What a user does with a run folder."""
     import wonderland
     from wonderland.cli.main import main
+    from wonderland.ship.predictor import Predictor
 
     if action in ("resume", "report"):
         return repr(wonderland.fit(resume=folder))
@@ -103,7 +106,18 @@ def call(action: str, folder: Path, new: str) -> Any:
     if action == "shift":
         return said and repr(run.shift(new))
     if action == "ability":
-        return said + "".join(repr(run.ability(name)) for name in run.abilities)
+        for name in run.abilities:
+            ability = run.ability(name)
+            said += repr(ability) + str(ability(2) if getattr(ability, "draws", False) else ability("the"))
+        return said
+    if action == "embed":
+        return said + str(run.embed(new).shape)
+    if action == "serve":
+        predictor = Predictor(run)
+        usual = {"number": 1, "date": "2020-01-02", "text": "the fox"}
+        row = {field.name: field.levels[0] if field.levels else usual.get(field.kind) for field in predictor.fields}
+        answers = [] if None in row.values() else predictor.answer([row])
+        return said + json.dumps([predictor.about(), answers], default=str)
     return said and str(len(run.predict(new) if action == "predict" else run.evaluate(new)))
 
 
@@ -120,7 +134,7 @@ def warm_up(subject: subjects.Subject, action: str) -> None:
             try:
                 call(name, subject.folder, subject.new)
             except WonderlandError:  # not every kind of run can be tested for shift
-                if name not in ("shift", "ability"):
+                if name not in ("shift", "ability", "embed", "serve"):
                     raise
 
 

@@ -207,7 +207,10 @@ def _text(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    return repr(value)[:60]
+    try:
+        return repr(value)[:60]
+    except RecursionError:
+        return "something deep"
 
 
 def mutate_json_text(content: bytes, draw: random.Random) -> tuple[bytes, str]:

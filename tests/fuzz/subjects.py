@@ -13,6 +13,7 @@ import pandas as pd
 from PIL import Image
 
 import wonderland
+from tests.fuzz import subjects_of_media
 from tests.kinds import test_battery as battery
 from tests.kinds.graph.test_battery import TestGraphs
 from tests.kinds.image.test_battery_boxes import TestBoxes, TestMasks
@@ -138,6 +139,7 @@ RUNS: dict[str, tuple[Callable[[Path], tuple[Any, Any]], dict[str, Any]]] = {
     "rating": (TestRatingGoal().make, TestRatingGoal.options),
     "environment": (TestEnvironment().make, TestEnvironment.options),
     "values": (TestEnvironment().make, {**TestEnvironment.options, "learner": "dqn"}),
+    **subjects_of_media.RUNS,
 }
 
 

@@ -8,7 +8,7 @@ from tests.fuzz import kills
 from tests.fuzz.subjects import RUNS
 
 # Of each kind of run; WONDERLAND_KILLS sets another number for a run by hand.
-EACH = int(os.environ.get("WONDERLAND_KILLS", "84"))
+EACH = int(os.environ.get("WONDERLAND_KILLS", "25"))
 
 
 def failures(name, home, many, seed):
