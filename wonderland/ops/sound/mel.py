@@ -9,9 +9,10 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.ops.sound.phase import griffin_lim
-from wonderland.ops.sound.spectrum import power_spectrum
+from wonderland.ops.sound.spectrum import frames, squared_magnitude, window_of
 
 SCALES = ("slaney", "htk")
+FRAMES = 512  # frames that are transformed at a time, so that their spectra stay in the cache
 _LINEAR, _BREAK, _STEP = (
     200 / 3,
     1000.0,
@@ -104,8 +105,10 @@ def mel_spectrogram(
     >>> mel_spectrogram(torch.randn(2, 8000), 8000, n_fft=256, hop=80, mels=40).shape
     torch.Size([2, 101, 40])
     """
-    power = power_spectrum(x, n_fft, hop, window=window, pad=pad)
-    return power @ mel_filters(mels, n_fft, rate, **filters).to(power)
+    pieces, weights = frames(x, n_fft, hop, pad), window_of(window, n_fft, x)
+    bands = mel_filters(mels, n_fft, rate, **filters).to(x)
+    made = [squared_magnitude(torch.fft.rfft(some * weights)) @ bands for some in pieces.split(FRAMES, -2)]
+    return made[0] if len(made) == 1 else torch.cat(made, -2)
 
 
 def decibels(power: Tensor, *, floor: float = 1e-10, reach: float | None = None) -> Tensor:
