@@ -18,6 +18,7 @@ TIMES = (
     "timestamp",
     "time",
     "ds",
+    "ts",
     "day",
     "month",
     "week",

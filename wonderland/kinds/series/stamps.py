@@ -9,17 +9,35 @@ import pandas as pd
 
 from wonderland.core import WonderlandError
 from wonderland.data.columns import read_column
+from wonderland.kinds.series.spellings import as_days
 
 DAY = 86_400.0
 EPOCH = pd.Timestamp("1970-01-01")
-_QUARTER = re.compile(r"\s*(\d{4})\s*[-/ ]?\s*[Qq]([1-4])\s*")
-_MONTH = re.compile(r"\s*(\d{4})\s*[-/]\s*(0?[1-9]|1[0-2])\s*")
 _OFFSET = re.compile(r"\d{1,2}:\d\d.*(?:Z|[+-]\d\d:?\d\d)\s*$")
 NAMES = {60.0: "every minute", 900.0: "every 15 minutes", 1800.0: "every 30 minutes", 3600.0: "hourly", DAY: "daily", 7 * DAY: "weekly"}  # fmt: skip
 MONTHS = {1: "monthly", 3: "quarterly", 6: "half-yearly", 12: "yearly"}
 # Seasons of a calendar by the seconds of a step: those that may be in it, the most usual first.
 SEASONS = {60.0: (1440,), 300.0: (288,), 600.0: (144, 1008), 900.0: (96, 672), 1800.0: (48, 336), 3600.0: (24, 168), DAY: (7, 365), 7 * DAY: (52,)}  # fmt: skip
 LEAST_CORRELATION = 0.3
+STEPS = (
+    1.0,
+    5.0,
+    10.0,
+    15.0,
+    30.0,
+    60.0,
+    300.0,
+    600.0,
+    900.0,
+    1800.0,
+    3600.0,
+    7200.0,
+    10_800.0,
+    21_600.0,
+    43_200.0,
+    DAY,
+    7 * DAY,
+)
 
 
 @dataclass(frozen=True)
@@ -147,17 +165,8 @@ def weekdays_since(days: np.ndarray) -> np.ndarray:
 
 def read_stamps(name: str, cells: Any) -> tuple[np.ndarray, bool, bool]:
     """Stamps of a column: (n,) seconds since 1970 or numbers, NaN where empty; whether they are dates; whether they have an offset."""
-    if isinstance(cells.dtype, pd.PeriodDtype):
-        cells = cells.dt.to_timestamp()  # pyright: ignore[reportAttributeAccessIssue]
+    cells = as_days(cells)
     texts = cells.dropna().astype(str)
-    if len(texts) and texts.str.fullmatch(_QUARTER.pattern).all():
-        parts: Any = cells.astype(str).str.extract(_QUARTER.pattern)
-        quarter: Any = pd.to_numeric(parts[1])
-        written = parts[0] + "-" + (quarter * 3 - 2).astype("Int64").astype(str).str.zfill(2)
-        cells = written + "-01"
-    elif len(texts) and texts.str.fullmatch(_MONTH.pattern).all():
-        parts = cells.astype(str).str.extract(_MONTH.pattern)
-        cells = parts[0] + "-" + parts[1].str.zfill(2) + "-01"
     aware = isinstance(cells.dtype, pd.DatetimeTZDtype) or bool(
         len(texts) and texts.iloc[:100].str.contains(_OFFSET).mean() > 0.9
     )
@@ -202,9 +211,16 @@ def detect(stamps: list[np.ndarray], dated: bool, aware: bool) -> Frequency:
     weekday = np.mod(np.floor(every / DAY) + 3, 7)
     if usual == DAY and len(every) >= 20 and (weekday < 5).mean() > 0.99 and (every % DAY == every[0] % DAY).all():
         return Frequency("business day", 1.0, float(weekdays_since(np.floor(np.array([first]) / DAY))[0]), aware=aware)
+    if counts.max() < 0.5 * len(steps):
+        # Nothing is regular: of the usual steps, the one nearest to the mean distance of two stamps.
+        mean = float(np.mean(steps))
+        usual = min(STEPS, key=lambda step: abs(np.log(step / mean))) if mean >= 1 else usual
     usual = float(max(1.0, round(usual))) if usual >= 1 else usual
-    # The grid goes through most stamps, which the first one need not be on.
+    # The grid goes through most stamps, which the first one need not be on; where it meets few of them, through whole hours and days.
     phases, counts = np.unique(np.round(np.mod(every - first, usual), 3), return_counts=True)
+    if usual in STEPS and counts.max() < 0.1 * len(every):
+        unit = min(usual, DAY)
+        return Frequency("second", usual, float(np.floor(first / unit) * unit), aware=aware)
     return Frequency("second", usual, first + float(phases[counts.argmax()]), aware=aware)
 
 

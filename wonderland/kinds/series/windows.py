@@ -12,6 +12,7 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, permutation
 from wonderland.core.batch import Batch
+from wonderland.data.dataset import counted
 from wonderland.data.examples import Examples
 from wonderland.data.split import Split
 from wonderland.kinds.series.grid import filled
@@ -48,7 +49,7 @@ def measure(panel: Panel, test: float) -> Geometry:
         most = max(0, (2 * span - 4) // 9)
         advice = f"a horizon of at most {most}" if most else "longer series"
         raise WonderlandError(
-            f"{panel.name} has {span} steps, too few to learn and to measure forecasts of {horizon} steps, which take {least}: "
+            f"{panel.name} has {counted(span, 'step', 'steps')}, too few to learn and to measure forecasts of {horizon} steps, which take {least}: "
             f"give {advice}."
         )
     parts = [max(round(test * span), horizon), *[max(round(0.1 * span), 2 * horizon)] * 2]
