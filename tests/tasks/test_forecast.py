@@ -10,6 +10,7 @@ import wonderland
 from tests.kinds.series.made import hourly, monthly
 from wonderland.core import WonderlandError
 from wonderland.tasks import Forecast, ForecastTrust
+from wonderland.tasks.forecast import raised
 from wonderland.tasks.forecast_measures import QUANTILES, Measures
 from wonderland.tasks.losses import negative_binomial_nll, student_nll
 from wonderland.trust import crps_gaussian
@@ -79,6 +80,28 @@ def test_few_windows_share_their_errors_over_the_steps():
         WonderlandError, match=r"^trust\.json does not hold errors of forecasts: it is damaged or not ours\.$"
     ):
         ForecastTrust.from_json(saved | {"profile": [[0.0]] * 6}, 6, 1)
+
+
+def test_errors_of_validation_are_raised_to_those_of_calibration_and_never_lowered():
+    errors = np.random.default_rng(0).normal(size=(20, 3, 2)) * np.array([2.0, 0.5])
+    errors[0, 0, 0] = np.nan
+    before = np.random.default_rng(1).normal(size=(20, 3, 2))
+    made = raised(before, errors)
+    assert np.nanmean(made[..., 0] ** 2) == pytest.approx(np.nanmean(errors[..., 0] ** 2))
+    assert np.array_equal(made[..., 1], before[..., 1])
+    assert np.array_equal(raised(0 * before, errors), 0 * before)
+
+
+@pytest.mark.parametrize(("growth", "unit"), [(0.012, "level"), (0.0, "scale")])
+def test_errors_that_grow_with_the_level_widen_the_intervals(growth, unit, tmp_path):
+    draw, t = np.random.default_rng(0), np.arange(180)
+    values = np.exp(growth * t) * (10 + 2 * np.sin(2 * np.pi * t / 12) + 0.5 * draw.normal(size=180))
+    frame = pd.DataFrame(
+        {"month": pd.date_range("2005-01-01", periods=180, freq="MS"), "units": values + 50 * (growth == 0)}
+    )
+    run = wonderland.fit(frame, out=tmp_path / "run", kind="series", threads=1)
+    assert run.trust.unit == unit
+    assert run.record["measured"]["test"]["conformal"]["coverage"] > 0.8
 
 
 @pytest.fixture(scope="module")

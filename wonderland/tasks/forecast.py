@@ -16,7 +16,7 @@ from wonderland.core.batch import Batch
 from wonderland.models.series.forecaster import baseline
 from wonderland.tasks.forecast_answers import ForecastAnswers
 from wonderland.tasks.forecast_measures import QUANTILES, Measures
-from wonderland.tasks.forecast_trust import FEW, UNITS, ForecastTrust
+from wonderland.tasks.forecast_trust import FEW, UNITS, ForecastTrust, usual_sizes
 from wonderland.tasks.forecast_units import scales, unit_tensor
 from wonderland.tasks.losses import absolute, gaussian_nll, negative_binomial_nll, quantile, squared, student_nll
 from wonderland.tasks.task import Task
@@ -170,25 +170,33 @@ class Forecast(Task):
             return f"returns {shape} for two windows, where this task needs {wanted}"
         return None
 
-    def errors(self, view: View, most: int | None = None) -> dict[str, ndarray]:
-        """Errors (n, h, c) in each unit that intervals may have, NaN where the truth is unknown."""
-        made: dict[str, list[ndarray]] = {unit: [] for unit in UNITS}
+    def errors(self, view: View, most: int | None = None) -> dict[str, tuple[ndarray, ndarray]]:
+        """Errors (n, h, c) in each unit that intervals may have, NaN where the truth is unknown; and the units (n, 1, c)."""
+        made: dict[str, list[tuple[ndarray, ndarray]]] = {unit: [] for unit in UNITS}
         for _, batch, forecasts, spread, truth in self.walk(view, most=most):
             for unit, kept in made.items():
-                kept.append((truth - forecasts) / (spread * unit_of(unit, batch, self.season, self.channels)))
-        return {unit: np.concatenate(kept) for unit, kept in made.items()}
+                size = np.broadcast_to(unit_of(unit, batch, self.season, self.channels), (len(truth), 1, self.channels))
+                kept.append(((truth - forecasts) / (spread * size), size))
+        return {
+            unit: (np.concatenate([errors for errors, _ in kept]), np.concatenate([size for _, size in kept]))
+            for unit, kept in made.items()
+        }
 
     def calibrate(self, validation: View, calibration: View, level: float) -> ForecastTrust:
         """From windows of the calibration part; of validation as well, where there are few.
 
-        The unit is the one in which the usual size of errors changed least from validation to calibration.
+        The unit is the one in which the errors of both parts are likeliest; how much the context changes is a noisy one, which counts
+        only where there are many windows. Shares and penalties were chosen on the validation part, so its errors are scaled up where
+        they are smaller than those of calibration.
         """
         most = max(FEW, 30_000_000 // (self.horizon * self.channels))
         before, errors = self.errors(validation, most), self.errors(calibration, most)
-        unit = min(UNITS, key=lambda name: (round(change(before[name], errors[name]), 6), UNITS.index(name)))
-        chosen = errors[unit]
-        if len(chosen) < max(FEW, ALONE * self.horizon):
-            chosen = np.concatenate([before[unit], chosen])
+        few = len(errors["scale"][0]) < max(FEW, ALONE * self.horizon)
+        units = [unit for unit in UNITS if not (few and unit == "changes")]
+        unit = min(units, key=lambda name: (round(surprise(before[name], errors[name]), 6), UNITS.index(name)))
+        chosen = errors[unit][0]
+        if few:
+            chosen = np.concatenate([raised(before[unit][0], chosen), chosen])
         return ForecastTrust.of(chosen, level, unit)
 
     def trust(self, saved: Any) -> ForecastTrust:
@@ -353,10 +361,18 @@ def unit_of(unit: str, batch: Batch, season: int, channels: int) -> ndarray | fl
     return made.numpy() if isinstance(made, Tensor) else made
 
 
-def change(before: ndarray, after: ndarray) -> float:
-    """How much the usual size of errors changed, as the size of a logarithm."""
-    sizes = [float(np.nanmedian(np.abs(errors))) if np.isfinite(errors).any() else 0.0 for errors in (before, after)]
-    return abs(math.log(sizes[1] / sizes[0])) if min(sizes) > 0 else 0.0
+def surprise(*parts: tuple[ndarray, ndarray]) -> float:
+    """The negative log-likelihood of errors (n, h, c) that are normal with a size for each step, in some unit (n, 1, c), each the mean."""
+    errors, units = (np.concatenate([part[place] for part in parts]) for place in range(2))
+    return float(np.log(units).mean() + np.log(usual_sizes(errors)).mean())
+
+
+def raised(before: ndarray, errors: ndarray) -> ndarray:
+    """Errors (n, h, c) scaled up to the root mean square of others (m, h, c) for each column, where it is larger."""
+    squares = [
+        np.nan_to_num(part**2).sum((0, 1)) / np.maximum(np.isfinite(part).sum((0, 1)), 1) for part in (before, errors)
+    ]
+    return before * np.sqrt(np.maximum(squares[1] / np.where(squares[0] > 0, squares[0], np.inf), 1.0))
 
 
 def ordered(made: Tensor) -> Tensor:

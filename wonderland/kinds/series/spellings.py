@@ -15,33 +15,35 @@ _YEAR, _MONTH = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])"
 _CENTURIES = r"(?P<year>(?:1[789]|20|21)\d\d)"  # of years that are written together with a month
 
 
-def _from_month(parts: pd.DataFrame) -> Any:
+def _from_month(parts: Any) -> Any:
     return parts["year"] + "-" + parts["month"].str.zfill(2) + "-01"
 
 
-def _from_name(parts: pd.DataFrame) -> Any:
+def _from_name(parts: Any) -> Any:
     numbers = parts["name"].str[:3].map({name: f"{number:02d}" for number, name in enumerate(NAMES, 1)})
     return parts["year"] + "-" + numbers + "-01"
 
 
-def _from_quarter(parts: pd.DataFrame) -> Any:
+def _from_quarter(parts: Any) -> Any:
     return parts["year"] + "-" + parts["quarter"].map({"1": "01", "2": "04", "3": "07", "4": "10"}) + "-01"
 
 
-def _from_week(parts: pd.DataFrame) -> Any:
+def _from_week(parts: Any) -> Any:
     """The Mondays of ISO weeks; a week 53 that a year has not is the first of the next."""
-    years, weeks = (pd.to_numeric(parts[name].fillna("1970")).astype(int) for name in ("year", "week"))
-    fourth = pd.to_datetime(years.astype(str) + "-01-04")  # the fourth of January lies in the first week
+    weeks: Any = pd.to_numeric(parts["week"].fillna("1"))
+    fourth: Any = pd.to_datetime(
+        parts["year"].fillna("1970") + "-01-04"
+    )  # the fourth of January lies in the first week
     monday = fourth - pd.to_timedelta(fourth.dt.day_of_week, unit="D") + pd.to_timedelta(7 * (weeks - 1), unit="D")
     return monday.where(parts["year"].notna())
 
 
-def _from_day(parts: pd.DataFrame) -> Any:
+def _from_day(parts: Any) -> Any:
     return parts["year"] + "-" + parts["month"].str.zfill(2) + "-" + parts["day"].str.zfill(2)
 
 
 # Midnights with an offset are days of a calendar: where clocks change they are no 24 hours apart in UTC, and months begin in the one before.
-SPELLINGS: tuple[tuple[str, Callable[[pd.DataFrame], Any]], ...] = (
+SPELLINGS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     (rf"{_YEAR}\s*[-/ ]?\s*q(?P<quarter>[1-4])", _from_quarter),
     (rf"q(?P<quarter>[1-4])\s*[-/ ]?\s*{_YEAR}", _from_quarter),
     (rf"{_YEAR}\s*(?:[-/.]|[-/ ]?m)\s*{_MONTH}", _from_month),
@@ -55,14 +57,14 @@ SPELLINGS: tuple[tuple[str, Callable[[pd.DataFrame], Any]], ...] = (
 )
 
 
-def as_days(cells: pd.Series) -> pd.Series:
+def as_days(cells: Any) -> Any:
     """A column whose cells are all spelled in one of these ways, as days; any other as it is.
 
     >>> as_days(pd.Series(["2005M11", None, "2006M01"])).tolist()
     ['2005-11-01', nan, '2006-01-01']
     """
     if isinstance(cells.dtype, pd.PeriodDtype):
-        return cells.dt.to_timestamp()  # pyright: ignore
+        return cells.dt.to_timestamp()
     if isinstance(cells.dtype, pd.DatetimeTZDtype):
         local = cells.dt.tz_localize(None)
         return local if bool((local.dropna() == local.dropna().dt.normalize()).all()) else cells
