@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from wonderland.cli import (
     chat,
     check,
+    cost,
     doctor,
     embed,
     evaluate,
@@ -19,6 +20,7 @@ from wonderland.cli import (
     models,
     neighbours,
     predict,
+    scaling,
     search,
     serve,
     shift,
@@ -35,6 +37,8 @@ from wonderland.version import __version__
 VERBS = (
     fit,
     search,
+    cost,
+    scaling,
     predict,
     evaluate,
     shift,

@@ -29,13 +29,29 @@ def options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--space", metavar="FILE", help="space file in TOML (default: the space of the kind of data)")
     verb.add_argument("--workers", type=int, default=1, help="processes that run trials side by side (default 1)")
     verb.add_argument("--budget", metavar="TIME", help="begin nothing new after this time, such as 30m")
-    verb.add_argument("--study", metavar="FOLDER", help="folder of the study (default: a free one under studies/)")
-    verb.add_argument("--resume", metavar="FOLDER", help="go on with the study in this folder")
+    verb.add_argument(
+        "--study",
+        metavar="STUDY",
+        help="folder of the study (default: a free one under studies/), or a database: postgresql://user@host/database, sqlite:///FILE",
+    )
+    verb.add_argument("--resume", metavar="STUDY", help="go on with the study in this folder or database")
+    verb.add_argument("--name", help="name of a study in a database (default: that of the data)")
+    verb.add_argument(
+        "--shared", metavar="FOLDER", help="folder that all machines see, for the weights of paused trials"
+    )
+    verb.add_argument("--warm-start", metavar="STUDY", help="try the best settings of this study first")
+    verb.add_argument("--against", metavar="COST", help="a second objective: parameters or seconds")
+    verb.add_argument(
+        "--optuna", metavar="URL", help="also write the trials into this storage of Optuna, for its dashboard"
+    )
     verb.add_argument(
         "--join", action="store_true", help="with --resume: run trials of a study as one more worker, and no more"
     )
     verb.add_argument("--eta", type=int, help="factor between rungs, for halving, asha, hyperband and bohb (default 3)")
     verb.add_argument("--rungs", type=int, help="number of rungs, for halving, asha, hyperband and bohb (default 3)")
+    verb.add_argument(
+        "--spend", type=float, help="for asha: share of whole trainings up to which paused trials go on (default 1/3)"
+    )
     verb.add_argument("--points", type=int, help="values of each number, for grid (default 3)")
     verb.add_argument("--acquisition", help="ei or ucb, for bo (default ei)", metavar="NAME")
     verb.add_argument("--kind", help=f"kind of data (default: inferred): {', '.join(NAMES)}", metavar="KIND")
@@ -55,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     from wonderland.core import WonderlandError
     from wonderland.road.searching import REPORT, WINNER, join, search
     from wonderland.search import make_tuner
+    from wonderland.search.database import is_database
     from wonderland.train import Stopped
 
     asked: dict[str, Any] = flags.chosen(args, args.names)
@@ -63,14 +80,15 @@ def run(args: argparse.Namespace) -> int:
     if args.join:
         if args.resume is None:
             raise WonderlandError("--join takes part in a study that was begun: name its folder with --resume.")
-        join(args.resume, budget=args.budget)
+        join(args.resume, budget=args.budget, source=args.source, name=args.name, shared=args.shared)
         return 0
     tuned = {
-        name: vars(args)[name] for name in ("eta", "rungs", "points", "acquisition") if vars(args)[name] is not None
+        name: vars(args)[name]
+        for name in ("eta", "rungs", "spend", "points", "acquisition")
+        if vars(args)[name] is not None
     }
-    if args.resume is not None and (
-        asked or tuned or args.source is not None or args.study is not None or args.space is not None
-    ):
+    extra = (args.study, args.space, args.warm_start, args.against, None if is_database(args.resume) else args.source)
+    if args.resume is not None and (asked or tuned or any(value is not None for value in extra)):
         raise WonderlandError(
             "A study that goes on keeps the options it began with: give --resume and the folder only."
         )
@@ -82,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
     def on_study(study: Any) -> None:
         folder.append(study.folder)
-        helpers.extend(_helpers(study.folder, args.workers - 1, args.budget))
+        helpers.extend(_helpers(study, args))
         if table:
             table.start(study)
 
@@ -101,6 +119,11 @@ def run(args: argparse.Namespace) -> int:
                 tuner=make_tuner(args.tuner, tuned),
                 space=args.space,
                 budget=args.budget,
+                name=args.name,
+                shared=args.shared,
+                warm_start=args.warm_start,
+                against=args.against,
+                optuna=args.optuna,
                 progress=False,
                 told=table.update if table else None,
                 on_study=on_study,
@@ -109,6 +132,8 @@ def run(args: argparse.Namespace) -> int:
             )
     except Stopped as stop:
         again = f"wonderland search --resume {shlex.quote(str(folder[0]))}"
+        if is_database(args.study or args.resume):
+            again = "the same command."
         raise Stopped(f"Stopped; all trials are kept. Continue with: {again}", stop.signum, stop.folder) from None
     finally:
         if table:
@@ -116,16 +141,27 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         place = found.study.folder
         show.say(f"\nTrial {found.best.number} of {len(found.study.trials)} won, by the validation part.")
-        show.say(f"The winner is the run {place / WINNER}; the report of the study is {place / REPORT}")
+        if found.run is None:
+            show.say(
+                f"Its weights are on another machine, which makes the run; the report of the study is {place / REPORT}"
+            )
+        else:
+            show.say(f"The winner is the run {place / WINNER}; the report of the study is {place / REPORT}")
     return 0
 
 
-def _helpers(folder: Any, count: int, budget: str | None) -> Iterator[subprocess.Popen[bytes]]:
+def _helpers(study: Any, args: argparse.Namespace) -> Iterator[subprocess.Popen[bytes]]:
     """More workers, each a process of its own."""
-    words = [sys.executable, "-m", "wonderland", "search", "--resume", str(folder), "--join"]
-    for _ in range(count):
+    words = [sys.executable, "-m", "wonderland", "search", "--join", "--resume"]
+    if study.journal.one_place:
+        words.append(str(study.folder))
+    else:
+        words += [args.study or args.resume, "--name", study.journal.study]
+        words += [] if args.source is None else [args.source]
+        words += [] if args.shared is None else ["--shared", args.shared]
+    for _ in range(args.workers - 1):
         yield subprocess.Popen(
-            [*words, *([] if budget is None else ["--budget", budget])],
+            [*words, *([] if args.budget is None else ["--budget", args.budget])],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -155,16 +191,15 @@ class Table:
         from rich.live import Live
 
         from wonderland.cli import show
-        from wonderland.search import Study
 
         names = ", ".join(study.space.names)
-        show.say(f"Study in {study.folder}: {study.limit} trials over {names}.")
+        show.say(f"Study in {study.journal.about}: {study.limit} trials over {names}.")
         for trial in study.trials:
             self._said |= {(trial.number, rung) for rung in range(trial.rung + 1)}
         if self._said:
             show.say(f"{len(study.trials)} trials were begun before: none of their work is done again.")
         if show.console.is_terminal:
-            follower = Study.open(study.folder)  # of its own, since the display reads it in another thread
+            follower = study.follow()  # of its own, since the display reads it in another thread
             self._live = Live(
                 console=show.console, get_renderable=lambda: trial_table(follower), refresh_per_second=2, transient=True
             )

@@ -12,6 +12,7 @@ from torch import Tensor
 from wonderland.core import WonderlandError, mix
 from wonderland.probability.gaussian_process import Constant as ConstantKernel
 from wonderland.probability.gaussian_process import GaussianProcess, Matern
+from wonderland.search.pareto import scalars
 from wonderland.search.space import Space
 from wonderland.search.trial import Trial
 from wonderland.search.tuner import Tuner, next_number
@@ -82,6 +83,11 @@ class BayesianOptimisation(Tuner):
         known = [trial for trial in trials if trial.failed is not None or trial.scores or trial.running is not None]
         scores = np.array([_score(trial, worst, best) for trial in known])
         places = np.array([space.encode(trial.settings) for trial in known])
+        costs = [trial.cost for trial in known]
+        if any(cost is not None for cost in costs):
+            typical = float(np.median([cost for cost in costs if cost is not None]))
+            filled = np.array([typical if cost is None else cost for cost in costs])
+            scores = scalars(warped(scores), filled, seed=mix(seed, number))
         target = warped(scores)
         posterior = fitted(torch.from_numpy(places), torch.from_numpy(target), seed=mix(seed, number))
         tried = {tuple(row) for row in places.tolist()}

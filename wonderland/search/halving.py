@@ -68,6 +68,8 @@ class ASHA(Rungs):
     r"""Asynchronous successive halving: a trial is promoted as soon as it is among the best :math:`1/\eta` of its rung.
 
     No worker waits for a rung to be complete. A promoted trial goes on from its own checkpoint, with the very same weights.
+    Once all trials are begun and the rule promotes none, the best paused ones go on, those of the highest rung first, until a share `spend` of
+    whole trainings of all trials is used up: good configurations that start slowly are not lost. `spend=0` is the rule alone.
     Book: D2L 19.5. Paper: Li et al., A System for Massively Parallel Hyperparameter Tuning, 2020.
 
     >>> asha = ASHA(eta=2, rungs=2)
@@ -75,10 +77,30 @@ class ASHA(Rungs):
     ((1, 0), (1, 1))
     """
 
+    spend: float = 1 / 3
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not 0 <= self.spend <= 1:
+            raise WonderlandError(f"spend is a share of whole trainings from 0 to 1, not {self.spend}.")
+
     def next(self, trials: Sequence[Trial], limit: int) -> tuple[int, int] | None:
         for rung in reversed(range(self.rungs - 1)):
             measured = sum(trial.at(rung) is not None for trial in trials)
             for trial in ranked(trials, rung)[: measured // self.eta]:
                 if not trial.started(rung + 1):
                     return trial.number, rung + 1
-        return next_number(trials, limit)
+        return next_number(trials, limit) or self._further(trials, limit)
+
+    def _further(self, trials: Sequence[Trial], limit: int) -> tuple[int, int] | None:
+        """The best paused trial of the highest rung, while what it takes is left of the share."""
+        shares = self.shares
+        places = [trial.rung if trial.running is None else trial.running for trial in trials]
+        left = self.spend * limit - sum(shares[place] for place in places if place >= 0)
+        for rung in reversed(range(self.rungs - 1)):
+            if shares[rung + 1] - shares[rung] > left + 1e-9:
+                continue
+            for trial in ranked(trials, rung):
+                if not trial.started(rung + 1) and trial.failed is None:
+                    return trial.number, rung + 1
+        return None

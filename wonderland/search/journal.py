@@ -11,6 +11,7 @@ from typing import Any
 
 from wonderland.core import WonderlandError, disk_trouble
 from wonderland.core.limits import limit
+from wonderland.search.presence import LockFiles
 
 FILE, LOCK = "journal.jsonl", "journal.lock"
 
@@ -22,11 +23,20 @@ class Journal:
     lock of the file; a last line that a kill or a power cut left incomplete is no entry, and is cut off by the next writer.
     """
 
+    one_place = True  # all workers see the same folder of weights
+
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.path = self.folder / FILE
+        self.about = str(folder)
+        locks = LockFiles(self.folder / "workers")
+        self.present, self.is_alive, self.is_inhabited = locks.present, locks.is_alive, locks.is_inhabited
         self.entries: list[dict[str, Any]] = []
         self._size = 0  # bytes of the file that `entries` holds
+
+    def exists(self) -> bool:
+        """Whether a study was begun here."""
+        return self.path.is_file()
 
     @contextmanager
     def locked(self) -> Iterator[None]:

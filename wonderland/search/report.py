@@ -5,6 +5,7 @@ from typing import Any
 
 from wonderland.search.charts import describe, parallel_coordinates, trial_curves
 from wonderland.search.importance import importance
+from wonderland.search.pareto import pareto_front
 from wonderland.search.study import Study
 from wonderland.search.trial import Trial
 from wonderland.understand import page
@@ -18,6 +19,7 @@ def render(study: Study, facts: Mapping[str, Any] | None = None) -> str:
         ("winner", "Winner", "The winner", _winner(study, best, facts)),
         ("settings", "Settings", "Settings and scores", _settings(study, best)),
         ("rungs", "Curves", "Learning curves", _curves(study, best)),
+        ("front", "Front", "Score against cost", _front(study)),
         ("price", "Price", "What it took", _price(study, facts)),
         ("trials", "Trials", "All trials", _trials(study)),
     ]
@@ -99,12 +101,32 @@ def _curves(study: Study, best: Trial) -> str:
     )
 
 
+def _front(study: Study) -> str:
+    """The trials that no other beats in both objectives; empty with one objective."""
+    known = [trial for trial in study.trials if trial.scores and trial.cost is not None]
+    front = pareto_front(study.trials)
+    if len(known) < 2 or not front:
+        return ""
+    name = str(study.about.get("against") or "cost")
+    points = scatter(
+        [float(trial.cost or 0) for trial in known],
+        [trial.scores[-1] for trial in known],
+        title=f"Score by {name}",
+        x_label=name,
+        y_label="score",
+    )
+    rows = [[trial.number, trial.score, _value(trial.cost), describe(trial.settings)] for trial in front]
+    table = page.table(["trial", "score", name, "settings"], rows, "Trials that no other beats in both")
+    return page.figure(points, "One point for each trial.") + table
+
+
 def _price(study: Study, facts: Mapping[str, Any]) -> str:
     trials, shares = study.trials, study.tuner.shares
     spent = sum(shares[trial.rung] for trial in trials if trial.scores)
     rows: list[list[Any]] = [
         ["trials", len(trials)],
         ["failed", sum(trial.failed is not None for trial in trials)],
+        *([["begun again, their machine lost", lost]] if (lost := sum(trial.restarts for trial in trials)) else []),
         ["steps of training", sum(trial.steps[-1] for trial in trials if trial.steps)],
         ["time of all trials together", page.Html(escape(duration(sum(trial.seconds for trial in trials))))],
         ["whole trainings that this amounts to", round(spent, 2)],

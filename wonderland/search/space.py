@@ -183,6 +183,26 @@ class Space:
         """A point of the unit cube that gives these settings. Shapes: -> (d,)."""
         return [setting.place(settings[name]) if name in settings else 0.5 for name, setting in self.settings.items()]
 
+    def narrowed(self, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Settings of another space as those of this one; None where one is missing or outside.
+
+        >>> Space({"lr": Float(0.0, 1.0)}).narrowed({"lr": 0.5, "depth": 3}), Space({"lr": Float(0.0, 1.0)}).narrowed({"lr": 2.0})
+        ({'lr': 0.5}, None)
+        """
+        found: dict[str, Any] = {}
+        for name, setting in self.settings.items():
+            if not self.exists(name, found):
+                continue
+            value = settings.get(name)
+            if isinstance(setting, Choice):
+                inside = value in setting.choices
+            else:
+                inside = isinstance(value, int | float) and setting.low <= value <= setting.high
+            if not inside:
+                return None
+            found[name] = value
+        return found
+
     def encode(self, settings: Mapping[str, Any]) -> list[float]:
         """Numbers for a Gaussian process: places of numbers, one number for each choice."""
         return [number for name, setting in self.settings.items() for number in setting.encode(settings.get(name))]

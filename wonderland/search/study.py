@@ -1,21 +1,21 @@
 """A study: trials that one or several workers run, with a journal as the only truth."""
 
-import fcntl
-import itertools
 import math
-import os
-import re
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wonderland.core import WonderlandError, disk_trouble
+from wonderland.core import WonderlandError, disk_trouble, sha256
+from wonderland.core.strict_json import dump_json
+from wonderland.search.database import folder_of, place_in
 from wonderland.search.journal import FILE, Journal
+from wonderland.search.postgresql import PostgreSQL
+from wonderland.search.presence import PLACE, worker_name
 from wonderland.search.space import Space
 from wonderland.search.space_file import parse_space
+from wonderland.search.sqlite import SQLite
 from wonderland.search.trial import Trial, best_trial
 from wonderland.search.tuner import Tuner
 from wonderland.search.tuners import make_tuner, tuner_json
@@ -23,7 +23,8 @@ from wonderland.search.tuners import make_tuner, tuner_json
 FORMAT = 1
 HOPELESS = 5  # trials that failed, with none that did not, after which a study stops
 MOST_TRIALS, MOST_POINTS = 100_000, 60
-_counter = itertools.count()
+PLACE_FILE = f"{PLACE}.json"
+AnyJournal = Journal | SQLite | PostgreSQL
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Job:
     rung: int
     share: float
     settings: dict[str, Any]
+    weights: str | None = None  # what the shared folder holds of it
+    steps: int = 0  # done before, at the end of the last rung
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,13 @@ class Result:
     steps: int = 0
     seconds: float = 0.0
     curve: list[tuple[float, float]] = field(default_factory=list)
+    weights: str | None = None
+    cost: float | None = None
 
 
 class Study:
-    """Trials over a space, decided by a tuner, in a folder that any number of processes of one machine may share.
+    """Trials over a space, decided by a tuner, in a folder that any number of processes of one machine may share, or in a database that
+    several machines share.
 
     A worker claims a job in the journal, runs it, and reports. Each worker holds a lock for as long as it lives; the job of a
     worker that died is claimed by the next one, before anything new is started. What is tried next depends on the trials so far,
@@ -61,75 +67,133 @@ class Study:
     (20, True)
     """
 
-    def __init__(self, folder: str | Path, space: Space, tuner: Tuner, limit: int, seed: int, about: dict[str, Any]):
+    def __init__(
+        self,
+        folder: str | Path,
+        space: Space,
+        tuner: Tuner,
+        limit: int,
+        seed: int,
+        about: dict[str, Any],
+        journal: AnyJournal | None = None,
+        first: Sequence[dict[str, Any]] = (),
+        place: str | None = None,
+    ):
         self.folder, self.space, self.tuner = Path(folder), space, tuner
-        self.limit, self.seed, self.about = limit, seed, about
-        self.journal = Journal(folder)
+        self.limit, self.seed, self.about, self.first = limit, seed, about, list(first)
+        self.journal = Journal(folder) if journal is None else journal
+        self.place = place
         self.trials: list[Trial] = []
-        self._replayed = 0
+        self._replayed, self._unsure = 0, False
 
     @staticmethod
     def create(
-        folder: str | Path,
+        folder: str | Path | None,
         space: Space | Mapping[str, Any],
         tuner: Tuner,
         *,
         trials: int,
         seed: int = 0,
         about: Any = None,
+        journal: AnyJournal | None = None,
+        first: Sequence[Mapping[str, Any]] = (),
     ) -> "Study":
-        """A new study, or the one that was begun in this folder with the same arguments. `about` is what else has to be the same."""
+        """A new study, or the one that was begun here with the same arguments.
+
+        `about` is what else has to be the same, but for its key "origin" where there are several machines; `first` are settings that are
+        tried before others (a warm start); `journal` is where a study in a database is kept, whose `folder` is for weights.
+        """
         space = Space.of(space)
         if isinstance(trials, bool) or not isinstance(trials, int) or not 1 <= trials <= MOST_TRIALS:
             raise WonderlandError(f"A study has between 1 and {MOST_TRIALS:,} trials, not {trials}.")
-        folder = Path(folder)
-        first = {"entry": "study", "format": FORMAT, "space": space.to_json(), "tuner": tuner_json(tuner),
+        entry = {"entry": "study", "format": FORMAT, "space": space.to_json(), "tuner": tuner_json(tuner),
                  "trials": trials, "seed": seed, "about": about or {}}  # fmt: skip
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise disk_trouble(error, folder) from error
-        if not (folder / FILE).exists() and any(
-            not path.name.startswith(".") for path in folder.iterdir() if path.name != "journal.lock"
-        ):
-            raise WonderlandError(f"{folder} is not empty and holds no study: choose another folder with --study.")
-        journal = Journal(folder)
+        if first:
+            entry["first"] = [dict(settings) for settings in first]
+        if journal is None:
+            assert folder is not None, "a study in files has a folder"
+            journal = _journal_in(Path(folder))
+            hint = f"Choose another folder with --study, or go on with it: --resume {folder}"
+        else:
+            hint = "Choose another name with --name."
         with journal.locked():
             if not journal.entries:
-                journal.append(first)
-            elif journal.entries[0] != first:
-                raise WonderlandError(
-                    f"{folder} holds a study with other options. Choose another folder with --study, or go on with it: --resume {folder}"
-                )
-        return Study.open(folder)
+                journal.append(entry)
+            elif _same(journal.entries[0], journal) != _same(entry, journal):
+                raise WonderlandError(f"{journal.about} holds a study with other options. {hint}")
+        return Study.open(folder, journal)
 
     @staticmethod
-    def open(folder: str | Path) -> "Study":
-        """The study that was begun in a folder."""
-        folder = Path(folder)
-        if not (folder / FILE).is_file():
-            raise WonderlandError(f"{folder} holds no study: there is no {FILE} in it.")
-        entries = Journal(folder).read()
+    def open(folder: str | Path | None, journal: AnyJournal | None = None) -> "Study":
+        """The study that was begun in a folder, or in the journal of a database."""
+        if journal is None:
+            assert folder is not None, "a study in files has a folder"
+            journal = Journal(folder)
+            if (Path(folder) / PLACE_FILE).is_file() and not journal.exists():
+                raise WonderlandError(
+                    f"{folder} holds weights of a study in a database: go on with --resume and the address of the database."
+                )
+            if not journal.exists():
+                raise WonderlandError(f"{folder} holds no study: there is no {FILE} in it.")
+        entries = journal.read()
         if not entries:
-            raise WonderlandError(f"The study in {folder} was not begun yet: start it again with the same options.")
+            where = folder if journal.one_place else journal.about
+            raise WonderlandError(f"The study in {where} was not begun yet: start it again with the same options.")
         try:
-            first = entries[0]
-            if first["entry"] != "study" or first["format"] != FORMAT or not isinstance(first["about"], dict):
+            entry = entries[0]
+            if entry["entry"] != "study" or entry["format"] != FORMAT or not isinstance(entry["about"], dict):
                 raise ValueError("no study")
-            tuner = make_tuner(first["tuner"]["name"], first["tuner"]["options"])
-            space, trials, seed = parse_space(first["space"]), int(first["trials"]), int(first["seed"])
+            tuner = make_tuner(entry["tuner"]["name"], entry["tuner"]["options"])
+            space, trials, seed = parse_space(entry["space"]), int(entry["trials"]), int(entry["seed"])
+            first = [dict(settings) for settings in entry.get("first", [])]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise WonderlandError(
-                f"The journal of {folder} does not begin with a study: it is damaged or not ours."
+                f"The journal of {journal.about} does not begin with a study: it is damaged or not ours."
             ) from error
-        study = Study(folder, space, tuner, tuner.limit(space, trials), seed, first["about"])
+        place = None
+        if not isinstance(journal, Journal):
+            identity = sha256(dump_json([journal.study, entry]).encode())
+            folder = folder_of(journal.study, identity) if folder is None else Path(folder)
+            place = place_in(Path(folder), identity)
+        assert folder is not None
+        study = Study(folder, space, tuner, tuner.limit(space, trials), seed, entry["about"], journal, first, place)
         study.refresh()
         return study
 
+    def follow(self) -> "Study":
+        """The same study, read by itself: for a display in another thread."""
+        journal = self.journal
+        if isinstance(journal, Journal):
+            return Study.open(self.folder)
+        other = (
+            SQLite(journal.path, journal.study)
+            if isinstance(journal, SQLite)
+            else PostgreSQL(journal.url, journal.study)
+        )
+        return Study.open(self.folder, other)
+
     def refresh(self) -> None:
         """Read what other workers have written."""
-        self.journal.read()
+        try:
+            self.journal.read()
+        except WonderlandError:
+            self._forget()
+            raise
         self._replay()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Write while no other worker does; what is not on disk at the end did not happen."""
+        try:
+            with self.journal.locked():
+                self._replay()
+                yield
+        except BaseException:
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        self.trials, self._replayed, self._unsure = [], 0, True
 
     def _replay(self) -> None:
         for entry in self.journal.entries[self._replayed :]:
@@ -137,7 +201,7 @@ class Study:
                 self._apply(entry)
             except (LookupError, TypeError, ValueError, AssertionError) as error:
                 raise WonderlandError(
-                    f"The journal of {self.folder} has an entry that cannot be: it is damaged or not ours."
+                    f"The journal of {self.journal.about} has an entry that cannot be: it is damaged or not ours."
                 ) from error
             self._replayed += 1
 
@@ -152,6 +216,8 @@ class Study:
             trial = self.trials[number]
             assert trial.rung + 1 == entry["rung"]
             trial.running, trial.worker = entry["rung"], entry["worker"]
+            trial.place = entry.get("place")
+            trial.restarts += entry.get("again") is True
             return
         trial = self.trials[entry["trial"]]
         assert trial.running == entry["rung"]
@@ -164,61 +230,86 @@ class Study:
             trial.scores.append(float(entry["score"]))
             trial.steps.append(int(entry["steps"]))
             trial.curve = [(float(x), float(y)) for x, y in entry["curve"]] or trial.curve
+            trial.weights = entry.get("weights", trial.weights)
+            trial.cost = entry.get("cost", trial.cost)
 
     @contextmanager
     def worker(self) -> Iterator[str]:
         """Register a worker: its lock says that it is alive, until this block ends or the process dies."""
-        name = f"{os.getpid()}-{time.time_ns():x}-{next(_counter)}"
-        path = self.folder / "workers" / f"{name}.lock"
-        try:
-            path.parent.mkdir(exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise disk_trouble(error, path) from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        name = worker_name()
+        with self.journal.present(name, self.place):
             yield name
-        finally:
-            path.unlink(missing_ok=True)
-            os.close(handle)
 
     def is_alive(self, worker: str | None) -> bool:
         """Whether a worker still holds its lock."""
-        if not re.fullmatch(r"[0-9a-f-]{1,80}", worker or ""):
-            return False
-        try:
-            handle = os.open(self.folder / "workers" / f"{worker}.lock", os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(handle)
-        return False
+        return self.journal.is_alive(worker)
+
+    def reachable(self, trial: Trial) -> bool:
+        """Whether the weights that a trial goes on from are here, or where every machine can fetch them."""
+        lost_little = trial.rung < 0  # at most a part of its first rung
+        return lost_little or trial.place == self.place or trial.weights is not None
 
     def claim(self, worker: str) -> Job | None:
-        """The next job for a worker: one that a dead worker left, or what the tuner decides. None if there is none now."""
-        with self.journal.locked():
-            self._replay()
+        """The next job for a worker: one that a dead worker left, or what the tuner decides. None if there is none now.
+
+        Trials whose weights lie on another machine are left to its workers; if none of them is alive and nothing else is left to do,
+        they begin again here, which is counted.
+        """
+        with self._turn():
             self._refuse_hopeless()
-            left = [trial for trial in self.trials if trial.running is not None and not self.is_alive(trial.worker)]
-            if left:
-                number, rung = left[0].number, left[0].running
-                assert rung is not None
-            else:
-                chosen = self.tuner.next(self.trials, self.limit)
-                if chosen is None:
+            left = [
+                trial  # of a dead worker, or of this one, where it lost the connection while it claimed a job
+                for trial in self.trials
+                if trial.running is not None
+                and ((self._unsure and trial.worker == worker) or not self.is_alive(trial.worker))
+            ]
+            chosen = next(((t.number, t.running) for t in left if self.reachable(t)), None)
+            elsewhere: list[Trial] = [trial for trial in left if not self.reachable(trial)]
+            if chosen is None:
+                chosen, paused = self._next_here()
+                elsewhere += paused
+            again = False
+            if chosen is None:
+                lost = next((trial for trial in elsewhere if not self.journal.is_inhabited(trial.place)), None)
+                if lost is None:
                     return None
-                number, rung = chosen
-            if number == len(self.trials):
-                settings = self.tuner.settings(self.space, self.trials, number, self.seed)
-            else:
-                settings = self.trials[number].settings
-            self.journal.append({"entry": "run", "trial": number, "rung": rung, "worker": worker, "settings": settings})
+                again, chosen = True, (lost.number, lost.rung + 1)
+            number, rung = chosen
+            assert rung is not None
+            entry = {
+                "entry": "run",
+                "trial": number,
+                "rung": rung,
+                "worker": worker,
+                "settings": self._settings(number),
+            }
+            if self.place is not None:
+                before = self.trials[number] if number < len(self.trials) else None
+                again |= before is not None and before.running == 0 and before.place != self.place
+                entry |= {"place": self.place} | ({"again": True} if again else {})
+            self.journal.append(entry)
             self._replay()
-        return Job(number, rung, self.tuner.shares[rung], dict(self.trials[number].settings))
+            trial = self.trials[number]
+        self._unsure = False
+        steps = trial.steps[-1] if trial.steps else 0
+        return Job(number, rung, self.tuner.shares[rung], dict(trial.settings), trial.weights, steps)
+
+    def _next_here(self) -> tuple[tuple[int, int] | None, list[Trial]]:
+        """What the tuner decides of the trials whose weights can be had here, and the trials that it would rather promote."""
+        view, passed = list(self.trials), []
+        while True:
+            chosen = self.tuner.next(view, self.limit)
+            if chosen is None or chosen[0] == len(view) or self.reachable(self.trials[chosen[0]]):
+                return chosen, passed
+            passed.append(self.trials[chosen[0]])
+            view[chosen[0]] = replace(view[chosen[0]], running=chosen[1])  # as if its own machine had taken it
+
+    def _settings(self, number: int) -> dict[str, Any]:
+        if number < len(self.trials):
+            return self.trials[number].settings
+        if number < len(self.first):
+            return self.first[number]
+        return self.tuner.settings(self.space, self.trials, number, self.seed)
 
     def report(self, worker: str, job: Job, result: Result) -> None:
         """Write down what was measured. A score that is not finite is a failed trial."""
@@ -233,6 +324,10 @@ class Study:
             "steps": int(result.steps),
             "curve": curve[::-1][::stride][::-1],
         }
+        if result.weights is not None:
+            entry["weights"] = result.weights
+        if result.cost is not None:
+            entry["cost"] = float(result.cost)
         self._close(worker, job, entry, result.seconds)
 
     def fail(self, worker: str, job: Job, text: str, seconds: float = 0.0) -> None:
@@ -240,8 +335,7 @@ class Study:
         self._close(worker, job, {"entry": "failed", "text": " ".join(text.split())[:500]}, seconds)
 
     def _close(self, worker: str, job: Job, entry: dict[str, Any], seconds: float) -> None:
-        with self.journal.locked():
-            self._replay()
+        with self._turn():
             trial = self.trials[job.trial]
             if trial.running != job.rung or trial.worker != worker:
                 return  # another worker was given the job, because the lock of this one was removed
@@ -270,3 +364,22 @@ class Study:
             why = f": {failed[-1].failed}" if failed else "."
             raise WonderlandError(f"No trial of the study in {self.folder} was measured{why}")
         return found
+
+
+def _journal_in(folder: Path) -> Journal:
+    """The journal of a folder that is free, or holds a study."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_trouble(error, folder) from error
+    others = [path for path in folder.iterdir() if not path.name.startswith(".") and path.name != "journal.lock"]
+    if others and not (folder / FILE).exists():
+        raise WonderlandError(f"{folder} is not empty and holds no study: choose another folder with --study.")
+    return Journal(folder)
+
+
+def _same(entry: dict[str, Any], journal: AnyJournal) -> dict[str, Any]:
+    """What has to be the same where a study is begun twice: on several machines the data may lie in different folders."""
+    if journal.one_place or not isinstance(entry.get("about"), dict):
+        return entry
+    return {**entry, "about": {key: value for key, value in entry["about"].items() if key != "origin"}}

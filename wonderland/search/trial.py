@@ -10,7 +10,9 @@ from typing import Any
 class Trial:
     """One point of the space. `scores[k]` is what was measured at the end of rung k; smaller is better.
 
-    `running` is the rung that a worker is at; None if no worker has it.
+    `running` is the rung that a worker is at; None if no worker has it. `place` is where its weights are, in a study of several places;
+    `weights` is what a folder that all of them share holds of it; `restarts` counts how often its weights were lost with a machine.
+    `cost` is a second objective, such as parameters, where the study has one.
     """
 
     number: int
@@ -22,6 +24,10 @@ class Trial:
     failed: str | None = None
     running: int | None = None
     worker: str | None = None
+    place: str | None = None
+    weights: str | None = None
+    restarts: int = 0
+    cost: float | None = None
 
     @property
     def rung(self) -> int:

@@ -25,7 +25,7 @@ def make_tuner(name: str, options: Mapping[str, Any] | None = None) -> Tuner:
     """A tuner by name, with options of its own.
 
     >>> make_tuner("asha", {"eta": 2})
-    ASHA(eta=2, rungs=3)
+    ASHA(eta=2, rungs=3, spend=0.3333333333333333)
     """
     if name not in TUNERS:
         raise WonderlandError(f"There is no tuner {name!r}.{nearest(str(name), TUNERS)} Known are {', '.join(TUNERS)}.")

@@ -2,12 +2,16 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from wonderland.core import WonderlandError
+from wonderland.search.database import LostDatabase
 from wonderland.search.study import Job, Result, Study
 
 PAUSE = 0.1  # seconds between two looks at the journal while other workers have all the jobs
+T = TypeVar("T")
+PATIENCE = 120.0  # seconds in which a database that went away may come back
 
 
 def work(
@@ -24,23 +28,35 @@ def work(
     """
     with study.worker() as worker:
         while deadline is None or time.monotonic() < deadline:
-            job = study.claim(worker)
+            job = _insisting(lambda: study.claim(worker))
             if told:
                 told(study)
             if job is None:
                 if study.finished:
                     return
-                time.sleep(PAUSE)
+                time.sleep(PAUSE if study.journal.one_place else 5 * PAUSE)
                 continue
             began = time.monotonic()
             try:
                 result = objective(job)
             except Exception as error:
-                if isinstance(error, OSError) or isinstance(error.__cause__, OSError):
+                if isinstance(error, OSError | LostDatabase) or isinstance(error.__cause__, OSError):
                     raise
                 text = str(error) if isinstance(error, WonderlandError) else f"{type(error).__name__}: {error}"
-                study.fail(worker, job, text, time.monotonic() - began)
+                _insisting(partial(study.fail, worker, job, text, time.monotonic() - began))
             else:
-                study.report(worker, job, result)
+                _insisting(partial(study.report, worker, job, result))
             if told:
                 told(study)
+
+
+def _insisting(call: Callable[[], T]) -> T:
+    """What a call returns; while the database does not answer it is tried again, for a while."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return call()
+        except LostDatabase:
+            if time.monotonic() > end:
+                raise
+            time.sleep(2 * PAUSE)
