@@ -29,13 +29,20 @@ def images(folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
         pixels = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 1, 28, 28)
     with gzip.open(folder / "mnist-t10k-labels-idx1-ubyte.gz") as file:
         labels = np.frombuffer(file.read(), np.uint8, offset=8)
-    return nn.functional.avg_pool2d(torch.tensor(pixels / 255.0, dtype=torch.float32), 2), torch.tensor(labels.astype(np.int64))
+    return nn.functional.avg_pool2d(torch.tensor(pixels / 255.0, dtype=torch.float32), 2), torch.tensor(
+        labels.astype(np.int64)
+    )
 
 
 def error(space: str, number: int, data: tuple[torch.Tensor, torch.Tensor]) -> float:
     """The error on held-out images of a network after its short training."""
     design = anynet_design(
-        space, number, stages=STAGES, depths=DEPTHS, widest=64, accept=lambda d: LEAST <= d.operations(size=SIZE, stem=STEM, channels=1) <= MOST
+        space,
+        number,
+        stages=STAGES,
+        depths=DEPTHS,
+        widest=64,
+        accept=lambda d: LEAST <= d.operations(size=SIZE, stem=STEM, channels=1) <= MOST,
     )
     torch.manual_seed(mix(1, number))
     net = AnyNet(10, 1, depths=design.depths, dims=design.dims, group_widths=design.group_widths,
