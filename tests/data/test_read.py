@@ -82,7 +82,8 @@ def says(path, text):
             "a.xyz",
             "x",
             "PATH: this kind of file is not known. Known are .csv, .tsv, .txt, .dat, .data, .json, .jsonl, .ndjson, .parquet, "
-            ".feather, .xlsx, .xlsm, .db, .sqlite, .sqlite3, .zip, with .gz as well, and folders of images.",
+            ".feather, .xlsx, .xlsm, .db, .sqlite, .sqlite3, .zip, with .gz as well, and folders of images. A text file of another name is "
+            "read as a table where its delimiter is named (--delimiter).",
         ),
         ("a.xlsx", "x", "PATH is not a workbook (.xlsx), or it is damaged or encrypted."),
         ("a.zip", "x", "PATH is not a zip file, or it is damaged."),

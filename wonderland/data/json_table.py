@@ -1,6 +1,7 @@
 """Tables as JSON: lines of objects, a list of records, columns by name, or columns, index and data apart ("split")."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,23 @@ import pandas as pd
 
 from wonderland.core import WonderlandError
 from wonderland.core.limits import beyond, check, limit
+from wonderland.core.unpack import open_unpacked
 from wonderland.data.bounds import check_names
 
+JSON_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{\s*"')
+MOST_IN_A_LIST = 100
+MAX_LABELS = 1000
 _UNPACK = "Unpack nested values into plain columns."
 _LAYOUTS = 'It may hold a list of objects, an object of columns, or {"columns": [...], "data": [[...]]}.'
+
+
+def looks_like_json(path: Path) -> bool:
+    """Whether a file, packed or not, begins as objects of JSON do."""
+    try:
+        with open_unpacked(path) as file:
+            return JSON_START.match(file.read(1 << 12)) is not None
+    except (OSError, EOFError):
+        return False
 
 
 def read_json_lines(text: str, path: Path) -> pd.DataFrame:
@@ -40,9 +54,12 @@ def read_json(text: str, path: Path) -> pd.DataFrame:
             return read_json_lines(text, path)
     whole = _parse(text, str(path))
     surrogates = "\\ud" in text.lower()
-    if isinstance(whole, dict) and len(whole) == 1 and isinstance(next(iter(whole.values())), list):
-        inner = next(iter(whole.values()))
-        whole = inner if inner and isinstance(inner[0], dict) else whole  # {"data": [{...}, ...]}
+    if isinstance(whole, dict):  # {"data": [{...}, ...]}, with a version or a date beside it
+        tables = [value for value in whole.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
+        rest = [
+            value for value in whole.values() if isinstance(value, list) and value and not isinstance(value[0], dict)
+        ]
+        whole = tables[0] if len(tables) == 1 and not rest else whole
     if isinstance(whole, list):
         return _frame_of_records(_records(whole, path, surrogates), path)
     if not isinstance(whole, dict) or not whole:
@@ -55,6 +72,27 @@ def read_json(text: str, path: Path) -> pd.DataFrame:
 def frame_of(columns: dict[str, list[Any]]) -> pd.DataFrame:
     """Columns of plain cells as a frame. Integers that a float could not hold exactly stay integers beside missing cells."""
     return pd.DataFrame({name: _series(cells) for name, cells in columns.items()})
+
+
+def _may_be_labels(value: Any) -> bool:
+    """Whether a value is a short list of words or whole numbers, which may be labels."""
+    return (
+        isinstance(value, list)
+        and len(value) <= MOST_IN_A_LIST
+        and all(isinstance(item, str | int) and not isinstance(item, bool) for item in value)
+    )
+
+
+def _joined(name: str, cells: list[Any], path: Path) -> list[Any]:
+    """A column where some cells are lists of labels, as texts such as "a;b"; lists of anything else are refused."""
+    row = next((i for i, cell in enumerate(cells) if isinstance(cell, list)), None)
+    if row is None:
+        return cells
+    names = [str(item) for cell in cells if isinstance(cell, list) for item in cell]
+    mark = next((mark for mark in (";", "|") if not any(mark in item for item in names)), None)
+    if mark is None or len(names) < 2 * len(set(names)) or len(set(names)) > MAX_LABELS:
+        raise WonderlandError(f"{path}: row {row + 1} has a list in {name!r}. {_UNPACK}")
+    return [mark.join(map(str, cell)) or None if isinstance(cell, list) else cell for cell in cells]
 
 
 def _series(cells: list[Any]) -> pd.Series:
@@ -86,7 +124,7 @@ def _frame_of_records(checked: Iterable[dict[str, Any]], path: Path) -> pd.DataF
             raise beyond("table_columns", path)
     check("empty_cells", len(records) * len(names) - 16 * written, f"{path}, where most records lack most keys,")
     check_names(list(names), path)
-    return frame_of({name: [record.get(name) for record in records] for name in names})
+    return frame_of({name: _joined(name, [record.get(name) for record in records], path) for name in names})
 
 
 def _split(names: list[Any], rows: list[Any], path: Path, surrogates: bool) -> pd.DataFrame:
@@ -97,7 +135,7 @@ def _split(names: list[Any], rows: list[Any], path: Path, surrogates: bool) -> p
             size = f"{len(row)} cells" if isinstance(row, list) else json_type(row)
             raise WonderlandError(f"{path}: row {number} of data has {size} where {len(names)} columns are named.")
         _check_record(dict(zip(names, row, strict=True)), f"{path}: row {number} of data", surrogates)
-    return frame_of({name: [row[i] for row in rows] for i, name in enumerate(names)})
+    return frame_of({name: _joined(name, [row[i] for row in rows], path) for i, name in enumerate(names)})
 
 
 def _columns(columns: dict[str, Any], path: Path, surrogates: bool) -> pd.DataFrame:
@@ -120,15 +158,16 @@ def _columns(columns: dict[str, Any], path: Path, surrogates: bool) -> pd.DataFr
             raise WonderlandError(
                 f"{path}: column {name!r} has {len(cells)} cells, but column {next(iter(columns))!r} has {len(first)}."
             )
-        _check_record({name: next((cell for cell in cells if isinstance(cell, list | dict)), None)}, str(path), False)
+        nested = (cell for cell in cells if isinstance(cell, list | dict) and not _may_be_labels(cell))
+        _check_record({name: next(nested, None)}, str(path), False)
         if surrogates:
             _check_record(dict(enumerate(cells)), str(path), True)
-    return frame_of(columns)
+    return frame_of({name: _joined(name, cells, path) for name, cells in columns.items()})
 
 
 def _check_record(record: dict[Any, Any], where: str, surrogates: bool) -> None:
     for key, value in record.items():
-        if isinstance(value, list | dict):
+        if isinstance(value, list | dict) and not _may_be_labels(value):
             raise WonderlandError(f"{where} has {json_type(value)} in {key!r}. {_UNPACK}")
     if surrogates and not _is_valid_unicode(record):
         raise WonderlandError(f"{where} holds half of a character (a lone surrogate).")

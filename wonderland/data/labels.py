@@ -12,12 +12,16 @@ from wonderland.data.dataset import Finding, counted
 from wonderland.data.target import MAX_CLASSES, numbers_first
 
 SEPARATORS = (";", "|")
+WRITTEN = "[]"  # cells such as ['a', 'b'], as Python and JSON write lists
 LOOKED_AT = 2000
 _YES, _NO = {"1", "1.0", "true", "yes"}, {"0", "0.0", "false", "no"}
+_WRITTEN = re.compile(r"\s*[\[({]\s*(?:(['\"]?)[^\[\](){}]*\1)?\s*[\])}]\s*")
+_ITEM = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,\s][^,]*)")
+_HALVES = {"5", "25", "75"}
 
 
 def separator_of(cells: Any) -> str | None:
-    """What separates labels in a column of texts such as "red;blue"; None where cells are no lists.
+    """What separates labels in a column of texts such as "red;blue", "[]" for lists as they are written; None where cells are no lists.
 
     Lists are there if at least one cell in fifty has the separator and the same names come again in other rows.
 
@@ -25,6 +29,8 @@ def separator_of(cells: Any) -> str | None:
     (';', None)
     """
     texts = [cell for cell in cells.dropna().head(LOOKED_AT) if isinstance(cell, str)]
+    if texts and all(map(_WRITTEN.fullmatch, texts)) and any("," in text for text in texts):
+        return WRITTEN
     for separator in SEPARATORS:
         several = [text for text in texts if separator in text]
         if len(several) < max(1, len(texts) / 50):
@@ -33,7 +39,31 @@ def separator_of(cells: Any) -> str | None:
         different = set(names)
         if 2 <= len(different) <= MAX_CLASSES and len(names) >= 2 * len(different):
             return separator
-    return None
+    return "," if _has_commas(texts) else None
+
+
+def _has_commas(texts: list[str]) -> bool:
+    """Whether commas separate labels: nearly every name stands in several different cells, which a class with a comma in its name
+    does not."""
+    if sum("," in text for text in texts) < max(2, len(texts) / 50):
+        return False
+    cells = {text: {name.strip() for name in text.split(",") if name.strip()} for text in texts}
+    where: dict[str, int] = {}
+    for names in cells.values():
+        for name in names:
+            where[name] = where.get(name, 0) + 1
+    if not 2 <= len(where) <= MAX_CLASSES or max(len(name.split()) for name in where) > 5:
+        return False
+    again = sum(count > 1 for count in where.values())
+    return (
+        again >= 0.8 * len(where) and sum(map(len, cells.values())) < len(texts) * 20 and len(texts) >= 2 * len(where)
+    )
+
+
+def _may_be_numbers(cells: Any) -> bool:
+    """Whether cells such as 4,7 may be numbers with a decimal comma as well as two labels."""
+    texts = [cell.strip() for cell in cells.dropna().head(LOOKED_AT) if isinstance(cell, str)]
+    return all(re.fullmatch(r"[+-]?\d+(?:,\d+)?", text) for text in texts)
 
 
 def flag_columns(frame: pd.DataFrame, taken: Sequence[str] = ()) -> list[str]:
@@ -60,12 +90,12 @@ def label_target(frame: pd.DataFrame, target: str | None, task: str | None, take
         if target not in names and task is None:
             return None
         named = _known(target, names)
-        return [named] if task == "multilabel" or separator_of(frame[named]) else None
+        return [named] if task == "multilabel" or _holds_lists(frame, named) else None
     free = [name for name in names if name not in taken]
     flags = flag_columns(frame, taken)
     if len(flags) >= 2 and (len(flags) == len(free) or task == "multilabel"):
         return flags
-    lists = [name for name in free if separator_of(frame[name])]
+    lists = [name for name in free if _holds_lists(frame, name)]
     if len(lists) == 1 and (len(free) == 1 or task == "multilabel"):
         return lists
     if task == "multilabel":
@@ -73,6 +103,26 @@ def label_target(frame: pd.DataFrame, target: str | None, task: str | None, take
             "No column holds several labels: name one with lists such as a;b, or several columns of 0 and 1, with target."
         )
     return None
+
+
+def _holds_lists(frame: pd.DataFrame, name: str) -> bool:
+    """Whether a column holds lists of labels; cells that may be lists or numbers stop."""
+    separator = separator_of(frame[name])
+    if separator != "," or not _may_be_numbers(frame[name]):
+        return separator is not None
+    texts = pd.Series(frame[name]).dropna().astype(str)
+    with_comma = pd.Series(texts[texts.str.contains(",")])
+    fractions = set(with_comma.str.split(",").str[1])
+    if (
+        len(with_comma) > 0.9 * len(texts)
+        or fractions <= _HALVES
+        or any(len(text) > 1 and text[0] == "0" for text in fractions)
+    ):
+        return False
+    raise WonderlandError(
+        f"Cells of {name!r} such as {with_comma.iloc[0]!r} may be two labels, or a number with a decimal comma: say which with "
+        "--task multilabel or --task regression."
+    )
 
 
 def read_labels(
@@ -121,10 +171,17 @@ def coded(cells: Any, names: Sequence[str]) -> np.ndarray:
     return y
 
 
-def pieces(cells: Any) -> list[list[str]]:
-    """The names in each cell of a column of lists."""
-    separator = separator_of(cells) or ";"
-    return [[] if pd.isna(cell) else _names(str(cell), separator) for cell in cells]
+def pieces(cells: Any, known: Sequence[str] = ()) -> list[list[str]]:
+    """The names in each cell of a column of lists; where few cells do not tell what separates them, `known` names do."""
+    separator = separator_of(cells)
+    if separator is None and known:
+        texts = [str(cell) for cell in cells.dropna()]
+        names = set(known)
+        separator = next(
+            (mark for mark in (*SEPARATORS, WRITTEN, ",") if all(set(_names(text, mark)) <= names for text in texts)),
+            None,
+        )
+    return [[] if pd.isna(cell) else _names(str(cell), separator or ";") for cell in cells]
 
 
 def _from_lists(cells: Any, column: str) -> tuple[np.ndarray, list[str]]:
@@ -155,7 +212,10 @@ def _from_flags(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[np.ndarray
 
 
 def _names(cell: str, separator: str) -> list[str]:
-    return [name.strip() for name in re.split(re.escape(separator), cell) if name.strip()]
+    if separator == WRITTEN:
+        found = _ITEM.finditer(cell.strip()[1:-1]) if _WRITTEN.fullmatch(cell) else []
+        return [next(filter(None, match.groups()), "").strip() for match in found]
+    return [name.strip() for name in cell.split(separator) if name.strip()]
 
 
 def _is_flag(cells: Any) -> bool:

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError, nearest
+from wonderland.core import WonderlandError
 from wonderland.core.unpack import read_unpacked
 from wonderland.data.bounds import check_names
 from wonderland.data.cells import MISSING
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.encodings import to_utf8
 from wonderland.data.feather import read_feather
-from wonderland.data.json_table import read_json, read_json_lines
+from wonderland.data.json_table import JSON_START, looks_like_json, read_json, read_json_lines
 from wonderland.data.parquet import read_parquet
 from wonderland.data.reading import Reading
 from wonderland.data.sql import SUFFIXES as DATABASES
@@ -60,9 +60,14 @@ def read_file(
 
         return read_zip(path, as_text, reading)
     if suffix not in SUFFIXES:
+        if path.is_file() and looks_like_json(path):
+            return read_text(read_bytes(path), path, ".json", as_text, reading)
+        if reading.delimiter is not None:
+            return read_text(read_bytes(path), path, ".csv", as_text, reading)
         known = ", ".join((*SUFFIXES, ".zip"))
         raise WonderlandError(
-            f"{path}: this kind of file is not known. Known are {known}, with .gz as well, and folders of images."
+            f"{path}: this kind of file is not known. Known are {known}, with .gz as well, and folders of images. A text file of "
+            "another name is read as a table where its delimiter is named (--delimiter)."
         )
     if suffix in (*WORKBOOKS, *DATABASES, ".parquet", ".feather"):
         if gzipped:
@@ -84,6 +89,8 @@ def read_text(
     data, findings = to_utf8(data, path, reading.encoding)
     if not data.strip():
         raise WonderlandError(f"{path} is empty. Give a file that holds rows.")
+    if suffix == ".txt" and JSON_START.match(data):
+        suffix = ".json"
     if suffix in (".jsonl", ".ndjson", ".json"):
         read = read_json if suffix == ".json" else read_json_lines
         return read(data.decode("utf-8", "surrogatepass"), path), findings
@@ -221,12 +228,23 @@ def has_header(records: list[list[str]]) -> bool:
         if any(is_number(r[i]) for r in rest if i < len(r))
         and all(is_number(r[i]) or _is_missing(r[i]) for r in rest if i < len(r))
     ]
-    if not numeric or not all(is_number(first[i]) for i in numeric):
+    if not numeric:
+        return not _repeats(first, rest)
+    if not all(is_number(first[i]) for i in numeric):
         return True
     cells = [float(first[i]) for i in numeric]
     return len(cells) > 1 and all(
         after - before == 1 for before, after in pairwise(cells)
     )  # a row of consecutive years is a header
+
+
+def _repeats(first: list[str], rest: list[list[str]]) -> bool:
+    """Whether a cell of the first record comes again and again in its column, as a name of the column would not."""
+    for i, cell in enumerate(first):
+        again = sum(row[i].strip() == cell.strip() for row in rest if i < len(row))
+        if cell.strip() and again > max(2, 0.02 * len(rest)):
+            return True
+    return False
 
 
 def find_ragged(data: bytes, delimiter: str, width: int, quote: str = '"', skipped: int = 0) -> str:
@@ -252,21 +270,8 @@ def find_ragged(data: bytes, delimiter: str, width: int, quote: str = '"', skipp
             return f"the quoted cell that starts on line {start} is never closed. {_QUOTE_ADVICE}"
         if "field larger" in str(error):
             return f"a cell on line {start} holds more than {csv.field_size_limit():,} characters: is a quote missing? {_QUOTE_ADVICE}"
-        return f"line {start} cannot be read ({error})."
+        return f"line {start} cannot be read ({error}). {_QUOTE_ADVICE}"
     return ""
-
-
-def unknown_file(path: Path, names: Collection[str]) -> WonderlandError:
-    """The error for a source that is neither a file nor a bundled name."""
-    known = ", ".join(sorted(names))
-    try:
-        neighbours = [entry.name for entry in path.parent.iterdir()]
-    except OSError:
-        neighbours = []
-    hint = nearest(str(path), names) or nearest(path.name, neighbours)
-    return WonderlandError(
-        f"There is no file or folder {path}, and no bundled set of that name.{hint} Bundled are {known}."
-    )
 
 
 def _parse(

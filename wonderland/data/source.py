@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wonderland.core import WonderlandError
+from wonderland.core import WonderlandError, nearest
 from wonderland.data.bundled import BUNDLED, load_bundled
 from wonderland.data.dataset import Dataset, Finding, counted
-from wonderland.data.read import check_names, read_file, unknown_file
+from wonderland.data.read import check_names, read_file
 from wonderland.data.reading import Reading, Written
 from wonderland.data.sql import is_url, read_url, recorded_url
 from wonderland.data.text.layouts import TextTable, read_text_table
@@ -199,6 +199,19 @@ def _from_path_or_name(source: str | Path, as_text: Collection[str], reading: Re
     if isinstance(data, tuple):
         return Contents(name, {"bundled": name}, images=data)
     return Contents(name, {"bundled": name}, frame=data, target=BUNDLED[name].target)
+
+
+def unknown_file(path: Path, names: Collection[str]) -> WonderlandError:
+    """The error for a source that is neither a file nor a bundled name."""
+    known = ", ".join(sorted(names))
+    try:
+        neighbours = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        neighbours = []
+    hint = nearest(str(path), names) or nearest(path.name, neighbours)
+    return WonderlandError(
+        f"There is no file or folder {path}, and no bundled set of that name.{hint} Bundled are {known}."
+    )
 
 
 def _from_frame(frame: pd.DataFrame, name: str) -> Contents:

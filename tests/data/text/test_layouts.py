@@ -148,7 +148,7 @@ def test_what_was_read_is_said_in_one_sentence(tmp_path):
     )
     assert [finding.text for finding in found.findings] == [
         "spam.csv is not UTF-8; it is read as Windows-1252 (Western European). If letters look wrong, name the encoding (--encoding).",
-        "Columns 'column_2', 'column_3' are empty, always the same or all different, and left out.",
+        "Columns 'column_2', 'column_3' are empty, always the same or about the row (identifiers, dates, addresses, authors), and left out.",
     ]
 
 

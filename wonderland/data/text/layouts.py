@@ -4,10 +4,7 @@ Every layout that explains all lines of the file is tried. Where two of them giv
 and names the option that decides.
 """
 
-import csv
-import io
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,18 +16,18 @@ from wonderland.core.limits import limit
 from wonderland.core.unpack import read_unpacked
 from wonderland.data.dataset import Finding, counted
 from wonderland.data.encodings import to_utf8
-from wonderland.data.read import is_number
+from wonderland.data.labels import separator_of
 from wonderland.data.reading import Reading
+from wonderland.data.text.dialects import LABEL, LINES, PARTS, Layout, few, is_amount, layouts, ragged, without_comments
 from wonderland.data.text.recognise import is_free_text
 
 LARGEST = 1 << 28  # bytes of a file that is read in this way
-DELIMITERS = ("\t", ",", ";", "|")
-RARE_DELIMITERS = ("|||", "||", "::", "@@@", "+++$+++", "@", "\x01")
-DELIMITER_WORDS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "pipe"}
-LEAST_ROWS = 4
-LEAST_OF_LINES = 20  # lines that begin or end with a label, without a delimiter that tells it from the text
 MOST_EMPTY = 0.9
-_LINE_LABEL = re.compile(r"__label__\S+|-?\d{1,4}|[A-Za-z]+[:_][A-Za-z:_]+|[A-Z][A-Z0-9_]+")
+UNSPACED = "\u2e80"  # letters from here on stand without spaces between words
+_DATE = re.compile(
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ].*)?|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d{4}.*|\d{1,2}:\d\d(?::\d\d)?",
+    re.I,
+)
 _BINARY = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".parquet", ".feather", ".xlsx", ".xlsm", ".zip", ".npz", ".npy", ".mat",
            ".safetensors", ".wav", ".mp3", ".flac", ".mp4", ".db", ".sqlite", ".sqlite3", ".pt", ".html", ".xml", ".json",
            ".jsonl", ".ndjson")  # fmt: skip
@@ -45,17 +42,6 @@ class TextTable:
     target: str
     sentence: str
     findings: list[Finding] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """One way to cut the lines of a file into cells."""
-
-    words: str
-    rows: list[list[str]]
-    rank: int  # among layouts that give the same answers, the lowest is taken
-    option: str = ""  # what decides between this layout and another
-    names: tuple[str, str] | None = None  # of its two columns, where a line has no cells
 
 
 @dataclass(frozen=True)
@@ -96,14 +82,26 @@ def read_text_table(
     text = data.decode("utf-8", "replace")
     if text.lstrip()[:1] in ("{", "[") or not _has_sentences(text):
         return None
-    explained: list[tuple[_Layout, _Columns]] = []
-    for layout in _layouts(text, reading, any_label):
-        columns = _columns(layout)
-        if columns is not None and target in (None, ",".join(columns.names[i] for i in columns.targets)):
-            explained.append((layout, columns))
+    explained = _explained(text, reading, target, any_label)
     if not explained:
-        return None
+        text, comments = without_comments(text)
+        explained = _explained(text, reading, target, any_label) if comments else []
+        if not explained:
+            _refuse_ragged(path, text, reading, comments)
+            return None
+        lines = counted(comments, "line before the first row is a comment", "lines before the first row are comments")
+        findings.append(Finding("comments", path.name, comments, f"{path.name}: {lines}, skipped."))
     explained.sort(key=lambda pair: pair[0].rank)
+    if any(_has_decimal_commas(layout, columns) for layout, columns in explained):
+        explained = [
+            pair for pair in explained if not pair[0].words.startswith("cells separated by comma")
+        ] or explained
+    if any(layout.quoted for layout, _ in explained):  # quotes that end where cells end are no plain characters
+        explained = [pair for pair in explained if pair[0].quoted]
+    if explained[0][0].rank < PARTS and (
+        explained[0][1].header or explained[0][0].words.startswith("cells separated by tab")
+    ):
+        explained = [pair for pair in explained if pair[0].rank < LINES]  # cells tell more than a label before a text
     layout, columns = explained[0]
     _refuse_ties(path, explained)
     frame, further = _frame(layout, columns)
@@ -113,71 +111,28 @@ def read_text_table(
     )  # fmt: skip
 
 
-def _layouts(text: str, reading: Reading, any_label: bool) -> Iterator[_Layout]:
-    """Every way to cut all lines into equally many cells, at least two."""
-    lines = [line for line in re.split(r"\r\n|\n|\r", text) if line.strip()]
-    if len(lines) < LEAST_ROWS:
+def _explained(text: str, reading: Reading, target: str | None, any_label: bool) -> list[tuple[Layout, _Columns]]:
+    """The layouts under which the file is a table of texts and a target, with what their columns are."""
+    explained = []
+    for layout in layouts(text, reading, any_label):
+        columns = _columns(layout)
+        if columns is not None and target in (None, columns.answer):
+            explained.append((layout, columns))
+    return explained
+
+
+def _refuse_ragged(path: Path, text: str, reading: Reading, comments: int) -> None:
+    """Stop at a file of texts and a target where a few lines have too many or too few cells."""
+    found = ragged(text, reading)
+    if found is None:
         return
-    asked = reading.separator
-    if asked is not None and asked != r"\s+":
-        delimiters: tuple[str, ...] = (asked,)
-    else:
-        delimiters = () if asked is not None else (*DELIMITERS, *RARE_DELIMITERS)
-    for place, delimiter in enumerate(delimiters):
-        if not all(delimiter in line for line in lines[:LEAST_ROWS]) and not (reading.quote != "none" and '"' in text):
-            continue
-        word = DELIMITER_WORDS.get(delimiter, repr(delimiter)[1:-1])
-        quotes = [reading.quote_character] if reading.quote is not None else ['"', ""] if '"' in text else [""]
-        cut = [_cut(text, lines, delimiter, quote) for quote in quotes]
-        if len(cut) > 1 and cut[0] is not None and cut[1] is not None and len(cut[0]) < len(cut[1]):
-            cut[0] = None  # a lone quote swallowed line ends that are there without it
-        whole = any(rows is not None for rows in cut)
-        for rank, (quote, rows) in enumerate(zip(quotes, cut, strict=True)):
-            if rows is not None:
-                how = f"cells separated by {word}" + (
-                    ", quotes as plain characters" if '"' in text and not quote else ""
-                )
-                yield _Layout(how, rows, 10 * place + rank, "--quote" if len(quotes) > 1 else "--delimiter")
-        if not whole and reading.quote in (None, "none") and all(delimiter in line for line in lines):
-            for rank, last in enumerate((False, True)):
-                parts = [line.rsplit(delimiter, 1) if last else line.split(delimiter, 1) for line in lines]
-                side = "last" if last else "first"
-                rows = [[cell.strip() for cell in row] for row in parts]
-                labels = [row[-1 if last else 0] for row in rows]
-                if _few(labels[1:]) and max(len(label.split()) for label in labels) <= 4:
-                    yield _Layout(f"each line cut at its {side} {word}", rows, 10 * place + 5 + rank)
-    if asked in (None, r"\s+") and len(lines) >= LEAST_OF_LINES:
-        for rank, last in enumerate((False, True)):
-            parts = [line.strip().rsplit(None, 1) if last else line.split(None, 1) for line in lines]
-            if any(len(row) < 2 for row in parts):
-                continue
-            labels = [row[-1 if last else 0] for row in parts]
-            shaped = all((is_number(label) if last else _LINE_LABEL.fullmatch(label)) for label in labels)
-            if (shaped or any_label) and _few(labels) and len(set(labels)) <= 200:
-                rows = [[row[0].removeprefix("__label__"), row[1]] for row in parts] if not last else parts
-                words = f"each line {'ends' if last else 'begins'} with its label"
-                yield _Layout(words, rows, 200 + rank, names=("text", "label") if last else ("label", "text"))
-
-
-def _cut(text: str, lines: list[str], delimiter: str, quote: str) -> list[list[str]] | None:
-    """All records, if each has as many cells as the others; None otherwise."""
-    if len(delimiter) > 1 or not quote:
-        rows = [[cell.strip() for cell in line.split(delimiter)] for line in lines]
-    else:
-        try:
-            reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, strict=True,
-                                skipinitialspace=delimiter != "\t")  # fmt: skip
-            rows = [[cell.strip() for cell in row] for row in reader if any(cell.strip() for cell in row)]
-        except csv.Error:
-            return None
-    width = len(rows[0]) if rows else 0
-    return rows if width >= 2 and len(rows) >= LEAST_ROWS and all(len(row) == width for row in rows) else None
-
-
-def _few(labels: list[str]) -> bool:
-    """Whether cells may be classes: two or more, and few for their number."""
-    distinct = len(set(labels))
-    return 2 <= distinct <= max(2, min(1000, len(labels) // 4))
+    layout, number, width, usual = found
+    if _columns(layout) is None:
+        return
+    raise WonderlandError(
+        f"{path}: line {number + comments} has {counted(width, 'cell', 'cells')} where {usual} are expected ({layout.words}). Complete the "
+        "line or leave it out, quote cells that hold the delimiter, or say how the file is written with --delimiter and --quote."
+    )
 
 
 def _has_sentences(text: str) -> bool:
@@ -185,30 +140,40 @@ def _has_sentences(text: str) -> bool:
     lines = [line for line in text.split("\n") if line.strip()]
     sample = "\n".join(lines[:: max(1, len(lines) // 500)])[: 1 << 20]
     letters = sum(letter.isalpha() for letter in sample)
-    return letters > 0.3 * len(sample) and len(sample.split()) >= 3 * (sample.count("\n") + 1)
+    words = len(re.findall(r"[^\W\d_]{2,}", sample)) + sum(letter > UNSPACED for letter in sample) / 2
+    return letters > 0.3 * len(sample) and words >= 2 * (sample.count("\n") + 1)
 
 
-def _columns(layout: _Layout) -> _Columns | None:
+def _columns(layout: Layout) -> _Columns | None:
     """Which columns are texts and which are targets; None where it is no table of texts with a target."""
     rows = layout.rows
     body, first = rows[1:], rows[0]
     width = len(first)
     filled = [[row[i] for row in body if row[i]] for i in range(width)]
     empty = [len(cells) < (1 - MOST_EMPTY) * len(body) for cells in filled]
-    texts = [i for i in range(width) if not empty[i] and _is_text(filled[i])]
+    left = [i for i in range(width) if empty[i] or len(set(filled[i])) < 2]
+    left += [i for i in range(width) if i not in left and width > 2 and _is_about_the_row(filled[i], len(body))]
+    texts = [i for i in range(width) if i not in left and _is_text(filled[i])]
+    texts = texts or [i for i in range(width) if i not in left and _is_phrase(filled[i])]
     if not texts:
         return None
-    targets, left = [], []
-    for i in (i for i in range(width) if i not in texts):
-        cells = filled[i]
-        if empty[i] or len(set(cells)) < 2 or (width > 2 and _is_identifier(cells, len(body))):
-            left.append(i)
-        elif _is_target(cells, len(body)):
-            targets.append(i)
+    candidates = []
+    for i in (i for i in range(width) if i not in texts and i not in left):
+        if _is_target(filled[i], len(body)) or _has_many_names(filled[i]):
+            candidates.append(i)
+        elif _is_title(filled[i]):
+            texts = sorted([*texts, i])
         else:
             return None
-    if not targets or (len(targets) > 1 and not all(set(filled[i]) == {"0", "1"} for i in targets)):
+    flags = len(candidates) > 1 and all(set(filled[i]) == {"0", "1"} for i in candidates)
+    targets = candidates
+    if len(candidates) > 1 and not flags:  # beside a class, an author or a source is left out
+        targets = [i for i in candidates if not _has_many_names(filled[i])]
+    if not flags and (len(targets) != 1 or not _is_target(filled[targets[0]], len(body))):
         return None  # with several other columns it is a table with a text in it
+    if any(_median_words(filled[i]) > max(3, max(_median_words(filled[j]) for j in texts)) for i in targets):
+        return None  # what is called a class here is longer than the text
+    left = sorted({*left, *candidates} - set(targets))
     header = layout.names is None and _has_header(first, body, texts, targets)
     names = _names(first, width) if header else layout.names or tuple(f"c{i}" for i in range(width))
     return None if len(set(names)) < width else _Columns(header, names, tuple(texts), tuple(targets), tuple(left))
@@ -218,22 +183,56 @@ def _is_text(cells: list[str]) -> bool:
     """Whether cells are sentences, most of them different; a premise may come again with several hypotheses."""
     if is_free_text(pd.Series(cells, dtype=object)):
         return True
-    words = float(np.median([len(cell.split()) for cell in cells[:2000]]))
-    return words >= 4 and len(set(cells)) > max(20, 0.05 * len(cells))
+    return _median_words(cells) >= 4 and len(set(cells)) > max(20, 0.05 * len(cells))
 
 
-def _is_identifier(cells: list[str], rows: int) -> bool:
-    """Whether cells name the rows: all different, and no fractions."""
-    return len(set(cells)) == len(cells) >= 0.9 * rows and not any(
-        "." in cell and is_number(cell) for cell in cells[:100]
+def _is_phrase(cells: list[str]) -> bool:
+    """Whether cells are names, titles or short messages, which are texts where no column holds sentences."""
+    words = sum(len(cell.split()) for cell in cells) / max(1, len(cells))
+    letters = sum(map(str.isalpha, "".join(cells[:1000]))) > 0.5 * sum(map(len, cells[:1000]))
+    return words >= 1.3 and letters and len(set(cells)) > max(20, 0.4 * len(cells))
+
+
+def _median_words(cells: list[str]) -> float:
+    return float(np.median([len(cell.split()) for cell in cells[:2000]])) if cells else 0.0
+
+
+def _is_title(cells: list[str]) -> bool:
+    """Whether cells beside a text are short ones, such as titles: many of them different, some of several words."""
+    words = sum(len(cell.split()) for cell in cells)
+    letters = sum(map(str.isalpha, "".join(cells[:1000]))) > 0.5 * sum(map(len, cells[:1000]))
+    return letters and len(set(cells)) > max(20, 0.1 * len(cells)) and words > 1.3 * len(cells)
+
+
+def _is_about_the_row(cells: list[str], rows: int) -> bool:
+    """Whether cells name the rows (all different, and no fractions), or are dates or addresses of pages."""
+    sample = cells[:200]
+    if all(map(_DATE.fullmatch, sample)) or all(
+        cell.startswith(("http://", "https://", "www.")) and " " not in cell for cell in sample
+    ):
+        return True
+    single = all(len(cell.split()) == 1 for cell in sample) and not any(
+        "." in cell and is_amount(cell) for cell in sample
+    )
+    return single and len(set(cells)) == len(cells) >= 0.9 * rows
+
+
+def _has_many_names(cells: list[str]) -> bool:
+    """Whether cells are single words of which there are many for the number of rows, such as authors and sources."""
+    return (
+        len(set(cells)) > max(20, 0.05 * len(cells))
+        and all(len(cell.split()) == 1 for cell in cells)
+        and not all(map(is_amount, cells))
     )
 
 
 def _is_target(cells: list[str], rows: int) -> bool:
-    """Whether cells are classes, or numbers to predict."""
-    if all(map(is_number, cells)):
+    """Whether cells are classes, lists of labels, or numbers to predict."""
+    if all(map(is_amount, cells)):
         return True
-    return _few(cells) and float(np.median([len(cell) for cell in cells])) <= 60
+    if separator_of(pd.Series(cells, dtype=object)) is not None:
+        return True
+    return few(cells) and float(np.median([len(cell) for cell in cells])) <= 60
 
 
 def _has_header(first: list[str], body: list[list[str]], texts: list[int], targets: list[int]) -> bool:
@@ -243,11 +242,11 @@ def _has_header(first: list[str], body: list[list[str]], texts: list[int], targe
     for i in targets:
         labels = {row[i] for row in body}
         if first[i] in labels or (
-            first[i] and all(is_number(label) for label in labels if label) and is_number(first[i])
+            first[i] and all(is_amount(label) for label in labels if label) and is_amount(first[i])
         ):
             return False
     named = [cell for cell in first if cell]
-    short = all(len(cell.split()) <= 3 and len(cell) <= 40 and not is_number(cell) for cell in named)
+    short = all(len(cell.split()) <= 3 and len(cell) <= 40 and not is_amount(cell) for cell in named)
     return short and len({cell.casefold() for cell in named}) == len(named)
 
 
@@ -255,7 +254,7 @@ def _names(first: list[str], width: int) -> tuple[str, ...]:
     return tuple(first[i] or f"column_{i}" for i in range(width))
 
 
-def _refuse_ties(path: Path, explained: list[tuple[_Layout, _Columns]]) -> None:
+def _refuse_ties(path: Path, explained: list[tuple[Layout, _Columns]]) -> None:
     """Stop where another layout gives the rows other answers than the first one."""
     (first, columns), *others = explained
     answers = _answers(first, columns)
@@ -271,31 +270,42 @@ def _refuse_ties(path: Path, explained: list[tuple[_Layout, _Columns]]) -> None:
             )
 
 
+def _has_decimal_commas(layout: Layout, columns: _Columns) -> bool:
+    """Whether the target is a number with a comma in most rows, which another delimiter keeps together."""
+    cells = [row[i] for i in columns.targets for row in layout.rows[1:]]
+    return all(map(is_amount, cells)) and sum("," in cell for cell in cells) > 0.5 * len(cells)
+
+
 def _shown(answers: list[str]) -> str:
     return repr(",".join(answers)[:40])
 
 
-def _answers(layout: _Layout, columns: _Columns) -> list[list[str]]:
-    return [[row[i] for i in columns.targets] for row in layout.rows[int(columns.header) :]]
+def _answers(layout: Layout, columns: _Columns) -> list[list[str]]:
+    return [[row[i].removeprefix(LABEL) for i in columns.targets] for row in layout.rows[int(columns.header) :]]
 
 
-def _frame(layout: _Layout, columns: _Columns) -> tuple[pd.DataFrame, list[Finding]]:
+def _frame(layout: Layout, columns: _Columns) -> tuple[pd.DataFrame, list[Finding]]:
     rows = layout.rows[int(columns.header) :]
     kept = sorted((*columns.texts, *columns.targets))
     frame = pd.DataFrame({columns.names[i]: [row[i] or None for row in rows] for i in kept}, dtype=object)
     for name in (columns.names[i] for i in columns.targets):
-        if all(is_number(answer) for answer in frame[name] if answer is not None):
-            frame[name] = pd.to_numeric(frame[name])
+        if frame[name].dropna().str.startswith(LABEL).all():
+            frame[name] = frame[name].str.removeprefix(LABEL)
+        if all(is_amount(answer) for answer in frame[name] if answer is not None):
+            commas = frame[name].dropna().str.contains(",").any()
+            if commas and separator_of(frame[name]) is not None:
+                continue  # labels such as 4,7, or numbers: decided where the target is read
+            frame[name] = pd.to_numeric(frame[name].str.replace(",", ".") if commas else frame[name])
     findings = []
     if columns.left:
         names = ", ".join(repr(columns.names[i]) for i in columns.left[:5])
         one = len(columns.left) == 1
-        text = f"{'Column' if one else 'Columns'} {names} {'is' if one else 'are'} empty, always the same or all different, and left out."
+        text = f"{'Column' if one else 'Columns'} {names} {'is' if one else 'are'} empty, always the same or about the row (identifiers, dates, addresses, authors), and left out."
         findings.append(Finding("left out", columns.names[columns.left[0]], len(columns.left), text))
     return frame, findings
 
 
-def _sentence(path: Path, layout: _Layout, columns: _Columns, findings: list[Finding]) -> str:
+def _sentence(path: Path, layout: Layout, columns: _Columns, findings: list[Finding]) -> str:
     """How the file was read, in one sentence."""
     rows = len(layout.rows) - columns.header
     texts = " and ".join(repr(columns.names[i]) for i in columns.texts)

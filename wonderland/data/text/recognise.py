@@ -14,11 +14,14 @@ from wonderland.core import open_plain
 from wonderland.data.columns import read_column
 from wonderland.data.dataset import Finding
 from wonderland.data.decode import SUFFIXES as IMAGE_SUFFIXES
+from wonderland.data.json_table import JSON_START
 from wonderland.data.read import DELIMITERS, is_number
+from wonderland.data.read import SUFFIXES as TABLES
 from wonderland.data.text.sources import is_text_file
 
 SAMPLE = 1 << 17
 MOST_TEXT_COLUMNS = 5
+MOST_CLASS_FILES = 50
 _LABELLED_LINE = re.compile(r"(?:__label__\S+|-?\d{1,4})\s+\S")
 
 
@@ -40,6 +43,8 @@ def recognise(path: Path) -> str | None:
     else:
         with open_plain(path) as file:
             data = file.read(SAMPLE)
+    if JSON_START.match(data):
+        return None
     text = data.decode("utf-8", "replace").removeprefix("\ufeff")
     lines = [line for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
     lines = lines[:-1] if len(data) == SAMPLE else lines
@@ -86,6 +91,8 @@ def is_labelled(lines: list[str]) -> bool:
 
 def _recognise_folder(path: Path) -> str | None:
     """`recognise` for a folder: "folders", "plain", or None when it holds no text files or more images than texts."""
+    if class_files(path):
+        return "folders"
     texts = pictures = 0
     classes: set[str] = set()
     for folder, folders, names in os.walk(path):
@@ -103,6 +110,54 @@ def _recognise_folder(path: Path) -> str | None:
     return "folders" if len(classes) > 1 and "" not in classes else "plain"
 
 
+def class_files(path: Path) -> dict[str, Path]:
+    """The files of a folder that hold the texts of one class each, a text in each line, by the part of their names that differs.
+
+    Such files have names with unknown endings (rt-polarity.pos and rt-polarity.neg); an empty dict where the folder holds others.
+    """
+    try:
+        entries = [entry for entry in path.iterdir() if not entry.name.lower().startswith((".", "readme", "license"))]
+    except OSError:
+        return {}
+    if not 2 <= len(entries) <= MOST_CLASS_FILES or not all(entry.is_file() for entry in entries):
+        return {}
+    names = sorted(entry.name for entry in entries)
+    start = _common_start(names)
+    end = _common_start([name[::-1] for name in names])[::-1]
+    words = [name[len(start) : len(name) - len(end)].strip("._-") for name in names]
+    parts = [name.split(".") for name in names]
+    known = any(name.lower().endswith((*TABLES, *IMAGE_SUFFIXES)) or is_text_file(name) for name in names)
+    if (
+        known
+        or len({len(part) for part in parts}) > 1
+        or len(parts[0]) < 2
+        or not all(word.isalpha() for word in words)
+    ):
+        return {}
+    if len(set(words)) < len(words) or sum(len({part[i] for part in parts}) > 1 for i in range(len(parts[0]))) != 1:
+        return {}
+    for name in names:
+        with open_plain(path / name) as file:
+            if b"\0" in file.read(SAMPLE):
+                return {}
+    return {_whole_word(start, word, end): path / name for name, word in zip(names, words, strict=True)}
+
+
+def _common_start(names: list[str]) -> str:
+    """The letters that all names begin with."""
+    first, last = min(names), max(names)
+    return first[: next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+
+
+def _whole_word(start: str, word: str, end: str) -> str:
+    """The part of a name between two dots that a word stands in.
+
+    >>> _whole_word("rt-polarity.p", "os", ".txt")
+    'pos'
+    """
+    return start.rpartition(".")[2] + word + end.partition(".")[0]
+
+
 def is_free_text(cells: pd.Series) -> bool:
     """Whether a column holds sentences: several words in most cells, and most cells different.
 
@@ -117,9 +172,8 @@ def is_free_text(cells: pd.Series) -> bool:
         return False
     words = float(np.median([len(cell.split()) for cell in sample]))
     letters = float(np.median([len(cell) for cell in sample]))
-    return (words >= 3 or (words < 2 and letters >= 12 and any(ord(c) > 0x2E80 for c in sample.iloc[0]))) and (
-        sample.nunique() > 0.5 * len(sample)
-    )
+    unspaced = words < 3 and float(np.mean([any(ord(c) > 0x2E80 for c in cell) for cell in sample])) > 0.5
+    return (words >= 3 or (unspaced and letters >= 6)) and sample.nunique() > 0.5 * len(sample)
 
 
 def holds_sentences(cells: pd.Series) -> bool:
@@ -138,11 +192,27 @@ def holds_sentences(cells: pd.Series) -> bool:
     )
 
 
+def holds_phrases(cells: pd.Series) -> bool:
+    """Whether a column holds different phrases of about two words, such as short messages.
+
+    >>> holds_phrases(pd.Series([f"ok {word}" for word in "see you then we are late but come now".split()]))
+    True
+    """
+    if not (pd.api.types.is_object_dtype(cells) or pd.api.types.is_string_dtype(cells)):
+        return False
+    sample = cells.dropna().iloc[:2000]
+    if not len(sample) or not all(isinstance(cell, str) for cell in sample):
+        return False
+    letters = sum(letter.isalpha() for cell in sample for letter in cell)
+    words = float(np.mean([len(cell.split()) for cell in sample]))
+    return words >= 1.5 and letters > 0.6 * sum(map(len, sample)) and sample.nunique() > 0.5 * len(sample)
+
+
 @dataclass(frozen=True)
 class ColumnRoles:
     """The columns of a table by role: free text, other informative columns, and uninformative ones.
 
-    Identifiers, row numbers and constant columns are uninformative. They are only looked for where at most five columns are free
+    Identifiers, row numbers, dates and constant columns are uninformative. They are only looked for where at most five columns are free
     text, to tell a table of texts from any other; otherwise `uninformative` is empty.
     """
 
@@ -158,7 +228,12 @@ class ColumnRoles:
         ColumnRoles(free_text=('text',), informative=(), uninformative=('id',))
         """
         names = [name for name in frame.columns if name not in drop]
-        free = tuple(name for name in names if is_free_text(pd.Series(frame[name])))
+        free = tuple(
+            name
+            for name in names
+            if is_free_text(pd.Series(frame[name])) and not _is_attribution(pd.Series(frame[name]))
+        )
+        free = free or tuple(name for name in names if holds_phrases(pd.Series(frame[name])))[:1]
         rest = [name for name in names if name not in free]
         if not 1 <= len(free) <= MOST_TEXT_COLUMNS:
             return cls(free, tuple(rest))
@@ -184,8 +259,15 @@ class ColumnRoles:
         return [Finding("left out", self.uninformative[0], len(self.uninformative), text)]
 
 
+def _is_attribution(cells: pd.Series) -> bool:
+    """Whether a column says under which licence, and by whom, each row was published."""
+    return bool(cells.dropna().iloc[:200].astype(str).str.contains("CC[- ]BY").mean() > 0.9)
+
+
 def _is_informative(name: str, cells: pd.Series) -> bool:
+    if _is_attribution(cells):
+        return False
     column = read_column(name, cells)
     if column.kind == "number" and len(column) > 1 and bool((np.diff(column.values) == 1).all()):
         return False  # row numbers, from any start
-    return column.kind not in ("identifier", "constant")
+    return column.kind not in ("identifier", "constant", "date")

@@ -58,6 +58,13 @@ def pairs_of_frame(frame: pd.DataFrame, name: str, target: str | None = None) ->
     if (texts < 0.5).any():
         return None
     undecided = frame[answer].map(lambda cell: isinstance(cell, str) and cell.strip() in UNDECIDED)
+    if set(frame[answer].dropna().astype(str)) == {
+        "-1",
+        "0",
+        "1",
+        "2",
+    }:  # -1 stands for no agreed label among the three
+        undecided = frame[answer].astype(str) == "-1"
     kept = frame.loc[~undecided, [first, second, answer]].reset_index(drop=True)
     left = len(frame.columns) - 3
     rest = f", and {counted(left, 'other column is', 'other columns are')} not used" if left else ""
@@ -69,7 +76,9 @@ def pairs_of_frame(frame: pd.DataFrame, name: str, target: str | None = None) ->
     count = int(np.asarray(undecided).sum())
     if count:
         what = counted(count, "pair has", "pairs have")
-        findings.append(Finding("undecided", answer, count, f"{what} '-' or nothing for {answer!r} and are left out."))
+        findings.append(
+            Finding("undecided", answer, count, f"{what} '-', -1 or nothing for {answer!r} and are left out.")
+        )
     return SentencePairs(kept, (first, second), answer, findings)
 
 

@@ -147,6 +147,9 @@ def _from_columns(
     tag = _number(target, "target", width, path) if target else _tag_column(rows, width, word, known)
     if need_tags and tag is None:
         return None
+    spaced = max(sum(" " in row[i] for row in rows if len(row) == width) for i in range(width))
+    if need_tags and not column and spaced > 0.2 * len(rows):
+        return None  # sentences, not words
     tags_seen = {row[tag] for row in rows if len(row) == width} if tag is not None else set()
     found = Tagged([], None if tag is None else [], [])
     words: list[str] = []

@@ -235,7 +235,7 @@ class ImageEncoder(RowEncoder):
                 return found
             raise WonderlandError("A cell among the labels to compare with is empty: fill it in, or leave out the row.")
         target = choose_target(names, None, (column,), [])
-        return coded(pieces(frame[target]), self.classes)
+        return coded(pieces(frame[target], self.classes), self.classes)
 
     def _known(self, labels: Iterable[str], where: str) -> list[str]:
         if self.classes is None:

@@ -271,7 +271,7 @@ class SoundEncoder(RowEncoder):
         sounds.classes, sounds.task = self.classes, self.task
         if self.task == MULTILABEL:
             assert self.classes is not None
-            sounds.y = coded(pieces(answers), self.classes).astype(np.float64)
+            sounds.y = coded(pieces(answers, self.classes), self.classes).astype(np.float64)
             return sounds
         import pandas as pd
 

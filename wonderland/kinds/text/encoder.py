@@ -339,7 +339,7 @@ class TextEncoder(RowEncoder):
         """Texts with several labels each: from a column of lists, or a column of 0 and 1 for each label."""
         labels, y = self.classes or [], None
         if self.target in frame.columns:
-            y = coded(pieces(frame[self.target]), labels)
+            y = coded(pieces(frame[self.target], labels), labels)
         elif set(labels) <= set(frame.columns):
             found, _, rows = read_labels(frame, labels, [])
             y, frame = found[rows], frame.iloc[rows]

@@ -50,8 +50,8 @@ class TextKind(Kind):
             try:
                 if (table := glimpse.text_table(asked.get("target"))) is not None:
                     return Claim(0.975, f"each row holds text and {table.target!r} an answer")
-            except WonderlandError:  # two layouts: opening it says which option decides
-                return Claim(0.94, "each line holds text and an answer")
+            except WonderlandError:  # two layouts, or a broken line: opening it says which option decides
+                return Claim(0.975, "each line holds text and an answer")
         if glimpse.plain_text == "labelled":
             return Claim(0.95, "each text has a label")
         if (glimpse.plain_text is not None and not asked.get("column")) or glimpse.frame is None:

@@ -10,15 +10,16 @@ import pandas as pd
 
 from wonderland.core import WonderlandError
 from wonderland.core.limits import check
-from wonderland.data.columns import read_column
-from wonderland.data.dataset import MULTILABEL, Dataset, Finding, counted, stop_if_strict
+from wonderland.data.dataset import Dataset, Finding, counted, stop_if_strict
+from wonderland.data.encodings import to_utf8
 from wonderland.data.folders import natural
-from wonderland.data.labels import flag_columns, label_target, read_labels
+from wonderland.data.labels import flag_columns
 from wonderland.data.split import read_assigned
-from wonderland.data.target import TARGET_NAMES, read_target
-from wonderland.data.text.recognise import ColumnRoles, holds_sentences
+from wonderland.data.target import TARGET_NAMES
+from wonderland.data.text.recognise import ColumnRoles, class_files, holds_sentences
 from wonderland.data.text.sources import read_documents
 from wonderland.kinds.table.table import unknown_column
+from wonderland.kinds.text.answers import read_answers
 
 MOST_COMPARED = 200  # classes whose names are compared with each other
 
@@ -204,7 +205,8 @@ class Texts(Dataset):
         if len(classes) < 2:
             raise WonderlandError(f"{root} has texts of one class only: make one folder for each class.")
         y = np.array([classes.index(label) for label in labels], np.int64)
-        text = f"{root.name} has texts in {len(classes)} class folders: they are sorted into these classes."
+        where = "files of one class each, a text in each line" if class_files(root) else "class folders"
+        text = f"{root.name} has texts in {len(classes)} {where}: they are sorted into these classes."
         return _checked(
             cls(
                 root.resolve().name,
@@ -222,6 +224,8 @@ class Texts(Dataset):
 
 def read_folder(root: Path, strict: bool) -> tuple[list[str], list[str], list[Finding]]:
     """The texts of a folder, the class folder of each, and findings."""
+    if files := class_files(root):
+        return _read_class_files(files)
     documents = read_documents(root, strict=strict)
     labels = [path.relative_to(root).parts[0] for path in documents.files]
     check("texts_bytes", sum(path.stat().st_size for path in documents.files), root)
@@ -235,18 +239,15 @@ def read_folder(root: Path, strict: bool) -> tuple[list[str], list[str], list[Fi
     return texts, labels, documents.findings
 
 
-def read_answers(
-    frame: pd.DataFrame, target: str, task: str | None, columns: Sequence[str], findings: list[Finding]
-) -> tuple[np.ndarray, str, list[str] | None, np.ndarray]:
-    """The answers of all rows, the task, the classes or labels, and the rows that have an answer.
-
-    `target` names one column, or several of 0 and 1 with commas between them.
-    """
-    labels = label_target(frame, target, task, columns)
-    if labels is None:
-        return read_target(read_column(target, pd.Series(frame[target])), task, findings)
-    y, names, rows = read_labels(frame, labels, findings)
-    return y, MULTILABEL, names, rows
+def _read_class_files(files: dict[str, Path]) -> tuple[list[str], list[str], list[Finding]]:
+    """The lines of one file for each class."""
+    texts, labels, findings = [], [], []
+    for name, path in files.items():
+        check("texts_bytes", path.stat().st_size, path)
+        data, further = to_utf8(path.read_bytes(), path)
+        lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
+        texts, labels, findings = texts + lines, labels + [name] * len(lines), findings + further
+    return texts, labels, findings
 
 
 def spelling_variants(classes: Sequence[str], counts: Sequence[int], target: str) -> list[Finding]:
