@@ -49,6 +49,20 @@ def tagger(tmp_path_factory):
     return wonderland.fit(conll(folder / "words.txt", 150, 0), out=folder / "run", steps=60, threads=1)
 
 
+def test_tags_behind_their_words(tmp_path):
+    draw = random.Random(3)
+    rows = [sentence(draw) for _ in range(40)]
+    text = "".join(" ".join(f"{word}/{tag}" for word, tag in row) + "\n" for row in rows)
+    (tmp_path / "brown.txt").write_text(text.replace("Acme/", "Acme/1/"))
+    found = open_data(tmp_path / "brown.txt")
+    assert found.kind == "tags"
+    assert found.findings[0].text == (
+        "brown.txt is read as 40 sentences, one in each line, with the tag of each word behind '/'. Options overrule it: --encoding, --kind."
+    )
+    words = " ".join(word for word, _ in rows[0]).replace("Acme", "Acme/1")
+    assert found.example(0) == {"words": words, "tags": " ".join(tag for _, tag in rows[0])}
+
+
 def read(path: Path, **options):
     found = read_tagged(path, Reading(), **options)
     assert found is not None

@@ -25,6 +25,7 @@ _RARE = 0.01  # share of lines that may have other columns than the rest
 _SENTENCE = ("sentence #", "sentence#", "sentence", "sentence_id", "sentence_idx", "sent_id", "sentence_number")
 _WORD = ("word", "words", "token", "tokens", "form", "text")
 _TAG = ("tag", "ner", "ner_tag", "ner_tags", "tags", "label", "labels", "bio", "iob", "entity", "target")
+_JOINED = {sign: re.compile(rf"\S+{sign}[^\s\d]\S{{0,15}}") for sign in "/_"}
 _END_OF_SENTENCE = re.compile(r"[.!?。！？]+")
 
 
@@ -73,8 +74,10 @@ def read_tagged(
     if text.lstrip()[:1] in ("{", "["):
         marked = read_marked(text, path, column, target, need_tags=need_tags)
         return None if marked is None else _of_marked(marked, findings)
-    found = _from_table(text, path, reading, column, target) or _from_columns(
-        text, path, column, target, need_tags, known
+    found = (
+        _from_table(text, path, reading, column, target)
+        or (_from_joined(text, path) if need_tags else None)
+        or _from_columns(text, path, column, target, need_tags, known)
     )
     if found is not None:
         found.findings = [*findings, *found.findings]
@@ -100,7 +103,7 @@ def _may_be(path: Path, reading: Reading, need_tags: bool) -> bool:
         return True
     if not need_tags:
         return True
-    return _has_runs(lines)
+    return _has_runs(lines) or _joint(lines[:200]) is not None
 
 
 def _has_runs(lines: Sequence[str]) -> bool:
@@ -121,6 +124,34 @@ def _has_runs(lines: Sequence[str]) -> bool:
         if width >= 2 and count >= (1 - 5 * _RARE) * len(filled):
             return True
     return False
+
+
+def _joint(lines: Sequence[str]) -> str | None:
+    """The sign between word and tag in lines such as "The/DT dog/NN"; None where lines are written otherwise."""
+    tokens = [token for line in lines for token in line.split()]
+    for sign in ("/", "_"):
+        fitting = sum(_JOINED[sign].fullmatch(token) is not None for token in tokens)
+        if len(tokens) >= 20 and fitting >= (1 - _RARE) * len(tokens):
+            return sign
+    return None
+
+
+def _from_joined(text: str, path: Path) -> Tagged | None:
+    """A sentence in each line, with the tag of each word behind it."""
+    lines = [line for line in re.split(r"\r\n|\n|\r", text) if line.strip()]
+    sign = _joint(lines)
+    if sign is None or len(lines) < 2:
+        return None
+    tokens = [[token.rpartition(sign) for token in line.split()] for line in lines]
+    words = [[word or tag for word, _, tag in row] for row in tokens]
+    tags = [[tag if word else "O" for word, _, tag in row] for row in tokens]
+    if not 2 <= len({tag for row in tags for tag in row}) <= min(MOST_TAGS, sum(map(len, tags)) / 4):
+        return None
+    sentence = (
+        f"{path.name} is read as {counted(len(words), 'sentence', 'sentences')}, one in each line, with the tag of each word behind {sign!r}. "
+        "Options overrule it: --encoding, --kind."
+    )
+    return Tagged(words, tags, list(range(len(words))), sentence)
 
 
 def _from_columns(
