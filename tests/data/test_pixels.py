@@ -4,10 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import wonderland.data.pixels as module
 from tests.data.pictures import folder, picture, refused
 from wonderland.core import WonderlandError
+from wonderland.data.decode import look
+from wonderland.data.pixels import _common_size
 from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.images import Images
 
@@ -38,7 +41,19 @@ def test_one_common_size(tmp_path):
     data = Images.from_folder(root, size=(10, 20))
     assert data.pixels(range(4)).shape == (4, 3, 10, 20)
     large = Images.from_folder(folder(tmp_path / "b", {"x": 1, "y": 1}, height=300, width=200))
-    assert (large.height, large.width) == (64, 64)
+    assert (large.height, large.width) == (120, 80)  # their shape, with about as many pixels as 96 x 96
+
+
+def test_larger_images_keep_their_shape_where_most_have_the_same(tmp_path):
+    assert _common_size([(200, 300)] * 8 + [(300, 200)] * 2) == (80, 120)
+    assert _common_size([(200, 300)] * 5 + [(300, 200)] * 5) == (96, 96)
+    assert _common_size([(70, 4000)] * 8) == (48, 96)  # at most twice as wide as high
+    assert _common_size([(200, 300)] * 5001) == (56, 80)
+    photo = Image.fromarray(picture(0, height=200, width=300))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    photo.save(tmp_path / "turned.jpg", exif=exif)
+    assert look(tmp_path / "turned.jpg")[:2] == (300, 200)  # as it is looked at, not as it is stored
 
 
 def test_grey_folders_have_one_channel(tmp_path):

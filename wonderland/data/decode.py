@@ -103,12 +103,15 @@ def measure(path: str | Path) -> tuple[int, int]:
 
 
 def look(path: str | Path) -> tuple[int, int, str]:
-    """`measure`, and what decoding will change: "animated", "CMYK", "16 bits" or nothing."""
+    """The size once upright, and what decoding will change: "animated", "CMYK", "16 bits" or nothing."""
     try:
         with open(path, "rb") as file:
             image = _open(file, path)
             note = "animated" if getattr(image, "is_animated", False) else "CMYK" if image.mode == "CMYK" else ""
-            return image.height, image.width, note or ("16 bits" if image.mode.startswith("I") else "")
+            tall, wide = image.height, image.width
+            if image.format == "JPEG" and _orientation(image) >= 5:
+                tall, wide = wide, tall
+            return tall, wide, note or ("16 bits" if image.mode.startswith("I") else "")
     except OSError as error:
         raise WonderlandError(f"{path} cannot be read ({error.strerror or error}).") from error
 

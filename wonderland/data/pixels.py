@@ -14,6 +14,8 @@ from wonderland.data.decode import conform, decode_bytes, guard_decompression, l
 
 MOST_IN_MEMORY = 1 << 30
 DEFAULT_SIDE = 64
+FEW, SIDE_OF_FEW = 5000, 96  # so many large images keep more pixels: as many as a square of this side has
+WIDEST, SAME_SHAPE = 2.0, 0.15  # ratio of the sides; how far its logarithm may differ
 # Measured on 2,000 JPEGs: Pillow releases the GIL, so threads are faster than worker processes, which have to import torch first.
 THREADS_FROM = 32
 
@@ -126,10 +128,24 @@ def _for_each_file(function: Callable[[Any], Any], items: Sequence[Any], workers
 
 
 def _common_size(shapes: list[tuple[int, int]]) -> tuple[int, int]:
-    """The median short side, to a multiple of 8, from 8 to 64."""
+    """The median short side, to a multiple of 8, from 8 to 64.
+
+    Larger images keep their shape where most have about the same, from 1 : 2 to 2 : 1, and as many pixels as a square of side 96 has,
+    or of 64 where there are more than 5,000 of them.
+
+    >>> _common_size([(30, 50)] * 9), _common_size([(200, 300)] * 9), _common_size([(200, 300), (300, 200)])
+    ((32, 32), (80, 120), (96, 96))
+    """
     middle = float(np.median([min(shape) for shape in shapes]))
-    side = min(max(8 * round(middle / 8), 8), DEFAULT_SIDE)
-    return side, side
+    if middle <= DEFAULT_SIDE:
+        side = max(8 * round(middle / 8), 8)
+        return side, side
+    side = min(middle, SIDE_OF_FEW if len(shapes) <= FEW else DEFAULT_SIDE)
+    ratios = np.array([height / width for height, width in shapes])
+    ratio = float(np.median(ratios))
+    same = np.mean(np.abs(np.log(ratios / ratio)) < SAME_SHAPE) >= 0.75
+    ratio = float(np.clip(ratio, 1 / WIDEST, WIDEST)) if same else 1.0
+    return 8 * round(side * ratio**0.5 / 8), 8 * round(side / ratio**0.5 / 8)
 
 
 def _moments(batch: np.ndarray) -> np.ndarray:

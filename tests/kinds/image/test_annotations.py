@@ -68,6 +68,33 @@ def test_masks_of_ids_colours_and_palettes(tmp_path):
     assert "Pixels with the value 255 do not count" in texts(opened)
 
 
+@pytest.mark.parametrize("ending", ["gif", "bmp", "tif", "jpg"])
+def test_masks_of_other_formats(tmp_path, ending):
+    """GIF brings a palette of its own, JPEG blurs: both give the classes that were drawn."""
+    generator = np.random.default_rng(0)
+    for name in ("images", "masks"):
+        (tmp_path / name).mkdir()
+    drawn = []
+    for number in range(8):
+        mask = np.zeros((32, 32), np.uint8)
+        mask[4 + number : 20, 8:20] = 255 if ending == "jpg" else 3
+        drawn.append(mask > 0)
+        Image.fromarray(generator.integers(0, 256, (32, 32), dtype=np.uint8)).save(tmp_path / f"images/{number}.png")
+        Image.fromarray(mask).save(tmp_path / f"masks/{number}.{ending}")
+    data = kinds.open(tmp_path)
+    assert (data.task, data.classes) == ("segmentation", ["background", "foreground"])
+    np.testing.assert_array_equal(data.masks(np.arange(8)), drawn)
+    grey = np.tile(np.arange(96, 160, 2, dtype=np.uint8), (32, 1))
+    if ending == "jpg":
+        Image.fromarray(grey).save(tmp_path / "masks/3.jpg")
+        path = re.escape(str(tmp_path / "masks/3.jpg"))
+        with pytest.raises(
+            WonderlandError,
+            match=f"{path} is a JPEG with other values than black and white, which JPEG blurs: save masks as PNG.",
+        ):
+            kinds.open(tmp_path)
+
+
 def test_a_mask_of_another_size_is_named_or_left_out(tmp_path):
     folder = write_masks(tmp_path / "scenes", 6)
     Image.new("L", (20, 30)).save(folder / "masks" / "3.png")

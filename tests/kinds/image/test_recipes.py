@@ -56,6 +56,19 @@ def test_many_small_images_get_whitened_patches_and_others_a_residual_network():
     assert len(KIND.split(kinds.open(shapes(60_000, 2)), test=0.2, seed=0).calibration) == 2500
 
 
+def test_photographs_get_whitened_patches_too_and_numbers_a_residual_network():
+    _, _, recipe = planned(60, side=48, colour=True)
+    assert recipe.model.name == "models.WhitenedConvNet"
+    assert (recipe.optimizer.name, recipe.augment.name) == ("optim.FilterMuon", "data.PhotoAugment")
+    assert recipe.augment.arguments["flip"] == 0.5
+    assert (recipe.batch_size, recipe.steps) == (16, 120 * (36 // 16))
+    x, y = shapes(60, side=48)
+    dataset = kinds.open((x, y + np.linspace(0, 0.5, 60)))
+    parts = KIND.split(dataset, test=0.2, seed=0)
+    encoder = KIND.encoder(dataset, parts)
+    assert KIND.recipe(dataset, parts, encoder, KIND.task(dataset, parts, encoder)).model.name == "models.ConvNet"
+
+
 def test_masks_are_learned_by_muon_without_other_classes_by_mirrors(tmp_path):
     dataset = kinds.open(write_masks(tmp_path, 24))
     parts = KIND.split(dataset, test=0.2, seed=0)

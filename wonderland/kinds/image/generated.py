@@ -14,6 +14,7 @@ from wonderland.data.dataset import GENERATE, MULTILABEL, Finding, counted
 from wonderland.data.examples import Examples, RowExamples
 from wonderland.data.folders import scan
 from wonderland.data.idx import image_files
+from wonderland.data.pixels import DEFAULT_SIDE
 from wonderland.data.source import Glimpse
 from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.images import Images
@@ -49,6 +50,8 @@ def open_images(glimpse: Glimpse, options: Any, read: Any) -> Images:
         flat.loose = []
         size = None if options.size is None else (options.size, options.size)
         images = Images.from_listing(flat, None, None, None, size=size)
+        if size is None and max(images.height, images.width) > DEFAULT_SIDE:
+            images = Images.from_listing(flat, None, None, None, size=(DEFAULT_SIDE, DEFAULT_SIDE))
         if labelled:
             text = (
                 f"{counted(labelled, 'image lies', 'images lie')} in folders and others do not: classes are not used."
@@ -56,6 +59,8 @@ def open_images(glimpse: Glimpse, options: Any, read: Any) -> Images:
             images.findings.append(Finding("task", str(flat.root), labelled, text))
     else:
         images = read(glimpse, replace(options, task=None))
+        if options.size is None and max(images.height, images.width) > DEFAULT_SIDE and images.paths is not None:
+            images = read(glimpse, replace(options, task=None, size=DEFAULT_SIDE))
     if images.y is None or images.classes is None or images.task == MULTILABEL:
         images.y, images.classes = np.zeros(len(images), np.int64), None
     images.task = GENERATE

@@ -76,7 +76,8 @@ class Images(Dataset):
     ) -> "Images":
         """Open a folder with one folder of PNG, JPEG, WebP, GIF, BMP or TIFF files for each class.
 
-        All images get one size: `size` (side, or height and width), or the median short side, at most 64. `limit_bytes` is
+        All images get one size: `size` (side, or height and width), or one that suits them: the median short
+        side up to 64, and for larger images their shape with about 96 x 96 pixels (64 x 64 above 5,000 images). `limit_bytes` is
         the largest file that is read; `workers` the number of threads that decode. With `skip_broken`, images that cannot be
         read are left out and listed in the findings.
         """

@@ -26,7 +26,9 @@ from wonderland.kinds.image.pictures import activation_maps, attention_maps, aug
 from wonderland.kinds.image.recipes import (
     evaluated_often_enough,
     for_epochs,
+    is_photo,
     is_small,
+    photo_recipe,
     residual_recipe,
     whitened_recipe,
 )
@@ -196,6 +198,8 @@ class ImageKind(Kind):
             )
         elif is_small(encoder, rows):
             made = whitened_recipe(dataset, parts.train, encoder, task)
+        elif is_photo(encoder, task):
+            made = photo_recipe(dataset, parts.train, encoder, task)
         else:
             made = residual_recipe(encoder, task, rows)
         return replace(made, augment=asked or made.augment, workers=dataset.options.workers or 0)

@@ -7,7 +7,7 @@ import numpy as np
 
 from wonderland.core import WonderlandError, read_bytes
 from wonderland.data.dataset import Finding, counted
-from wonderland.data.decode import _damaged, _open, guard_decompression
+from wonderland.data.decode import SUFFIXES, _damaged, _open, guard_decompression
 from wonderland.data.folders import Listing
 from wonderland.kinds.image.annotations import Annotations, Broken, Labelled, Names, by_stem, numbered_names, read_names
 from wonderland.kinds.image.canvas import OUTSIDE, upright_size
@@ -37,6 +37,7 @@ MASK_FOLDERS = frozenset(
 )
 ENDINGS = ("_mask", "-mask", "_masks", "_seg", "_segmentation", "_label", "_labels", "_gt", "_gtfine_labelids", "_l")
 MOST_CLASSES = 255
+NEARLY, DARK_OR_BRIGHT = 48, 0.98  # grey levels from black or white, and the share of a lossy mask that is so near
 
 
 def role(path: Path, root: Path) -> tuple[str | None, str]:
@@ -62,14 +63,14 @@ def pairs_of(listing: Listing) -> tuple[dict[str, Path], dict[str, Path]] | None
     root = listing.root
     files = [path for path, _ in listing.files] + list(listing.loose)
     roles = {path: role(path, root) for path in files}
-    masks = [path for path in files if roles[path][0] == "mask" and path.suffix.casefold() == ".png"]
+    masks = [path for path in files if roles[path][0] == "mask" and path.suffix.casefold() in SUFFIXES]
     if masks:
         images = [path for path in files if roles[path][0] == "image"]
         if not images:
             images = [path for path in files if roles[path][0] is None]
         found = by_stem(images, lambda path: roles[path][1]), by_stem(masks, lambda path: roles[path][1])
         return _matched(*found) if images else None
-    beside = [path for path in files if path.stem.casefold().endswith(ENDINGS) and path.suffix.casefold() == ".png"]
+    beside = [path for path in files if path.stem.casefold().endswith(ENDINGS) and path.suffix.casefold() in SUFFIXES]
     chosen = set(beside)
     plain = [path for path in files if path not in chosen]
     key = {path: str(path.relative_to(root).with_suffix("")) for path in files}
@@ -156,16 +157,24 @@ def read_masks(listing: Listing, skip: bool) -> Annotations:
 def read_mask(path: Path) -> np.ndarray:
     """The values of a mask: whole numbers (h, w), or colours (h, w, 3); call it inside `guard_decompression`.
 
-    Entries of a palette are taken as they are, without their colours. Alpha is dropped.
+    Entries of a palette are taken as they are, without their colours (but for GIF, which has one in any case). Alpha is dropped. JPEG
+    blurs values, so its masks are those of two classes, black and white.
     """
     image = _open(read_bytes(path, "image_bytes"), path)
     try:
         image.load()
-        if image.mode in ("RGBA", "RGBX", "CMYK", "YCbCr"):
+        lossy = image.format == "JPEG"
+        if image.mode in ("RGBA", "RGBX", "CMYK", "YCbCr") or image.format == "GIF":
             image = image.convert("RGB")
-        pixels = np.asarray(image)
+        pixels = np.asarray(image.convert("L") if lossy else image)
     except Exception as error:
         raise _damaged(path, error) from error
+    if lossy:
+        if np.mean((pixels < NEARLY) | (pixels > 255 - NEARLY)) < DARK_OR_BRIGHT:
+            raise WonderlandError(
+                f"{path} is a JPEG with other values than black and white, which JPEG blurs: save masks as PNG."
+            )
+        return np.where(pixels < 128, 0, 255).astype(np.uint8)
     if pixels.ndim == 3 and pixels.shape[2] == 2:
         pixels = pixels[:, :, 0]
     return pixels.astype(np.int32) if pixels.dtype != np.uint8 else pixels
