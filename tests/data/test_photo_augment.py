@@ -128,3 +128,14 @@ def test_refusals(arguments, sentence):
     with pytest.raises(WonderlandError) as error:
         PhotoAugment(**arguments)
     assert str(error.value) == sentence
+
+
+def test_bright_pixels_stay_bright():
+    """Brightness and contrast end at white; only a policy with solarize turns highlights dark."""
+    augment = PhotoAugment(brightness=0.5, contrast=0.5)
+    x = torch.full((8, 3, 4, 4), 230, dtype=torch.uint8)
+    x[:, :, :2] = 20
+    numbers = np.full((8, augment.draws), 0.99)
+    light = augment(x, numbers)
+    assert (light[:, :, 2:] == 255).all()
+    assert (light[:, :, :2] < 40).all()

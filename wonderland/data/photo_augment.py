@@ -180,7 +180,7 @@ class PhotoAugment:
             "contrast": self.contrast * signed[:, 11],
             "saturation": self.saturation * signed[:, 12],
         }
-        solar = np.full(len(x), 256.0)
+        solar = np.full(len(x), np.inf)
         for name, size in self.picked(numbers):
             for key in change:
                 change[key] = change[key] + np.where(name == key, size * self.strength, 0)
@@ -196,6 +196,7 @@ class PhotoAugment:
         if x.shape[1] == 3:
             grey = (x * x.new_tensor([0.299, 0.587, 0.114]).view(3, 1, 1)).sum(1, keepdim=True)
             x = grey + (x - grey) * vivid
+        x = x.clamp(0, 255)
         x = torch.where(x >= torch.from_numpy(solar).to(x.dtype).view(-1, 1, 1, 1), 255 - x, x)
         if self.noise:
             keys = (numbers[:, 13] * 2**53).astype(np.uint64)

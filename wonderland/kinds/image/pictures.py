@@ -20,15 +20,24 @@ def augmented(plan: Any) -> list[list[str]]:
     """Some training images, each followed by what it becomes in the first epochs."""
     if plan.recipe.augment is None:
         return []
-    rows, augment = np.asarray(plan.parts.train[:IMAGES]), plan.recipe.augment.build()
+    rows, augment = spread(plan.parts.train, IMAGES), plan.recipe.augment.build()
     plain = plan.examples.inputs(rows)
     versions = [augment(plain, random_numbers(augment, plan.seed, epoch, rows)) for epoch in range(VERSIONS)]
     return [[_shown(version[place]) for version in (plain, *versions)] for place in range(len(rows))]
 
 
+def spread(rows: np.ndarray, count: int) -> np.ndarray:
+    """So many of these rows, evenly spaced: files are in the order of their classes.
+
+    >>> spread(np.arange(10), 3).tolist()
+    [0, 4, 9]
+    """
+    return np.asarray(rows)[np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.int64)]
+
+
 def activation_maps(run: Any, plan: Any) -> list[dict[str, str]]:
     """Some test images, and the regions that speak for the predicted class, warm on grey; none where a network has no maps."""
-    batch, model = plan.examples.take(plan.parts.test[:IMAGES]), _one_view(run.model)
+    batch, model = plan.examples.take(spread(plan.parts.test, IMAGES)), _one_view(run.model)
     x = batch["x"]
     try:
         heat = grad_cam(model, x).values
@@ -47,7 +56,7 @@ def activation_maps(run: Any, plan: Any) -> list[dict[str, str]]:
 
 def attention_maps(run: Any, plan: Any) -> list[dict[str, str]]:
     """Some test images, and the patches that reach the answer through all layers of attention; none without attention to patches."""
-    x = plan.examples.take(plan.parts.test[:IMAGES])["x"]
+    x = plan.examples.take(spread(plan.parts.test, IMAGES))["x"]
     try:
         heat = attention_rollout(run.model, x).values
     except (WonderlandError, RuntimeError, TypeError, AttributeError):
@@ -65,7 +74,7 @@ def layer_sheets(run: Any, plan: Any) -> list[dict[str, str]]:
     layers = [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)]
     if not layers:
         return []
-    x = plan.examples.take(plan.parts.test[:SHEETS])["x"]
+    x = plan.examples.take(spread(plan.parts.test, SHEETS))["x"]
     sheets = []
     try:
         shown = filters(model, layers[0])
