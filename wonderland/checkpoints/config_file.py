@@ -44,3 +44,10 @@ def refuse_unknown_family(start: Any) -> None:
     folder = Path(str(start)).expanduser()
     if (folder / "config.json").is_file():
         family_name(read_config(folder), folder)
+
+
+def refuse_unknown_checkpoint(source: Any) -> None:
+    """The same for a place that may be a run as well, whose config.json has no model_type."""
+    folder = Path(str(source)).expanduser()
+    if (folder / "config.json").is_file() and "model_type" in read_config(folder):
+        refuse_unknown_family(folder)

@@ -18,6 +18,7 @@ def run(args: argparse.Namespace) -> int:
     """Compute, write, and show the clusters that were asked for."""
     from pathlib import Path
 
+    from wonderland.checkpoints.config_file import refuse_unknown_checkpoint
     from wonderland.cli import show
     from wonderland.core.errors import WonderlandError
     from wonderland.core.precheck import precheck
@@ -26,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
         raise WonderlandError(f"Vectors are written as a .npy file, not {Path(args.out).suffix or args.out}.")
     if (Path(args.source) / "trust.json").exists():
         precheck(args.source)  # refuses a hostile folder before torch is loaded
+    refuse_unknown_checkpoint(args.source)
     from wonderland.ship.embedding import Embedded, Embedder, texts_of, write_vectors
 
     texts = texts_of(args.texts, args.column)

@@ -30,6 +30,10 @@ def options(verb: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Merge, and measure a merged run on the rows that none of its parts learned."""
+    from wonderland.checkpoints.config_file import refuse_unknown_checkpoint
+
+    for source in filter(None, (*args.sources, args.base)):
+        refuse_unknown_checkpoint(source)  # before torch is loaded
     from wonderland.cli import show
     from wonderland.core import WonderlandError
     from wonderland.road import fit

@@ -18,6 +18,10 @@ def options(verb: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, and show the nearest texts of each query."""
+    from wonderland.checkpoints.config_file import refuse_unknown_checkpoint
+
+    if args.source:
+        refuse_unknown_checkpoint(args.source)  # before torch is loaded
     from wonderland.cli import show
     from wonderland.core.errors import WonderlandError
     from wonderland.ship.embedding import Embedder, read_vectors_file
