@@ -120,3 +120,16 @@ def test_what_hooks_saw_is_not_overwritten():
     assert len(kept) == 2
     assert all(torch.equal(seen, copied) for seen, copied in kept)
     assert (kept[0][0] < 0).any()
+
+
+def test_weights_larger_than_the_maps_of_a_batch_are_used_as_they_are():
+    """Folding them would copy them at each call; the values stay those of torch."""
+    net = trained(models.ResNet(5, depths=[1, 2], dims=[8, 64]))
+    wide = net.stages[1][1].convs[1]
+    x = torch.randn(16, 3, 32, 32)
+    agree(net, x)
+    with torch.no_grad():
+        assert entry.images(net.stages[1][1], torch.randn(16, 64, 4, 4)) is not None
+    assert wide not in convolutions._CACHE
+    agree(net, x[:2])
+    assert wide in convolutions._CACHE

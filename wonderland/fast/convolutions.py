@@ -9,12 +9,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wonderland.fast.guard import has_no_hooks, plain, unobserved
 from wonderland.nn.channel.activations import relu
 
-MANY = 16  # images from which on large weights are folded for each call: packed copies would only cost memory
+MANY = 16  # images from which on large weights are used as they are: copies of them would only cost memory
 SHAPES = 2  # inputs whose packing is kept for each layer: batches, and the last smaller one
 
 _Key = tuple[Any, ...]
@@ -97,11 +98,14 @@ def _whole(module: Any) -> bool:
 
 def _run(module: Any, x: Tensor, *, rectified: bool, plus: Tensor | None = None) -> Tensor | None:
     """One kernel: convolution, norm, an addend, relu. None where the weights are not plain float32."""
+    conv = module.conv
+    if len(x) >= MANY and conv.weight.numel() > x.numel():
+        return _unfolded(module, x, rectified=rectified, plus=plus)
     x = x.contiguous(memory_format=torch.channels_last)
     folded = _folded(module, x)
     if folded is None:
         return None
-    (weight, bias), conv = folded, module.conv
+    weight, bias = folded
     sizes = conv.padding, conv.stride, conv.dilation, conv.groups
     if plus is None:
         return torch.ops.mkldnn._convolution_pointwise.default(
@@ -112,14 +116,25 @@ def _run(module: Any, x: Tensor, *, rectified: bool, plus: Tensor | None = None)
     )
 
 
+def _unfolded(module: Any, x: Tensor, *, rectified: bool, plus: Tensor | None) -> Tensor | None:
+    """Convolution, norm, addend and relu one after the other, where weights are larger than the maps: no copy of the weights is made."""
+    conv, norm = module.conv, module.norm
+    if not plain(x, conv.weight, norm.weight, norm.bias, norm.running_mean, norm.running_var):
+        return None
+    y = conv(x.contiguous())
+    y = F.batch_norm(y, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
+    y = y.contiguous(memory_format=torch.channels_last)
+    if plus is not None:
+        y += plus
+    return y.relu_() if rectified else y
+
+
 def _folded(module: Any, x: Tensor) -> tuple[Tensor, Tensor] | None:
     """The weight and bias with the norm inside, packed for inputs of this shape."""
     conv, norm = module.conv, module.norm
     tensors = conv.weight, norm.weight, norm.bias, norm.running_mean, norm.running_var
     if not plain(x, *tensors) or conv.bias is not None or any(tensor.is_inference() for tensor in tensors):
         return None
-    if len(x) >= MANY and conv.weight.numel() > x.numel():
-        return _fold(conv, norm)
     key = _key(tensors, norm.eps)
     kept = _CACHE.get(module)
     if kept is None or kept[0] != key:
