@@ -48,6 +48,17 @@ def run(tmp_path_factory):
     return wonderland.fit("digits", task="generate", out=tmp_path_factory.mktemp("g") / "run", steps=4, threads=1)
 
 
+def test_diffusion_of_images_has_the_network_of_flow_matching():
+    pytest.importorskip("sklearn")
+    dataset, kind = wonderland.kinds.open("digits", task="generate"), wonderland.kinds.KINDS["image"]
+    parts = kind.split(dataset, test=0.2, seed=0)
+    encoder = kind.encoder(dataset, parts)
+    recipe = kind.recipe(dataset, parts, encoder, kind.task(dataset, parts, encoder))
+    named = kind.named_recipe(recipe, "models.Diffusion", dataset, parts)
+    assert named.model.name == "models.Diffusion"
+    assert named.model.arguments["net"] == recipe.model.arguments["net"]
+
+
 def test_images_are_drawn_with_the_levels_of_the_training_images(run):
     images = run.ability("generate")(12, seed=3)
     assert images.shape == (12, 8, 8)

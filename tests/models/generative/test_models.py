@@ -69,7 +69,8 @@ def test_samplers_reach_a_gaussian_whose_velocity_and_noise_are_known():
     class Noise(nn.Module):
         def forward(self, x, t, labels):
             alpha, sigma = (t * math.pi / 2).cos()[:, None], (t * math.pi / 2).sin()[:, None]
-            return sigma * (x - alpha * mean) / ((alpha * deviation) ** 2 + sigma**2)
+            noise = sigma * (x - alpha * mean) / ((alpha * deviation) ** 2 + sigma**2)
+            return (noise - sigma * x) / alpha.clamp(min=1e-3)
 
     flow, diffusion = FlowMatching(shape=[1], steps=50), Diffusion(shape=[1], steps=200)
     flow.net, diffusion.net = Velocity(), Noise()
@@ -83,6 +84,25 @@ def test_samplers_reach_a_gaussian_whose_velocity_and_noise_are_known():
     samples = diffusion.sample(20_000)
     assert samples.mean().item() == pytest.approx(mean, abs=0.03)
     assert samples.std().item() == pytest.approx(deviation, abs=0.02)
+
+
+def test_diffusion_learns_the_velocity_from_which_its_noise_follows():
+    """Where all data are one point, the network can be right exactly: the loss is 0, and every sample is the point."""
+    point = torch.tensor([0.5, -0.3])
+
+    class Exact(nn.Module):
+        def forward(self, x, t, labels):
+            alpha, sigma = (t * math.pi / 2).cos()[:, None], (t * math.pi / 2).sin()[:, None]
+            return alpha * (x - alpha * point) / sigma.clamp(min=1e-4) - sigma * point
+
+    model = Diffusion(shape=[2], steps=20)
+    model.net = Exact()
+    torch.manual_seed(0)
+    assert float(model.objective(point.expand(500, 2)).max()) < 1e-4
+    assert torch.allclose(model.sample(5), point.expand(5, 2), atol=1e-4)
+    noise = torch.randn(4, 2)
+    alpha, sigma = model.shares(torch.full((4,), 0.3), noise)
+    assert torch.allclose(model.noise(alpha * point + sigma * noise, torch.full((4,), 0.3), None), noise, atol=1e-4)
 
 
 def test_guidance_moves_from_the_velocity_without_a_class():

@@ -19,7 +19,7 @@ from wonderland.data.source import Glimpse
 from wonderland.kinds.image.encoder import ImageEncoder
 from wonderland.kinds.image.images import Images
 from wonderland.kinds.kind import task_spec
-from wonderland.models.generative import FlowMatching, VelocityNet, VelocityUNet, memorised
+from wonderland.models.generative import Diffusion, FlowMatching, VelocityNet, VelocityUNet, memorised
 from wonderland.models.generative.flow_matching import SMALLEST_IMAGE
 from wonderland.optim import FusedAdamW
 from wonderland.tasks import Generation
@@ -163,7 +163,13 @@ def recipe_of(encoder: SampledImages, task: Generation, rows: int) -> Recipe:
 
 
 def named_recipe(recipe: Recipe, name: str) -> Recipe:
-    """Adversarial networks learn in turns with little momentum; others keep a moving average of their weights."""
+    """Adversarial networks learn in turns with little momentum; others keep a moving average of their weights.
+
+    Diffusion has the network of flow matching.
+    """
+    if name == "models.Diffusion" and isinstance(recipe.model, Spec):
+        shared = {key: recipe.model.arguments[key] for key in ("shape", "classes", "net", "guidance")}
+        return replace(recipe, model=Diffusion.spec(**shared), lr=2e-3, average=0.998)
     if name != "models.DCGAN":
         return replace(recipe, lr=1e-3 if name == "models.RealNVP" else 2e-3, average=0.998)
     return replace(

@@ -1,4 +1,4 @@
-"""Denoising diffusion: a network learns the noise in a noisy row, and samples are denoised step by step."""
+"""Denoising diffusion: a network learns to tell the noise in a noisy row from the row, and samples are denoised step by step."""
 
 import itertools
 import math
@@ -19,16 +19,18 @@ class Diffusion(GenerativeModel):
     r"""Denoising diffusion with a cosine schedule of noise, and samples by DDIM.
 
     .. math:: x_t = \alpha_t x + \sigma_t \epsilon, \quad \alpha_t = \cos\tfrac{\pi t}{2},\ \sigma_t = \sin\tfrac{\pi t}{2}, \qquad
-        L = E \lVert \epsilon_\theta(x_t, t, y) - \epsilon \rVert^2
+        L = E \lVert v_\theta(x_t, t, y) - v \rVert^2, \quad v = \alpha_t \epsilon - \sigma_t x
+
+        \hat\epsilon = \alpha_t v_\theta + \sigma_t x_t, \qquad \hat x = \alpha_t x_t - \sigma_t v_\theta
 
         x_s = \alpha_s \hat x + \sqrt{\sigma_s^2 - \eta^2 \tilde\sigma^2}\, \hat\epsilon + \eta \tilde\sigma z, \qquad
         \tilde\sigma^2 = \frac{\sigma_s^2}{\sigma_t^2} \Big(1 - \frac{\alpha_t^2}{\alpha_s^2}\Big)
 
-    `eta` 0 samples without new noise (DDIM), 1 with that of the Markov chain (DDPM). `net` is as in `FlowMatching`; what it gives is the
-    noise. With `guidance` w, the noise is :math:`\epsilon(\cdot, 0) + w (\epsilon(\cdot, y) - \epsilon(\cdot, 0))`. `clip` keeps the
+    `eta` 0 samples without new noise (DDIM), 1 with that of the Markov chain (DDPM). `net` is as in `FlowMatching`; what it gives is
+    v, from which the noise follows: near t = 1 a row that is all noise tells its noise exactly and nothing of x, and v is what is left to learn. With `guidance` w, the noise is :math:`\epsilon(\cdot, 0) + w (\epsilon(\cdot, y) - \epsilon(\cdot, 0))`. `clip` keeps the
     denoised row of each step within a range, such as 1 for images.
 
-    Shapes: x (b, *shape) -> losses (b,); `sample(n)` (n, *shape). Papers: Ho et al., 2020; Song et al., 2021; Nichol and Dhariwal, 2021.
+    Shapes: x (b, *shape) -> losses (b,); `sample(n)` (n, *shape). Papers: Ho et al., 2020; Song et al., 2021; Salimans and Ho, 2022.
 
     >>> Diffusion(shape=[2], steps=5).sample(3).shape
     torch.Size([3, 2])
@@ -52,12 +54,24 @@ class Diffusion(GenerativeModel):
 
     def losses(self, x: Tensor, labels: Tensor | None, *drawn: Tensor) -> Tensor:
         noise, t = drawn
-        angle = (t * math.pi / 2).view(-1, *[1] * (x.dim() - 1))
-        return (self.noise(angle.cos() * x + angle.sin() * noise, t, labels) - noise).square().flatten(1).mean(1)
+        alpha, sigma = self.shares(t, x)
+        velocity = self.velocity(alpha * x + sigma * noise, t, labels)
+        return (velocity - (alpha * noise - sigma * x)).square().flatten(1).mean(1)
+
+    def velocity(self, x: Tensor, t: Tensor, labels: Tensor | None) -> Tensor:
+        """What the network gives for rows at their times."""
+        return self.net(x.flatten(1) if self.flat else x, t, labels).view_as(x)
 
     def noise(self, x: Tensor, t: Tensor, labels: Tensor | None) -> Tensor:
         """The noise in rows at their times."""
-        return self.net(x.flatten(1) if self.flat else x, t, labels).view_as(x)
+        alpha, sigma = self.shares(t, x)
+        return alpha * self.velocity(x, t, labels) + sigma * x
+
+    @staticmethod
+    def shares(t: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        """How much of a row at its time is signal, and how much is noise: (b, 1, ...) each."""
+        angle = (t * math.pi / 2).view(-1, *[1] * (x.dim() - 1))
+        return angle.cos(), angle.sin()
 
     @torch.no_grad()
     def sample(self, count: int, labels: Tensor | None = None, *, guidance: float | None = None) -> Tensor:
