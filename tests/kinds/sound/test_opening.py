@@ -53,6 +53,12 @@ def test_names_of_files_become_columns(tmp_path):
         opened(path)
 
 
+def test_notes_beside_recordings_do_not_make_them_texts(tmp_path):
+    folder = write_folder(tmp_path / "takes", 4)
+    (folder / "README.txt").write_text("Recorded in a quiet room. " * 20)
+    assert choose(Glimpse(folder), None, {}, KINDS).name == "sound"
+
+
 def test_a_table_names_recordings_in_a_zip_file(tmp_path):
     archive(tmp_path / "digits.zip", spoken())
     names = [f"digits.zip/{name}" for name in spoken()]

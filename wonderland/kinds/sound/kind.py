@@ -42,7 +42,7 @@ class SoundKind(Kind):
         if path.is_dir() or is_zip(path):
             bundle = read_bundle(path, SUFFIXES)
             rest = sum(count for suffix, count in bundle.foreign.items() if suffix not in (".txt", ".csv", ".md", ""))
-            return Claim(0.96, "it holds recordings") if len(bundle.members) > rest else None
+            return Claim(0.98, "it holds recordings") if len(bundle.members) > rest else None
         if glimpse.suffix in SUFFIXES:
             return Claim(0.96, "it is a recording")
         if glimpse.plain_text is None and glimpse.frame is not None:
