@@ -74,6 +74,8 @@ LIMITS: dict[str, Limit] = {
     "series_bytes": Limit(1 * GIB, "a file of many series"),
     "sound_bytes": Limit(512 * MIB, "a file of sound"),
     "sound_samples": Limit(250_000_000, "samples of a recording, of all channels", "samples"),
+    "video_bytes": Limit(512 * MIB, "a video"),
+    "video_frames": Limit(100_000, "frames of a video", "frames"),
     "cost_bytes": Limit(1 * MIB, "a file of costs"),
 }  # fmt: skip
 

@@ -76,9 +76,40 @@ def test_what_cannot_be_read_is_said(tmp_path):
         opened(gifs)
     kept = opened(gifs, skip_broken=True)
     assert (len(kept), kept.findings[-1].text.startswith("6")) == (5, False)
-    (tmp_path / "videos" / "a").mkdir(parents=True)
-    (tmp_path / "videos" / "a" / "x.mp4").write_bytes(b"video")
+
+
+def filmed(path: Path, pictures: list[Image.Image], audio: bool = False) -> None:
+    import av
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with av.open(str(path), "w") as file:
+        if audio:
+            stream = file.add_stream("aac", rate=8000)
+            frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
+            frame.sample_rate = 8000
+        else:
+            stream = file.add_stream("mpeg4", rate=10)
+            stream.width, stream.height, stream.pix_fmt, stream.bit_rate = 16, 16, "yuv420p", 4_000_000
+        frames = [frame] if audio else [av.VideoFrame.from_image(picture.convert("RGB")) for picture in pictures]
+        for each in [*frames, None]:
+            file.mux(stream.encode(each))
+
+
+def test_a_video_holds_the_same_frames(tmp_path):
+    pytest.importorskip("av")
+    for row in range(6):
+        filmed(tmp_path / "videos" / ("right" if row % 2 else "left") / f"{row}.mp4", moving(row))
+    videos, framed = opened(tmp_path / "videos"), opened(write(tmp_path / "frames", range(6)))
+    assert (videos.shape[0], videos.classes) == (framed.shape[0], framed.classes)
+    assert np.abs(videos.pixels.astype(int).mean(2) - framed.pixels[:, :, 0].astype(int)).mean() < 8
+    filmed(tmp_path / "videos" / "left" / "silent.mp4", [], audio=True)
     with pytest.raises(
-        WonderlandError, match=r"holds videos, which are not read: write their frames into folders, or make GIF files\."
+        WonderlandError, match=r"silent\.mp4 is a video without frames: it holds no pictures\. Remove it\."
     ):
-        opened(tmp_path / "videos", kind="clip")
+        opened(tmp_path / "videos")
+    whole = (tmp_path / "videos" / "left" / "0.mp4").read_bytes()
+    for content in (b"", b"#EXTM3U\nfile:///etc/passwd\n", whole[:200], whole[: len(whole) // 2]):
+        (tmp_path / "videos" / "left" / "silent.mp4").write_bytes(content)
+        with pytest.raises(WonderlandError, match=r"silent\.mp4 (cannot be read as a video: it is damaged|is empty)"):
+            opened(tmp_path / "videos")
+    assert len(opened(tmp_path / "videos", skip_broken=True)) == 6

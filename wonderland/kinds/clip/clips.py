@@ -1,4 +1,4 @@
-"""Clips: folders of frames and GIF files, as uint8 pixels of one size and one number of frames."""
+"""Clips: folders of frames, GIF files and videos, as uint8 pixels of one size and one number of frames."""
 
 import base64
 import hashlib
@@ -16,30 +16,41 @@ from wonderland.data.bundle import Bundle, Member, read_bundle
 from wonderland.data.dataset import Dataset, Finding, counted
 from wonderland.data.decode import SUFFIXES, conform, decode_bytes, guard_decompression
 from wonderland.data.folders import natural
+from wonderland.kinds.clip.videos import VIDEOS, read_video
 
 GIF = ".gif"
+FILES = frozenset({GIF}) | VIDEOS  # endings of files that hold a clip each
 MOST_FRAMES, MOST_SIDE = 16, 64
 MOST_IN_MEMORY = 1 << 31
 SHOWN_FRAMES = 8
 
 
 def clips_of(bundle: Bundle) -> dict[str, list[Member]]:
-    """The files of each clip by its name: one GIF, or the frames of a folder in the order of their names."""
+    """The files of each clip by its name: one GIF or video, or the frames of a folder in the order of their names."""
     clips: dict[str, list[Member]] = {}
     for member in bundle.members:
-        name = member.name if Path(member.name).suffix.casefold() == GIF else member.name.rpartition("/")[0]
+        name = member.name if is_whole(member.name) else member.name.rpartition("/")[0]
         clips.setdefault(name, []).append(member)
     return {name: sorted(members, key=lambda member: natural(member.name)) for name, members in clips.items()}
 
 
+def is_whole(name: str) -> bool:
+    """Whether one file is a whole clip."""
+    return Path(name).suffix.casefold() in FILES
+
+
 def read_clips(root: Path) -> Bundle:
-    return read_bundle(root, SUFFIXES)
+    return read_bundle(root, SUFFIXES | VIDEOS)
 
 
 def decoded(name: str, members: list[Member], count: int) -> list[np.ndarray]:
     """At most `count` frames of a clip, evenly spaced, each (h, w) or (h, w, 3)."""
-    if len(members) == 1 and Path(members[0].name).suffix.casefold() == GIF:
-        return _of_gif(members[0], count)
+    if len(members) == 1 and is_whole(members[0].name):
+        return (
+            _of_gif(members[0], count)
+            if Path(members[0].name).suffix.casefold() == GIF
+            else _of_video(members[0], count)
+        )
     places = spaced(len(members), count)
     return [decode_bytes(members[place].read("image_bytes"), str(members[place])) for place in places]
 
@@ -71,6 +82,13 @@ def _of_gif(member: Member, count: int) -> list[np.ndarray]:
         raise
     except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
         raise WonderlandError(f"{member} cannot be read as a GIF: it is damaged or cut short.") from error
+
+
+def _of_video(member: Member, count: int) -> list[np.ndarray]:
+    return [
+        _grey_if_equal(frame)
+        for frame in read_video(member.read("video_bytes"), member, lambda total: spaced(total, count))
+    ]
 
 
 def _grey_if_equal(frame: np.ndarray) -> np.ndarray:
@@ -145,7 +163,7 @@ class Clips(Dataset):
             shown = ", ".join(broken[:10]) + (f" and {len(broken) - 10} more" if len(broken) > 10 else "")
             text = f"{counted(len(broken), 'clip cannot be read and is', 'clips cannot be read and are')} left out: {shown}."
             findings.append(Finding("broken", str(bundle.root), len(broken), text))
-        short = sum(len(clips[name]) < count for name, _ in read if Path(name).suffix.casefold() != GIF)
+        short = sum(len(clips[name]) < count for name, _ in read if not is_whole(name))
         if short:
             text = f"{counted(short, 'clip has', 'clips have')} fewer than {count} frames, which are repeated."
             findings.append(Finding("size", str(bundle.root), short, text))

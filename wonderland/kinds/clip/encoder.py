@@ -13,7 +13,11 @@ from wonderland.core import WonderlandError, nearest
 from wonderland.data.bundle import Bundle, Member
 from wonderland.data.dataset import TASKS, Dataset, Finding
 from wonderland.data.encoder import Field, RowEncoder
-from wonderland.kinds.clip.clips import GIF, Clips, clips_of, read_clips
+from wonderland.kinds.clip.clips import Clips, clips_of, is_whole, read_clips
+
+NOTHING = (
+    "{} holds no clips: neither frames (PNG, JPEG, WebP, BMP, TIFF) nor GIF files or videos (MP4, MOV, MKV, WebM, AVI)."
+)
 
 
 @dataclass
@@ -56,22 +60,24 @@ class ClipEncoder(RowEncoder):
         return [Field("clip", "image", unit="GIF", shape=(self.frames, self.side, self.side, self.channels))]
 
     def open(self, source: Any, *, need_target: bool = False) -> Clips:
-        """New clips: a folder of class folders, a folder of clips, one folder of frames, or a GIF file."""
+        """New clips: a folder of class folders, a folder of clips, one folder of frames, a GIF file or a video."""
         if isinstance(source, Clips):
             return source
         if not isinstance(source, str | os.PathLike):
-            raise WonderlandError("This model reads clips: give a folder of frames, a folder of clips, or a GIF file.")
+            raise WonderlandError(
+                "This model reads clips: give a folder of frames, a folder of clips, a GIF file or a video."
+            )
         path = Path(source)
         if not path.exists():
             raise WonderlandError(f"{path} is missing.")
         bundle = Bundle(path, path.name, [Member(path.name, path)]) if path.is_file() else read_clips(path)
-        if path.is_file() and path.suffix.casefold() != GIF:
+        if path.is_file() and not is_whole(path.name):
             raise WonderlandError(
-                f"{path} is one file and no GIF: give a folder of frames, a folder of clips, or a GIF file."
+                f"{path} is one file, and neither a GIF nor a video: give a folder of frames, a folder of clips, a GIF file or a video."
             )
         clips = clips_of(bundle)
         if not clips:
-            raise WonderlandError(f"{path} holds no clips: neither frames (PNG, JPEG, WebP, BMP, TIFF) nor GIF files.")
+            raise WonderlandError(NOTHING.format(path))
         options = {"frames": self.frames, "side": self.side, "channels": self.channels, "skip_broken": False}
         read, names = Clips.read(bundle, clips, **options)
         labels = [name.split("/")[0] if "/" in name else "" for name in names]

@@ -14,18 +14,16 @@ from wonderland.data.arrays import class_task
 from wonderland.data.dataset import stop_if_strict
 from wonderland.data.folders import natural
 from wonderland.data.source import Glimpse
-from wonderland.kinds.clip.clips import GIF, Clips, clips_of, read_clips
-from wonderland.kinds.clip.encoder import ClipEncoder
+from wonderland.kinds.clip.clips import Clips, clips_of, is_whole, read_clips
+from wonderland.kinds.clip.encoder import NOTHING, ClipEncoder
 from wonderland.kinds.clip.options import Options as ClipOptions
 from wonderland.kinds.kind import Claim, Kind, simple_recipe
 from wonderland.models import ClipConvNet
 from wonderland.tasks import Task
 
-VIDEOS = frozenset({".mp4", ".avi", ".mov", ".mkv", ".webm"})
-
 
 class ClipKind(Kind):
-    """Folders of frames, or GIF files, in class folders."""
+    """Folders of frames, GIF files or videos, in class folders."""
 
     name = "clip"
     Options = ClipOptions
@@ -39,9 +37,8 @@ class ClipKind(Kind):
         bundle = read_clips(path)
         if not bundle.members:
             return None
-        gifs = sum(Path(member.name).suffix.casefold() == GIF for member in bundle.members)
-        if gifs > 0.5 * len(bundle.members):
-            return Claim(0.98, "it holds GIF files")
+        if sum(is_whole(member.name) for member in bundle.members) > 0.5 * len(bundle.members):
+            return Claim(0.98, "it holds GIF files or videos")
         clips = clips_of(bundle)
         framed = all(name.count("/") == 1 for name in clips) and not bundle.foreign
         many = len(bundle.members) >= 3 * len(clips) and len(clips) >= 2 * len(bundle.labels) > 2
@@ -54,11 +51,7 @@ class ClipKind(Kind):
             raise WonderlandError(f"{glimpse.name} is not a folder: clips come as a folder of class folders.")
         bundle = read_clips(path)
         if not bundle.members:
-            if set(bundle.foreign) & VIDEOS:
-                raise WonderlandError(
-                    f"{path} holds videos, which are not read: write their frames into folders, or make GIF files."
-                )
-            raise WonderlandError(f"{path} holds no clips: neither frames (PNG, JPEG, WebP, BMP, TIFF) nor GIF files.")
+            raise WonderlandError(NOTHING.format(path))
         clips = {name: members for name, members in clips_of(bundle).items() if "/" in name}
         if not clips:
             raise WonderlandError(

@@ -8,7 +8,7 @@ from wonderland.kinds.options import KindOptions
 
 @dataclass(frozen=True)
 class Options(KindOptions):
-    """Short videos in class folders: a folder of frames for each clip, or GIF files."""
+    """Short videos in class folders: a folder of frames for each clip, GIF files or videos."""
 
     frames: int | None = option(
         help="how many frames of a clip are read, evenly spaced (default: at most 16)", least=2, most=1024
