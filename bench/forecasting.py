@@ -34,7 +34,7 @@ def rolling(path: Path) -> dict[str, float | str]:
         test = np.flatnonzero((examples.origins >= cuts[2]) & (examples.origins + horizon <= cuts[3]))
         chosen = test[np.linspace(0, len(test) - 1, min(ORIGINS, len(test))).astype(int)]
         metrics = run.metrics
-        (_, batch, own, _, truth), *_ = run.task.walk(run._view(data), chosen)
+        (_, batch, own, _, truth), *_ = run.task.walk(run.view(data), chosen)
         season, naive, values = data.layout.season, examples.naive[0, 0], data.tracks[0]
         from wonderland.models.series.forecaster import baseline
 

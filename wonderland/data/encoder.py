@@ -69,6 +69,8 @@ class Encoder(ABC):
         False  # whether `open` reads tables (`read_source`), so that columns and file options can be named
     )
 
+    together: bool = False  # whether the rows of a request are parts of one example, such as the steps of a series
+
     @abstractmethod
     def examples(self, dataset: Any) -> Examples:
         """The encoded examples of a dataset."""

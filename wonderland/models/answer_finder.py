@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
 from wonderland.models.recurrence import Layer
+from wonderland.models.tagger import summed_rows
 from wonderland.models.tokens import check_sizes
 from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
@@ -86,7 +87,7 @@ class AnswerFinder(Checked, nn.Module):
         words, side, marks = x[..., :-2], x[..., -2], x[..., -1]
         b, t, _ = words.shape
         question, context, real = side == QUESTION, side == CONTEXT, side > 0
-        e = F.embedding_bag(words.flatten(0, 1), self.embedding.weight, mode="sum", padding_idx=0).view(b, t, -1)
+        e = summed_rows(words, self.embedding.weight).view(b, t, -1)
         e = F.dropout(e, self.dropout, self.training)
         like = F.relu(self.like(e))
         near = masked_softmax(like @ like.transpose(1, 2), context.unsqueeze(2) & question.unsqueeze(1)) @ e
@@ -106,8 +107,10 @@ class AnswerFinder(Checked, nn.Module):
 
     def log_partition(self, ends: Tensor, none: Tensor) -> Tensor:
         """log Z of each row: (b,)."""
-        padded = F.pad(ends[..., 1], (0, self.longest - 1), value=-torch.inf)
-        after = padded.unfold(1, self.longest, 1)
+        place = torch.arange(ends.shape[1], device=ends.device)[:, None] + torch.arange(
+            self.longest, device=ends.device
+        )
+        after = F.pad(ends[..., 1], (0, self.longest), value=-torch.inf)[:, place]
         inside = torch.isfinite(ends[..., 0])
         spans = torch.where(inside, ends[..., 0], 0) + _logsumexp(after, inside)
         total = torch.logsumexp(torch.where(inside, spans, -1e30), 1)

@@ -132,6 +132,10 @@ class GaussianProcess(Checked, nn.Module):
         for name, shape in sizes.items():
             self.register_buffer(name, torch.zeros(self.problems, *shape, dtype=torch.float64))
 
+    no_export = (
+        "A Gaussian process solves a system of linear equations for each row, and ONNX has no operator for that."
+    )
+
     places: Tensor
     theta: Tensor
     noise: Tensor

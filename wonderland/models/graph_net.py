@@ -22,6 +22,7 @@ from wonderland.nn.graph.sage import GraphSAGE
 from wonderland.nn.graph.sampling import in_blocks
 from wonderland.nn.graph.transformer import EdgeAttention
 from wonderland.nn.graph.virtual_node import VirtualNode
+from wonderland.ops.over_time import is_exporting
 
 LAYERS = ("gcn", "gat", "gatv2", "sage", "gin", "transformer", "appnp", "mlp")
 NETS = ("models.NodeNet", "models.LinkNet", "models.WholeGraphNet", "models.MPNN")
@@ -66,7 +67,7 @@ MOST_MESSAGES = (
 def apply_layer(layer: nn.Module, x: Any, graph: Graph, edge: Tensor | None) -> Tensor:
     """One layer; without gradients, on a graph whose messages would take much memory, block after block with equal results."""
     given = (edge,) if edge is not None and isinstance(layer, TAKES_EDGES) else ()
-    if isinstance(layer, WIDE_MESSAGES) and not torch.is_grad_enabled() and graph.member is None:
+    if isinstance(layer, WIDE_MESSAGES) and not torch.is_grad_enabled() and graph.member is None and not is_exporting():
         messages = graph.edges.shape[1] * x.shape[1]
         if messages > MOST_MESSAGES:
             return in_blocks(layer, x, graph, *given, size=max(1, graph.nodes * MOST_MESSAGES // (4 * messages)))

@@ -18,6 +18,7 @@ from wonderland.models.tokens import (
 )
 from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
+from wonderland.ops.over_time import is_exporting
 
 
 @part
@@ -143,8 +144,15 @@ class MatchEncoder(Checked, nn.Module):
         if not isinstance(packed, Tensor) or packed.dim() not in (2, 3) or packed.dtype != torch.int64:
             raise WonderlandError("MatchEncoder takes packed features, whole numbers (b, k): see pack_features.")
         ids, values = unpack_features(packed if packed.dim() == 2 else packed[:, 0])
-        values = nn.functional.dropout(values.to(self.weight.dtype), self.dropout, self.training)
-        summed = nn.functional.embedding_bag(ids, self.weight, mode="sum", per_sample_weights=values, padding_idx=0)
-        return nn.functional.normalize(summed, dim=1)
+        return self.pooled(ids, nn.functional.dropout(values.to(self.weight.dtype), self.dropout, self.training))
 
     vectors = forward
+
+    def pooled(self, ids: Tensor, values: Tensor) -> Tensor:
+        """Vectors from numbers of features, 0 for none, and their values: (b, k), (b, k) -> (b, dim)."""
+        if is_exporting():
+            shown = torch.where(ids > 0, values, torch.zeros_like(values))
+            summed = (self.weight[ids] * shown.unsqueeze(2)).sum(1)
+        else:
+            summed = nn.functional.embedding_bag(ids, self.weight, mode="sum", per_sample_weights=values, padding_idx=0)
+        return nn.functional.normalize(summed, dim=1)

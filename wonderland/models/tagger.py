@@ -14,6 +14,7 @@ from wonderland.nn.channel.mlp import chance
 from wonderland.nn.contract.arguments import Checked
 from wonderland.nn.mixers.bidirectional import backwards
 from wonderland.ops import crf
+from wonderland.ops.over_time import is_exporting
 from wonderland.ops.shapes import readable
 
 
@@ -105,26 +106,30 @@ class Tagger(Checked, nn.Module):
     def _linear(self, x: Tensor) -> Tensor:
         b, t, _ = x.shape
         drop = self.dropout if self.training else 0.0
-        summed = F.embedding_bag(x.flatten(0, 1), self.linear, mode="sum", padding_idx=0).view(
-            b, t, 2 * self.window + 1, -1
-        )
+        summed = summed_rows(x, self.linear).view(b, t, 2 * self.window + 1, -1)
         summed = F.dropout(summed, drop / 2, self.training)
         total = summed[:, :, self.window]
         for offset in range(1, self.window + 1):
             after, before = summed[:, :, self.window + offset], summed[:, :, self.window - offset]
-            total = (
-                total
-                + F.pad(after[:, offset:], (0, 0, 0, min(offset, t)))
-                + F.pad(before[:, : max(0, t - offset)], (0, 0, min(offset, t), 0))
-            )
+            steps = torch.arange(t, device=x.device)
+            later = F.pad(after, (0, 0, 0, offset)).index_select(1, steps + offset)
+            total = total + later + F.pad(before, (0, 0, offset, 0)).index_select(1, steps)
         return total
 
     def _network(self, x: Tensor, real: Tensor) -> Tensor:
         b, t, _ = x.shape
-        h = F.embedding_bag(x.flatten(0, 1), self.embedding.weight, mode="sum", padding_idx=0).view(b, t, -1)
+        h = summed_rows(x, self.embedding.weight).view(b, t, -1)
         h = F.dropout(h, self.dropout, self.training)
         mask = None if readable(real) and bool(real.all()) else real
         for right, left in zip(self.rightward, self.leftward, strict=True):
             from_right = backwards(left(backwards(h, mask), None, mask)[0], mask)
             h = F.dropout(torch.cat([right(h, None, mask)[0], from_right], -1), self.dropout, self.training)
         return self.head(h)
+
+
+def summed_rows(x: Tensor, weight: Tensor) -> Tensor:
+    """The sum of the rows of a table that are named for each word, 0 for none: (b, t, k) -> (b t, d)."""
+    if is_exporting():
+        shown = (x != 0).unsqueeze(3).to(weight)
+        return (F.embedding(x, weight) * shown).sum(2).flatten(0, 1)
+    return F.embedding_bag(x.flatten(0, 1), weight, mode="sum", padding_idx=0)

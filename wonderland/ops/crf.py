@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
+from wonderland.ops import exported_crf
+from wonderland.ops.over_time import is_exporting
 
 
 def reference(scores: Tensor, transitions: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,6 +59,10 @@ def log_marginals(
 ) -> Tensor:
     """log p(y_i = k | x) of each position, by the forward and the backward algorithm: (b, t, k), 0 where masked."""
     real = _checked(scores, transitions, mask)
+    if is_exporting():
+        final, ahead = exported_crf.forward_scores(scores, transitions, first, real)
+        joined = ahead + exported_crf.backward_scores(scores, transitions, last, real)
+        return torch.where(real.unsqueeze(2), joined - torch.logsumexp(final + last, 1)[:, None, None], 0)
     final, forward = _forward(scores, transitions, first, real)
     total = torch.logsumexp(final + last, 1)
     behind, backward = last.expand(len(scores), -1), [last.expand(len(scores), -1)]
@@ -78,6 +84,9 @@ def best_path(
     (tensor([[1, 0]]), tensor([3.]))
     """
     real = _checked(scores, transitions, mask)
+    if is_exporting():
+        found = exported_crf.best_path(scores, transitions, first, last, real)
+        return found, path_score(scores, found, transitions, first, last, real)
     b, t, k = scores.shape
     ahead, begun = first + scores[:, 0], real[:, 0]
     same = torch.arange(k, device=scores.device).expand(b, k)

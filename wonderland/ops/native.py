@@ -47,14 +47,14 @@ def status(kernel: str = "scan") -> str:
 
 
 def usable(kernel: str, *tensors: Tensor | None) -> bool:
-    """Whether a kernel can read these tensors: all on the CPU, of one dtype for which it was built, and no transform is active."""
+    """Whether a kernel can read these tensors: all on the CPU, of one dtype for which it was built, no transform is active, no export."""
     kind = None
     for tensor in tensors:
         if tensor is not None:
             kind = kind or tensor.dtype
             if tensor.dtype != kind or not tensor.is_cpu:
                 return False
-    return kind in _ENTRY and not is_transformed() and available(kernel)
+    return kind in _ENTRY and not is_transformed() and not torch.compiler.is_exporting() and available(kernel)
 
 
 @contextmanager

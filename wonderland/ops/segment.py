@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
+from wonderland.ops.over_time import is_exporting
 
 
 def segment_sum(values: Tensor, ids: Tensor, size: int) -> Tensor:
@@ -14,6 +15,8 @@ def segment_sum(values: Tensor, ids: Tensor, size: int) -> Tensor:
     >>> segment_sum(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1, 0, 1]), 3)
     tensor([2., 5., 0.])
     """
+    if is_exporting():
+        return scattered(values, ids, size)
     _check("segment_sum", values, ids)
     return values.new_zeros(size, *values.shape[1:]).index_add(0, ids, values)
 
@@ -24,6 +27,9 @@ def segment_mean(values: Tensor, ids: Tensor, size: int) -> Tensor:
     >>> segment_mean(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1, 0, 1]), 3)
     tensor([2.0000, 2.5000, 0.0000])
     """
+    if is_exporting():
+        counts = scattered(torch.ones_like(values), ids, size)
+        return scattered(values, ids, size) / counts.clamp(min=1)
     count = torch.bincount(ids, minlength=size).clamp(min=1).to(values.dtype)
     return segment_sum(values, ids, size) / count.reshape(-1, *[1] * (values.dim() - 1))
 
@@ -34,6 +40,8 @@ def segment_max(values: Tensor, ids: Tensor, size: int) -> Tensor:
     >>> segment_max(torch.tensor([-1.0, -2.0, -4.0]), torch.tensor([1, 0, 1]), 3)
     tensor([-2., -1.,  0.])
     """
+    if is_exporting():
+        return scattered(values, ids, size, "amax")
     _check("segment_max", values, ids)
     index = ids.reshape(-1, *[1] * (values.dim() - 1)).expand_as(values)
     zeros = values.new_zeros(size, *values.shape[1:])
@@ -46,6 +54,8 @@ def segment_min(values: Tensor, ids: Tensor, size: int) -> Tensor:
     >>> segment_min(torch.tensor([-1.0, -2.0, -4.0]), torch.tensor([1, 0, 1]), 3)
     tensor([-2., -4.,  0.])
     """
+    if is_exporting():
+        return scattered(values, ids, size, "amin")
     _check("segment_min", values, ids)
     index = ids.reshape(-1, *[1] * (values.dim() - 1)).expand_as(values)
     zeros = values.new_zeros(size, *values.shape[1:])
@@ -63,6 +73,18 @@ def segment_softmax(values: Tensor, ids: Tensor, size: int) -> Tensor:
     top = segment_max(values.detach(), ids, size)
     powers = (values - top[ids]).exp()
     return powers / segment_sum(powers, ids, size)[ids]
+
+
+def scattered(values: Tensor, ids: Tensor, size: int, reduce: str = "sum") -> Tensor:
+    """Segments reduced by "sum", "amax" or "amin" (0 for an empty one) with operators that exported programs have, of any number of rows."""
+    index = ids.reshape(-1, *[1] * (values.dim() - 1)).expand_as(values)
+    if reduce == "sum":
+        return values.new_zeros(size, *values.shape[1:]).scatter_add(0, index, values)
+    empty = -torch.inf if reduce == "amax" else torch.inf
+    found = values.new_full((size, *values.shape[1:]), empty).scatter_reduce(
+        0, index, values, reduce, include_self=True
+    )
+    return torch.where(found == empty, torch.zeros_like(found), found)
 
 
 def reference_sum(values: Tensor, ids: Tensor, size: int) -> Tensor:

@@ -8,6 +8,8 @@ from torch import Tensor
 from wonderland.core import WonderlandError
 from wonderland.core.pattern import Pattern
 from wonderland.ops import native
+from wonderland.ops.over_time import is_exporting
+from wonderland.ops.segment import scattered
 
 
 def sparse_product(pattern: Pattern, value: Tensor | None, x: Tensor) -> Tensor:
@@ -24,6 +26,9 @@ def sparse_product(pattern: Pattern, value: Tensor | None, x: Tensor) -> Tensor:
     tensor([[1., 2.],
             [0., 3.]])
     """
+    if is_exporting():
+        messages = x[pattern.column]
+        return scattered(messages if value is None else messages * value[..., None].to(x), pattern.row, pattern.rows)
     if len(x) != pattern.columns:
         raise WonderlandError(
             f"A sparse matrix of {pattern.columns:,} columns cannot be multiplied by {len(x):,} rows."

@@ -54,11 +54,11 @@ def compare(run: Any, made: Program, runner: Runner, level: float, *, double: bo
     """The largest difference between `predict` and an exported program, over all trials and batch sizes."""
     largest = 0.0
     for trial in run.encoder.trials(double=double):
-        expected = run.predict(trial.source, level=level)
+        expected = run.task.expected(run, trial.source, level)
         for feeds in trial.divisions:
             joined = joined_outputs(runner, made.names, feeds)
             difference = run.task.difference(expected, joined)
-            if getattr(made.answers, "reads_inputs", False):  # more than the table says
+            if getattr(made.answers, "says_more", False):
                 difference = max(difference, program_difference(made, feeds, joined))
             largest = max(largest, math.inf if math.isnan(difference) else difference)
     return largest
@@ -75,13 +75,13 @@ def program_difference(made: Program, feeds: Any, joined: dict[str, Any]) -> flo
 
 
 def joined_outputs(runner: Runner, names: tuple[str, ...], feeds: Any) -> dict[str, Any]:
-    """The outputs for several feeds, one after the other."""
+    """The outputs for several feeds, one after the other; where their lengths differ, as a list of rows."""
     pieces = [runner(feed) for feed in feeds]
     joined: dict[str, Any] = {}
     for name in names:
         values = [piece[name] for piece in pieces]
-        if len({value.shape[1:] for value in values}) == 1:  # outputs along time have a length in each batch
-            joined[name] = np.concatenate(values)
+        alike = len({value.shape[1:] for value in values}) == 1
+        joined[name] = np.concatenate(values) if alike else [row for value in values for row in value]
     return joined
 
 

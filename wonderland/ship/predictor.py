@@ -53,10 +53,27 @@ class Predictor:
             "fields": fields,
             "metrics": metrics,
             "abilities": self.run.abilities,
+            "together": self.run.encoder.together,
         }
 
     def answer(self, rows: Sequence[Mapping[str, Any]], level: float | None = None) -> list[dict[str, Any]]:
-        """One record for each row: the prediction, and its probabilities and set, or its interval."""
+        """One record for each row: the prediction, and its probabilities and set, or its interval.
+
+        Where a row has any number of answers, such as the boxes of a picture, they are a list under `found`. Where rows are parts of
+        one example, such as the steps of a series, all records are about that.
+        """
+        if self.run.encoder.together:
+            return self._records(rows, level)
+        if self.run.task.several:
+            return [{"found": self._records([row], level)} for row in rows]
+        found = self._records(rows, level)
+        if len(found) != len(rows):
+            raise WonderlandError(
+                f"There are {len(found):,} answers for {len(rows):,} rows: send rows that hold something to predict, one by one."
+            )
+        return found
+
+    def _records(self, rows: Sequence[Mapping[str, Any]], level: float | None) -> list[dict[str, Any]]:
         return records(self._predict(self.run.encoder.collect(rows), level), self.columns)
 
     def answer_table(self, content: bytes, level: float | None = None) -> "Chunks":
@@ -79,14 +96,15 @@ class Chunks:
 
     def __init__(self, predictor: Predictor, frame: pd.DataFrame, level: float | None):
         self.predictor, self.frame, self.level = predictor, frame, level
-        self.starts = range(0, max(1, len(frame)), CSV_CHUNK)
+        self.size = max(1, len(frame)) if predictor.run.encoder.together else CSV_CHUNK
+        self.starts = range(0, max(1, len(frame)), self.size)
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def predict(self, start: int) -> bytes:
         """The predictions of the chunk that starts here, as CSV; the first one has the header."""
-        chunk = self.frame.iloc[start : start + CSV_CHUNK].reset_index(drop=True)
+        chunk = self.frame.iloc[start : start + self.size].reset_index(drop=True)
         return as_csv(self.predictor._predict(chunk, self.level), header=start == 0).encode()
 
 

@@ -34,15 +34,18 @@ class Program(nn.Module):
     def forward(self, *values: Tensor) -> Any:
         x = self.preprocessing(*values)
         inputs = x if isinstance(x, tuple) else (x,)
+        if callable(asks := getattr(self.answers, "of_model", None)):
+            return asks(self.model, *inputs)
         outputs = self.model(*inputs[: self.preprocessing.model_inputs])
         return self.answers(outputs, *inputs) if getattr(self.answers, "reads_inputs", False) else self.answers(outputs)
 
 
 def program(run: Any, level: float, *, double: bool = False) -> Program:
     """The program of a run; raises with the reason where it has none."""
+    why: str | None = getattr(run.model, "no_export", None)
     preprocessing = run.encoder.module(double=double)
     answers = run.task.answers(run.trust, level)
-    for part in (preprocessing, answers):
+    for part in (why, preprocessing, answers):
         if isinstance(part, str):
             raise WonderlandError(f"The run in {run.folder} cannot be exported. {part}")
     return Program(preprocessing, run.model, answers).eval()

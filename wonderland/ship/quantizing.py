@@ -47,12 +47,25 @@ def loss(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     if "loss" in before:
         exact, coarse = (float(np.nanmean(outputs["loss"])) for outputs in (before, after))
         return f"{start} {rows} texts: {coarse:.4f} nats per token in place of {exact:.4f}."
+    if "count" in before:
+        same = int((before["count"] == after["count"]).sum())
+        return f"{start} {rows} pictures: the same number of boxes in {same}."
+    if "prediction" not in before:
+        name = next(name for name in ("probabilities", "log_probabilities", *before) if name in before)
+        change = np.abs(_flat(before[name]) - _flat(after[name]))
+        return f"{start} {rows} rows: {name.replace('_', ' ')} differ by at most {change.max(initial=0.0):.2g}, {change.mean():.2g} on average."
     change = np.abs(before[first].astype(np.float64) - after[first])
     share = ""
     if "low" in before:
         width = np.median(before["high"] - before["low"])
         share = f", {change.mean() / width:.1%} of the width of an interval" if 0 < width < np.inf else ""
     return f"{start} {rows} rows: predictions differ by {change.mean():.3g} on average{share}."
+
+
+def _flat(values: Any) -> np.ndarray:
+    """All numbers of an array, or of a list of rows of several lengths."""
+    pieces = [values] if isinstance(values, np.ndarray) else values
+    return np.concatenate([np.asarray(piece, np.float64).ravel() for piece in pieces])
 
 
 def _equal(before: Any, after: Any) -> np.ndarray:

@@ -154,7 +154,7 @@ class Run:
         self, source: Any, given: Any, level: float, strict: bool, id: str | None, label_shift: str | None, asked: Any
     ) -> pd.DataFrame:
         dataset = self.encoder.open_stored() if source is None else self.encoder.open(given, need_target=False)
-        view = replace(self._view(dataset, strict), asked=asked)
+        view = replace(self.view(dataset, strict), asked=asked)
         table = self.task.predictions(view, self._corrected(view, label_shift), level)
         for column, values in reversed(dataset.labels().items()):
             if column not in table:
@@ -175,7 +175,7 @@ class Run:
                 name = next(iter(rest))
                 raise WonderlandError(f"evaluate has no option {name!r}.{nearest(name, READING)}")
             dataset = self.encoder.open(given, need_target=True)
-            view = self._view(dataset)
+            view = self.view(dataset)
             measured = self.task.evaluate(view, self._corrected(view, label_shift), level)
             if is_recorded(source, self.config["source"]["origin"]):
                 self._noticed = [*self._noticed, Finding("training data", str(source), len(dataset), SAME_DATA)]
@@ -218,7 +218,7 @@ class Run:
         """
         with self._guarded():
             dataset = self.encoder.open(source, need_target=False)
-            return shift_of(self, self._view(dataset), dataset, level)
+            return shift_of(self, self.view(dataset), dataset, level)
 
     def _guarded(self) -> AbstractContextManager[None]:
         """For a run of unknown origin: what fails inside is a sentence that says where to look."""
@@ -232,8 +232,8 @@ class Run:
             raise WonderlandError(f"predict has no option {next(iter(options))!r} for {self.encoder.kind}.")
         return None if owner is None else make(owner, options)
 
-    def _view(self, dataset: Dataset, strict: bool = False) -> View:
-        """All examples of a dataset, encoded, with the model."""
+    def view(self, dataset: Dataset, strict: bool = False) -> View:
+        """All examples of a dataset that the encoder opened, encoded, with the model."""
         examples = self.encoder.examples(dataset)
         self._noticed = [*dataset.findings, *self.encoder.noticed]
         stop_if_strict(self._noticed, strict)

@@ -14,6 +14,7 @@ from wonderland.core import WonderlandError, part, write_bytes
 from wonderland.core.batch import Batch
 from wonderland.tasks.answer_trust import AnswerTrust
 from wonderland.tasks.detection_trust import THRESHOLDS, score_reliability
+from wonderland.tasks.span_answers import SpanAnswers
 from wonderland.tasks.task import Task
 from wonderland.tasks.text.answers import exact_match, span_f1
 from wonderland.tasks.view import View
@@ -194,6 +195,37 @@ class Answering(Task):
             write_bytes(Path(path), written.encode("utf-8", "surrogatepass"))
         return pd.DataFrame(rows, columns=["prediction", "probability", "set"])
 
+    def answers(self, trust: AnswerTrust, level: float) -> nn.Module | str:
+        return SpanAnswers(self, trust, CANDIDATES)
+
+    def expected(self, run: Any, source: Any, level: float) -> list[tuple[np.ndarray, np.ndarray, float, int]]:
+        """Of each question the words of the candidates in its row, their probabilities, that of no answer, and the words before the text."""
+        view = run.view(run.encoder.open(source))
+        told = []
+        for found, first in zip(self.read(view, run.trust.temperature), question_words(view), strict=True):
+            spans, chances = found[0]
+            none = spans[:, 0] == NONE
+            told.append((spans[~none] + first, chances[~none], float(chances[none][0]), first))
+        return told
+
+    def difference(self, table: Any, exported: Mapping[str, Any]) -> float:
+        """Of probabilities of parts of texts, the same in both, and of no answer."""
+        largest = 0.0
+        for row, (spans, chances, none, _) in enumerate(table):
+            given = {
+                tuple(span): chance
+                for span, chance in zip(exported["spans"][row].tolist(), exported["probabilities"][row], strict=True)
+            }
+            least = float(
+                exported["probabilities"][row].min()
+            )  # the last candidates may change places with others that are as probable
+            apart = [
+                abs(given.get(tuple(span), least) - chance)
+                for span, chance in zip(spans.tolist(), chances, strict=True)
+            ]
+            largest = max([largest, abs(none - float(exported["none"][row])), *apart])
+        return largest
+
     def check_run(self, model: nn.Module, encoder: Any, trust: Any, folds: int) -> str | None:
         if getattr(model, "longest", None) != self.longest or encoder.absent != self.absent:
             return "preprocess.json and the model are of another task than config.json: they do not belong together."
@@ -265,6 +297,11 @@ class Answering(Task):
             ),
             ("Measure on other questions", f"wonderland evaluate {folder} QUESTIONS.json"),
         ]
+
+
+def question_words(view: View) -> list[int]:
+    """How many words of the question come before the text in each row."""
+    return [int(count) for batch in view.batches(SIZE) for count in (batch["x"][..., -2] == 1).sum(1).tolist()]
 
 
 def banded(ends: Tensor, longest: int) -> Tensor:

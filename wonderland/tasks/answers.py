@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from wonderland.trust.weights import spread
 
+ROUNDING = 3e-6  # of a score: what another library may add to it
+
 
 class ClassAnswers(nn.Module):
     """Outputs of members (m, n, c), or of one model (n, c), as what `Classification.predictions` computes, at one level.
@@ -21,7 +23,12 @@ class ClassAnswers(nn.Module):
     def __init__(self, task: Any, trust: Any, level: float):
         super().__init__()
         self.task, self.temperature, self.groups, self.shares = task, trust.temperature, trust.groups, trust.shares
-        self.classes, self.threshold = task.classes, set_threshold(trust.scores, level)
+        limit = set_threshold(trust.scores, level)
+        # Scores of the calibration rows themselves are in, also where the last bits differ from those of training.
+        self.classes, self.threshold = (
+            task.classes,
+            limit + ROUNDING * max(1.0, abs(limit)) if math.isfinite(limit) else limit,
+        )
 
     def forward(self, outputs: Tensor) -> tuple[Tensor, ...]:
         outputs = outputs if outputs.dim() == 3 else outputs[None]
@@ -47,9 +54,21 @@ class NumberAnswers(nn.Module):
     def __init__(self, task: Any, trust: Any, level: float):
         super().__init__()
         self.task, self.groups, self.shares = task, trust.groups, trust.shares
-        self.count, self.sizes = trust.scores.count, [len(group) for group in trust.scores.groups]
+        self.method = "" if trust.options is None else trust.options.method
+        fitted = trust.options.cells[""] if self.method else trust.scores
+        self.count, self.sizes = fitted.count, [len(group) for group in fitted.groups]
         self.rank = math.ceil(level * (self.count + 1) - 1e-9)
-        self.register_buffer("scores", torch.as_tensor(np.concatenate(trust.scores.groups)), persistent=False)
+        self.register_buffer("scores", torch.as_tensor(np.concatenate(fitted.groups)), persistent=False)
+        if self.method == "normalised":
+            self.of_model = self._of_model
+
+    def _of_model(self, model: Any, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """From a model that knows the deviation of its predictions."""
+        value = self.task.original(model(*inputs)[:, 0])
+        if self.rank > self.count:
+            return value, torch.full_like(value, -torch.inf), torch.full_like(value, torch.inf)
+        radius = self.scores[self.rank - 1] * model.spread(*inputs) * self.task.scale
+        return value, value - radius, value + radius
 
     def forward(self, outputs: Tensor) -> tuple[Tensor, ...]:
         outputs = outputs if outputs.dim() == 3 else outputs[None]
@@ -58,18 +77,30 @@ class NumberAnswers(nn.Module):
         if self.rank > self.count:
             return value, torch.full_like(value, -torch.inf), torch.full_like(value, torch.inf)
         each = members // self.groups
-        centres = [
-            self.task.original(self.task.combine(outputs[i : i + each], spread(self.shares, each))[:, 0])
+        bands = [
+            self._band(self.task.combine(outputs[i : i + each], spread(self.shares, each)))
             for i in range(0, members, each)
         ]
+        low, high = self._ends(bands)
+        return value, torch.minimum(low, value), torch.maximum(high, value)
+
+    def _band(self, prediction: Tensor) -> tuple[Tensor, Tensor]:
+        """What intervals are built around: the prediction, or two predicted quantiles."""
+        if self.method != "cqr":
+            centre = self.task.original(prediction[:, 0])
+            return centre, centre
+        first, second = (self.task.original(prediction[:, place]) for place in (1, 2))
+        return torch.minimum(first, second), torch.maximum(first, second)
+
+    def _ends(self, bands: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         if self.groups == 1:
             radius = self.scores[self.rank - 1]
-            return value, centres[0] - radius, centres[0] + radius
+            return bands[0][0] - radius, bands[0][1] + radius
         pieces = self.scores.split(self.sizes)
-        above = torch.cat([c[:, None] + s for c, s in zip(centres, pieces, strict=True)], 1)
-        below = torch.cat([s - c[:, None] for c, s in zip(centres, pieces, strict=True)], 1)
+        above = torch.cat([high[:, None] + s for (_, high), s in zip(bands, pieces, strict=True)], 1)
+        below = torch.cat([s - low[:, None] for (low, _), s in zip(bands, pieces, strict=True)], 1)
         rest = self.count - self.rank + 1  # the rank-th smallest is the rest-th largest
-        return value, -below.topk(rest, 1).values[:, -1], above.topk(rest, 1).values[:, -1]
+        return -below.topk(rest, 1).values[:, -1], above.topk(rest, 1).values[:, -1]
 
 
 def set_threshold(scores: Any, level: float) -> float:

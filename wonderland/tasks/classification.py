@@ -15,6 +15,7 @@ from wonderland.core import WonderlandError, nearest, part
 from wonderland.core.batch import Batch
 from wonderland.tasks import metrics
 from wonderland.tasks.answers import ClassAnswers
+from wonderland.tasks.class_options_answers import ClassOptionsAnswers, why_not
 from wonderland.tasks.class_trust import METRICS, ROWS_TO_CHOOSE, ClassOptions, better_calibrator, fit_options
 from wonderland.tasks.coverage import FEWEST_ROWS, by_group, covered, least_covered
 from wonderland.tasks.rows import LEVELS, RowTask, weighted_mean
@@ -306,10 +307,8 @@ class Classification(RowTask):
     def answers(self, trust: RowTrust, level: float) -> nn.Module | str:
         if trust.scores.weights is not None:
             return "Sets that are weighted towards other rows are not written as a torch program."
-        if getattr(trust, "options", None) is not None:
-            return (
-                "Sets, thresholds, costs or calibrators that were asked for in fit are not written as a torch program."
-            )
+        if trust.options is not None:
+            return why_not(trust.options, self.outputs) or ClassOptionsAnswers(self, trust, level)
         return ClassAnswers(self, trust, level)
 
     def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
@@ -321,7 +320,8 @@ class Classification(RowTask):
         largest = float(np.abs(expected - exported["probabilities"]).max(initial=0.0))
         codes = np.array([self.classes.index(str(name)) for name in exported["prediction"]], np.int64)
         chosen = expected[np.arange(len(codes)), codes]
-        return max(largest, float((expected.max(1) - chosen).max(initial=0.0)))
+        given = expected[np.arange(len(codes)), [self.classes.index(str(name)) for name in table["prediction"]]]
+        return max(largest, float(np.abs(given - chosen).max(initial=0.0)))
 
     def names(self, codes: ndarray) -> list[str]:
         """Class names for codes."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.ops.vision import average_precision, iou
+from wonderland.tasks.box_answers import BoxAnswers, boxes_apart
 from wonderland.tasks.box_files import check_json, write_boxes
 from wonderland.tasks.box_pictures import draw_found, example_pictures, precision_curves, ready_folder
 from wonderland.tasks.detection_trust import (
@@ -48,6 +49,7 @@ class Detection(Task):
     """
 
     name, watch, unit = "detection", "missed", "image"
+    several = True
     classes: list[str]
 
     def __init__(self, classes: list[str]):
@@ -183,23 +185,18 @@ class Detection(Task):
         dataset: Any = view.dataset
         paths = dataset.labels().get("path") or [str(row) for row in range(len(dataset))]
         rows: list[tuple[Any, ...]] = []
-        kept: list[Found] = []
         asked = view.asked
         if (path := getattr(asked, "json", None)) is not None:
             check_json(path)  # before the model works
         if (folder := getattr(asked, "draw", None)) is not None:
             ready_folder(folder)
-        for row, (found, _, _) in enumerate(self.found(view)):
-            found, fit = _above(found, threshold), dataset.fits[row]
-            boxes = (found["boxes"] / fit.scale).clamp_min(0)
-            found["boxes"] = torch.minimum(boxes, boxes.new_tensor([fit.width, fit.height] * 2))
-            found["scores"] = torch.from_numpy(trust.probability(found["scores"].numpy()))
-            kept.append(found)
+        kept = list(self.answered(view, trust, threshold))
+        for row, found in enumerate(kept):
             for box, score, label in zip(
                 found["boxes"].tolist(), found["scores"].tolist(), found["classes"].tolist(), strict=True
             ):
                 rows.append((paths[row], self.classes[label], score, *(round(side, 2) for side in box)))
-            if not len(boxes):
+            if not len(found["boxes"]):
                 rows.append((paths[row], None, None, None, None, None, None))
         table = pd.DataFrame(rows, columns=["path", "prediction", "probability", "left", "top", "right", "bottom"])
         if path is not None:
@@ -207,6 +204,28 @@ class Detection(Task):
         if folder is not None:
             draw_found(folder, dataset, kept, paths, self.classes)
         return table
+
+    def answered(self, view: View, trust: BoxTrust, threshold: float) -> Iterator[Found]:
+        """The boxes of each picture whose score reaches a threshold, in its own pixels, with calibrated scores."""
+        fits = view.dataset.fits  # pyright: ignore[reportOptionalMemberAccess]
+        for row, (found, _, _) in enumerate(self.found(view)):
+            found, fit = _above(found, threshold), fits[row]
+            boxes = (found["boxes"] / fit.scale).clamp_min(0)
+            found["boxes"] = torch.minimum(boxes, boxes.new_tensor([fit.width, fit.height] * 2))
+            found["scores"] = torch.from_numpy(trust.probability(found["scores"].numpy()))
+            yield found
+
+    def answers(self, trust: BoxTrust, level: float) -> nn.Module | str:
+        return BoxAnswers(self, trust, level, LEAST)
+
+    def expected(self, run: Any, source: Any, level: float) -> list[Found]:
+        """The boxes of each picture, before they are rounded."""
+        view = run.view(run.encoder.open(source))
+        return list(self.answered(view, run.trust, run.trust.threshold(level)))
+
+    def difference(self, table: Any, exported: Mapping[str, Any]) -> float:
+        """Of scores, and of corners as parts of the longest side; infinite where another box is found."""
+        return boxes_apart(table, exported)
 
     def check_run(self, model: nn.Module, encoder: Any, trust: Any, folds: int) -> str | None:
         if getattr(encoder, "task", None) != "detection" or encoder.classes != self.classes:

@@ -14,6 +14,7 @@ from wonderland.core.batch import Batch
 from wonderland.tasks.losses import contrastive
 from wonderland.tasks.ranking import RankTrust
 from wonderland.tasks.task import Task
+from wonderland.tasks.vector_answers import VectorAnswers
 from wonderland.tasks.view import View
 from wonderland.trust import check_level
 from wonderland.trust.paired import paired_difference
@@ -37,6 +38,7 @@ class Matching(Task):
     """
 
     name, watch, unit = "matching", "missed", "pair"
+    several = True
 
     def __init__(self, temperature: float | int = 0.05):
         if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 < temperature < 100:
@@ -121,6 +123,17 @@ class Matching(Task):
                 "cosine": cosines.flatten().numpy(),
             }
         )
+
+    def answers(self, trust: RankTrust, level: float) -> nn.Module | str:
+        return VectorAnswers()
+
+    def expected(self, run: Any, source: Any, level: float) -> ndarray:
+        """The vectors of queries."""
+        return self.sides(run.view(run.encoder.open(source)))[0].numpy()
+
+    def difference(self, table: Any, exported: Mapping[str, Any]) -> float:
+        """Of the vectors."""
+        return float(np.abs(table - exported["vector"]).max(initial=0.0))
 
     def check_run(self, model: nn.Module, encoder: Any, trust: Any, folds: int) -> str | None:
         if getattr(model, "features", None) != encoder.arguments()["features"]:

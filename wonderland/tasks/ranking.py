@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.tasks.abilities.similar import Similar
+from wonderland.tasks.rank_answers import RankAnswers
 from wonderland.tasks.ranking_measures import ranking_measures
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.view import View
@@ -52,6 +53,7 @@ class Ranking(Task):
     """
 
     name, watch, unit = "ranking", "missed", "event"
+    several = True
     abilities = {"similar": Similar}  # noqa: RUF012
 
     def __init__(self, items: int):
@@ -163,6 +165,21 @@ class Ranking(Task):
                 )
             )
         return pd.concat(tables, ignore_index=True)
+
+    def answers(self, trust: RankTrust, level: float) -> nn.Module | str:
+        return RankAnswers(self.items, TOP)
+
+    def expected(self, run: Any, source: Any, level: float) -> np.ndarray:
+        """The probabilities of all items (n, items + 1)."""
+        view = run.view(run.encoder.open(source))
+        return np.concatenate([scores.softmax(-1).numpy() for _, scores in self.scored(view)])
+
+    def difference(self, table: Any, exported: Mapping[str, Any]) -> float:
+        """Of probabilities; the best items may change places only where they are equally probable."""
+        largest = float(np.abs(table - exported["probabilities"]).max(initial=0.0))
+        chosen = np.take_along_axis(table, exported["best"], 1)
+        best = -np.sort(-table, 1)[:, : chosen.shape[1]]
+        return max(largest, float(np.abs(best - chosen).max(initial=0.0)))
 
     def check_run(self, model: Any, encoder: Any, trust: Any, folds: int) -> str | None:
         if len(encoder.item_names) != self.items or getattr(model, "items", None) != self.items:

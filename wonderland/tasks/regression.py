@@ -241,8 +241,8 @@ class Regression(RowTask):
     def answers(self, trust: RowTrust, level: float) -> nn.Module | str:
         if trust.scores.weights is not None:
             return "Intervals that are weighted towards other rows are not written as a torch program."
-        if getattr(trust, "options", None) is not None:
-            return "Intervals that were asked for in fit are not written as a torch program."
+        if trust.options is not None and trust.options.group is not None:
+            return "Intervals by group need the group of each row, which the model does not read."
         return NumberAnswers(self, trust, level)
 
     def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
@@ -251,7 +251,9 @@ class Regression(RowTask):
         for name in ("prediction", "low", "high"):
             expected, found = table[name].to_numpy(), exported[name]
             same = expected == found  # infinite ends as well
-            largest = max(largest, float(np.abs(np.where(same, 0.0, expected - found)).max(initial=0.0)))
+            with np.errstate(invalid="ignore"):
+                apart = np.abs(np.where(same, 0.0, expected - found))
+            largest = max(largest, float(apart.max(initial=0.0)))
         return largest / self.scale
 
     def row_scores(self, outputs: Tensor, y: Tensor, trust: RowTrust) -> Tensor:

@@ -16,6 +16,7 @@ from wonderland.ops.vision import dice_loss
 from wonderland.tasks.box_files import write_regions
 from wonderland.tasks.detection_trust import THRESHOLDS, PixelTrust, missed_pixels, score_reliability
 from wonderland.tasks.mask_pictures import mask_pictures, write_masks
+from wonderland.tasks.pixel_answers import PixelAnswers
 from wonderland.tasks.task import Task
 from wonderland.tasks.view import View
 from wonderland.trust import check_level, fit_temperature
@@ -190,35 +191,53 @@ class Segmentation(Task):
         rows: list[dict[str, Any]] = []
         writer = write_masks(view.asked, dataset, paths, self.classes)
         regions = write_regions(getattr(view.asked, "json", None), paths, dataset.fits, self.classes, self.background)
-        first = 0
-        for logits, _ in self.logits(view):
-            chances = trust.probabilities(logits).cpu()
-            for row, chance in enumerate(chances, first):
-                fit = dataset.fits[row]
-                high, wide = max(1, round(fit.height * fit.scale)), max(1, round(fit.width * fit.scale))
-                own = chance[:, :high, :wide]
-                if (high, wide) != (fit.height, fit.width):
-                    own = F.interpolate(own[None], size=(fit.height, fit.width), mode="bilinear", align_corners=False)[
-                        0
-                    ]
-                label = own.argmax(0)
-                counts = torch.bincount(label.flatten(), minlength=self.outputs).double()
-                share = (counts / counts.sum()).tolist()
-                objects = counts[1:] if self.background else counts
-                best = int(objects.argmax()) + self.background if objects.sum() else 0
-                told = {
-                    "path": paths[row],
-                    "prediction": self.classes[best],
-                    "unsure": float(((own >= threshold).sum(0) > 1).float().mean()),
-                }
-                shares = {f"share({name})": value for name, value in zip(self.classes[:SHARES], share, strict=False)}
-                rows.append(told | shares)
-                mask = label.numpy().astype(np.uint8)
-                writer(row, mask)
-                regions.add(row, mask, own)
-            first += len(chances)
+        for row, own in enumerate(self.own_size(view, trust)):
+            label = own.argmax(0)
+            counts = torch.bincount(label.flatten(), minlength=self.outputs).double()
+            share = (counts / counts.sum()).tolist()
+            objects = counts[1:] if self.background else counts
+            best = int(objects.argmax()) + self.background if objects.sum() else 0
+            told = {
+                "path": paths[row],
+                "prediction": self.classes[best],
+                "unsure": float(((own >= threshold).sum(0) > 1).float().mean()),
+            }
+            shares = {f"share({name})": value for name, value in zip(self.classes[:SHARES], share, strict=False)}
+            rows.append(told | shares)
+            mask = label.numpy().astype(np.uint8)
+            writer(row, mask)
+            regions.add(row, mask, own)
         regions.close()
         return pd.DataFrame(rows)
+
+    def own_size(self, view: View, trust: PixelTrust) -> Iterator[Tensor]:
+        """Calibrated probabilities of the pixels of each picture, in its own size (classes, height, width)."""
+        fits = iter(view.dataset.fits)  # pyright: ignore[reportOptionalMemberAccess]
+        for logits, _ in self.logits(view):
+            for chance in trust.probabilities(logits).cpu():
+                fit = next(fits)
+                high, wide = max(1, round(fit.height * fit.scale)), max(1, round(fit.width * fit.scale))
+                own, size = chance[:, :high, :wide], (fit.height, fit.width)
+                if (high, wide) != size:
+                    own = F.interpolate(own[None], size=size, mode="bilinear", align_corners=False)[0]
+                yield own
+
+    def answers(self, trust: PixelTrust, level: float) -> nn.Module | str:
+        return PixelAnswers(self, trust, level)
+
+    def expected(self, run: Any, source: Any, level: float) -> np.ndarray:
+        """Probabilities of the pixels of pictures of one size (n, classes, height, width)."""
+        return np.stack([own.numpy() for own in self.own_size(run.view(run.encoder.open(source)), run.trust)])
+
+    def difference(self, table: Any, exported: Mapping[str, Any]) -> float:
+        """Of the probabilities of pixels; the class of a pixel may differ only between two that are equally probable."""
+        mask = exported["mask"][:, None]
+        chosen = np.take_along_axis(table, mask, 1)[:, 0]
+        count = np.stack([(mask == kind).mean((1, 2, 3)) for kind in range(self.outputs)], 1)
+        if np.abs(count - exported["share"]).max(initial=0.0) > 1e-9:
+            return float("inf")
+        largest = float(np.abs(table - exported["probabilities"]).max(initial=0.0))
+        return max(largest, float((table.max(1) - chosen).max(initial=0.0)))
 
     def check_run(self, model: nn.Module, encoder: Any, trust: Any, folds: int) -> str | None:
         if getattr(encoder, "task", None) != "segmentation" or encoder.classes != self.classes:

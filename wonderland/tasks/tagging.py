@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.tasks.detection_trust import THRESHOLDS, fit_scores, score_reliability
+from wonderland.tasks.tag_answers import TagAnswers
 from wonderland.tasks.tag_board import tag_row, tag_sentence
 from wonderland.tasks.tag_trust import TagTrust, missed_tags
 from wonderland.tasks.task import Task
@@ -50,6 +51,7 @@ class Tagging(Task):
     """
 
     name, watch, unit = "tagging", "missed", "sentence"
+    several = True
     classes: list[str]
 
     def __init__(self, classes: list[str]):
@@ -225,6 +227,24 @@ class Tagging(Task):
         columns = ["sentence", "word", "prediction", "probability", "set", "chance of the span"]
         table = pd.DataFrame(rows, columns=columns)
         return table if self.spans else table.drop(columns=columns[-1])
+
+    def answers(self, trust: TagTrust, level: float) -> nn.Module | str:
+        return TagAnswers(trust, level)
+
+    def expected(self, run: Any, source: Any, level: float) -> list[Sentence]:
+        """Tags and their probabilities."""
+        return list(self.read(run.view(run.encoder.open(source)), run.trust.temperature))
+
+    def difference(self, table: Any, exported: Mapping[str, Any]) -> float:
+        """Of probabilities; infinite where another tag is given."""
+        largest = 0.0
+        for row, sentence in enumerate(table):
+            tags = [piece for piece in exported["tags"][row] if piece >= 0]
+            if tags != sentence.codes.tolist():
+                return float("inf")
+            apart = np.abs(sentence.chances - exported["probabilities"][row][: len(tags)])
+            largest = max(largest, float(apart.max(initial=0.0)))
+        return largest
 
     def check_run(self, model: nn.Module, encoder: Any, trust: Any, folds: int) -> str | None:
         if encoder.classes != self.classes:

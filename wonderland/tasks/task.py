@@ -35,6 +35,7 @@ class Task(Part, ABC):
     watch: ClassVar[str]
     keeps_best: ClassVar[bool] = True  # keep the weights with the best watched measure; False for the last ones
     unit: ClassVar[str] = "row"
+    several: ClassVar[bool] = False  # whether one example has any number of rows in a table of predictions
     abilities: ClassVar[Mapping[str, type]] = {}
     classes: list[str] | None = None
     outputs: int
@@ -93,7 +94,11 @@ class Task(Part, ABC):
         """From the outputs of the model to predictions, as a torch module with `names` and `classes`, for export; or why there is none."""
         return f"The predictions of {self.name} are not written as one torch program."
 
-    def difference(self, table: pd.DataFrame, exported: Mapping[str, Any]) -> float:
+    def expected(self, run: Any, source: Any, level: float) -> Any:
+        """What the outputs of an exported model are compared with: the table of `predict`, or where it says less, what it is made from."""
+        return run.predict(source, level=level)
+
+    def difference(self, table: Any, exported: Mapping[str, Any]) -> float:
         """The largest difference between predictions and the outputs of an exported model; infinite where a class or set differs."""
         raise NotImplementedError
 

@@ -13,6 +13,7 @@ class TokenAnswers(nn.Module):
     names = ("prediction", "probabilities", "set", "loss", "logits")
     classes = None
     reads_inputs = True
+    says_more = True  # than the table of predict
 
     def __init__(self, trust: Any, level: float):
         super().__init__()

@@ -13,6 +13,7 @@ from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.generation.ctc_beam import PrefixLanguage, ctc_beam_search
 from wonderland.ops.ctc import ctc_align, ctc_greedy, ctc_loss
+from wonderland.tasks.frame_answers import FrameAnswers
 from wonderland.tasks.task import Task, Trust
 from wonderland.tasks.text.error_rates import character_error_rate, edit_distance, word_error_rate
 from wonderland.tasks.view import View
@@ -157,6 +158,17 @@ class Transcription(Task):
         """The text of each recording, and the mean probability of its characters."""
         written, probability = self.written(view.model, self.logits(view), trust.weight)
         return pd.DataFrame({"prediction": written, "probability": probability})
+
+    def answers(self, trust: TranscriptTrust, level: float) -> nn.Module | str:
+        return FrameAnswers()
+
+    def expected(self, run: Any, source: Any, level: float) -> np.ndarray:
+        """Log-probabilities of the tokens of each frame, which `predict` searches for the likeliest text."""
+        return self.logits(run.view(run.encoder.open(source))).log_softmax(-1).numpy()
+
+    def difference(self, table: Any, exported: Mapping[str, Any]) -> float:
+        """Of the probabilities of tokens."""
+        return float(np.abs(np.exp(table) - np.exp(exported["log_probabilities"])).max(initial=0.0))
 
     def check_run(self, model: Any, encoder: Any, trust: Any, folds: int) -> str | None:
         if getattr(encoder, "characters", None) != self.characters:

@@ -1,29 +1,34 @@
 """Encoder of questions: features of the words of a question and its text, and marks of what they share."""
 
+import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save
 from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.data.dataset import Finding
 from wonderland.data.encoder import Encoder, Field, texts_of_field
 from wonderland.data.examples import RowExamples
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.data.reading import Reading, Written
 from wonderland.data.source import read_source
 from wonderland.data.text.questions import Question, Questions, of_frame, read_questions
 from wonderland.data.text.word_features import PER_WORD, UNKNOWN, WordFeatures
+from wonderland.data.text.word_program import ABOUT_WORDS, WordProgram, cut, odd_words
 from wonderland.kinds.answers.dataset import QuestionSet
 from wonderland.models.answer_finder import CONTEXT, QUESTION
 
 ASKED = 60  # words of a question
 SAME, ALIKE, RARE, NAMED = 1, 2, 4, 8  # marks of a word of the text
 RARE_SHARE = 0.05
+TRIED = 20  # questions that an export is tried on
 _Columns = tuple[str | None, str | None, str | None]
 
 
@@ -150,6 +155,30 @@ class AnswerEncoder(Encoder):
 
     def collect(self, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         return list(zip(texts_of_field(rows, "question"), texts_of_field(rows, "context"), strict=True))
+
+    trial_words = "questions about texts of three lengths, in batches of 1, 7 and 20"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        about = f"the words of a question, at most {ASKED}, and then those of its text: {ABOUT_WORDS}; then 1 for the question or 2 for the text, and marks"
+        return WordProgram(PER_WORD + 2, about)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        """Questions about texts of three lengths."""
+        generator = np.random.default_rng(0)
+        for longest in (1, 15, 90):
+            source = [
+                (" ".join(odd_words(generator, int(generator.integers(1, 9)))), " ".join(odd_words(generator, int(n))))
+                for n in generator.integers(1, longest + 1, TRIED)
+            ]
+            examples = self.examples(self.open(source))
+            yield Trial(source, [
+                [cut(examples.padded(np.arange(i, min(TRIED, i + size)))) for i in range(0, TRIED, size)] for size in (1, 7, TRIED)
+            ])  # fmt: skip
+
+    def beside(self) -> dict[str, bytes]:
+        """The table of features, and the words that are not rare."""
+        common = json.dumps(sorted(self.common), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return {"features.safetensors": save(self.features.tensors()), "common.json": common}
 
     def arguments(self) -> dict[str, Any]:
         """For models of answers: how many numbers of features there are."""

@@ -67,7 +67,11 @@ def spaced(total: int, count: int) -> list[int]:
 
 
 def _of_gif(member: Member, count: int) -> list[np.ndarray]:
-    data = member.read("image_bytes")
+    return frames_of_gif(member.read("image_bytes"), member, count)
+
+
+def frames_of_gif(data: bytes, member: Any, count: int) -> list[np.ndarray]:
+    """At most `count` frames of a GIF file, evenly spaced; `member` is what errors call it."""
     try:
         with Image.open(io.BytesIO(data), formats=("GIF",)) as image:
             total = getattr(image, "n_frames", 1)

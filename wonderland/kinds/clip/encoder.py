@@ -1,6 +1,7 @@
 """From clips to one tensor of pixels, and new clips made to fit."""
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ from torch import Tensor
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.bundle import Bundle, Member
 from wonderland.data.dataset import TASKS, Dataset, Finding
+from wonderland.data.decode import conform, guard_decompression
 from wonderland.data.encoder import Field, RowEncoder
-from wonderland.kinds.clip.clips import Clips, clips_of, is_whole, read_clips
+from wonderland.data.ports import Preprocessing, Trial
+from wonderland.kinds.clip.clips import Clips, clips_of, frames_of_gif, is_whole, read_clips
+from wonderland.kinds.clip.program import ClipProgram, clip_trials
 
 NOTHING = (
     "{} holds no clips: neither frames (PNG, JPEG, WebP, BMP, TIFF) nor GIF files or videos (MP4, MOV, MKV, WebM, AVI)."
@@ -56,8 +60,26 @@ class ClipEncoder(RowEncoder):
         pixels = dataset.pixels if rows is None else dataset.pixels[np.asarray(rows)]
         return torch.from_numpy(pixels)
 
+    trial_words = "clips of three sizes, in batches of 1, 4 and 6"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return ClipProgram(self.frames, self.channels, self.side)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        return clip_trials(self)
+
     def schema(self) -> list[Field]:
         return [Field("clip", "image", unit="GIF", shape=(self.frames, self.side, self.side, self.channels))]
+
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> Clips:
+        """Clips given as the bytes of GIF files."""
+        shape = (self.channels, self.side, self.side)
+        pixels = np.empty((len(rows), self.frames, *shape), np.uint8)
+        with guard_decompression():
+            for place, row in enumerate(rows):
+                for t, frame in enumerate(frames_of_gif(row["clip"], "The clip", self.frames)):
+                    pixels[place, t] = conform(frame, *shape)
+        return Clips(pixels, [str(place) for place in range(len(rows))], name="clips", origin={"memory": "clips"})
 
     def open(self, source: Any, *, need_target: bool = False) -> Clips:
         """New clips: a folder of class folders, a folder of clips, one folder of frames, a GIF file or a video."""

@@ -1,12 +1,14 @@
 """GraphEncoder: columns as numbers, structure as numbers where there are no columns, and the graph that was learned from."""
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from safetensors.torch import save
 from torch import Tensor
 
 from wonderland.core import WonderlandError
@@ -14,10 +16,13 @@ from wonderland.core.graph import Graph
 from wonderland.core.pattern import Pattern, SparseRows
 from wonderland.data.dataset import TASKS, Finding, counted
 from wonderland.data.encoder import Encoder, Field
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.kinds.graph.examples import GraphExamples
 from wonderland.kinds.graph.features import Columns, beside, sparse_counts
 from wonderland.kinds.graph.graphs import Graphs
+from wonderland.kinds.graph.links import PAIR_FEATURES
 from wonderland.kinds.graph.options import BATCHES, Options
+from wonderland.kinds.graph.program import GraphProgram, graph_trials
 from wonderland.kinds.graph.reading import read_tables
 from wonderland.kinds.graph.tables import Tables, node_ids, positions
 from wonderland.nn.graph.encodings import random_walk_encoding
@@ -255,7 +260,7 @@ class GraphEncoder(Encoder):
         )
         dataset.assigned = None
         if not need_target and self.of != "links":
-            return self._all_rows(dataset)
+            return self.all_rows(dataset)
         if self.of == "links" and not (self.keeps_graph and dataset.ids == self.stored_ids()):
             self._hide(dataset)
         return self._recoded(dataset)
@@ -274,7 +279,7 @@ class GraphEncoder(Encoder):
             dataset.edge_row[keep],
         )
 
-    def _all_rows(self, dataset: Graphs) -> Graphs:
+    def all_rows(self, dataset: Graphs) -> Graphs:
         """Every node or graph, known or not."""
         dataset.rows = np.arange(len(dataset.ids) if self.of == "nodes" else len(dataset.graph_ids))
         dataset.y, dataset.findings = None, [f for f in dataset.findings if f.subject != self.target]
@@ -379,8 +384,48 @@ class GraphEncoder(Encoder):
         ]
         return [Field("id", "text"), *columns]
 
-    def module(self, *, double: bool = False) -> str:
-        return "Graphs are not written as one torch program: their layers read sorted adjacency and features of structure, which are computed outside of the model. wonderland predict and serve answer for them."
+    def collect(self, rows: Sequence[Mapping[str, Any]]) -> Any:
+        """Nodes, pairs or molecules as a table; a graph of many nodes is no row."""
+        if self.of == "graphs" and self.smiles is None:
+            raise WonderlandError(
+                "This model answers for whole graphs, which are tables of nodes and edges and no rows of fields: wonderland predict reads their folder."
+            )
+        return super().collect(rows)
+
+    trial_words = "the stored graph and new ones of several sizes, all rows at once and in pieces"
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the edges of the stored graph have weights."""
+        return "weight" in self.stored
+
+    pair_width = PAIR_FEATURES
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        edges = self.stored.get("edges")
+        if edges is not None and bool((edges[0] == edges[1]).any()):
+            return "Its graph has edges from a node to itself, which exported programs do not tell from those that layers add."
+        return GraphProgram(self, self.weighted)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        return graph_trials(self, self.weighted)
+
+    def beside(self) -> dict[str, bytes]:
+        """The stored graph as inputs of the exported model, and the names of its nodes."""
+        if not self.keeps_graph:
+            return {}
+        graph, x, edge = self._messages()
+        tensors = {
+            "nodes": x.dense() if isinstance(x, SparseRows) else x,
+            "edges": graph.edges,
+            "rows": self.stored["rows"],
+        }
+        tensors |= {} if edge is None else {"edge_features": edge}
+        tensors |= {} if graph.weight is None else {"weights": graph.weight}
+        return {
+            "graph.safetensors": save({name: value.contiguous() for name, value in tensors.items()}),
+            "nodes.json": json.dumps(self.stored_ids(), ensure_ascii=False).encode("utf-8", "surrogatepass"),
+        }
 
     def arguments(self) -> dict[str, Any]:
         return {"features": self.features, "edge_dim": self.edges.width}

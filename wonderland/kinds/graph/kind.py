@@ -18,6 +18,7 @@ from wonderland.kinds.graph.encoder import GraphEncoder
 from wonderland.kinds.graph.forms import is_graph
 from wonderland.kinds.graph.graphs import Graphs
 from wonderland.kinds.graph.insight import inside
+from wonderland.kinds.graph.links import PAIR_FEATURES
 from wonderland.kinds.graph.molecules import smiles_column
 from wonderland.kinds.graph.node_link import looks_like_node_link
 from wonderland.kinds.graph.options import Options as GraphOptions
@@ -30,7 +31,6 @@ from wonderland.models.mpnn import MPNN
 from wonderland.optim import Adam
 from wonderland.train.learner import GradientDescent
 
-PAIR_FEATURES = 5
 OF_TABLES = (
     "test",
     "column",

@@ -10,6 +10,7 @@ from wonderland.core.pattern import Pattern, ranges
 
 ENTRIES = 1 << 22  # neighbours that are looked at in one block
 ROUNDS = 50
+PAIR_FEATURES = 5  # numbers that `pair_features` gives for a pair
 
 
 def missing_pairs(joined: np.ndarray, nodes: int, directed: bool) -> np.ndarray:

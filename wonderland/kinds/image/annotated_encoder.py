@@ -1,7 +1,7 @@
 """From images with boxes or masks to batches: pixels on one canvas, boxes filled up to one length, masks, moved together."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from wonderland.data.examples import RowExamples
 from wonderland.data.folders import refuse_flat, scan
 from wonderland.data.moving import in_pixels, move_boxes, move_masks
 from wonderland.data.pixels import MOST_IN_MEMORY, mean_and_std, picture
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.kinds.image.annotated import (
     TASKS,
     AnnotatedImages,
@@ -31,6 +32,7 @@ from wonderland.kinds.image.annotated import (
 )
 from wonderland.kinds.image.annotations import Annotations
 from wonderland.kinds.image.canvas import Canvas
+from wonderland.kinds.image.canvas_program import CanvasProgram, canvas_trials
 
 OUTLINE_SIDE = 28
 
@@ -168,8 +170,13 @@ class AnnotatedEncoder(RowEncoder):
     def schema(self) -> list[Field]:
         return [Field("image", "image", shape=(self.height, self.width, self.channels))]
 
-    def module(self, *, double: bool = False) -> str:
-        return "Boxes and masks are not written as one torch program: wonderland predict gives them, and --json writes them."
+    trial_words = "pictures of three sizes, in batches of 1, 7 and 20"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return CanvasProgram(self.channels, self.height, self.width)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        return canvas_trials(self.height, self.width)
 
     def collect(self, rows: Sequence[Mapping[str, Any]]) -> AnnotatedImages:
         """Pictures given as the bytes of PNG, JPEG, WebP, GIF, BMP or TIFF files, decoded as files of a folder are."""

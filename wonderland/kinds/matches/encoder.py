@@ -1,5 +1,6 @@
 """Encoder of matches: sparse features of both sides, weighted by TF-IDF."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,8 +12,11 @@ from wonderland.core import WonderlandError
 from wonderland.data.dataset import Finding
 from wonderland.data.encoder import Encoder, Field, texts_of_field
 from wonderland.data.examples import RowExamples
+from wonderland.data.ports import Passed, Preprocessing, Trial
 from wonderland.data.source import read_source
+from wonderland.data.text.gram_program import FEATURE_PORTS, feature_feed, feature_file
 from wonderland.data.text.grams import Grams, SparseTexts
+from wonderland.data.text.odd_texts import odd_texts
 from wonderland.data.text.sources import read_documents
 from wonderland.kinds.matches.matches import Matches
 from wonderland.models.text_linear import pack_features
@@ -118,6 +122,26 @@ class MatchEncoding(Encoder):
 
     def collect(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         return texts_of_field(rows, self.names[0])
+
+    trial_words = "texts of three lengths, in batches of 1, 7 and 34"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return Passed(FEATURE_PORTS)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        """Texts of three lengths, some of them odd."""
+        words = [word for text in self.candidates[:50] for word in text.split()] or ["a"]
+        for seed, length in enumerate((2, 9, 40)):
+            source = odd_texts(words, length, seed)
+            sparse = [[text] for text in source]
+            yield Trial(source, [
+                [feature_feed(self.grams.encode(sparse[i : i + size])) for i in range(0, len(source), size)] for size in (1, 7, len(source))
+            ])  # fmt: skip
+
+    def beside(self) -> dict[str, bytes]:
+        """The table of features, and the texts that can be found."""
+        texts = json.dumps(self.candidates, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return {"features.safetensors": feature_file(self.grams), "texts.json": texts}
 
     def arguments(self) -> dict[str, Any]:
         """For models of matches: how many features there are."""

@@ -1,5 +1,7 @@
 """Events as rows of codes: the user, the item, and the items before it."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,10 @@ from wonderland.core import WonderlandError
 from wonderland.data.dataset import Dataset
 from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.examples import RowExamples
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.data.source import Glimpse
 from wonderland.kinds.ratings.events import Events, Past, Queries, without_header
+from wonderland.kinds.ratings.program import CodeProgram, rating_trials
 
 
 class EventExamples(RowExamples):
@@ -107,8 +111,24 @@ class RatingsEncoder(RowEncoder):
     def schema(self) -> list[Field]:
         return [Field(self.roles["user"], "category"), Field(self.roles["item"], "category")]
 
-    def module(self, *, double: bool = False) -> str:
-        return "Recommendations need the histories of users, which are part of the run and not of its inputs: wonderland predict and serve have them."
+    trial_words = "users and items, known and new ones, in batches of 1, 7 and 100"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return CodeProgram(self.length, self.goal == "ranking")
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        return rating_trials(self)
+
+    def beside(self) -> dict[str, bytes]:
+        """The names of users and items, and the codes of what each user chose."""
+        begins, items = self.known
+        chosen = {
+            name: items[begins[i] : begins[i + 1]].tolist()
+            for i, name in enumerate(self.user_names, 1)
+            if i + 1 < len(begins)
+        }
+        names = {"users": self.user_names, "items": self.item_names, "chosen": chosen}
+        return {"names.json": json.dumps(names, ensure_ascii=False).encode("utf-8", "surrogatepass")}
 
     def arguments(self) -> dict[str, Any]:
         return {"users": len(self.user_names), "items": len(self.item_names), "goal": self.goal}

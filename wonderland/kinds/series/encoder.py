@@ -171,11 +171,13 @@ class SeriesEncoder(Encoder):
             text = f"{', '.join(self.layout.known)[:80]}: {counted(short, 'series has', 'series have')} no values for the whole horizon; the last one is kept."
             panel.findings.append(Finding("known", self.layout.known[0], short, text))
 
+    together = True
+
     def schema(self) -> list[Field]:
         layout = self.layout
         fields = [Field(layout.time, "date" if layout.frequency.dated else "number")]
         fields += [Field(layout.series, "category", levels=tuple(self.names[:1000]))] if layout.series else []
-        fields += [Field(name, "series") for name in layout.targets]
+        fields += [Field(name, "number") for name in layout.targets]
         return [
             *fields,
             *(

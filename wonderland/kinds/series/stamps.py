@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from wonderland.core import WonderlandError
-from wonderland.data.columns import read_column
+from wonderland.data.columns import Column, read_as, read_column
 from wonderland.kinds.series.spellings import as_days
 
 DAY = 86_400.0
@@ -171,6 +171,15 @@ def read_stamps(name: str, cells: Any) -> tuple[np.ndarray, bool, bool]:
         len(texts) and texts.iloc[:100].str.contains(_OFFSET).mean() > 0.9
     )
     column = read_column(name, cells)
+    if (
+        column.kind == "constant" and len(texts) and not pd.api.types.is_numeric_dtype(cells.dtype)
+    ):  # one date alone looks like any constant
+        dated = read_as(Column(name, "date", np.empty(0), format="ISO8601"), cells)
+        if (
+            not np.isnan(dated.values[cells.notna().to_numpy()]).any()
+            and pd.to_numeric(texts, errors="coerce").isna().all()
+        ):
+            column = dated
     if column.kind == "date":
         return column.values * DAY, True, aware
     if column.levels is None and column.kind != "boolean":

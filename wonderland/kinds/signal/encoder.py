@@ -1,6 +1,6 @@
 """From series to one tensor: channels standardised by the training part, NaN after the end of each series."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +13,12 @@ from wonderland.core import WonderlandError, nearest
 from wonderland.data.columns import read_column
 from wonderland.data.dataset import TASKS, Dataset, Finding
 from wonderland.data.encoder import Field, RowEncoder
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.data.source import Glimpse
 from wonderland.data.target import read_target
 from wonderland.kinds.signal.opening import Read, read_signals
 from wonderland.kinds.signal.options import Options
+from wonderland.kinds.signal.program import SignalProgram, signal_trials
 from wonderland.kinds.signal.signals import Signals
 
 MOST_IN_MEMORY = 1 << 30
@@ -96,6 +98,14 @@ class SignalEncoder(RowEncoder):
                     "A series is written as numbers with commas, and a colon between channels of equal length."
                 ) from error
         return Signals(values, name="series", origin={"memory": "series"})
+
+    trial_words = "series of three lengths, in batches of 1, 7 and 20"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return SignalProgram(self.mean, self.deviation)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        return signal_trials(self)
 
     def traits(self, dataset: Signals, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Length, and mean and deviation of the first channels."""

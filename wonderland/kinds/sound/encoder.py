@@ -1,7 +1,7 @@
 """From recordings to one tensor: resampled, cut or padded with NaN, as log-mel spectra or as waves."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ from wonderland.data.encoder import Field, RowEncoder
 from wonderland.data.examples import Examples, RowExamples
 from wonderland.data.folders import is_table
 from wonderland.data.labels import coded, pieces
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.data.recording import SUFFIXES, Recording, read_recording
 from wonderland.data.source import Glimpse
 from wonderland.kinds.sound.opening import members_of, path_column
 from wonderland.kinds.sound.options import Options
+from wonderland.kinds.sound.program import SoundProgram, sound_trials
 from wonderland.kinds.sound.sounds import TRANSCRIPTION, Sounds
 from wonderland.kinds.sound.spectrogram import HOP, frame_sizes, mel_levels
 from wonderland.ops.sound import resample
@@ -176,6 +178,14 @@ class SoundEncoder(RowEncoder):
             sounds.add(None, recording, "", keep=True)
         sounds.finish()
         return sounds
+
+    trial_words = "recordings of three lengths, in batches of 1, 5 and 12"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return SoundProgram(self)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        return sound_trials(self)
 
     def traits(self, dataset: Sounds, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Length, level and the centre of the spectrum."""

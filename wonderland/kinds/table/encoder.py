@@ -1,5 +1,6 @@
 """Encoder of tables: numbers, scaled and softly clipped, then category codes; fitted on the training rows only."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -293,13 +294,12 @@ class TableEncoder(RowEncoder):
         return Table("rows", columns, target=self.target, task=self.task, classes=self.classes, fingerprint="rows")
 
     def module(self, *, double: bool = False) -> Preprocessing | str:
-        for encoding in self.encodings:
-            if encoding.kind == "text":
-                return (
-                    f"Column {encoding.name!r} holds free text, whose words are hashed, and ONNX has no operator for that: "
-                    f"fit again without it (--drop {encoding.name!r})."
-                )
         return TableProgram(self.encodings, self.center, self.scale, double)
+
+    def beside(self) -> dict[str, bytes]:
+        """The words that are counted in columns of texts."""
+        words = {encoding.name: encoding.text.words for encoding in self.encodings if encoding.text is not None}
+        return {"words.json": json.dumps(words, ensure_ascii=False).encode("utf-8", "surrogatepass")} if words else {}
 
     def feed(self, dataset: Table, *, double: bool = False) -> dict[str, np.ndarray]:
         return feed(self.encodings, [dataset.column(encoding.name) for encoding in self.encodings], double)

@@ -1,17 +1,19 @@
 """The encoding of tables as a torch program: numbers with NaN, codes of categories, dates as seconds since 1970."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wonderland.data.cells import MISSING
 from wonderland.data.columns import Column
 from wonderland.data.ports import Port, Preprocessing
 from wonderland.kinds.table.column_encoding import CYCLES, LARGEST, ColumnEncoding
+from wonderland.kinds.table.text_program import TextColumn, odd_texts_of, text_counts, text_port
 
 NO_DATE = -(2**63)  # what numpy has for a missing date
 DAY = 86_400
@@ -41,6 +43,8 @@ class TableProgram(Preprocessing):
         self.dates = [i for i, kind in enumerate(kinds) if kind == "date"]
         self.categories = [i for i, kind in enumerate(kinds) if kind == "category"]
         self.parts = [encodings[i].parts for i in self.dates]
+        self.texts = [i for i, kind in enumerate(kinds) if kind == "text"]
+        self.text_columns = nn.ModuleList(TextColumn(encodings[i]) for i in self.texts)
         self._buffer("boolean", [kinds[i] == "boolean" for i in self.numbers])
         self._buffer("fill", [encodings[i].fill for i in self.numbers], torch.float64)
         self._buffer("date_fill", [encodings[i].fill for i in self.dates], torch.float64)
@@ -59,12 +63,16 @@ class TableProgram(Preprocessing):
         for i, parts in zip(self.dates, self.parts, strict=True):
             produced += [(i, part) for part in ("days", "flag")]
             produced += [(i, f"{part} {side}") for part in parts if part != "days" for side in ("sin", "cos")]
+        for i in self.texts:
+            produced += [(i, name) for name, _ in replace(encodings[i], flagged=False).features()] + [(i, "flag")]
         place = {key: index for index, key in enumerate(produced)}
         wanted: list[tuple[int, str]] = []
         for i, encoding in enumerate(encodings):
             if encoding.kind == "category":
                 continue
-            if encoding.kind == "date":
+            if encoding.kind == "text":
+                wanted += [(i, name) for name, _ in replace(encoding, flagged=False).features()]
+            elif encoding.kind == "date":
                 wanted += [(i, part) for part in encoding.parts if part == "days"]
                 wanted += [
                     (i, f"{part} {side}") for part in encoding.parts if part != "days" for side in ("sin", "cos")
@@ -84,6 +92,7 @@ class TableProgram(Preprocessing):
             features += [torch.where(missing, self.fill, x), missing.double()]
         for place, (i, parts) in enumerate(zip(self.dates, self.parts, strict=True)):
             features.append(self._date(values[i], self.date_fill[place], parts))
+        features += [column(values[i]) for i, column in zip(self.texts, self.text_columns, strict=True)]
         encoded = []
         if len(self.order):
             joined = torch.cat(features, 1).index_select(1, self.order)
@@ -137,6 +146,8 @@ def _port(encoding: ColumnEncoding, double: bool) -> Port:
         return Port(encoding.name, number, about=f"0 for {no}, 1 for {yes}, NaN if missing")
     if encoding.kind == "date":
         return Port(encoding.name, "int64", about=f"seconds since 1970-01-01 UTC, {NO_DATE} if missing")
+    if encoding.kind == "text":
+        return text_port(encoding)
     codes: dict[str, int] = {}
     for code, level in enumerate(encoding.levels, start=1):
         codes |= {spelling: code for spelling in spellings(level) if spelling not in codes}
@@ -168,6 +179,8 @@ def feed(encodings: list[ColumnEncoding], columns: list[Column], double: bool = 
         if encoding.kind == "category":
             assert column.levels is not None
             arrays[encoding.name] = np.append(column.levels.astype(object), "")[column.values]
+        elif encoding.kind == "text":
+            arrays[encoding.name] = text_counts(encoding, column)
         elif encoding.kind == "date":
             seconds = np.rint(np.where(column.is_missing, 0, column.values) * DAY).astype(np.int64)
             arrays[encoding.name] = np.where(column.is_missing, NO_DATE, seconds)
@@ -193,6 +206,8 @@ def odd_rows(
             values = center + scale * generator.normal(size=count)
             extremes = np.array([np.nan, 0.0, -0.0, 1e300, -1e300, 1e38, -1e9, 1e-300, center + 1e4 * scale])
             frame[encoding.name] = np.where(odd, generator.choice(extremes, count), values)
+        elif encoding.kind == "text":
+            frame[encoding.name] = odd_texts_of(encoding, count, generator)
         elif encoding.kind == "boolean":
             frame[encoding.name] = np.where(odd, np.nan, generator.integers(0, 2, count).astype(float))
         elif encoding.kind == "date":

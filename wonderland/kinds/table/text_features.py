@@ -99,7 +99,12 @@ class TextFeatures:
 
 def split_words(text: str) -> list[str]:
     """The words of a text in small letters, cut at 40 characters."""
-    return [word[:LONGEST_WORD] for word in _WORD.findall(text.lower())]
+    return [word[:LONGEST_WORD] for word in whole_words(text)]
+
+
+def whole_words(text: str) -> list[str]:
+    """The words of a text in small letters."""
+    return _WORD.findall(text.lower())
 
 
 def _weighted(
@@ -142,6 +147,6 @@ def hashed_counts(texts: np.ndarray) -> np.ndarray:
     """Log counts of words in hashed groups: (n, groups). For runs of version 0.9, and texts in which no word repeats."""
     table = np.zeros((len(texts), BUCKETS))
     for row, text in zip(table, texts, strict=True):
-        for word in _WORD.findall(text.lower()):
+        for word in whole_words(text):
             row[zlib.crc32(word.encode("utf-8", "surrogatepass")) % BUCKETS] += 1
     return np.log1p(table)

@@ -1,25 +1,30 @@
 """Encoder of tagged sentences: numbers of the features of each word."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save
 from torch import Tensor
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.data.dataset import Finding
 from wonderland.data.encoder import Encoder, Field, texts_of_field
 from wonderland.data.examples import RowExamples
+from wonderland.data.ports import Preprocessing, Trial
 from wonderland.data.reading import Reading, Written
 from wonderland.data.source import read_source
 from wonderland.data.text.marked import split_words
 from wonderland.data.text.sources import is_text_file, read_documents
 from wonderland.data.text.tagged import Tagged, in_pieces, read_tagged
 from wonderland.data.text.word_features import PER_WORD, WordFeatures
+from wonderland.data.text.word_program import ABOUT_WORDS, WordProgram, cut, odd_words
 from wonderland.kinds.tags.sentences import Sentences
+
+TRIED = 20  # sentences that an export is tried on
 
 
 class SentenceExamples(RowExamples):
@@ -151,6 +156,24 @@ class TagEncoder(Encoder):
 
     def collect(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         return texts_of_field(rows, "text")
+
+    trial_words = "sentences of three lengths, in batches of 1, 7 and 20"
+
+    def module(self, *, double: bool = False) -> Preprocessing | str:
+        return WordProgram(PER_WORD, ABOUT_WORDS)
+
+    def trials(self, *, double: bool = False) -> Iterator[Trial]:
+        """Sentences of three lengths."""
+        generator = np.random.default_rng(0)
+        for longest in (1, 9, 40):
+            source = [odd_words(generator, int(n)) for n in generator.integers(1, longest + 1, TRIED)]
+            examples = self.examples(self.open(source))
+            yield Trial(source, [
+                [cut(examples.padded(np.arange(i, min(TRIED, i + size)))) for i in range(0, TRIED, size)] for size in (1, 7, TRIED)
+            ])  # fmt: skip
+
+    def beside(self) -> dict[str, bytes]:
+        return {"features.safetensors": save(self.features.tensors())}
 
     def arguments(self) -> dict[str, Any]:
         """For models of tags: how many numbers of features there are."""

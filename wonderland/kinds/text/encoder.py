@@ -20,6 +20,7 @@ from wonderland.data.ports import Preprocessing, Trial
 from wonderland.data.reading import Reading, Written
 from wonderland.data.source import read_source
 from wonderland.data.target import missing_target
+from wonderland.data.text.gram_program import feature_file
 from wonderland.data.text.grams import Grams
 from wonderland.data.text.layouts import read_text_table
 from wonderland.data.text.recognise import recognise
@@ -28,7 +29,7 @@ from wonderland.data.text.sources import is_text_file, read_documents
 from wonderland.data.text.tokenizer import Tokenizer, repeatable
 from wonderland.data.text.tokenizer_json import checked_roles
 from wonderland.kinds.text.examples import TextExamples
-from wonderland.kinds.text.program import TextProgram, feature_file, text_trials
+from wonderland.kinds.text.program import TextProgram, text_trials
 from wonderland.kinds.text.texts import Texts, read_folder
 
 LONGEST = 400
@@ -218,7 +219,7 @@ class TextEncoder(RowEncoder):
 
     def beside(self) -> dict[str, bytes]:
         tokens = {} if self.reads == "features" else {"tokenizer.json": self.tokenizer.to_json().encode()}
-        return tokens | ({} if self.grams is None else {"features.safetensors": feature_file(self)})
+        return tokens | ({} if self.grams is None else {"features.safetensors": feature_file(self.grams)})
 
     def traits(self, dataset: Texts, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Length, length of words, share of capitals, digits and other signs, and share of unknown tokens."""

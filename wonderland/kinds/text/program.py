@@ -4,25 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from wonderland.data.ports import Feed, Port, Preprocessing, Trial
+from wonderland.data.text.gram_program import FEATURE_PORTS, feature_feed
+from wonderland.data.text.odd_texts import COUNT, odd_texts
 
 LENGTHS = (3, 12, 60)  # words
-COUNT = 34
 BATCHES = (1, 7, COUNT)
-ODD = [
-    "",
-    " ",
-    "!?",
-    "Zürich naïve ☃ 北京",
-    "\x00\ufeff",
-    "a" * 500,
-    "NEVER never SeEn",
-    "<pad> [CLS] </s>",
-    "1e308 -0.0 NaN",
-]
 
 
 class TextProgram(Preprocessing):
@@ -32,22 +21,10 @@ class TextProgram(Preprocessing):
         tokens = Port(
             "tokens", "int64", ("rows", "tokens"), about=f"ids of tokenizer.json, at most {length}, {pad} as padding"
         )
-        features = (
-            Port("features", "int64", ("rows", "features"), about="numbers of the features of features.safetensors, from 1; 0 for none"),
-            Port("weights", "float", ("rows", "features"), about="the weight of each feature"),
-        )  # fmt: skip
-        super().__init__({"tokens": (tokens,), "features": features, "both": (tokens, *features)}[reads])
+        super().__init__({"tokens": (tokens,), "features": FEATURE_PORTS, "both": (tokens, *FEATURE_PORTS)}[reads])
 
     def forward(self, *values: Tensor) -> Any:
         return values
-
-
-def odd_texts(words: list[str], length: int, seed: int) -> list[str]:
-    """Texts of about so many words, known and unknown ones, and odd texts among them."""
-    generator = np.random.default_rng(seed)
-    drawn = generator.choice(np.array([*words, "unheardof", "42", "?"], object), (COUNT, length))
-    texts = [" ".join(row[: generator.integers(1, length + 1)]) for row in drawn]
-    return [*ODD, *texts[len(ODD) :]]
 
 
 def text_trials(encoder: Any) -> Iterator[Trial]:
@@ -80,18 +57,5 @@ def text_feed(encoder: Any, source: Any) -> Feed:
         used = (tokens != encoder.pad).any(0).nonzero()
         feed["tokens"] = tokens[:, : int(used.max()) + 1 if len(used) else 1].numpy()
     if encoder.grams is not None:
-        sparse = encoder.grams.encode(dataset.cells)
-        lengths = np.diff(sparse.starts)
-        place = np.arange(lengths.max(initial=1))[None] < lengths[:, None]
-        ids, weights = np.zeros(place.shape, np.int64), np.zeros(place.shape, np.float32)
-        ids[place], weights[place] = sparse.ids + 1, sparse.values
-        feed |= {"features": ids, "weights": weights}
+        feed |= feature_feed(encoder.grams.encode(dataset.cells))
     return feed
-
-
-def feature_file(encoder: Any) -> bytes:
-    """features.safetensors: the hash of each feature and its inverse document frequency."""
-    from safetensors.torch import save
-
-    tensors: dict[str, torch.Tensor] = encoder.grams.tensors()
-    return save(tensors, {"pieces": str(encoder.grams.pieces).lower()})

@@ -10,11 +10,13 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError, part, uniform
 from wonderland.models.signal.signal_model import SignalModel
+from wonderland.ops.over_time import is_exporting
 from wonderland.solvers.ridge_loo import ridge_loo
 
 WIDTH, PATTERNS = 9, 84  # of a kernel; how many there are with three weights of 2 and six of -1
 POOLS, FORMS = 3, 2  # numbers for each output; the signal, and its differences
 MOST_DILATIONS, BIAS_ROWS = 32, 16
+BITS = 15  # of the largest value of a signal
 CHUNK = 1 << 23  # outputs of convolutions that are held at once
 SCALES = tuple(2.0**k for k in range(-2, 7))  # of scores, as logits
 
@@ -76,14 +78,14 @@ class Rocket(SignalModel):
 
     def weights(self, form: int, place: int) -> Tensor:
         """The kernels at one dilation, zero for channels that they do not read: (84, channels, 9)."""
-        kernels = torch.full((PATTERNS, WIDTH), -1.0)
+        kernels = np.full((PATTERNS, WIDTH), -1.0, np.float32)
         for row, places in enumerate(itertools.combinations(range(WIDTH), 3)):
             kernels[row, list(places)] = 2.0
         draws = uniform(self.seed, 1 + form, np.arange(PATTERNS) + PATTERNS * place, 1 + self.channels)
         counts = np.floor(2 ** (draws[:, 0] * math.log2(min(self.channels, WIDTH) + 1))).astype(int)
         ranks = draws[:, 1:].argsort(1, kind="stable").argsort(1, kind="stable")
-        read = torch.from_numpy(ranks < np.maximum(counts, 1)[:, None])
-        return kernels[:, None] * read[:, :, None]
+        read = ranks < np.maximum(counts, 1)[:, None]
+        return torch.from_numpy(kernels[:, None] * read[:, :, None])
 
     def outputs_of(self, x: Tensor, form: int, place: int, dilation: int) -> Tensor:
         """Convolutions of signals without NaN (b, channels, t), with zeros around: (b, 84, t)."""
@@ -93,25 +95,30 @@ class Rocket(SignalModel):
     def forms(self, x: Tensor) -> list[tuple[Tensor, Tensor]]:
         """The signal and its differences (b, channels, t), and which steps are real (b, t)."""
         x, mask = self.real(x)
-        x = x.transpose(1, 2)
+        x = rounded(x).transpose(1, 2)
         return [(x, mask), ((x[..., 1:] - x[..., :-1]) * mask[:, None, 1:], mask[:, 1:])]
 
     @torch.no_grad()
     def transform(self, x: Tensor) -> Tensor:
         """The features of signals, before they are standardised. Shapes: (b, t, channels) -> (b, features)."""
+        if is_exporting():
+            return self._transform(x)
         size = max(1, CHUNK // (PATTERNS * max(1, x.shape[1])))
         return torch.cat([self._transform(piece) for piece in x.split(size)])
 
     def _transform(self, x: Tensor) -> Tensor:
         pieces, first = [], 0
         for form, (signal, mask) in enumerate(self.forms(x)):
-            whole, lengths = bool(mask.all()), mask.sum(1, keepdim=True).clamp_min(1)
+            whole, lengths = not is_exporting() and bool(mask.all()), mask.sum(1, keepdim=True).clamp_min(1)
             for place, (dilation, count) in enumerate(self.plans[form]):
                 h = self.outputs_of(signal, form, place, dilation)
                 h = h if whole else h.masked_fill_(~mask[:, None], -torch.inf)
-                for _ in range(count):
-                    pieces.append(pooled(h, self.biases[first : first + PATTERNS], lengths))
-                    first += PATTERNS
+                biases = self.biases[first : first + count * PATTERNS].view(count, PATTERNS)
+                first += count * PATTERNS
+                if is_exporting():  # one operator for all of them, so that the program stays short
+                    pieces.append(pooled_together(h, biases, lengths))
+                else:
+                    pieces += [pooled(h, bias, lengths) for bias in biases]
         return torch.cat(pieces, 1)
 
     def fit_biases(self, x: Tensor) -> None:
@@ -168,6 +175,18 @@ class Rocket(SignalModel):
         return torch.einsum("bf,mfo->mbo", z, self.weight) + self.intercept[:, None]
 
 
+def rounded(x: Tensor) -> Tensor:
+    """Signals (b, t, c) as multiples of a power of two, the largest value of a row with 15 bits.
+
+    Sums of the few of them that a kernel reads are then exact in any order, and whether an output is above a bias does not depend on the
+    library that computes it.
+    """
+    powers = torch.tensor([2.0**k for k in range(-100, 100)], device=x.device, dtype=x.dtype)
+    above = (x.detach().abs().amax((1, 2), keepdim=True) > powers).sum(2, keepdim=True)
+    unit = powers[(above - BITS).clamp(min=0)]
+    return (x / unit).round() * unit
+
+
 def pooled(h: Tensor, bias: Tensor, lengths: Tensor) -> Tensor:
     """What is said of each output (b, k, t), -inf after the end of a signal, above its bias (k,): (b, POOLS k)."""
     above = (h > bias[:, None]).to(h)
@@ -176,6 +195,16 @@ def pooled(h: Tensor, bias: Tensor, lengths: Tensor) -> Tensor:
     some = counts.clamp_min(1)
     level = (h - bias[:, None]).clamp_min_(0).sum(2) / some
     return torch.cat([counts / lengths, level, places / some / lengths], 1)
+
+
+def pooled_together(h: Tensor, biases: Tensor, lengths: Tensor) -> Tensor:
+    """`pooled` for each row of biases (c, k), side by side: (b, c POOLS k)."""
+    over = h[:, None] - biases[:, :, None]
+    above = (over > 0).to(h)
+    counts, some = above.sum(3), above.sum(3).clamp_min(1)
+    places = (above * torch.arange(h.shape[2]).to(h)).sum(3)
+    lengths = lengths[:, None]
+    return torch.cat([counts / lengths, over.clamp_min(0).sum(3) / some, places / some / lengths], 2).flatten(1)
 
 
 def _dilations(length: int, count: int) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from wonderland.core import WonderlandError
 from wonderland.models.vision.image_model import ImageModel, Numbers
+from wonderland.ops.over_time import is_exporting
 from wonderland.ops.vision import anchors, batched_nms
 
 BEFORE_SUPPRESSION = 1000
@@ -84,6 +85,8 @@ class AnchorGrid:
     def __call__(self, maps: Sequence[Tensor], height: int, width: int) -> Tensor:
         """Anchors (n, 4) in pixels for maps of an image of this size, finest first."""
         key = (height, width)
+        if is_exporting() and key not in self._kept:
+            return self._made(maps, height, width)
         if key not in self._kept:
             self._kept = {key: self._made(maps, height, width)}
         return self._kept[key].to(maps[0].device)
@@ -109,4 +112,4 @@ def anchor_sizes(smallest: float, levels: int) -> list[list[float]]:
 
 def rows_of(found: Tensor, each: int) -> Tensor:
     """A map of predictions (b, each * k, h, w) as one row for each anchor: (b, h * w * each, k)."""
-    return found.permute(0, 2, 3, 1).reshape(len(found), -1, found.shape[1] // each)
+    return found.permute(0, 2, 3, 1).reshape(found.shape[0], -1, found.shape[1] // each)

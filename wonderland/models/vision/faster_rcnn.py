@@ -34,6 +34,8 @@ class FasterRCNN(Detector):
     [(1, 5, 3), (1, 5, 4)]
     """
 
+    no_export = "A detector of two stages looks again at a number of places that depends on the picture: RetinaNet and TinySSD can be exported."
+
     smallest = 8
 
     def __init__(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from wonderland.core import part
 from wonderland.core.graph import Graph
 from wonderland.nn.graph.layer import GraphLayer, check, glorot, project
+from wonderland.ops.over_time import is_exporting
 from wonderland.ops.row_softmax import additive_attention, row_softmax
 from wonderland.ops.segment import segment_mean
 from wonderland.ops.sparse_product import sparse_product
@@ -31,8 +32,8 @@ class _Attention(GraphLayer):
             return graph, edge
         if edge is None:
             return graph.with_loops(), None
-        graph, kept = graph.without_loops(), (graph.edges[0] != graph.edges[1])
-        edge = edge[kept]
+        if not is_exporting():  # exported programs are given graphs without loops
+            graph, edge = graph.without_loops(), edge[graph.edges[0] != graph.edges[1]]
         return graph.with_loops(), torch.cat([edge, segment_mean(edge, graph.edges[1], graph.nodes)])
 
     def joined(self, h: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from wonderland.laws import (
     graph_permutation,
 )
 from wonderland.nn.contract.arguments import Checked
+from wonderland.ops.over_time import is_exporting
 from wonderland.ops.sparse_product import sparse_product
 
 
@@ -43,6 +44,8 @@ def check(layer: nn.Module, x: Any, graph: Any, edge: Tensor | None = None) -> N
         raise WonderlandError(
             f"{name} takes features and a Graph, not a {type(graph).__name__}: make one with Graph(edges)."
         )
+    if is_exporting():
+        return
     if len(x.shape) < 2 or x.shape[0] != graph.nodes:
         raise WonderlandError(
             f"{name} takes a row of features for each of {graph.nodes:,} nodes, not {tuple(x.shape)}."

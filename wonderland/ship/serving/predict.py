@@ -50,9 +50,16 @@ class Predict:
         else:
             rows = self._files(kind, given, content)
         async with asyncio.timeout(self.limits.answer):
-            answers = await self.batcher(rows, level)
+            answers = await self._answers(rows, level)
         body = {**self.head, "level": self.predictor.level if level is None else level, "predictions": answers}
         await respond(send, 200, to_json(body))
+
+    async def _answers(self, rows: list[dict[str, Any]], level: float | None) -> list[Any]:
+        """Answers for rows, together with those of other requests, unless rows belong together."""
+        if not self.predictor.run.encoder.together:
+            return await self.batcher(rows, level)
+        self._count(1, len(rows))
+        return await asyncio.get_running_loop().run_in_executor(self.pool, self.predictor.answer, rows, level)
 
     async def _large(self, content: bytes, function: Any, *arguments: Any) -> Any:
         """A function of the body, in a thread where that is large."""

@@ -21,10 +21,11 @@ export async function attempt(place, name, alive) {
 
 function form(name, about) {
   const answer = h("div", { class: "answer", role: "status", "aria-live": "polite" });
-  const inputs = about.fields.slice(0, 200).map((field, i) => input(field, i));
+  const inputs = about.together ? [] : about.fields.slice(0, 200).map((field, i) => input(field, i));
+  const steps = about.together ? table(about.fields) : null;
   const level = h("input", { type: "number", min: "0.01", max: "0.999", step: "any", value: about.level, id: "level" });
   const button = h("button", { class: "main", type: "submit" }, about.abilities.includes("chat") ? "Measure the text" : "Predict");
-  const element = h("form", { class: "card" }, h("div", { class: "fields" }, inputs.map((one) => one.element),
+  const element = h("form", { class: "card" }, h("div", { class: "fields" }, steps ? steps.element : inputs.map((one) => one.element),
     h("div", { class: "field" }, h("label", { for: "level" }, "level of sets and intervals"), level)), h("p", {}, button), answer);
   element.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -32,8 +33,9 @@ function form(name, about) {
     try {
       const row = {};
       for (const one of inputs) row[one.field.name] = await one.value();
-      const found = await post(api(name, "predict"), { rows: [row], level: level.value ? Number(level.value) : null });
-      put(answer, ...show(found.predictions[0], about, found.level));
+      const rows = steps ? steps.rows() : [row];
+      const found = await post(api(name, "predict"), { rows, level: level.value ? Number(level.value) : null });
+      put(answer, ...(steps ? [listed(found.predictions)] : show(found.predictions[0], about, found.level)));
     } catch (error) {
       put(answer, h("p", { class: "bad" }, error.message));
     }
@@ -46,7 +48,8 @@ function input(field, i) {
   const id = `field-${i}`, title = h("label", { for: id }, field.name, field.unit && ` (${field.unit})`);
   if (FILES.has(field.kind)) return upload(field, id, title);
   let control, list = null;
-  if (field.kind === "text") control = h("textarea", { id });
+  if (field.kind === "series") control = h("textarea", { id, placeholder: "1.2, 1.4, 1.1, with a colon between channels" });
+  else if (field.kind === "text") control = h("textarea", { id });
   else if (field.kind === "number") control = h("input", { id, type: "number", step: "any", inputmode: "decimal", placeholder: "not known" });
   else if (field.kind === "date") control = h("input", { id, type: "date" });
   else if (field.kind === "boolean" || (field.levels.length && field.levels.length <= 60)) {
@@ -57,17 +60,58 @@ function input(field, i) {
     control = h("input", { id, type: "text", placeholder: "not known", list: list && `${id}-levels` });
   }
   const element = h("div", { class: "field" }, title, control, list);
-  if (field.kind === "text") element.style.gridColumn = "1 / -1";
+  if (field.kind === "text" || field.kind === "series") element.style.gridColumn = "1 / -1";
   const value = () => {
-    if (field.kind === "text") return control.value;
+    if (field.kind === "text" || field.kind === "series") return control.value;
     if (control.value === "") return null;
     return field.kind === "number" ? Number(control.value) : control.value;
   };
   return { field, element, value };
 }
 
+// Rows that belong together, such as the steps of a series: pasted as CSV, or read from a file.
+function table(fields) {
+  const names = fields.map((field) => field.name), kinds = Object.fromEntries(fields.map((field) => [field.name, field.kind]));
+  const control = h("textarea", { id: "steps", rows: "9", spellcheck: "false", placeholder: `${names.join(",")}\n…` });
+  const file = h("input", { id: "steps-file", type: "file", accept: ".csv,.tsv,text/csv" });
+  file.addEventListener("change", async () => { if (file.files[0]) control.value = await file.files[0].text(); });
+  const element = h("div", { class: "field" }, h("label", { for: "steps" }, `rows with the columns ${names.join(", ")}, as CSV`), control,
+    h("label", { for: "steps-file" }, "or a file"), file);
+  element.style.gridColumn = "1 / -1";
+  const rows = () => {
+    const lines = control.value.split(/\r?\n/).filter((line) => line.trim());
+    if (lines.length < 2) throw new Error("Give a line of names, and a line for each step.");
+    const sign = [",", ";", "\t"].sort((a, b) => lines[0].split(b).length - lines[0].split(a).length)[0];
+    const cells = (line) => line.split(sign).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1"));
+    const head = cells(lines[0]), missing = names.filter((one) => !head.includes(one));
+    if (missing.length) throw new Error(`The first line lacks ${missing.join(", ")}.`);
+    return lines.slice(1).map((line) => {
+      const values = cells(line);
+      return Object.fromEntries(names.map((one) => {
+        const text = values[head.indexOf(one)] ?? "";
+        if (text === "") return [one, null];
+        if (kinds[one] !== "number") return [one, text];
+        if (Number.isNaN(Number(text))) throw new Error(`${one} is a number, not '${text}'.`);
+        return [one, Number(text)];
+      }));
+    });
+  };
+  return { element, rows };
+}
+
+function listed(records) {
+  if (!records.length) return h("p", {}, "Nothing was found.");
+  const names = Object.keys(records[0]);
+  const cell = (value) => (typeof value === "number" ? number(value) : Array.isArray(value) ? value.join(", ") : value === null ? "" : `${value}`);
+  const shown = records.slice(0, 200);
+  return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "The answers" }, h("table", {},
+    h("thead", {}, h("tr", {}, names.map((one) => h("th", { scope: "col" }, one)))),
+    h("tbody", {}, shown.map((record) => h("tr", {}, names.map((one) => h("td", {}, cell(record[one]))))))),
+  records.length > shown.length ? h("p", { class: "muted" }, `${records.length - shown.length} more rows are not shown.`) : "");
+}
+
 function upload(field, id, title) {
-  const control = h("input", { id, type: "file", accept: `${field.kind}/*` });
+  const control = h("input", { id, type: "file", accept: field.unit === "GIF" ? "image/gif" : `${field.kind}/*` });
   const picture = h("img", { alt: "The file to predict", hidden: true });
   const zone = h("div", { class: "drop" }, title, h("span", {}, "Drop a file here, or choose one."), control, picture);
   zone.style.gridColumn = "1 / -1";
@@ -103,6 +147,7 @@ function upload(field, id, title) {
 
 function show(found, about, level) {
   const parts = [];
+  if (Array.isArray(found.found)) return [listed(found.found)];
   if (found.prediction !== undefined) {
     const value = typeof found.prediction === "number" ? number(found.prediction) : found.prediction;
     parts.push(h("p", { class: "big" }, `${value}`, found.probability !== undefined && found.probability !== null ? ` (${percent(found.probability)})` : ""));
