@@ -54,8 +54,9 @@ class NumberAnswers(nn.Module):
     def __init__(self, task: Any, trust: Any, level: float):
         super().__init__()
         self.task, self.groups, self.shares = task, trust.groups, trust.shares
-        self.method = "" if trust.options is None else trust.options.method
-        fitted = trust.options.cells[""] if self.method else trust.scores
+        options: Any = trust.options
+        self.method = "" if options is None else options.method
+        fitted = options.cells[""] if self.method else trust.scores
         self.count, self.sizes = fitted.count, [len(group) for group in fitted.groups]
         self.rank = math.ceil(level * (self.count + 1) - 1e-9)
         self.register_buffer("scores", torch.as_tensor(np.concatenate(fitted.groups)), persistent=False)

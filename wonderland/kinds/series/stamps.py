@@ -171,15 +171,11 @@ def read_stamps(name: str, cells: Any) -> tuple[np.ndarray, bool, bool]:
         len(texts) and texts.iloc[:100].str.contains(_OFFSET).mean() > 0.9
     )
     column = read_column(name, cells)
-    if (
-        column.kind == "constant" and len(texts) and not pd.api.types.is_numeric_dtype(cells.dtype)
-    ):  # one date alone looks like any constant
+    numbers: Any = pd.to_numeric(texts, errors="coerce")
+    if column.kind == "constant" and numbers.isna().all():
+        # One date alone looks like any constant.
         dated = read_as(Column(name, "date", np.empty(0), format="ISO8601"), cells)
-        if (
-            not np.isnan(dated.values[cells.notna().to_numpy()]).any()
-            and pd.to_numeric(texts, errors="coerce").isna().all()
-        ):
-            column = dated
+        column = column if np.isnan(dated.values[cells.notna().to_numpy()]).any() else dated
     if column.kind == "date":
         return column.values * DAY, True, aware
     if column.levels is None and column.kind != "boolean":

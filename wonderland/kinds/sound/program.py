@@ -24,6 +24,11 @@ class SoundProgram(Preprocessing):
     As `SoundEncoder.encoded` computes them: the middle of a longer recording, decibels below its loudest, NaN after its end.
     """
 
+    waves: Tensor
+    filters: Tensor
+    mean: Tensor
+    deviation: Tensor
+
     def __init__(self, encoder: Any):
         about = (
             f"samples of one channel at {encoder.rate:,} a second, from -1 to 1, NaN after the end of each recording; "
@@ -64,10 +69,10 @@ class SoundProgram(Preprocessing):
         half = torch.zeros_like(wave[:, :1]).expand(-1, self.window)
         padded = torch.cat([half[:, : self.window // 2], wave, half], 1).double()
         place = torch.arange(self.frames)[:, None] * self.hop + torch.arange(self.window)
-        spectrum = padded[:, place] @ self.waves  # pyright: ignore
+        spectrum = padded[:, place] @ self.waves
         bins = self.window // 2 + 1
         power = spectrum[..., :bins].square() + spectrum[..., bins:].square()
-        level = 10 * torch.log10((power @ self.filters).clamp(min=FLOOR))  # pyright: ignore
+        level = 10 * torch.log10((power @ self.filters).clamp(min=FLOOR))
         real = (torch.arange(self.frames, device=wave.device) <= torch.div(count, self.hop, rounding_mode="floor"))[
             ..., None
         ]
