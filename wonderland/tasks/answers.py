@@ -54,9 +54,9 @@ class NumberAnswers(nn.Module):
     def __init__(self, task: Any, trust: Any, level: float):
         super().__init__()
         self.task, self.groups, self.shares = task, trust.groups, trust.shares
-        options: Any = trust.options
-        self.method = "" if options is None else options.method
-        fitted = options.cells[""] if self.method else trust.scores
+        self.method, fitted = "", trust.scores
+        if trust.options is not None and trust.options.method:
+            self.method, fitted = trust.options.method, trust.options.cells[""]
         self.count, self.sizes = fitted.count, [len(group) for group in fitted.groups]
         self.rank = math.ceil(level * (self.count + 1) - 1e-9)
         self.register_buffer("scores", torch.as_tensor(np.concatenate(fitted.groups)), persistent=False)

@@ -5,7 +5,7 @@ import torch
 
 from wonderland.core import Spec, WonderlandError
 from wonderland.models import InceptionTime, MelConvNet, Recogniser, Rocket, SpectrogramTransformer, WaveConvNet
-from wonderland.models.signal.rocket import PATTERNS
+from wonderland.models.signal.rocket import PATTERNS, rounded
 from wonderland.ops.ctc import ctc_loss
 from wonderland.solvers.ridge_loo import ridge_loo
 
@@ -63,6 +63,7 @@ def test_rocket_features_are_their_formulas():
     z = model.transform(x)
     (dilation, count), *more = model.plans[0]
     assert (count, more) == (1, [])
+    x = rounded(x.nan_to_num(0.0))
     for row, length in ((0, 30), (1, 20)):
         h = model.outputs_of(x[row : row + 1, :length].transpose(1, 2), 0, 0, dilation)[0]
         above = h > model.biases[:PATTERNS, None]
@@ -70,6 +71,15 @@ def test_rocket_features_are_their_formulas():
         expected = [above.float().mean(1), torch.where(above, h - model.biases[:PATTERNS, None], 0).sum(1) / count,
                     (above * torch.arange(length)).sum(1) / count / length]  # fmt: skip
         torch.testing.assert_close(z[row, : 3 * PATTERNS], torch.cat(expected))
+
+
+def test_rocket_rounds_signals_so_that_sums_are_exact_in_any_order():
+    x, _ = rows(5)
+    near = rounded(x * torch.tensor([1.0, 1e-6, 1e9, 3.0, 0.0])[:, None, None])
+    kernels = Rocket(2, 1, 30, kernels=PATTERNS).weights(0, 0)
+    exact = torch.nn.functional.conv1d(near.double().transpose(1, 2), kernels.double(), padding=4)
+    assert torch.equal(torch.nn.functional.conv1d(near.transpose(1, 2), kernels, padding=4).double(), exact)
+    assert ((near[0] - x[0]).abs() <= x[0].abs().max() * 2.0**-15).all()
 
 
 def test_rocket_learns_in_one_step_and_members_learn_from_rows_of_their_own():
