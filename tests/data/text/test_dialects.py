@@ -187,6 +187,12 @@ def test_a_longer_delimiter_wins_over_a_part_of_it(tmp_path):
     assert answers(opened(tmp_path, text, "a.dat")) == MOODS
 
 
+def test_a_text_may_end_with_the_sign_of_its_delimiter(tmp_path):
+    rows = [(text + ":" * (i % 9 == 0), mood) for i, (text, mood) in enumerate(zip(TEXTS, MOODS, strict=True))]
+    data = opened(tmp_path, "".join(f"{text}::{mood}\n" for text, mood in rows), "a.dat")
+    assert (answers(data), data.cells[0]) == (MOODS, (rows[0][0],))
+
+
 def test_texts_without_spaces(tmp_path):
     text = "".join(f"这部电影非常好看我很喜欢它的故事{i}号\t{mood}\n" for i, mood in enumerate(MOODS))
     (tmp_path / "a.txt").write_text(text, encoding="utf-16")

@@ -157,6 +157,10 @@ def _cut(text: str, lines: list[str], delimiter: str, quote: str, escape: str | 
     """All records, if each has as many cells as the others; None otherwise."""
     if len(delimiter) > 1 or not quote:
         rows = [[cell.strip() for cell in line.split(delimiter)] for line in lines]
+        if len(set(delimiter)) == 1 < len(delimiter):  # a text may end with the sign of the delimiter, as in "so:::yes"
+            last = re.compile(re.escape(delimiter) + f"(?!{re.escape(delimiter[0])})")
+            late = [[cell.strip() for cell in last.split(line)] for line in lines]
+            rows = late if len({len(row) for row in late}) == 1 else rows
     else:
         read = _read(text, delimiter, quote, strict=True, escape=escape)
         if read is None:
