@@ -63,6 +63,9 @@ SPECS = ("Mamba(" * 300, "nn.Mamba(dim=" + "9" * 5000 + ")", "__import__('os')",
 PATTERNS = ("((((){1000}){1000}){1000}){1000}", "((a?){30}){800}", "(a?){1000}", "(" * 3000, "[" * 3000, "a{99999999999999999999}", "(?:" * 500, "\\", "[z-a]", "(a+)+$")  # fmt: skip
 SCHEMAS: tuple[Any, ...] = (
     {"enum": [f"name{i}" for i in range(200_000)]}, {"type": "x"}, {"$ref": "#"}, {"anyOf": []}, {"properties": 3}, [], None,
+    {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(5000)}}, {"const": "x" * 3_000_000},
+    {"type": "object", "properties": {f"p{i}": {"type": "object"} for i in range(3000)}}, {"type": "object", "properties": {"a" * 90_000: {}}},
+    {"type": "object", "properties": {f"p{i}": {"type": "number", "minimum": i, "maximum": 10**8 + i} for i in range(5000)}},
     {"type": "integer", "minimum": 10**400}, {"type": "string", "maxLength": 10**12}, {"type": "array", "minItems": 10**9},
 )  # fmt: skip
 

@@ -7,6 +7,7 @@ import random
 import shutil
 import struct
 from pathlib import Path
+from typing import Any
 
 from tests.fuzz.mutate import dumps, mutate_bytes, mutate_json_text, mutate_json_value, mutate_lines
 from tests.fuzz.mutate_tensors import mutate_tensors, sign_tensors
@@ -17,7 +18,14 @@ def mutate_file(path: Path, draw: random.Random, strangers: tuple[Path, ...] = (
     if draw.random() < 0.12:
         return f"{path.name}: {replace_file(path, draw, strangers)}"
     content, suffix = path.read_bytes(), path.suffix
-    if suffix == ".json" and draw.random() < 0.75:
+    there = [folder / path.name for folder in strangers if (folder / path.name).is_file()]
+    if suffix == ".json" and there and draw.random() < 0.2:
+        changed, words = graft(json.loads(content), json.loads(draw.choice(there).read_bytes()), draw)
+        content = dumps(changed)
+    elif suffix == ".json" and draw.random() < 0.15:
+        changed, words = every_number(json.loads(content), draw)
+        content = dumps(changed)
+    elif suffix == ".json" and draw.random() < 0.75:
         changed, words = mutate_json_value(json.loads(content), draw)
         content = dumps(changed)
     elif suffix in (".json", ".jsonl") and draw.random() < 0.5:
@@ -35,6 +43,42 @@ def mutate_file(path: Path, draw: random.Random, strangers: tuple[Path, ...] = (
         content, words = mutate_bytes(content, draw)
     path.write_bytes(content)
     return f"{path.name}: {words}"
+
+
+def graft(value: Any, other: Any, draw: random.Random) -> tuple[Any, str]:
+    """One entry of a JSON file, taken from the same place of another file."""
+    path: list[Any] = []
+    mine, theirs = value, other
+    while isinstance(mine, dict) and isinstance(theirs, dict) and (keys := sorted(mine.keys() & theirs.keys())):
+        key = draw.choice(keys)
+        path.append(key)
+        if draw.random() < 0.35 or not isinstance(mine[key], dict):
+            mine[key] = theirs[key]
+            return value, f"{'.'.join(path)} of another file"
+        mine, theirs = mine[key], theirs[key]
+    return other, "the content of another file"
+
+
+def every_number(value: Any, draw: random.Random) -> tuple[Any, str]:
+    """A number changed everywhere in a JSON file, as sizes that belong together would be."""
+    numbers: set[int] = set()
+
+    def walk(node: Any, old: int | None = None, new: int = 0) -> Any:
+        if isinstance(node, dict):
+            return {key: walk(entry, old, new) for key, entry in node.items()}
+        if isinstance(node, list):
+            return [walk(entry, old, new) for entry in node]
+        if type(node) is int and node > 1:
+            numbers.add(node)
+            return new if node == old else node
+        return node
+
+    walk(value)
+    if not numbers:
+        return value, "unchanged"
+    old = draw.choice(sorted(numbers))
+    new = draw.choice([old + 1, old - 1, old * 2, old // 2, 0, -old, 1, 4096, 10**7])
+    return walk(value, old, new), f"{old} becomes {new} everywhere"
 
 
 def replace_file(path: Path, draw: random.Random, strangers: tuple[Path, ...]) -> str:

@@ -1,6 +1,8 @@
 """The last guard where a folder of unknown origin is read: what no check foresaw still ends in a sentence."""
 
-from collections.abc import Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +29,37 @@ def refuse_damaged(file: Any, remedy: str = "it is damaged or not ours") -> Iter
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise WonderlandError(f"{file} cannot be used ({first_line(error)}): {remedy}.") from error
+
+
+def guard_calls(thing: Any, file: Any, remedy: str) -> Any:
+    """The same object with `refuse_damaged` around its public methods, also where they yield."""
+    kind = type(thing)
+
+    def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            inspect.signature(function).bind(*args, **kwargs)  # arguments that do not fit are no damage
+            with refuse_damaged(file, remedy):
+                result = function(*args, **kwargs)
+            return within(result) if inspect.isgenerator(result) else result
+
+        return call
+
+    def within(pieces: Iterator[Any]) -> Iterator[Any]:
+        with refuse_damaged(file, remedy):
+            yield from pieces
+
+    methods = {
+        name: method
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        if name == "__call__" or name[0] != "_"
+    }
+    thing.__class__ = type(
+        kind.__name__,
+        (kind,),
+        {"__module__": kind.__module__} | {name: guarded(method) for name, method in methods.items()},
+    )
+    return thing
 
 
 def first_line(error: BaseException) -> str:

@@ -52,7 +52,9 @@ def export(
         raise WonderlandError(f"There is no export to {to!r}.{nearest(to, TARGETS)} Known are {', '.join(TARGETS)}.")
     if quantize is not None and (quantize != "int8" or to != "onnx"):
         raise WonderlandError("Quantization is int8, of ONNX files: export --to onnx --quantize int8.")
-    return TARGETS[to](run, out, float(run.trust.level) if level is None else check_level(level), quantize)
+    level = float(run.trust.level) if level is None else check_level(level)
+    with run.guarded():
+        return TARGETS[to](run, out, level, quantize)
 
 
 def _onnx(run: Any, out: str | Path | None, level: float, quantize: str | None) -> Export:

@@ -31,9 +31,10 @@ class Predictor:
         run.model.eval()
         self.name = name or run.folder.resolve().name
         self.version = sha256(run.folder / "trust.json")[:12]
-        self.fields = run.encoder.schema()
-        self.level = float(run.trust.level)
-        self.columns = {f"p({label})": label for label in run.classes or []}
+        with run.guarded():
+            self.fields = run.encoder.schema()
+            self.level = float(run.trust.level)
+            self.columns = {f"p({label})": label for label in run.classes or []}
 
     def about(self) -> dict[str, Any]:
         """What a client needs to know about the run, as plain JSON."""

@@ -22,7 +22,7 @@ from wonderland.core import (
     read_json,
     sha256,
 )
-from wonderland.core.damage import refuse_damaged
+from wonderland.core.damage import guard_calls, refuse_damaged
 from wonderland.core.limits import check
 from wonderland.core.options import make
 from wonderland.core.recipe import Recipe
@@ -40,6 +40,8 @@ from wonderland.tasks import Task, View
 from wonderland.trust import Shift, check_level
 from wonderland.trust.shift import LABEL_METHODS
 from wonderland.trust.weight_draws import WeightDraws
+
+DAMAGED = "if the data are right, the run is damaged"
 
 
 class Run:
@@ -111,7 +113,9 @@ class Run:
                 f"The run in {self.folder} is a {self.task.name} run and cannot {name}.{nearest(name, self.abilities)} "
                 f"It can {', '.join(verbs[:-1])} and {verbs[-1]}."
             )
-        return self.task.abilities[name](self)
+        with self.guarded():
+            ability = self.task.abilities[name](self)
+        return guard_calls(ability, f"The run in {self.folder}", DAMAGED) if self.untrusted else ability
 
     def predict(
         self,
@@ -132,7 +136,7 @@ class Run:
         `label_shift` ("em" or "black-box") estimates the shares of classes among these rows and corrects the probabilities.
         `options` are those that the kind of data brings, such as `top`, and those of a table file, such as `encoding`.
         """
-        with self._guarded():
+        with self.guarded():
             return self._predict(source, level, strict, id, label_shift, options)
 
     def _predict(
@@ -169,7 +173,7 @@ class Run:
         self, source: Any, *, level: float | None = None, label_shift: str | None = None, **options: Any
     ) -> dict[str, Any]:
         """Metrics, calibration and coverage on data whose targets are known; `label_shift` and `options` as in `predict`."""
-        with self._guarded():
+        with self.guarded():
             given, rest = written(self.encoder, source, options, None)
             if rest:
                 name = next(iter(rest))
@@ -207,7 +211,7 @@ class Run:
         """A vector of length 1 for each example of `source`, as the model computes it before its last layer: an array (n, d)."""
         from wonderland.ship.embedding import embed
 
-        with self._guarded():
+        with self.guarded():
             return embed(self, source)
 
     def shift(self, source: Any, *, level: float = 0.05) -> Shift:
@@ -216,14 +220,13 @@ class Run:
         Each column, the predictions, and all columns together are tested. Where nothing changed, a shift is found in at most a
         share `level` of cases.
         """
-        with self._guarded():
+        with self.guarded():
             dataset = self.encoder.open(source, need_target=False)
             return shift_of(self, self.view(dataset), dataset, level)
 
-    def _guarded(self) -> AbstractContextManager[None]:
+    def guarded(self) -> AbstractContextManager[None]:
         """For a run of unknown origin: what fails inside is a sentence that says where to look."""
-        remedy = "if the data are right, the run is damaged"
-        return refuse_damaged(f"The run in {self.folder}", remedy) if self.untrusted else nullcontext()
+        return refuse_damaged(f"The run in {self.folder}", DAMAGED) if self.untrusted else nullcontext()
 
     def _asked(self, options: dict[str, Any]) -> Any:
         """Options of predict that the kind of data brings, checked; None where it brings none."""

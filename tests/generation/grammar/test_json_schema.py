@@ -257,7 +257,9 @@ def test_a_schema_of_any_depth_is_refused_and_not_followed():
 
 
 MANY = [f"name{number}" for number in range(200_000)]
-CHARACTERS = "The names and constants of the schema have more than 100,000 characters: give fewer."
+CHARACTERS = "The names, patterns and constants of the schema have more than 100,000 characters: give fewer."
+STATES = "The expression needs more than 10,000 states: make its repetitions smaller or nest it less."
+NODES = "The expression needs more than 100,000 nodes: make its repetitions smaller or nest it less."
 PARTS = "The schema has more than 20,000 parts: make it smaller."
 
 
@@ -265,17 +267,33 @@ PARTS = "The schema has more than 20,000 parts: make it smaller."
     ("schema", "message"),
     [
         ({"enum": MANY}, CHARACTERS),
-        ({"enum": ["a" * 60_000, "b" * 60_000]}, CHARACTERS),
+        ({"enum": [letter * 9_000 for letter in "abcdefghijkl"]}, CHARACTERS),
+        ({"enum": ["a" * 60_000, "b" * 60_000]}, STATES),
+        ({"type": "object", "properties": {"a" * 90_000: {"type": "null"}}}, STATES),
+        ({"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(5000)}}, NODES),
+        ({"type": "object", "properties": {f"p{i}": {"type": "object"} for i in range(3000)}}, NODES),
         ({"anyOf": [{"const": name} for name in MANY]}, PARTS),
         ({"type": "object", "properties": {name: {"type": "null"} for name in MANY}, "required": MANY}, PARTS),
         ({"type": "object", "required": MANY}, PARTS),
         ({"type": "object", "properties": {name * 10: {"type": "null"} for name in MANY[:19_000]}}, CHARACTERS),
         (
             {"type": "array", "minItems": 900, "items": {"type": "string", "pattern": "^[a-z]{1,9}$", "maxLength": 20}},
-            "The expression needs more than 10,000 states: make its repetitions smaller or nest it less.",
+            STATES,
         ),
     ],
-    ids=["enum", "long names", "anyOf", "properties", "required", "long properties", "patterns"],
+    ids=[
+        "enum",
+        "long names",
+        "longer names",
+        "a name",
+        "strings",
+        "objects",
+        "anyOf",
+        "properties",
+        "required",
+        "long properties",
+        "patterns",
+    ],
 )
 def test_a_schema_that_is_too_large_is_refused_within_a_second(schema, message):
     start = time.process_time()

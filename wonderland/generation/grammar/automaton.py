@@ -81,13 +81,14 @@ def build(expression: Expression) -> Automaton:
 def _build(expression: Expression, budget: _Budget, intersections: dict[int, Automaton | None]) -> Automaton:
     nodes, visits = node_count(expression)
     if nodes > MAX_NODES or visits > _MAX_WORK:
-        raise _too_many_nodes()
+        raise too_many_nodes()
     nfa = _NFA(budget, intersections)
     end = nfa.add(expression, nfa.new())
     return _determinize(nfa, end, budget)
 
 
-def _too_many_nodes() -> WonderlandError:
+def too_many_nodes() -> WonderlandError:
+    """The error for an expression that is too large."""
     return WonderlandError(
         f"The expression needs more than {MAX_NODES:,} nodes: make its repetitions smaller or nest it less."
     )
@@ -104,7 +105,7 @@ class _NFA:
     def new(self) -> int:
         """A new node."""
         if len(self.transitions) >= MAX_NODES:
-            raise _too_many_nodes()
+            raise too_many_nodes()
         self.budget.spend(1)
         self.transitions.append([])
         self.epsilon.append([])
@@ -276,7 +277,7 @@ def _determinize(nfa: _NFA, end: int, budget: _Budget) -> Automaton:
                 state_of_targets[nodes] = states[closure] if closure else -1
             row.append(state_of_targets[nodes])
         rows.append(row)
-        _check_size(len(order))
+        check_states(len(order))
     accepting = np.array([end in subset for subset in order])
     return _trim(classes, np.array(rows), accepting)
 
@@ -298,7 +299,8 @@ def _epsilon_closures(
     return closures
 
 
-def _check_size(states: int) -> None:
+def check_states(states: int) -> None:
+    """Refuse an automaton of so many states."""
     if states > MAX_STATES:
         raise WonderlandError(
             f"The expression needs more than {MAX_STATES:,} states: make its repetitions smaller or nest it less."
@@ -321,7 +323,7 @@ def _intersect(left: Automaton, right: Automaton, budget: _Budget) -> Automaton:
                 order.append(target)
             row.append(states[target])
         rows.append(row)
-        _check_size(len(order))
+        check_states(len(order))
     accepting = np.array([left.accepting[a] and right.accepting[b] for a, b in order])
     return _trim(classes.reshape(256), np.array(rows), accepting)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from wonderland.core import WonderlandError, nearest
 from wonderland.generation.constraint import Constraint
-from wonderland.generation.grammar.automaton import MAX_NODES, build
+from wonderland.generation.grammar.automaton import MAX_NODES, build, check_states, too_many_nodes
 from wonderland.generation.grammar.characters import ANY
 from wonderland.generation.grammar.expressions import (
     NO_TEXT,
@@ -19,10 +19,11 @@ from wonderland.generation.grammar.expressions import (
     Union,
     allow_leading_space,
     literal,
+    node_count,
 )
 from wonderland.generation.grammar.json_bounds import number_bounds, size_bounds
 from wonderland.generation.grammar.json_references import References
-from wonderland.generation.grammar.json_text import COLON, COMMA, any_object, array, constant, string
+from wonderland.generation.grammar.json_text import COLON, COMMA, any_object, array, constant_text, string
 from wonderland.generation.grammar.matching import Matching
 from wonderland.generation.grammar.numbers import LARGEST, decimals, integers
 from wonderland.generation.grammar.regex import parse
@@ -99,7 +100,13 @@ class _Translator:
 
     def __init__(self, root: Any):
         self.root, self.nesting, self.cut = root, 0, False
-        self.parts = self.characters = 0
+        self.parts = self.characters = self.nodes = 0
+        self._sizes: dict[
+            int, tuple[int, Expression]
+        ] = {}  # by id; the expression is kept, so that its id stays its own
+        self._any: dict[int, Expression] = {}  # what occurs often is translated once, and visited once when it is built
+        self._containers: dict[tuple[str, int], Expression] = {}
+        self._leaves: dict[tuple[Any, ...], Expression] = {}
         self._references = References(root)
         self._translated: dict[tuple[str, int], Expression] = {}
 
@@ -140,7 +147,14 @@ class _Translator:
                 raise WonderlandError(
                     f"{_capital(where)} has {keyword}, which has no meaning for the type {' or '.join(types)}."
                 )
-        return _union([self._typed(name, schema, depth, where) for name in types])
+        texts = [
+            self._typed(name, schema, depth, where) if others & KEYWORDS[name] else self._unrestricted(name, depth)
+            for name in types
+        ]
+        for name, own in zip(types, texts, strict=True):
+            if name not in ("object", "array"):
+                self._count_nodes(own)
+        return _union(texts)
 
     def _check_keywords(self, schema: Any, where: str) -> None:
         if not isinstance(schema, Mapping):
@@ -176,16 +190,25 @@ class _Translator:
         return _union([self._constant(value) for value in values if any(_has_type(value, name) for name in types)])
 
     def _constant(self, value: Any) -> Expression:
-        """Exactly this value; characters are counted, so that a list that is too long is refused before it is built."""
-        texts = constant(value)
-        self._count_characters(len(texts.parts))
-        return texts
+        """Exactly this value; characters are counted, so that what is too long is refused before it is built."""
+        text = constant_text(value)
+        self._count_characters(len(text))
+        check_states(len(text))  # each character of one text takes a state
+        return literal(text)
+
+    def _count_nodes(self, texts: Expression) -> None:
+        """Refuse early what would need too many nodes, since building many small expressions takes long too."""
+        if id(texts) not in self._sizes:
+            self._sizes[id(texts)] = node_count(texts)[0], texts
+        self.nodes += self._sizes[id(texts)][0]
+        if self.nodes > MAX_NODES:
+            raise too_many_nodes()
 
     def _count_characters(self, count: int) -> None:
         self.characters += count
         if self.characters > MAX_NODES:
             raise WonderlandError(
-                f"The names and constants of the schema have more than {MAX_NODES:,} characters: give fewer."
+                f"The names, patterns and constants of the schema have more than {MAX_NODES:,} characters: give fewer."
             )
 
     def _check_parts(self, more: int) -> None:
@@ -211,10 +234,28 @@ class _Translator:
             return self._array(schema, depth, where)
         if name in ("null", "boolean"):
             return literal("null") if name == "null" else Union((literal("true"), literal("false")))
-        return {"string": _string, "integer": _integer, "number": _number}[name](schema, where)
+        given = [(key, schema[key]) for key in sorted(KEYWORDS[name]) if key in schema]
+        if isinstance(pattern := schema.get("pattern"), str) and name == "string":
+            self._count_characters(len(pattern))
+        key = (name, *((key, type(value), value) for key, value in given))
+        if not all(isinstance(value, str | int | float) for _, value in given) or key not in self._leaves:
+            texts = {"string": _string, "integer": _integer, "number": _number}[name](schema, where)
+            self._leaves[key] = texts  # what was refused is not kept, so all values are hashable
+        return self._leaves[key]
+
+    def _unrestricted(self, name: str, depth: int) -> Expression:
+        """All values of a type."""
+        if (name, depth) not in self._containers:
+            self._containers[name, depth] = self._typed(name, {}, depth, "")
+        return self._containers[name, depth]
 
     def any_value(self, depth: int) -> Expression:
         """A value of any type; arrays and objects in it hold others, until the depth is used up."""
+        if depth not in self._any:
+            self._any[depth] = self._any_value(depth)
+        return self._any[depth]
+
+    def _any_value(self, depth: int) -> Expression:
         scalars = [self._typed(name, {}, 0, "") for name in ("string", "number", "boolean", "null")]
         if depth <= 1:
             return Union(tuple(scalars))

@@ -22,14 +22,14 @@ _UNESCAPED = difference(ANY, ((0, 31), (34, 34), (92, 92)))
 _SHORT_ESCAPES = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 
 
-def constant(value: Any) -> Concat:
-    """Exactly this value."""
+def constant_text(value: Any) -> str:
+    """The text of exactly this value."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
         text.encode()
     except (TypeError, ValueError):
         raise WonderlandError(f"JSON cannot represent the value {repr(value)[:60]}.") from None
-    return literal(text)
+    return text
 
 
 def string(content: Expression) -> Expression:
