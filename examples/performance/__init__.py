@@ -1,0 +1,1 @@
+"""D2L 13 on a CPU: caches, precision, batches, and sums over processes."""
