@@ -1,8 +1,9 @@
 """What a training will take on this machine, before it is begun: parameters, operations, time, memory, and what limits each layer."""
 
 import inspect
+import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from wonderland.road.parts import check_memory, is_closed_form, parse_model
 from wonderland.road.plan import Plan, make_plan, rebuild, resolve_measured, threads_for, trial_state, try_model
 from wonderland.road.request import Request
 from wonderland.ship import read_config
+from wonderland.train.checkpoint import Checkpoints
 from wonderland.train.loop import stream
 from wonderland.train.state import State
 from wonderland.train.supervised import Supervised, adamw
 from wonderland.understand import Bound, Cost, Machine, cost, measure_machine, roofline
 from wonderland.understand.precisions import Precision, precisions
-from wonderland.understand.step_cost import StepCost, clock, parts_of, step_cost
+from wonderland.understand.step_cost import StepCost, clock, parts_of, peak_bytes, reset_peak, step_cost
 
 ROWS, IMAGE, LENGTH = 32, 64, 128  # a batch of made-up inputs where a model is named alone
 
@@ -125,9 +127,11 @@ def _of_plan(plan: Plan, precision: tuple[str, ...]) -> CostSheet:
         learner.step(state, part)
 
     measured = step_cost(step, parts_of(batch), len(batch))
+    reset_peak()
     began = clock()
     plan.evaluate(state)
     evaluation = clock() - began
+    measured = replace(measured, peak_bytes=max(measured.peak_bytes + _kept_bytes(state), _saving_peak(state)))
     example = plan.examples.first(plan.parts.train)
     inputs = plan.task.inputs(example)
     model = plan.model()
@@ -139,6 +143,21 @@ def _of_plan(plan: Plan, precision: tuple[str, ...]) -> CostSheet:
         -(-recipe.steps // max(1, recipe.evaluate_every)), torch.get_num_threads(),
         precisions(model, inputs, list(precision)) if precision else [],
     )  # fmt: skip
+
+
+def _kept_bytes(state: State) -> int:
+    """Bytes of the best weights, which training keeps beside the present ones."""
+    return sum(
+        t.numel() * t.element_size() for module in state.modules().values() for t in module.state_dict().values()
+    )
+
+
+def _saving_peak(state: State) -> float:
+    """The peak of memory while a checkpoint is written with the best weights in it, after an evaluation."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = state.snapshot()
+        Checkpoints(folder).save(0, {"state": state.state_dict(), "best": kept})
+        return peak_bytes()
 
 
 def _model_named(text: str) -> Spec | None:
