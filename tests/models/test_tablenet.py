@@ -54,3 +54,24 @@ def test_it_survives_json_and_errors_speak():
     with pytest.raises(WonderlandError) as caught:
         net()(torch.zeros(2, 9))
     assert str(caught.value) == "This model reads 5 columns, not 9."
+
+
+def test_linear_members_have_no_hidden_layers_and_the_others_are_as_before():
+    torch.manual_seed(0)
+    model = TableNet(
+        3, [4, 2], 2, sigmas=[0.1, 0.7, 0.2], dropout=[0.0, 0.2, 0.0], dim=8, linear=[False, True, False]
+    ).eval()
+    torch.nn.init.normal_(model.line)
+    torch.nn.init.normal_(model.head.bias)
+    plain = TableNet(3, [4, 2], 2, sigmas=[0.1, 0.7, 0.2], dropout=[0.0, 0.2, 0.0], dim=8).eval()
+    plain.load_state_dict(model.state_dict())
+    x = torch.cat([torch.randn(5, 3), torch.randint(0, 2, (5, 2)).float()], 1)
+    outputs = model(x)
+    torch.testing.assert_close(outputs[[0, 2]], plain(x)[[0, 2]])
+    assert model.encode is not None
+    assert model.embed is not None
+    inputs = torch.cat([x[:, :3] * model.encode.scale[1], model.embed(x[:, 3:].expand(3, 5, 2))[1]], 1)
+    torch.testing.assert_close(outputs[1], inputs @ model.line[1] + model.head.bias[1])
+    for layer in model.hidden:
+        torch.nn.init.constant_(layer.weight[1], torch.nan)
+    assert model(x).isfinite().all()

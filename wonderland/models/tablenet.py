@@ -24,7 +24,7 @@ class TableNet(Checked, nn.Module):
         y = h_L W_L + b_L + [z, E(c)] V
 
     The skip connection V is initialised to zero. There is a member for each entry of `sigmas` (the scale of its initial
-    frequencies) and `dropout`. Members that `linear` marks have the skip connection only, y = [z, E(c)] V.
+    frequencies) and `dropout`. Members that `linear` marks have no hidden layers, y = [z, E(c)] V + b_L.
 
     Shapes: x (b, p + q), the same rows for every member, or (m, b, p + q) -> (m, b, outputs); the first p = `numbers`
     columns are numbers, the last q are codes of categories with `levels` codes each.
@@ -33,6 +33,10 @@ class TableNet(Checked, nn.Module):
     >>> net(torch.zeros(5, 4)).shape
     torch.Size([2, 5, 2])
     """
+
+    deep: Tensor
+    flat: Tensor
+    order: Tensor
 
     def __init__(
         self,
@@ -73,23 +77,37 @@ class TableNet(Checked, nn.Module):
         self.head = MemberLinear(self.members, dim, outputs)
         nn.init.zeros_(self.head.bias)
         self.line = nn.Parameter(torch.zeros(self.members, numbers + len(levels) * category_dim, outputs))
+        flags = self.linear or [False] * self.members
+        deep, flat = ([i for i, flag in enumerate(flags) if flag is kind] for kind in (False, True))
+        order = {member: place for place, member in enumerate([*deep, *flat])}
+        self.register_buffer("deep", torch.tensor(deep), persistent=False)  # members with hidden layers
+        self.register_buffer("flat", torch.tensor(flat, dtype=torch.long), persistent=False)
+        self.register_buffer("order", torch.tensor([order[i] for i in range(self.members)]), persistent=False)
 
     def forward(self, x: Float[Tensor, "*m b c"]) -> Float[Tensor, "k b o"]:
         if x.shape[-1] != self.columns:
             raise WonderlandError(f"This model reads {self.columns} columns, not {x.shape[-1]}.")
         if x.dim() == 2:
             x = x.expand(self.members, *x.shape)
-        encoded, plain = [], []
-        if self.encode is not None:
-            encoded.append(self.encode(x[..., : self.numbers]))
-            plain.append(encoded[0][..., : self.numbers])
-        if self.embed is not None:
-            encoded.append(self.embed(x[..., self.numbers :]))
-            plain.append(encoded[-1])
-        h = torch.cat(encoded, -1)
-        for layer in self.hidden:
-            h = self.dropout(F.silu(layer(h)))
-        bent = self.head(h)
+        codes = [] if self.embed is None else [self.embed(x[..., self.numbers :])]
         if self.linear is not None:
-            bent = bent * bent.new_tensor([0.0 if flag else 1.0 for flag in self.linear])[:, None, None]
+            return self._with_linear(x[..., : self.numbers], codes)
+        encoded = [] if self.encode is None else [self.encode(x[..., : self.numbers])]
+        plain = [part[..., : self.numbers] for part in encoded] + codes
+        bent = self.head(self._hidden(torch.cat(encoded + codes, -1)))
         return bent + torch.bmm(torch.cat(plain, -1), self.line)
+
+    def _hidden(self, h: Tensor, members: Tensor | None = None) -> Tensor:
+        for layer in self.hidden:
+            h = self.dropout(F.silu(layer(h, members)), members)
+        return h
+
+    def _with_linear(self, z: Tensor, codes: list[Tensor]) -> Tensor:
+        """The outputs where some members have no hidden layers, which are computed for the others only."""
+        plain, encoded = list(codes), [part[self.deep] for part in codes]
+        if self.encode is not None:
+            plain.insert(0, z * self.encode.scale)
+            encoded.insert(0, self.encode(z[self.deep], self.deep))
+        bent = self.head(self._hidden(torch.cat(encoded, -1), self.deep), self.deep)
+        flat = self.head.bias[self.flat].expand(-1, z.shape[1], -1)
+        return torch.cat([bent, flat])[self.order] + torch.bmm(torch.cat(plain, -1), self.line)

@@ -86,7 +86,7 @@ class MultiLabel(RowTask):
     def calibrate(self, validation: View, calibration: View, level: float) -> LabelTrust:  # pyright: ignore
         check_level(level)
         groups, first = validation.groups, validation.holdout()
-        shares = variant_weights(self, first, groups, validation.variants)
+        shares = variant_weights(self, first, groups, validation.variants, validation.linear)
         odds = holdout_prediction(self, first, groups, shares)
         scale = fit_scale(odds, first.y)
         trust = LabelTrust(level, scale, np.full(self.outputs, 0.5), np.zeros(len(THRESHOLDS)), 1, shares, groups)

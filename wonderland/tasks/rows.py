@@ -45,7 +45,7 @@ class RowTask(Task):
 
     def measure(self, view: View) -> dict[str, float]:
         holdout = view.out_of_fold()
-        shares = variant_weights(self, holdout, 1, view.variants)
+        shares = variant_weights(self, holdout, 1, view.variants, view.linear)
         prediction = holdout_prediction(self, holdout, 1, shares)
         errors = self.errors(torch.as_tensor(prediction)[None], holdout.y)
         squared = np.square(errors).sum(-1)[0]
@@ -54,7 +54,7 @@ class RowTask(Task):
     def calibrate(self, validation: View, calibration: View, level: float) -> RowTrust:
         check_level(level)
         groups, first = validation.groups, validation.holdout()
-        shares = variant_weights(self, first, groups, validation.variants)
+        shares = variant_weights(self, first, groups, validation.variants, validation.linear)
         temperature = self.temperature(first, groups, shares)
         second = first if calibration is validation else calibration.holdout()
         scores = self.scores(holdout_prediction(self, second, groups, shares), second.y, temperature)

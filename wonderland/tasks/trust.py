@@ -1,6 +1,6 @@
 """Calibration of row predictions: ensemble weights, a temperature, and conformal scores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from wonderland.tasks.task import Trust
 from wonderland.tasks.view import Holdout
 from wonderland.trust.conformal import Scores, check_level
 from wonderland.trust.label_shift import LabelScores
-from wonderland.trust.weights import simplex, spread
+from wonderland.trust.weights import member_shares, spread
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,17 @@ class RowTrust(Trust):
         return RowTrust(temperature, Scores.from_json(scores), level, shares, options)
 
 
-def variant_weights(task: Any, holdout: Holdout, groups: int, variants: int) -> ndarray:
-    """The weight of each variant, fitted on rows that the members were not trained on: (variants,)."""
+def variant_weights(
+    task: Any, holdout: Holdout, groups: int, variants: int, linear: Sequence[bool] | None = None
+) -> ndarray:
+    """The weight of each variant, fitted on rows that the members were not trained on: (variants,). `linear` marks linear models."""
     if variants == 1:
         return np.ones(1)
     errors = task.errors(_held_out_group(holdout, groups), holdout.y)
     errors = errors.reshape(-1, variants, *errors.shape[1:]).mean(0).swapaxes(0, 1)
-    return simplex(errors if holdout.weights is None else errors * np.sqrt(holdout.weights)[:, None, None])
+    return member_shares(
+        errors if holdout.weights is None else errors * np.sqrt(holdout.weights)[:, None, None], linear
+    )
 
 
 def holdout_prediction(task: Any, holdout: Holdout, groups: int, shares: ndarray) -> ndarray:

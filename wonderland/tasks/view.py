@@ -53,6 +53,12 @@ class View:
         return 1 if self.ensemble is None else self.ensemble.variants
 
     @property
+    def linear(self) -> list[bool] | None:
+        """Which variants are linear models; None where the model does not say."""
+        flags = getattr(self.model, "linear", None)
+        return flags[: self.variants] if isinstance(flags, list) else None
+
+    @property
     def groups(self) -> int:
         """The number of groups of members."""
         return 1 if self.ensemble is None else self.ensemble.folds or 1

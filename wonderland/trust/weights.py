@@ -1,5 +1,7 @@
 """Weights of ensemble members, fitted to holdout rows."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy import ndarray
 
@@ -31,6 +33,37 @@ def simplex(errors: ndarray, *, iterations: int = 2000) -> ndarray:
         if np.abs(shares - previous).max() < 1e-7:
             break
     return (len(errors) * shares + PRIOR_ROWS / len(gram)) / (len(errors) + PRIOR_ROWS)
+
+
+def member_shares(errors: ndarray, linear: Sequence[bool] | None = None) -> ndarray:
+    r"""Weights of the kinds of members, of which `linear` marks those that are linear models.
+
+    The networks are weighted by :func:`simplex`. The linear members e_L, which are the sum of few parameters, get the share of
+    least squared error beside that mixture e_N, shrunk towards 0 where there are few rows:
+
+    .. math:: \lambda = \frac{n}{n + 50} \Bigl[\frac{\sum_i e_{Ni}^\top (e_{Ni} - e_{Li})}{\sum_i \|e_{Ni} - e_{Li}\|^2}\Bigr]_0^1
+
+    Shapes: errors (n, r, k) -> (r,).
+
+    >>> errors = np.array([[[1.0], [0.5]], [[-1.0], [-0.5]]])
+    >>> member_shares(np.tile(errors, (5000, 1, 1)), [False, True]).round(2).tolist()
+    [0.0, 1.0]
+    """
+    flags = np.zeros(errors.shape[1], bool) if linear is None else np.asarray(linear)
+    if not flags.any() or flags.all():
+        return simplex(errors)
+    weights = np.zeros(len(flags))
+    weights[~flags] = simplex(errors[:, ~flags])
+    networks, lines = np.einsum("nrk,r->nk", errors, weights), errors[:, flags].mean(1)
+    gap = networks - lines
+    share = (
+        float(np.clip((networks * gap).sum() / max(np.square(gap).sum(), 1e-300), 0, 1))
+        * len(errors)
+        / (len(errors) + 50)
+    )
+    weights *= 1 - share
+    weights[flags] = share / flags.sum()
+    return weights
 
 
 def spread(shares: ndarray, members: int) -> ndarray:

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.preprocessing import OneHotEncoder
 
 from wonderland import Regressor
-from wonderland.kinds.table.level_effects import Effects, output_scores, shrunken
+from wonderland.kinds.table.level_effects import PENALTIES, Effects, output_scores, ridge, shrunken
 
 
 def test_a_level_keeps_the_share_of_its_mean_that_is_not_noise():
@@ -54,3 +54,27 @@ def test_many_shops_of_few_rows_are_learned_as_well_as_by_ridge(rows):
     ours = Regressor().fit(frame[train], y[train]).predict(frame[test])
     errors = [float(np.sqrt(np.mean((predicted - y[test]) ** 2))) for predicted in (ours, ridge)]
     assert errors[0] < 1.05 * errors[1]
+
+
+@pytest.mark.parametrize("columns", [5, 60])
+def test_the_line_is_the_ridge_regression_of_least_leave_one_out_error(columns):
+    random = np.random.default_rng(2)
+    x, weights = random.normal(3, 2, (40, columns)), random.uniform(0.5, 2, 40)
+    y = x[:, :1] - x[:, 1:2] + random.normal(0, 3, (40, 1))
+    line, constant = ridge(x, y, np.ones(40))
+    peer = RidgeCV(PENALTIES).fit(x, y[:, 0])
+    assert line[:, 0] == pytest.approx(peer.coef_, rel=1e-6)
+    assert constant == pytest.approx(peer.intercept_, rel=1e-6)
+    line, constant = ridge(x[:, :5], y, weights * 1e-3)
+    residual = (y - x[:, :5] @ line - constant) * weights[:, None]
+    assert residual.sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_small_linear_tables_are_learned_as_well_as_by_ridge():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.normal(size=(400, 10)), columns=list("abcdefghij"))
+    y = frame.to_numpy() @ random.normal(size=10) + random.normal(size=400)
+    train, test = slice(0, 300), slice(300, None)
+    ours, peer = (model.fit(frame[train], y[train]).predict(frame[test]) for model in (Regressor(), Ridge()))
+    errors = [float(np.sqrt(np.mean((predicted - y[test]) ** 2))) for predicted in (ours, peer)]
+    assert errors[0] < 1.04 * errors[1]

@@ -31,6 +31,7 @@ from wonderland.train.learner import GradientDescent
 
 SMALL = 1500  # rows; smaller tables are trained in five folds
 MEDIUM = 5000  # rows; smaller tables are trained in three folds, larger ones with a validation and a calibration part
+NEARLY_LINEAR = 800  # rows; smaller tables of numbers have linear models among the members
 SMALL_SIGMAS = (0.2, 2.0)
 SIGMAS = (0.1, 0.5, 3.0)
 
@@ -112,7 +113,9 @@ class TableKind(Kind):
         folds = None if parts.folds is None else int(parts.folds.max()) + 1
         small = rows < SMALL
         sigmas = SMALL_SIGMAS if small else SIGMAS
+        # Small tables of numbers are often nearly linear, and a closed form is better there than steps of gradient descent.
         blend = dataset.options is not None and dataset.options.blend
+        blend = blend or (folds is not None and task.classes is None and rows < NEARLY_LINEAR)
         linear = [False] * len(sigmas) + [True] * blend
         sigmas = (*sigmas, *sigmas[:1] * blend)
         members_without_layers: dict[str, Any] = {"linear": linear * (folds or 1)} if blend else {}

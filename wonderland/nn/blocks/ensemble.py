@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from wonderland.core import WonderlandError, part
@@ -19,7 +19,7 @@ class MemberLinear(Checked, nn.Module):
 
     .. math:: y_m = x_m W_m + b_m
 
-    Shapes: x (m, b, i) -> (m, b, o).
+    Shapes: x (m, b, i) -> (m, b, o), or (k, b, i) -> (k, b, o) for k of the `members` only.
 
     >>> MemberLinear(members=3, inputs=4, outputs=2)(torch.randn(3, 5, 4)).shape
     torch.Size([3, 5, 2])
@@ -34,8 +34,10 @@ class MemberLinear(Checked, nn.Module):
         self.weight = nn.Parameter(torch.empty(members, inputs, outputs).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(members, 1, outputs).uniform_(-bound, bound))
 
-    def forward(self, x: Float[Tensor, "m b i"]) -> Float[Tensor, "m b o"]:
-        return torch.baddbmm(self.bias, x, self.weight)
+    def forward(self, x: Float[Tensor, "k b i"], members: Int[Tensor, "k"] | None = None) -> Float[Tensor, "k b o"]:
+        if members is None:
+            return torch.baddbmm(self.bias, x, self.weight)
+        return torch.baddbmm(self.bias[members], x, self.weight[members])
 
 
 @part
@@ -62,13 +64,14 @@ class MemberDropout(Checked, nn.Module):
         self.register_buffer("threshold", threshold.to(torch.uint8))
         self.register_buffer("gain", 256 / (256 - threshold))
 
-    def forward(self, x: Float[Tensor, "m b d"]) -> Float[Tensor, "m b d"]:
+    def forward(self, x: Float[Tensor, "k b d"], members: Int[Tensor, "k"] | None = None) -> Float[Tensor, "k b d"]:
         if not self.training or not self.active:
             return x
+        threshold, gain = (part if members is None else part[members] for part in (self.threshold, self.gain))
         count = x.numel()
         draws = torch.empty((count + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-        kept = draws.view(torch.uint8)[:count].view(x.shape) >= self.threshold
-        return x * kept.to(x.dtype).mul_(self.gain)
+        kept = draws.view(torch.uint8)[:count].view(x.shape) >= threshold
+        return x * kept.to(x.dtype).mul_(gain)
 
 
 @part
@@ -100,11 +103,13 @@ class PeriodicNumbers(Checked, nn.Module):
         self.weight = nn.Parameter(torch.empty(members, numbers, frequencies, dim - 1).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(members, numbers, 1, dim - 1).uniform_(-bound, bound))
 
-    def forward(self, z: Float[Tensor, "m b p"]) -> Float[Tensor, "m b e"]:
-        waves = torch.cos(2 * math.pi * self.frequency * z.transpose(1, 2).unsqueeze(-1) + self.phase)
-        mixed = torch.baddbmm(self.bias.flatten(0, 1), waves.flatten(0, 1), self.weight.flatten(0, 1))
-        mixed = mixed.unflatten(0, (self.members, self.numbers)).transpose(1, 2).flatten(2)
-        return torch.cat([z * self.scale, mixed], -1)
+    def forward(self, z: Float[Tensor, "k b p"], members: Int[Tensor, "k"] | None = None) -> Float[Tensor, "k b e"]:
+        parts = (self.scale, self.frequency, self.phase, self.weight, self.bias)
+        scale, frequency, phase, weight, bias = parts if members is None else (part[members] for part in parts)
+        waves = torch.cos(2 * math.pi * frequency * z.transpose(1, 2).unsqueeze(-1) + phase)
+        mixed = torch.baddbmm(bias.flatten(0, 1), waves.flatten(0, 1), weight.flatten(0, 1))
+        mixed = mixed.unflatten(0, (len(scale), self.numbers)).transpose(1, 2).flatten(2)
+        return torch.cat([z * scale, mixed], -1)
 
 
 @part
