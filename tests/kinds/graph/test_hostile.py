@@ -10,6 +10,7 @@ from tests.kinds.graph.graphs import node_folder
 from wonderland.core import WonderlandError
 from wonderland.core.graph import Graph
 from wonderland.kinds.graph import edge_lists
+from wonderland.kinds.graph import kind as graph_kind
 from wonderland.kinds.graph.edge_lists import memory_needed
 from wonderland.kinds.graph.tables import Tables
 
@@ -117,6 +118,16 @@ def test_a_large_file_says_its_memory_before_it_is_read(tmp_path, monkeypatch, c
     words = "large.edgelist holds about 5,000 edges: reading them takes up to 0.0 GiB of memory, and 8.0 GiB are free."
     assert finding.text == words
     assert capsys.readouterr().err == f"wonderland: {words}\n"
+
+
+def test_links_of_more_edges_than_memory_are_refused_before_they_are_learned(tmp_path, monkeypatch):
+    monkeypatch.setattr(graph_kind, "available_bytes", lambda: 100_000)
+    with pytest.raises(WonderlandError) as told:
+        wonderland.fit(Tables(None, chain(range(60))), out=tmp_path / "run", steps=1, threads=1)
+    assert str(told.value) == (
+        "Learning which nodes of graph are joined takes up to 0.0 GiB of memory for 59 edges, and 0.0 GiB are free: give a part of "
+        "the edges, or a column of the nodes to learn."
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wonderland.core import Spec
+from wonderland.core import Spec, WonderlandError
+from wonderland.core.memory import available_bytes
 from wonderland.core.recipe import Ensemble, Recipe
 from wonderland.data.source import Glimpse
 from wonderland.kinds.graph.baselines import graph_baselines, link_baselines, node_baselines
@@ -41,6 +42,7 @@ OF_TABLES = (
     "task",
 )  # options with which a table of molecules is read as a table
 LARGE = 300_000  # edges, from where fewer networks learn
+LINK_BYTES = 2600  # what an edge takes at most where links are learned: pairs, messages, answers and simple methods
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,12 @@ class GraphKind(Kind):
         return Choice(nets, 2, steps, batch, 0.003, 1e-5, max(5, steps // 20))
 
     def _links(self, dataset: Graphs, encoder: GraphEncoder, parts: Any) -> Choice:
+        edges, free = dataset.pairs.shape[1], available_bytes()
+        if edges * LINK_BYTES > free:
+            raise WonderlandError(
+                f"Learning which nodes of {dataset.name} are joined takes up to {edges * LINK_BYTES / 2**30:.1f} GiB of memory for "
+                f"{edges:,} edges, and {free / 2**30:.1f} GiB are free: give a part of the edges, or a column of the nodes to learn."
+            )
         shared = {"directed": dataset.directed, "pair_dim": PAIR_FEATURES}
         nets = [LinkNet.spec(layer="gcn", dim=64, **shared), LinkNet.spec(layer="sage", dim=64, **shared)]
         if encoder.batches == "neighbours":
