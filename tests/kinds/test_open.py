@@ -115,6 +115,8 @@ def test_unknown_sources(tmp_path):
 def test_a_path_wins_over_a_bundled_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "iris").mkdir()
+    assert len(kinds.open("iris")) == 150  # an empty folder hides nothing
+    (tmp_path / "iris" / "a.bin").write_bytes(b"\0")
     with pytest.raises(WonderlandError):
         kinds.open("iris")
 

@@ -199,3 +199,17 @@ def test_texts_without_spaces(tmp_path):
     found = read_text_table(tmp_path / "a.txt", Reading())
     assert found is not None
     assert list(found.frame["c1"]) == MOODS
+    rows = [(f"这部电影非常好看{i}", f"音乐优美但是剧情拖沓{i}号", mood) for i, mood in enumerate(MOODS)]
+    assert opened(tmp_path, written([("title", "body", "mood"), *rows]), "b.csv").names == ("title", "body")
+
+
+def test_labels_in_single_quotes(tmp_path):
+    lines = [f"{text}\t'[''{mood}'', ''x'']'\n" for text, mood in zip(TEXTS, MOODS, strict=True)]
+    data = opened(tmp_path, "".join(lines), "a.data")
+    assert answers(data) == [[mood, "x"] for mood in MOODS]
+
+
+def test_short_messages(tmp_path):
+    rows = [(" ".join(text.split()[: 1 + i % 2]) + f" no{i}", f"{i % 17}.{i % 9}") for i, text in enumerate(TEXTS)]
+    data = opened(tmp_path, written([("review", "score"), *rows], delimiter="\t", quoting=csv.QUOTE_ALL), "a.text")
+    assert (data.kind, data.y[3]) == ("text", 3.3)

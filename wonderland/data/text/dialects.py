@@ -23,6 +23,7 @@ _LABELS_LAST = re.compile(r"(.*?)((?:[ \t,;]+__label__\S+)+)", re.S)
 _LABELS = re.compile(r"__label__\S+(?:\s+__label__\S+)*")
 _QUOTED = "after a backslash"
 _AMOUNT = re.compile(r"[+-]?\d+,\d+")
+_SINGLE = re.compile(r"'.*'", re.S)
 _NO_TEXT = re.compile(r"^[\s,;]+")
 
 
@@ -146,6 +147,8 @@ def _whole(text: str, lines: list[str], delimiter: str, reading: Reading) -> lis
         return [("", quoted)]
     if '\\"' in text and (rows := _cut(text, lines, delimiter, '"', escape="\\")) is not None:
         return [(", quotes after a backslash", rows)]
+    if plain is not None and any(all(map(_SINGLE.fullmatch, column)) for column in zip(*plain[1:], strict=True)):
+        plain = _cut(text, lines, delimiter, "'") or plain
     if plain is not None:
         return [(", quotes as plain characters" if '"' in text else "", plain)]
     if "'" in text and (rows := _cut(text, lines, delimiter, "'")) is not None:

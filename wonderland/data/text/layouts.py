@@ -141,7 +141,7 @@ def _has_sentences(text: str) -> bool:
     sample = "\n".join(lines[:: max(1, len(lines) // 500)])[: 1 << 20]
     letters = sum(letter.isalpha() for letter in sample)
     words = len(re.findall(r"[^\W\d_]{2,}", sample)) + sum(letter > UNSPACED for letter in sample) / 2
-    return letters > 0.3 * len(sample) and words >= 2 * (sample.count("\n") + 1)
+    return letters > 0.3 * len(sample) and words >= sample.count("\n") + 1
 
 
 def _columns(layout: Layout) -> _Columns | None:
@@ -211,7 +211,7 @@ def _is_about_the_row(cells: list[str], rows: int) -> bool:
         cell.startswith(("http://", "https://", "www.")) and " " not in cell for cell in sample
     ):
         return True
-    single = all(len(cell.split()) == 1 for cell in sample) and not any(
+    single = all(len(cell.split()) == 1 and max(cell) < UNSPACED for cell in sample) and not any(
         "." in cell and is_amount(cell) for cell in sample
     )
     return single and len(set(cells)) == len(cells) >= 0.9 * rows

@@ -233,7 +233,7 @@ class ColumnRoles:
             for name in names
             if is_free_text(pd.Series(frame[name])) and not _is_attribution(pd.Series(frame[name]))
         )
-        free = free or tuple(name for name in names if holds_phrases(pd.Series(frame[name])))[:1]
+        free = free or tuple(name for name in names if holds_phrases(pd.Series(frame[name])))[:2]
         rest = [name for name in names if name not in free]
         if not 1 <= len(free) <= MOST_TEXT_COLUMNS:
             return cls(free, tuple(rest))
