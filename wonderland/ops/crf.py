@@ -85,8 +85,8 @@ def best_path(
     """
     real = _checked(scores, transitions, mask)
     if is_exporting():
-        found = exported_crf.best_path(scores, transitions, first, last, real)
-        return found, path_score(scores, found, transitions, first, last, real)
+        found, score = exported_crf.best_path(scores, transitions, first, last, real)
+        return found, torch.where(real.any(1), score, torch.zeros_like(score))
     b, t, k = scores.shape
     ahead, begun = first + scores[:, 0], real[:, 0]
     same = torch.arange(k, device=scores.device).expand(b, k)

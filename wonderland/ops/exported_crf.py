@@ -34,8 +34,8 @@ def backward_scores(scores: Tensor, transitions: Tensor, last: Tensor, real: Ten
     return found.flip(1)
 
 
-def best_path(scores: Tensor, transitions: Tensor, first: Tensor, last: Tensor, real: Tensor) -> Tensor:
-    """The path of the largest score: (b, t), -1 where masked."""
+def best_path(scores: Tensor, transitions: Tensor, first: Tensor, last: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    """The path of the largest score, (b, t), -1 where masked, and that score (b,)."""
     same = torch.arange(scores.shape[2], device=scores.device)
 
     def step(state: tuple[Tensor, ...], now: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
@@ -54,7 +54,7 @@ def best_path(scores: Tensor, transitions: Tensor, first: Tensor, last: Tensor, 
         return (place.gather(1, tag),), (tag,)
 
     _, path = _run(back, ((ahead + last).argmax(1, keepdim=True),), (came.flip(1),))
-    return path.flip(1).squeeze(2).masked_fill(~real, -1)
+    return path.flip(1).squeeze(2).masked_fill(~real, -1), (ahead + last).amax(1)
 
 
 def _shown(real: Tensor, scores: Tensor) -> Tensor:
