@@ -144,6 +144,16 @@ def test_json_that_names_missing_files_or_holds_nonsense(tmp_path):
         kinds.open(folder)
 
 
+def test_json_without_categories_says_how_classes_are_called(tmp_path):
+    folder = write_coco(tmp_path / "coco", 4)
+    (file,) = folder.rglob("*.json")
+    value = json.loads(file.read_text())
+    file.write_text(json.dumps(value | {"categories": []}))
+    opened = kinds.open(folder)
+    assert all(name.startswith("class ") for name in opened.classes)
+    assert f"{file.name} has no categories: its classes are called class NUMBER." in texts(opened)
+
+
 def test_hostile_xml_expands_nothing(tmp_path):
     folder = write_voc(tmp_path / "scenes", 4)
     bomb = '<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;">]><annotation><filename>&c;</filename></annotation>'

@@ -94,6 +94,9 @@ def read_coco(paths: list[Path], root: Path, skip: bool) -> Annotations:
     if not images:
         raise WonderlandError(f"{paths[0]} names no image that is there.")
     findings = broken.findings()
+    if nameless := [path.name for path, value in zip(paths, values, strict=True) if not value.get("categories")]:
+        text = f"{nameless[0]} has no categories: its classes are called class NUMBER."
+        findings.append(Finding("header", str(paths[0]), len(nameless), text))
     if crowds:
         text = f"{counted(crowds, 'annotation of a crowd is', 'annotations of crowds are')} left out."
         findings.append(Finding("crowds", str(paths[0]), crowds, text))
