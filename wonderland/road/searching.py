@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from wonderland.core import Spec, WonderlandError, lock, nearest, write_text
+from wonderland.core import Spec, WonderlandError, lock, nearest, need, write_text
 from wonderland.data.sql import recorded_url
 from wonderland.kinds.kind import Kind
 from wonderland.road.fitting import fit, is_source, make_or_rebuild_plan, open_source, recorded_source, seeded
@@ -129,6 +129,8 @@ class Asked:
             raise WonderlandError(
                 "A name and a shared folder belong to a study in a database: give it as --study postgresql://... or sqlite:///FILE."
             )
+        if self.optuna is not None:
+            need("optuna", extra="search", why="to write trials for it")  # told before anything is trained
         if self.against not in (None, *COSTS):
             raise WonderlandError(
                 f"There is no second objective {self.against!r}.{nearest(str(self.against), COSTS)} Known are {', '.join(COSTS)}."
