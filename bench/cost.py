@@ -45,6 +45,7 @@ def measured(source: str, options: dict[str, Any]) -> dict[str, float]:
     request = Request.of(leaderboard="none", threads=1, **options)
     with tempfile.TemporaryDirectory() as folder, seeded(request):
         kind, dataset = open_source(source, None, request, None, recorded=False)
+        kind.remember(dataset, Path(folder), None)
         plan = make_plan(kind, dataset, request, None)
         torch.set_num_threads(1)
         resolve_measured(plan, request)

@@ -84,8 +84,9 @@ def cost_of(
     if isinstance(target, str) and (spec := _model_named(target)) is not None:
         return _of_model(spec, shapes, options.get("batch_size"), precision)
     request = Request.of(target=target_column, **options)
-    with seeded(request):
+    with seeded(request), tempfile.TemporaryDirectory() as folder:
         kind, dataset = open_source(target, test, request, request.kind, recorded=False)
+        kind.remember(dataset, Path(folder), None)  # where encoded data go
         plan = make_plan(kind, dataset, request, None)
         try_model(plan, request)
         torch.set_num_threads(request.training.threads or threads_for(plan))

@@ -99,6 +99,8 @@ def scaling(
     folder = Path(out) if out is not None else free_folder(source)
     with seeded(request):
         kind, dataset = open_source(source, test, request, request.kind, recorded=False)
+        folder.mkdir(parents=True, exist_ok=True)
+        kind.remember(dataset, folder, None)  # where encoded data go
         plans = [_plan(kind, dataset, trial_request(request, {setting: size}), size) for size in sizes]
     sizes_of = {plan_parameters(plan) for plan in plans}
     if len(sizes_of) < len(sizes):
