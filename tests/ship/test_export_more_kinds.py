@@ -27,6 +27,7 @@ from wonderland.kinds.image.canvas import fit_into, placed
 from wonderland.ops import crf
 from wonderland.ops.vision import batched_nms
 from wonderland.ship import export
+from wonderland.ship.comparing import onnx_runner
 from wonderland.ship.quantizing import loss
 from wonderland.tasks.box_answers import boxes_apart, picked
 from wonderland.tasks.class_options_answers import TorchCalibrator
@@ -142,6 +143,11 @@ def test_names_of_users_and_items_stand_beside(tmp_path):
     assert made.files[1].name == "names.json"
     assert names["items"] == run.encoder.item_names
     assert set(names["chosen"]) == set(run.encoder.user_names)
+
+
+def test_what_the_runtime_cannot_run_is_a_sentence():
+    with pytest.raises(WonderlandError, match=r"^ONNX Runtime cannot run the exported file, so it was not written: \S"):
+        onnx_runner(b"no model", ("prediction",))
 
 
 def test_what_has_no_operator_says_so(tmp_path):

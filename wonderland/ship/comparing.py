@@ -22,7 +22,11 @@ def onnx_runner(content: bytes, names: tuple[str, ...]) -> Runner:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors have no common type
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise WonderlandError(f"ONNX Runtime cannot run the exported file, so it was not written: {reason}") from error
     return lambda feed: dict(zip(names, session.run(None, dict(feed)), strict=True))
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from wonderland.ops.softplus import softplus
 from wonderland.tasks.answers import ROUNDING, ClassAnswers, misfit
 from wonderland.tasks.class_trust import ClassOptions
 from wonderland.trust.weights import spread
@@ -116,7 +116,7 @@ class TorchCalibrator(nn.Module):
         odds = odds[:, -len(weights) :]
         if self.method == "platt":
             return together(torch.sigmoid(odds * weights[:, 0] + weights[:, 1]))
-        curve = -F.softplus(-odds) * weights[:, 0] + F.softplus(odds) * weights[:, 1] + weights[:, 2]
+        curve = -softplus(-odds) * weights[:, 0] + softplus(odds) * weights[:, 1] + weights[:, 2]
         return together(torch.sigmoid(curve))
 
 

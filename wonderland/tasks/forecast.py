@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from wonderland.core import WonderlandError, part
 from wonderland.core.batch import Batch
 from wonderland.models.series.forecaster import baseline
+from wonderland.ops.softplus import softplus
 from wonderland.tasks.forecast_answers import ForecastAnswers
 from wonderland.tasks.forecast_measures import QUANTILES, Measures
 from wonderland.tasks.forecast_trust import FEW, UNITS, ForecastTrust, usual_sizes
@@ -382,5 +383,5 @@ def ordered(made: Tensor) -> Tensor:
 
 def counts(made: Tensor, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and dispersion of counts from the outputs of a model."""
-    rate = F.softplus(made[..., 0] + (mean / scale).to(made.dtype)) * scale.to(made.dtype)
-    return rate.clamp_min(1e-6), F.softplus(made[..., 1]).clamp_min(1e-6)
+    rate = softplus(made[..., 0] + (mean / scale).to(made.dtype)) * scale.to(made.dtype)
+    return rate.clamp_min(1e-6), softplus(made[..., 1]).clamp_min(1e-6)
