@@ -109,6 +109,15 @@ def test_wrong_searches_are_told_before_anything_is_written(tmp_path, capsys, mo
     )
 
 
+def test_a_search_on_a_corpus_leaves_its_files_in_the_study_only(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("the cat sat on the mat and the dog sat on the log. " * 200)
+    found = search("text.txt", study="study", trials=1, model="RNNLM(dim=8)", steps=2, leaderboard="none",
+                   space={"lr": ("log", 1e-3, 1e-1)})  # fmt: skip
+    assert found.run is not None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["study", "text.txt"]
+
+
 @pytest.mark.slow
 def test_a_search_that_is_killed_ends_as_the_straight_one(tmp_path):
     mixed(200).to_csv(tmp_path / "table.csv", index=False)

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -259,14 +260,14 @@ def begin(source: Any, target: Any, asked: Asked, test: Any, options: dict[str, 
         options["test"] = (str(test) if isinstance(test, str | Path) else "in memory") if is_source(test) else test
     request = Request.of(target=target, **options)
     made = make_tuner(asked.tuner) if isinstance(asked.tuner, str) else asked.tuner
-    with seeded(request):
+    with tempfile.TemporaryDirectory() as scratch, seeded(request):
         kind, dataset = open_source(source, test, request, request.kind, recorded=False)
+        kind.remember(dataset, Path(scratch), None)  # encoded text of this first look; trials keep their own
         plan = make_plan(kind, dataset, request, None)
         resolve_measured(plan, request)
-    space = _space_of(asked.space, plan)
-    with seeded(request):  # a misspelt setting is told at once
+        space = _space_of(asked.space, plan)
         tried = trial_request(request, made.settings(space, [], 0, request.training.seed))
-        make_plan(kind, dataset, tried, None)
+        make_plan(kind, dataset, tried, None)  # a misspelt setting is told at once
     about = {
         "request": request.to_json(),
         "kind": kind.name,
