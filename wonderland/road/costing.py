@@ -38,6 +38,7 @@ class CostSheet:
     machine: Machine
     bounds: list[Bound]
     step: StepCost
+    start_seconds: float = 0.0
     batch_seconds: float = 0.0
     evaluation_seconds: float = 0.0
     steps: int | None = None
@@ -50,7 +51,11 @@ class CostSheet:
         """Seconds of all steps and evaluations; training may stop earlier, or go on, where the recipe says so."""
         if self.steps is None:
             return None
-        return self.steps * (self.step.seconds + self.batch_seconds) + self.evaluations * self.evaluation_seconds
+        return (
+            self.start_seconds
+            + self.steps * (self.step.seconds + self.batch_seconds)
+            + self.evaluations * self.evaluation_seconds
+        )
 
     @property
     def bound_seconds(self) -> float:
@@ -114,6 +119,7 @@ def _of_plan(plan: Plan, precision: tuple[str, ...]) -> CostSheet:
     name = recipe.model if isinstance(recipe.model, str) else recipe.model.name
     if is_closed_form(recipe.model):
         raise WonderlandError(f"{name} is fitted in one step, without batches: there is no training step to predict.")
+    start = clock()  # once: building the model, encoding the data, the first step
     learner, batches = plan.learner(), plan.batches()
     state = trial_state(plan)
     if not isinstance(state, State):
@@ -127,6 +133,8 @@ def _of_plan(plan: Plan, precision: tuple[str, ...]) -> CostSheet:
     def step(part: Any) -> None:
         learner.step(state, part)
 
+    step(parts_of(batch)[0][1])
+    start = clock() - start
     measured = step_cost(step, parts_of(batch), len(batch))
     reset_peak()
     began = clock()
@@ -140,7 +148,7 @@ def _of_plan(plan: Plan, precision: tuple[str, ...]) -> CostSheet:
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     return CostSheet(
         str(name), f"{len(batch):,} rows a step, {recipe.steps:,} steps at most", counted, machine,
-        roofline(counted, machine, rows=len(batch)), measured, batch_seconds, evaluation, recipe.steps,
+        roofline(counted, machine, rows=len(batch)), measured, start, batch_seconds, evaluation, recipe.steps,
         -(-recipe.steps // max(1, recipe.evaluate_every)), torch.get_num_threads(),
         precisions(model, inputs, list(precision)) if precision else [],
     )  # fmt: skip
