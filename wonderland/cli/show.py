@@ -234,7 +234,8 @@ def leaderboard(run: Any) -> None:
         row["difference"] = "" if first is None else "{value:+.3g} [{low:+.3g}, {high:+.3g}]".format(**first[1])
         row["seconds"] = taken.get(entry["name"])
         rows.append(row)
-    measure = next(iter(board["rows"][0]["metrics"]), "metric").replace("_", " ")
+    compared = [name for entry in board["rows"] for name in entry.get("differences", ())]
+    measure = next(iter([*compared, *board["rows"][0]["metrics"], "metric"])).replace("_", " ")
     table(f"Leaderboard on the same test rows (difference of {measure}: this model minus the method)", rows)
     if board["sentence"]:
         note(board["sentence"])

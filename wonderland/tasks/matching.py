@@ -21,6 +21,18 @@ from wonderland.trust.paired import paired_difference
 from wonderland.understand.format import number, percent
 
 TOP, SIZE = 10, 256
+SHARES = tuple(step / 10 for step in range(11))
+
+
+class MatchTrust(RankTrust):
+    """Ranks of the right texts in the calibration part, and the share of the cosine of words (TF-IDF) in the score of a text."""
+
+    def __init__(self, ranks: list[int], level: float, share: float):
+        super().__init__(ranks, level)
+        self.share = share
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"share": self.share}
 
 
 @part
@@ -30,8 +42,12 @@ class Matching(Task):
     .. math:: L = -\tfrac12 \log \frac{e^{\cos(u_i, v_i) / \tau}}{\sum_j e^{\cos(u_i, v_j) / \tau}} -
               \tfrac12 \log \frac{e^{\cos(u_i, v_i) / \tau}}{\sum_j e^{\cos(u_j, v_i) / \tau}}
 
-    A model maps each side of x (b, 2, k) to vectors. Measured is how often the right text is among the nearest one and ten of all
-    texts of the part. Papers: van den Oord et al., 2018; Henderson et al., 2017.
+    A model maps each side of x (b, 2, k) to vectors. Texts are found by a score
+
+    .. math:: s_{ij} = (1 - a) \cos(u_i, v_j) + a \cos(f_i, g_j)
+
+    of the vectors and the sparse features of words; the validation part chooses a. Measured is how often the right text is among the
+    nearest one and ten of all texts of the part. Papers: van den Oord et al., 2018; Henderson et al., 2017.
 
     >>> Matching().arguments()
     {'temperature': 0.05}
@@ -67,10 +83,21 @@ class Matching(Task):
         first, second = zip(*pieces, strict=True)
         return torch.cat(first).cpu(), torch.cat(second).cpu()
 
-    def ranks(self, view: View) -> ndarray:
+    def ranks(self, view: View, share: float = 0.0) -> ndarray:
         """The rank of the right text of each query among all different texts of the part: (n,), from 1."""
         first, second = self.sides(view)
-        return ranks_of(first @ second.T, self._documents(view))
+        examples: Any = view.examples
+        words = examples.word_cosines(np.asarray(view.part)) if share else 0.0
+        return ranks_of((1 - share) * (first @ second.T) + share * words, self._documents(view))
+
+    def best_share(self, view: View) -> float:
+        """The share of the cosine of words with the best mean reciprocal rank on this part; the smallest of equal ones."""
+        first, second = self.sides(view)
+        examples: Any = view.examples
+        learned, words = first @ second.T, examples.word_cosines(np.asarray(view.part))
+        documents = self._documents(view)
+        quality = [rank_measures(ranks_of((1 - a) * learned + a * words, documents))["mrr"] for a in SHARES]
+        return SHARES[int(np.argmax(quality))]
 
     def _documents(self, view: View) -> ndarray:
         examples: Any = view.examples
@@ -80,23 +107,26 @@ class Matching(Task):
         told = rank_measures(self.ranks(view))
         return told | {"missed": 1 - told["mrr"]}
 
-    def calibrate(self, validation: View, calibration: View, level: float) -> RankTrust:
-        return RankTrust([int(rank) for rank in self.ranks(calibration)], check_level(level))
+    def calibrate(self, validation: View, calibration: View, level: float) -> MatchTrust:
+        share = self.best_share(validation)
+        return MatchTrust([int(rank) for rank in self.ranks(calibration, share)], check_level(level), share)
 
-    def trust(self, saved: Any) -> RankTrust:
+    def trust(self, saved: Any) -> MatchTrust:
         try:
-            ranks, level = saved["ranks"], check_level(saved["level"])
+            ranks, level, share = saved["ranks"], check_level(saved["level"]), saved.get("share", 0.0)
+            if share not in SHARES or isinstance(share, bool):
+                raise TypeError
             if not ranks or not all(
                 isinstance(rank, int) and not isinstance(rank, bool) and 1 <= rank < 1 << 40 for rank in ranks
             ):
                 raise TypeError
-            return RankTrust(list(ranks), level)
-        except (KeyError, TypeError) as error:
+            return MatchTrust(list(ranks), level, share)
+        except (AttributeError, KeyError, TypeError) as error:
             raise WonderlandError("trust.json does not hold ranks of texts: it is damaged or not ours.") from error
 
-    def evaluate(self, view: View, trust: RankTrust, level: float | None = None) -> dict[str, Any]:
+    def evaluate(self, view: View, trust: MatchTrust, level: float | None = None) -> dict[str, Any]:
         level = trust.level if level is None else check_level(level)
-        ranks, size = self.ranks(view), trust.size(level)
+        ranks, size = self.ranks(view, trust.share), trust.size(level)
         conformal = {
             "level": level,
             "coverage": float((ranks <= size).mean()),
@@ -106,25 +136,28 @@ class Matching(Task):
         }
         return {"rows": len(ranks), "metrics": rank_measures(ranks), "conformal": conformal}
 
-    def predictions(self, view: View, trust: RankTrust, level: float | None = None) -> pd.DataFrame:
+    def predictions(self, view: View, trust: MatchTrust, level: float | None = None) -> pd.DataFrame:
         """The nearest of the known texts to each query."""
         examples: Any = view.examples
         known, top = examples.encoder.candidates, min(getattr(view.asked, "top", TOP), len(examples.encoder.candidates))
         with torch.inference_mode():
             queries = torch.cat([view.model(batch["x"][:, 0]) for batch in view.batches(SIZE)]).cpu()
             held = torch.cat([view.model(piece) for piece in examples.encoder.packed_candidates(SIZE)]).cpu()
-            cosines, places = (queries @ held.T).topk(top, 1)
+            scores = (1 - trust.share) * (queries @ held.T)
+            if trust.share:
+                scores += trust.share * examples.word_cosines_of_candidates(np.asarray(view.part))
+            scores, places = scores.topk(top, 1)
         rows = np.repeat(np.arange(len(queries)), top)
         return pd.DataFrame(
             {
                 view.dataset.names[0]: [view.dataset.queries[i] for i in rows],
                 "rank": np.tile(np.arange(1, top + 1), len(queries)),
                 "prediction": [known[place] for place in places.flatten().tolist()],
-                "cosine": cosines.flatten().numpy(),
+                "score": scores.flatten().numpy(),
             }
         )
 
-    def answers(self, trust: RankTrust, level: float) -> nn.Module | str:
+    def answers(self, trust: MatchTrust, level: float) -> nn.Module | str:
         return VectorAnswers()
 
     def expected(self, run: Any, source: Any, level: float) -> ndarray:
@@ -140,9 +173,9 @@ class Matching(Task):
             return "preprocess.json has other features than the model: the two do not belong together."
         return None
 
-    def point(self, view: View, trust: RankTrust) -> ndarray:
+    def point(self, view: View, trust: MatchTrust) -> ndarray:
         """The ranks of the right texts."""
-        return self.ranks(view)
+        return self.ranks(view, trust.share)
 
     def truth(self, view: View) -> None:
         """Ranks need nothing to be compared with."""
@@ -169,12 +202,12 @@ class Matching(Task):
     def curves(self) -> list[tuple[str, str, bool]]:
         return [("loss", "loss", True), ("recall_at_10", "recall at 10", False)]
 
-    def facts(self, view: View, trust: RankTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
+    def facts(self, view: View, trust: MatchTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
         told, n = record["metrics"], record["rows"]
         verdict = (
             f"The right text is the nearest for {percent(told['recall_at_1'])} of {n:,} unseen queries, and among the nearest {TOP} for "
             f"{percent(told['recall_at_10'])} (mean reciprocal rank {number(told['mrr'], 3)}); lists of {trust.size(trust.level):,} hold it for "
-            f"{percent(record['conformal']['coverage'])}."
+            f"{percent(record['conformal']['coverage'])}. The cosine of words counts {percent(trust.share, 0)} in the score of a text."
         )
         return {"verdict": verdict, "conformal": None, "answers": "texts that belong together"}
 

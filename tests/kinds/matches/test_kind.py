@@ -50,11 +50,38 @@ def test_it_finds_what_words_alone_do_not(matcher, tmp_path):
     assert matcher.metrics["recall_at_10"] > board[1]["metrics"]["recall_at_10"] + 0.2
     table = matcher.predict(["ask1x ask2x ask3x"], top=3)
     assert table["rank"].tolist() == [1, 2, 3]
-    assert table["cosine"].is_monotonic_decreasing
+    assert table["score"].is_monotonic_decreasing
     vectors = matcher.embed(["ask1x ask2x ask3x", "say1y say2y say3y", "say7y say8y say9y"])
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
     (tmp_path / "queries.txt").write_text("ask1x ask2x ask3x\nask4x ask5x ask6x\n")
     assert len(matcher.predict(str(tmp_path / "queries.txt"))) == 20
+
+
+def test_shared_words_count_where_the_validation_part_says_so(tmp_path):
+    draw = random.Random(0)
+    rows = ["title,body"]
+    for _ in range(120):
+        words = [f"w{draw.randrange(4000)}" for _ in range(12)]
+        rows.append(
+            f"{' '.join(words[:4])} a b,{' '.join(words)} c d {' '.join(f'z{draw.randrange(50)}' for _ in range(9))}"
+        )
+    (tmp_path / "news.csv").write_text("\n".join(rows))
+    finder = wonderland.fit(
+        tmp_path / "news.csv", task="matching", column="title", target="body", steps=3, threads=1, out=tmp_path / "run"
+    )
+    board = json.loads((finder.folder / "leaderboard.json").read_text())["rows"]
+    assert finder.trust.share > 0
+    assert finder.metrics["recall_at_10"] >= board[1]["metrics"]["recall_at_10"]
+    line = rows[1].split(",")
+    table = finder.predict([line[0]], top=2)
+    assert table["prediction"][0] == line[1]
+    again = wonderland.load(finder.folder)
+    assert again.predict([line[0]], top=2).equals(table)
+    saved = finder.trust.to_json()
+    for share in (0.55, "a", True, None):
+        text = "trust.json does not hold ranks of texts: it is damaged or not ours."
+        with pytest.raises(WonderlandError, match="^" + re.escape(text) + "$"):
+            finder.task.trust(saved | {"share": share})
 
 
 def test_ranks_count_different_texts_once():

@@ -18,10 +18,11 @@ from wonderland.data.text.gram_program import FEATURE_PORTS, feature_feed, featu
 from wonderland.data.text.grams import Grams, SparseTexts
 from wonderland.data.text.odd_texts import odd_texts
 from wonderland.data.text.sources import read_documents
+from wonderland.data.text.sparse_cosines import sparse_cosines
 from wonderland.kinds.matches.matches import Matches
 from wonderland.models.text_linear import pack_features
 
-FEATURES = 30_000
+FEATURES = 30_000  # the most frequent ones have a vector each
 CANDIDATES = 50_000  # texts that a run keeps to be found
 
 
@@ -32,12 +33,22 @@ class MatchExamples(RowExamples):
 
     def __init__(self, encoder: "MatchEncoding", dataset: Matches):
         self.encoder = encoder
-        self.sides = [
-            encoder.grams.encode([[text] for text in texts])
-            for texts in (dataset.queries, dataset.documents or [""] * len(dataset))
-        ]
+        both = (dataset.queries, dataset.documents or [""] * len(dataset))
+        self.sides = [encoder.grams.encode([[text] for text in texts]) for texts in both]
+        self.words = [encoder.words.encode([[text] for text in texts]) for texts in both]
         self.documents = np.unique(dataset.documents or [""] * len(dataset), return_inverse=True)[1]
         super().__init__(self.packed, np.zeros(len(dataset), np.int64), len(dataset))
+
+    def word_cosines(self, rows: np.ndarray) -> Tensor:
+        """Cosines of the features of each query with each text of these rows: (n, n)."""
+        first, second = (side.rows(np.asarray(rows)) for side in self.words)
+        return sparse_cosines(first, second, len(self.encoder.words))
+
+    def word_cosines_of_candidates(self, rows: np.ndarray) -> Tensor:
+        """Cosines of the features of each query with each text that can be found: (n, candidates)."""
+        words = self.encoder.words
+        candidates = words.encode([[text] for text in self.encoder.candidates])
+        return sparse_cosines(self.words[0].rows(np.asarray(rows)), candidates, len(words))
 
     def packed(self, rows: np.ndarray) -> Tensor:
         """Both sides of some rows: (b, 2, k)."""
@@ -59,14 +70,14 @@ def packed_rows(features: SparseTexts, rows: np.ndarray) -> Tensor:
 
 
 class MatchEncoding(Encoder):
-    """The features of words, and the texts that can be found."""
+    """The features of texts, the frequent ones (`grams`) for the network and all of them (`words`), and the texts that can be found."""
 
     kind = "matches"
     reads_tables = True
     classes = None
 
-    def __init__(self, grams: Grams, names: tuple[str, str], candidates: Sequence[str]):
-        self.grams, self.names, self.candidates = grams, names, list(candidates)
+    def __init__(self, grams: Grams, words: Grams, names: tuple[str, str], candidates: Sequence[str]):
+        self.grams, self.words, self.names, self.candidates = grams, words, names, list(candidates)
         self.noticed: list[Finding] = []
 
     @classmethod
@@ -74,7 +85,8 @@ class MatchEncoding(Encoder):
         """Learn the features of the training pairs; all texts of the data can be found."""
         assert dataset.documents is not None
         texts = [[side[row]] for row in rows for side in (dataset.queries, dataset.documents)]
-        return cls(Grams.fit(texts, most=FEATURES), dataset.names, list(dict.fromkeys(dataset.documents))[:CANDIDATES])
+        grams, words = Grams.fit(texts, most=FEATURES), Grams.fit(texts)
+        return cls(grams, words, dataset.names, list(dict.fromkeys(dataset.documents))[:CANDIDATES])
 
     def packed_candidates(self, size: int) -> Iterator[Tensor]:
         """Packed features of the texts that can be found, in pieces: (b, k)."""
@@ -156,7 +168,7 @@ class MatchEncoding(Encoder):
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        return self.grams.tensors()
+        return self.grams.tensors() | {f"words_{name}": value for name, value in self.words.tensors().items()}
 
     @classmethod
     def from_json(cls, value: Any, tensors: dict[str, Tensor]) -> "MatchEncoding":
@@ -168,4 +180,6 @@ class MatchEncoding(Encoder):
                 "The preprocessing of this model is not for matches: the file is damaged or not ours."
             )
         assert isinstance(names, list)
-        return cls(Grams.read(tensors, value.get("pieces")), (names[0], names[1]), texts)
+        of_words = {name: tensors[f"words_{name}"] for name in ("keys", "idf") if f"words_{name}" in tensors}
+        pieces = value.get("pieces")
+        return cls(Grams.read(tensors, pieces), Grams.read(of_words, pieces), (names[0], names[1]), texts)

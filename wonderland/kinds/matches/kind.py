@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from wonderland.core import WonderlandError
@@ -12,11 +11,10 @@ from wonderland.core.recipe import Recipe
 from wonderland.data.source import Glimpse
 from wonderland.data.split import Split
 from wonderland.kinds.kind import Claim, Kind, model_space, simple_recipe
-from wonderland.kinds.matches.encoder import MatchEncoding, MatchExamples, packed_rows
+from wonderland.kinds.matches.encoder import MatchEncoding, MatchExamples
 from wonderland.kinds.matches.matches import Matches
 from wonderland.kinds.matches.options import Options as MatchOptions
 from wonderland.models import MatchEncoder
-from wonderland.models.text_linear import unpack_features
 from wonderland.tasks import Matching, Task
 from wonderland.tasks.leaderboard import Baseline
 from wonderland.tasks.matching import ranks_of
@@ -79,9 +77,7 @@ class MatchesKind(Kind):
 
     def baselines(self, plan: Any) -> list[Baseline]:
         """The cosine of the features themselves."""
-        return [
-            Baseline("cosine of TF-IDF", lambda: tfidf_ranks(plan.examples, plan.parts.test, len(plan.encoder.grams)))
-        ]
+        return [Baseline("cosine of TF-IDF", lambda: tfidf_ranks(plan.examples, plan.parts.test))]
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
         return super().space(recipe) | model_space(recipe, {"model.dim": ("choice", [256, 384, 512])})
@@ -90,27 +86,10 @@ class MatchesKind(Kind):
         return {"noun": "pairs", "columns_title": "The texts"}
 
 
-def tfidf_ranks(examples: MatchExamples, rows: np.ndarray, features: int, size: int = 256) -> np.ndarray:
+def tfidf_ranks(examples: MatchExamples, rows: np.ndarray) -> np.ndarray:
     """Ranks of the right texts by the cosine of sparse features: (n,)."""
     rows = np.asarray(rows)
-    queries = _dense(examples, 0, rows[:0], features)
-    scores = torch.zeros(len(rows), len(rows))
-    for first in range(0, len(rows), size):
-        queries = _dense(examples, 0, rows[first : first + size], features)
-        for second in range(0, len(rows), size):
-            scores[first : first + size, second : second + size] = (
-                queries @ _dense(examples, 1, rows[second : second + size], features).T
-            )
-    return ranks_of(scores, examples.documents[rows])
-
-
-def _dense(examples: MatchExamples, side: int, rows: np.ndarray, features: int) -> Tensor:
-    """Features of one side, of length 1: (b, features)."""
-    table = torch.zeros(len(rows), features + 1)
-    if len(rows):
-        ids, values = unpack_features(packed_rows(examples.sides[side], rows))
-        table.scatter_add_(1, ids, values.float())
-    return torch.nn.functional.normalize(table[:, 1:], dim=1)
+    return ranks_of(examples.word_cosines(rows), examples.documents[rows])
 
 
 KIND = MatchesKind()
