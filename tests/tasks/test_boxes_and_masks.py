@@ -84,7 +84,7 @@ def test_pixels_that_do_not_count_do_not_count():
 
 
 def test_a_detector_of_ones_own_needs_two_methods(tmp_path):
-    with pytest.raises(WonderlandError, match=r"has no losses\(x, boxes, labels\) and found\(x\)"):
+    with pytest.raises(WonderlandError, match=r"has no losses\(x, boxes, labels\) and detect\(x\)"):
         wonderland.fit(
             write_coco(tmp_path / "scenes", 24), out=tmp_path / "run", model=torch.nn.Conv2d(1, 2, 1), steps=2
         )

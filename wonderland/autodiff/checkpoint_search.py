@@ -90,7 +90,7 @@ class IndexedProgram:
 
     def _needed(self, order: list[tuple[int, bool]]) -> list[tuple[int, bool]]:
         """The order without steps whose results are not read, since they are recomputed later."""
-        made = {at: moment for moment, (number, again) in enumerate(order) if again for at in self.makes[number]}
+        recomputed = {at: moment for moment, (number, again) in enumerate(order) if again for at in self.makes[number]}
         count = len(self.index)
         wanted, kept = set(self.ends), []
         for moment in range(len(order) - 1, -1, -1):
@@ -101,7 +101,7 @@ class IndexedProgram:
             kept.append((number, again))
             later = again or number >= self.split
             for at in self.reads[number]:
-                wanted.add(at + count if later and made.get(at, moment) < moment else at)
+                wanted.add(at + count if later and recomputed.get(at, moment) < moment else at)
         kept.reverse()
         return kept
 
@@ -179,8 +179,8 @@ class IndexedProgram:
             cuts = _segment_cuts(total, crossing, count)
             pieces: list[tuple[float, set[int]]] = []
             for begin, end in zip([0, *cuts], [*cuts, self.split], strict=True):
-                made = [at for number in range(begin, end) for at in self.makes[number]]
-                piece = {at for at in made if at not in self.fixed and (end == self.split or last[at] < end)}
+                produced = [at for number in range(begin, end) for at in self.makes[number]]
+                piece = {at for at in produced if at not in self.fixed and (end == self.split or last[at] < end)}
                 freed = sum(self.size[at] for at in piece if at in saved and self.owner[at] == at)
                 work = sum(self.flops[number] for number in range(begin, end))
                 if piece:

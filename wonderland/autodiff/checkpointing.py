@@ -110,16 +110,16 @@ def trace_on_shapes(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Trace
             native.shapes_only(),
             fake.FakeTensorMode(allow_non_fake_inputs=True) as mode,
         ):
-            made = trace(f, *tree_map(lambda x: mode.from_tensor(x) if isinstance(x, torch.Tensor) else x, args))
-        if not fake_attributes and not any(isinstance(tensor, fake.FakeTensor) for _, tensor in made.constants):
-            return made, True
+            program = trace(f, *tree_map(lambda x: mode.from_tensor(x) if isinstance(x, torch.Tensor) else x, args))
+        if not fake_attributes and not any(isinstance(tensor, fake.FakeTensor) for _, tensor in program.constants):
+            return program, True
     except (fake.DataDependentOutputException, fake.DynamicOutputShapeException):
         pass
-    made = trace(f, *args)
+    program = trace(f, *args)
     with torch.no_grad():  # running the plan writes buffers, so the writes of tracing are undone
-        for tensor, before in made.before:
+        for tensor, before in program.before:
             tensor.copy_(before)
-    return made, False
+    return program, False
 
 
 @contextmanager

@@ -215,9 +215,9 @@ class Trace:
         labels = [*self.labels[:first], *cotangent_labels, *self.labels[first:]]
         buffers = [tensor for tensor, _ in self.effects]
         run = Recorded(joint, (*args, *extra), kwargs, differentiates=False)
-        made = Trace(run, f"{self.name}_reverse", labels, buffers)
-        made.out_nesting = nestings[-1]
-        return made
+        program = Trace(run, f"{self.name}_reverse", labels, buffers)
+        program.out_nesting = nestings[-1]
+        return program
 
     @cached_property
     def flops(self) -> int:

@@ -40,7 +40,7 @@ def load_efficientnet_lite(path: str | Path) -> EfficientNetLite:
 
 def _name(name: str) -> str:
     """The name of a weight in our network for one in the file."""
-    if found := re.fullmatch(r"_blocks\.(\d+)\.(_\w+?)\.(\w+)", name):
-        return f"blocks.{found[1]}.{_INNER.get(found[2], found[2])}.{found[3]}"
+    if match := re.fullmatch(r"_blocks\.(\d+)\.(_\w+?)\.(\w+)", name):
+        return f"blocks.{match[1]}.{_INNER.get(match[2], match[2])}.{match[3]}"
     first, _, rest = name.partition(".")
     return f"{_PARTS.get(first, first)}.{rest}"

@@ -159,7 +159,7 @@ def _published_form(model: Any, origin: Origin | None) -> tuple[Family, str, dic
 
 def _tell(differences: list[str], family: Family, reason: str) -> None:
     """Add why a model is not of a family, unless it is not of another for the same reason."""
-    if not any(told.endswith(f", {reason}") for told in differences):
+    if not any(difference.endswith(f", {reason}") for difference in differences):
         differences.append(f"as {family.title}, {reason}")
 
 

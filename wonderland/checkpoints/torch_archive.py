@@ -89,7 +89,7 @@ def _tensors(value: Any, load: Callable[[_Storage], Tensor]) -> dict[str, Tensor
     if not isinstance(value, dict) or not value or len(value) > MOST_TENSORS:
         raise Refused("it holds no dict of tensors")
     loaded: dict[str, Tensor] = {}
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name, view in value.items():
         if not isinstance(name, str) or not isinstance(view, _View):
             raise Refused(f"the entry {str(name)[:60]!r} is no tensor")
@@ -98,8 +98,8 @@ def _tensors(value: Any, load: Callable[[_Storage], Tensor]) -> dict[str, Tensor
         stored = loaded[view.storage.key]
         if stored.numel() != view.storage.count or stored.dtype != view.storage.dtype:
             raise Refused(f"two descriptions of the storage {view.storage.key[:40]!r} differ")
-        found[name] = torch.as_strided(stored, view.sizes, view.strides, view.offset).clone()
-    return found
+        tensors[name] = torch.as_strided(stored, view.sizes, view.strides, view.offset).clone()
+    return tensors
 
 
 def _zipped(path: Path) -> tuple[Any, Callable[[_Storage], Tensor]]:
@@ -158,18 +158,18 @@ def _older(content: bytes) -> tuple[Any, Callable[[_Storage], Tensor]]:
 
 
 def _storages(value: Any) -> dict[str, _Storage]:
-    pending, found, seen = [value], {}, 0
+    pending, storages, seen = [value], {}, 0
     while pending:
         item, seen = pending.pop(), seen + 1
         if seen > MOST_STEPS:
             raise Refused("it refers to itself")
         if isinstance(item, _View):
-            found[item.storage.key] = item.storage
+            storages[item.storage.key] = item.storage
         elif isinstance(item, dict):
             pending += item.values()
         elif isinstance(item, list | tuple):
             pending += item
-    return found
+    return storages
 
 
 def _numbers(content: bytes, storage: _Storage) -> Tensor:

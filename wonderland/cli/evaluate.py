@@ -82,7 +82,10 @@ def by_examples(run: Any, args: argparse.Namespace) -> int:
     if args.json:
         print(
             json.dumps(
-                {str(count): {"rows": len(found.truth), **found.record()} for count, found in measured.items()},
+                {
+                    str(count): {"rows": len(measured_shots.truth), **measured_shots.record()}
+                    for count, measured_shots in measured.items()
+                },
                 indent=2,
             )
         )
@@ -90,8 +93,11 @@ def by_examples(run: Any, args: argparse.Namespace) -> int:
     show.say(table.sentence)
     last = measured[counts[-1]]
     rows = [
-        {"examples": found.shots, **{name.replace("_", " "): value for name, value in found.record().items()}}
-        for found in measured.values()
+        {
+            "examples": measured_shots.shots,
+            **{name.replace("_", " "): value for name, value in measured_shots.record().items()},
+        }
+        for measured_shots in measured.values()
     ]
     show.table(f"{glimpse.name}: {show.counted(len(last.truth), 'text')}, {len(last.labels)} labels", rows)
     if last.shots < args.shots:

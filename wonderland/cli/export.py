@@ -24,10 +24,10 @@ def run(args: argparse.Namespace) -> int:
     from wonderland.cli import show
     from wonderland.ship import export, load
 
-    made = export(load(args.run_folder), args.to, args.out, level=args.level, quantize=args.quantize)
-    for path in made.files:
+    exported = export(load(args.run_folder), args.to, args.out, level=args.level, quantize=args.quantize)
+    for path in exported.files:
         show.say(f"Written: {path}")
-    show.say(f"Largest difference from predict: {made.difference:.1e}, on {made.compared}.")
-    for note in made.notes:
+    show.say(f"Largest difference from predict: {exported.difference:.1e}, on {exported.compared}.")
+    for note in exported.notes:
         show.say(note)
     return 0

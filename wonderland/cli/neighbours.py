@@ -32,13 +32,13 @@ def run(args: argparse.Namespace) -> int:
     source = args.source or embedded.source
     if texts and not source:
         raise WonderlandError(f"{args.vectors} does not say what computed it: name the run or checkpoint with --from.")
-    made = iter(Embedder(source)(texts)) if texts else iter(())
+    vectors = iter(Embedder(source)(texts)) if texts else iter(())
     index = Neighbours(embedded.vectors)
     for query in args.queries:
         row = _row(query)
         if row is not None and not row <= len(index):
             raise WonderlandError(f"{args.vectors} has the rows 1 to {len(index):,}, not {row:,}.")
-        places, cosines = index.search(next(made) if row is None else embedded.vectors[row - 1], args.top)
+        places, cosines = index.search(next(vectors) if row is None else embedded.vectors[row - 1], args.top)
         rows = [
             {"row": place + 1, "cosine": cosine, "text": embedded.texts[place] if embedded.texts else ""}
             for place, cosine in zip(places[0].tolist(), cosines[0].tolist(), strict=True)

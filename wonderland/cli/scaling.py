@@ -46,19 +46,19 @@ def run(args: argparse.Namespace) -> int:
     if args.operations is not None and not 0 < args.operations < 1e40:
         raise WonderlandError(f"--operations is a number above 0, such as 1e15, not {args.operations}.")
 
-    def told(point: Any) -> None:
+    def show_point(point: Any) -> None:
         show.say(
             f"{args.setting} {point.setting}: {compact(point.parameters)} parameters, {point.rows:,} rows: loss {point.loss:.5g}"
         )
 
-    found = scaling(
+    result = scaling(
         args.source, asked.pop("target", None), sizes=_numbers(args.sizes, "--sizes"), setting=args.setting,
-        shares=_numbers(args.shares, "--shares"), out=args.out, operations=args.operations, told=told, **asked,
+        shares=_numbers(args.shares, "--shares"), out=args.out, operations=args.operations, on_point=show_point, **asked,
     )  # fmt: skip
-    for text in sentences(found, args.operations):
+    for text in sentences(result, args.operations):
         show.say(text)
-    assert found.folder is not None
-    show.say(f"The report is {found.folder / REPORT}")
+    assert result.folder is not None
+    show.say(f"The report is {result.folder / REPORT}")
     return 0
 
 

@@ -104,14 +104,14 @@ def run(args: argparse.Namespace) -> int:
         if table:
             table.start(study)
 
-    def on_measured(found: Any) -> None:
+    def on_measured(result: Any) -> None:
         if table:
             table.stop()
-            show.after_training(found)
+            show.after_training(result)
 
     try:
         with _ended(helpers):
-            found = search(
+            result = search(
                 args.source,
                 study=args.study,
                 resume=args.resume,
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
                 against=args.against,
                 optuna=args.optuna,
                 progress=False,
-                told=table.update if table else None,
+                on_progress=table.update if table else None,
                 on_study=on_study,
                 on_measured=on_measured,
                 **asked,
@@ -139,9 +139,9 @@ def run(args: argparse.Namespace) -> int:
         if table:
             table.stop()
     if not args.quiet:
-        place = found.study.folder
-        show.say(f"\nTrial {found.best.number} of {len(found.study.trials)} won, by the validation part.")
-        if found.run is None:
+        place = result.study.folder
+        show.say(f"\nTrial {result.best.number} of {len(result.study.trials)} won, by the validation part.")
+        if result.run is None:
             show.say(
                 f"Its weights are on another machine, which makes the run; the report of the study is {place / REPORT}"
             )

@@ -30,14 +30,14 @@ def run(args: argparse.Namespace) -> int:
     from wonderland.understand.shift import shift_page
 
     run = load(args.run_folder)
-    found = run.shift(args.source, level=args.level)
-    facts = found.to_json() | {"run": args.run_folder, "data": args.source}
+    result = run.shift(args.source, level=args.level)
+    facts = result.to_json() | {"run": args.run_folder, "data": args.source}
     if args.out:
         write_text(args.out, shift_page(facts))
     if args.json:
         print(json.dumps(facts, indent=2))
     else:
-        show.shift(found)
+        show.shift(result)
         if args.out:
             show.say(f"Page: {args.out}")
-    return 1 if found.shifted else 0
+    return 1 if result.shifted else 0

@@ -262,16 +262,16 @@ def after_report(run: Any) -> None:
     console.print(escape(f"{text}: {command}"), highlight=False, soft_wrap=True)
 
 
-def shift(found: Any) -> None:
+def shift(result: Any) -> None:
     """Print the tests of shift, the most certain changes first, and the answer."""
-    tests = sorted((*found.columns, *found.predictions), key=lambda test: (test.corrected, -test.statistic))
+    tests = sorted((*result.columns, *result.predictions), key=lambda test: (test.corrected, -test.statistic))
     rows = [{"column": test.name, "moved": test.statistic, "p, corrected": test.corrected} for test in tests]
-    table(f"{counted(found.new_rows, 'row')} against {found.old_rows:,} calibration rows", rows, limit=20)
-    for test in found.changed[:10]:
+    table(f"{counted(result.new_rows, 'row')} against {result.old_rows:,} calibration rows", rows, limit=20)
+    for test in result.changed[:10]:
         note(test.words)
-    for text in found.notes:
+    for text in result.notes:
         note(text)
-    say(found.sentence)
+    say(result.sentence)
 
 
 def predictions(frame: Any) -> None:

@@ -37,12 +37,12 @@ class Ragged:
         """Whole rows in so many pieces."""
         rows = self.values.split(self.lengths.tolist())
         cuts = self.lengths.tensor_split(pieces)
-        made, first = [], 0
+        parts, first = [], 0
         for lengths in cuts:
             kept = rows[first : first + len(lengths)]
-            made.append(Ragged(torch.cat(kept) if kept else self.values[:0], lengths))
+            parts.append(Ragged(torch.cat(kept) if kept else self.values[:0], lengths))
             first += len(lengths)
-        return made
+        return parts
 
     def to(self, device: Any) -> "Ragged":
         """The same rows on a device."""

@@ -272,11 +272,11 @@ class Graph:
     def incidence(self) -> Tensor:
         """Which node takes part in which edge (n, m), each undirected edge once: every column sums to 2, loops left out."""
         kept = self.edges[:, self.edges[0] < self.edges[1]] if self.is_undirected else self.edges
-        made = torch.zeros(self.nodes, kept.shape[1])
+        incidence = torch.zeros(self.nodes, kept.shape[1])
         place = torch.arange(kept.shape[1])
-        made[kept[0], place] = 1.0
-        made[kept[1], place] = 1.0
-        return made
+        incidence[kept[0], place] = 1.0
+        incidence[kept[1], place] = 1.0
+        return incidence
 
     def laplacian(self, kind: str = "combinatorial") -> Tensor:
         r"""Dense (n, n): D - A, I - D^{-1/2} A D^{-1/2} ("normalised") or I - D^{-1} A ("random walk")."""

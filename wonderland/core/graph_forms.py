@@ -31,19 +31,19 @@ def from_networkx(graph: Any, weight: str = "weight") -> Graph:
     rows = list(graph.edges(data=True))
     pairs = [(place[a], place[b]) for a, b, _ in rows]
     weights = [data[weight] for *_, data in rows] if rows and all(weight in data for *_, data in rows) else None
-    made = Graph if graph.is_directed() else Graph.undirected
-    return made(pairs, len(place), weight=None if weights is None else torch.tensor(weights).float())
+    build = Graph if graph.is_directed() else Graph.undirected
+    return build(pairs, len(place), weight=None if weights is None else torch.tensor(weights).float())
 
 
 def to_networkx(graph: Graph) -> Any:
     """As a networkx graph: undirected where every edge has its opposite."""
     networkx = need("networkx", extra="graphs", why="to hand out a graph")
-    made = networkx.Graph() if graph.is_undirected else networkx.DiGraph()
-    made.add_nodes_from(range(graph.nodes))
+    converted = networkx.Graph() if graph.is_undirected else networkx.DiGraph()
+    converted.add_nodes_from(range(graph.nodes))
     weights = None if graph.weight is None else graph.weight.tolist()
     for e, (a, b) in enumerate(graph.edges.t().tolist()):
-        made.add_edge(a, b, **({} if weights is None else {"weight": weights[e]}))
-    return made
+        converted.add_edge(a, b, **({} if weights is None else {"weight": weights[e]}))
+    return converted
 
 
 def to_scipy(graph: Graph) -> Any:

@@ -130,7 +130,7 @@ def size(number: int) -> str:
 @functools.lru_cache(8)
 def _raised(text: str) -> dict[str, int]:
     """The limits that the environment variable sets."""
-    made: dict[str, int] = {}
+    limits: dict[str, int] = {}
     for entry in filter(None, (entry.strip() for entry in text.split(","))):
         name, _, amount = (piece.strip() for piece in entry.partition("="))
         if name not in LIMITS:
@@ -141,5 +141,5 @@ def _raised(text: str) -> dict[str, int]:
             raise WonderlandError(
                 f"{VARIABLE} sets {name} to {amount!r}: give a number such as 50000, 512MiB or 16GiB."
             )
-        made[name] = int(float(match[1]) * _UNITS[match[2]])
-    return made
+        limits[name] = int(float(match[1]) * _UNITS[match[2]])
+    return limits

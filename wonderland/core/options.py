@@ -79,14 +79,14 @@ class Option:
 def described(owner: type) -> dict[str, Option]:
     """The options of a class by name."""
     hints = typing.get_type_hints(owner)
-    made = {}
+    options = {}
     for field in dataclasses.fields(owner):
         about = dict(field.metadata)
         kinds = _types(hints[field.name])
         words = about.pop("words", None) or " or ".join(_WORDS[kind] for kind in kinds)
         flag = about.pop("flag", None) or "--" + field.name.replace("_", "-")
-        made[field.name] = Option(field.name, kinds, field.default, flag=flag, words=words, **about)
-    return made
+        options[field.name] = Option(field.name, kinds, field.default, flag=flag, words=words, **about)
+    return options
 
 
 def check(options: Any) -> None:

@@ -121,8 +121,8 @@ class SparseRows:
 
     def dense(self) -> Tensor:
         """As a dense matrix; entries at one place add up."""
-        made = self.value.new_zeros(self.shape)
-        return made.index_put((self.pattern.row, self.pattern.column), self.value, accumulate=True)
+        dense = self.value.new_zeros(self.shape)
+        return dense.index_put((self.pattern.row, self.pattern.column), self.value, accumulate=True)
 
     def rows(self, index: Tensor) -> "SparseRows":
         """Some of the rows, in this order."""

@@ -70,12 +70,12 @@ def dump_json(value: Any) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
         raise ValueError(f"the key {twice[:60]!r} is there twice")
-    return made
+    return members
 
 
 def _constant(name: str) -> Any:

@@ -61,16 +61,18 @@ class Bundle:
 
     def findings(self, noun: str) -> list[Finding]:
         """What was left out; `noun` names what the files hold, such as "recording"."""
-        found = []
+        findings = []
         if self.foreign:
             endings = ", ".join(f"{suffix or 'no suffix'}: {n}" for suffix, n in sorted(self.foreign.items())[:5])
             files = (f"file that is not a {noun} is", f"files that are not {noun}s are")
             text = f"{counted(self.foreign.total(), *files)} left out ({endings})."
-            found.append(Finding("foreign files", str(self.root), self.foreign.total(), text))
+            findings.append(Finding("foreign files", str(self.root), self.foreign.total(), text))
         if self.links:
             links = ("link to a folder or out of the data is", "links to folders or out of the data are")
-            found.append(Finding("links", str(self.root), self.links, f"{counted(self.links, *links)} not followed."))
-        return found
+            findings.append(
+                Finding("links", str(self.root), self.links, f"{counted(self.links, *links)} not followed.")
+            )
+        return findings
 
 
 def opened_zip(path: Path) -> zipfile.ZipFile:
@@ -204,8 +206,8 @@ def _parts(stem: str, pieces: list) -> list[str] | None:
                 return None
             value, rest = rest[: len(rest) - len(until)] if until else rest, ""
         else:
-            value, found, rest = rest.partition(until) if until else (rest[:1], "1", rest[1:])
-            if not found:
+            value, separator, rest = rest.partition(until) if until else (rest[:1], "1", rest[1:])
+            if not separator:
                 return None
         if not value:
             return None

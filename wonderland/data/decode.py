@@ -215,12 +215,12 @@ def _to_grey_or_rgb(image: Image.Image) -> Image.Image:
 
 def _over_white(image: Image.Image) -> Image.Image:
     """Transparency laid over white, a strip at a time: for the whole image, three copies of it would be in memory."""
-    made = Image.new("RGB", image.size)
+    white = Image.new("RGB", image.size)
     rows = max(1, (1 << 20) // image.width)
     for top in range(0, image.height, rows):
         strip = image.crop((0, top, image.width, min(top + rows, image.height))).convert("RGBA")
-        made.paste(Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip).convert("RGB"), (0, top))
-    return made
+        white.paste(Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip).convert("RGB"), (0, top))
+    return white
 
 
 def _eight_bits(image: Image.Image) -> np.ndarray:
@@ -228,14 +228,14 @@ def _eight_bits(image: Image.Image) -> np.ndarray:
 
     Floats up to 1 are parts of 255, up to 255 they are taken as they are.
     """
-    made = np.empty((image.height, image.width), np.uint8)
+    pixels = np.empty((image.height, image.width), np.uint8)
     rows = max(1, (1 << 20) // image.width)
     highest = np.asarray(image.getextrema(), np.float64).max() if image.mode == "F" else np.inf
     divisor = 1 / 255 if highest <= 1 else 1 if highest <= 255 else 257
     for top in range(0, image.height, rows):
         strip = np.asarray(image.crop((0, top, image.width, min(top + rows, image.height))))
-        made[top : top + rows] = np.clip(np.rint(np.nan_to_num(strip.astype(np.float64) / divisor)), 0, 255)
-    return made
+        pixels[top : top + rows] = np.clip(np.rint(np.nan_to_num(strip.astype(np.float64) / divisor)), 0, 255)
+    return pixels
 
 
 def _fit(image: Image.Image, height: int, width: int) -> Image.Image:

@@ -213,8 +213,8 @@ def _from_flags(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[np.ndarray
 
 def _names(cell: str, separator: str) -> list[str]:
     if separator == WRITTEN:
-        found = _ITEM.finditer(cell.strip()[1:-1]) if _WRITTEN.fullmatch(cell) else []
-        return [next(filter(None, match.groups()), "").strip() for match in found]
+        items = _ITEM.finditer(cell.strip()[1:-1]) if _WRITTEN.fullmatch(cell) else []
+        return [next(filter(None, match.groups()), "").strip() for match in items]
     return [name.strip() for name in cell.split(separator) if name.strip()]
 
 

@@ -35,11 +35,11 @@ def move_boxes(boxes: Tensor, places: Tensor, height: int, width: int, *, least:
     left, top, right, bottom = boxes.double().unbind(2)
     corners = torch.stack([left, top, right, top, right, bottom, left, bottom], 2).unflatten(2, (4, 2))
     points = (corners - places[:, None, None, :, 2]) @ back.transpose(1, 2)[:, None]
-    found = torch.cat([points.amin(2), points.amax(2)], 2)
-    whole = (found[..., 2:] - found[..., :2]).prod(2)
-    found = torch.minimum(found.clamp_min(0), found.new_tensor([width, height, width, height]))
-    kept = (found[..., 2:] - found[..., :2]).clamp_min(0).prod(2)
-    return found.to(boxes.dtype), kept >= least * whole.clamp_min(1e-12)
+    bounds = torch.cat([points.amin(2), points.amax(2)], 2)
+    whole = (bounds[..., 2:] - bounds[..., :2]).prod(2)
+    bounds = torch.minimum(bounds.clamp_min(0), bounds.new_tensor([width, height, width, height]))
+    kept = (bounds[..., 2:] - bounds[..., :2]).clamp_min(0).prod(2)
+    return bounds.to(boxes.dtype), kept >= least * whole.clamp_min(1e-12)
 
 
 def move_masks(masks: Tensor, matrices: np.ndarray, *, outside: int = 255) -> Tensor:

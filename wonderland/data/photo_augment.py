@@ -123,11 +123,11 @@ class PhotoAugment:
         scale = torch.tensor([width, height], dtype=torch.float64)
         points = (corners / scale * 2 - 1 - torch.from_numpy(matrix[:, 2].copy())) @ torch.from_numpy(back.T.copy())
         points = (points + 1) / 2 * scale
-        found = torch.cat([points.amin(1), points.amax(1)], 1)
-        whole = (found[:, 2:] - found[:, :2]).prod(1)
-        found = torch.minimum(found.clamp_min(0), scale.repeat(2))
-        left = (found[:, 2:] - found[:, :2]).clamp_min(0).prod(1)
-        return found.to(boxes.dtype), left >= least * whole.clamp_min(1e-12)
+        bounds = torch.cat([points.amin(1), points.amax(1)], 1)
+        whole = (bounds[:, 2:] - bounds[:, :2]).prod(1)
+        bounds = torch.minimum(bounds.clamp_min(0), scale.repeat(2))
+        left = (bounds[:, 2:] - bounds[:, :2]).clamp_min(0).prod(1)
+        return bounds.to(boxes.dtype), left >= least * whole.clamp_min(1e-12)
 
     @property
     def moves(self) -> bool:

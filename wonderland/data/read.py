@@ -149,8 +149,8 @@ def read_csv(data: bytes, path: Path, as_text: Collection[str], reading: Reading
 
 def _without_separator_line(data: bytes) -> tuple[bytes, str | None]:
     """The text without a first line "sep=;", by which spreadsheets name the delimiter, and that delimiter."""
-    found = re.match(rb"sep=(.)\r?\n", data[:10])
-    return (data[found.end() :], found.group(1).decode("latin-1")) if found else (data, None)
+    match = re.match(rb"sep=(.)\r?\n", data[:10])
+    return (data[match.end() :], match.group(1).decode("latin-1")) if match else (data, None)
 
 
 def without_comments(data: bytes, delimiter: str | None = None, quote: str = '"') -> tuple[bytes, int]:

@@ -87,10 +87,10 @@ def _joined(where: Path, names: list[str], read: Callable[[int], Piece]) -> Piec
         if frames and set(frame.columns) != set(columns):
             extra = [column for column in frame.columns if column not in columns]
             lacking = [column for column in columns if column not in frame.columns]
-            what = f"has a column {extra[0]!r}" if extra else f"has no column {lacking[0]!r}"
+            difference = f"has a column {extra[0]!r}" if extra else f"has no column {lacking[0]!r}"
             other = "has not" if extra else "has"
             raise WonderlandError(
-                f"{where} holds different tables: {name} {what}, which {names[0]} {other}. Name one file, or sort them into folders."
+                f"{where} holds different tables: {name} {difference}, which {names[0]} {other}. Name one file, or sort them into folders."
             )
         columns = columns or list(frame.columns)
         size += int(frame.memory_usage(index=False).sum())

@@ -98,8 +98,8 @@ class Glimpse:
         key = (target, any_label)
         if key not in self._text_tables:
             known = self.path is not None and self.path.is_file()
-            found = read_text_table(self.path, self.reading, target=target, any_label=any_label) if known else None  # pyright: ignore
-            self._text_tables[key] = found
+            table = read_text_table(self.path, self.reading, target=target, any_label=any_label) if known else None  # pyright: ignore
+            self._text_tables[key] = table
         return self._text_tables[key]
 
     @functools.cached_property

@@ -129,12 +129,12 @@ class Kind(ABC):
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
         """The search space: ranges and choices by the path of a setting in the recipe."""
-        found: dict[str, Any] = {"lr": ("log", recipe.lr / 10, recipe.lr * 10)}
+        space: dict[str, Any] = {"lr": ("log", recipe.lr / 10, recipe.lr * 10)}
         if "weight_decay" in recipe.optimizer.arguments:
-            found["optimizer.weight_decay"] = ("log", 1e-4, 0.3)
+            space["optimizer.weight_decay"] = ("log", 1e-4, 0.3)
         if isinstance(recipe.model, Spec) and "dropout" in inspect.signature(recipe.model.part).parameters:
-            found["model.dropout"] = ("float", 0.0, 0.5)
-        return found
+            space["model.dropout"] = ("float", 0.0, 0.5)
+        return space
 
     def refuse_test(self, test: Glimpse | None, instead: str) -> None:
         """Refuse a separate test set."""

@@ -69,11 +69,11 @@ def _check_point(subject: Subject, exempt: set[str], full: bool | None) -> Verdi
         if error <= TOLERANCE:
             continue
         if not full:
-            found = _worst_entry(point, number)
-            if found is None:
+            worst_entry = _worst_entry(point, number)
+            if worst_entry is None:
                 said = f"backward says {by_backward:.6g} and differences say {by_differences:.6g}"
                 return subject.verdict(error, TOLERANCE, f"along a random direction of {name}, {said}")
-            entry, by_backward, by_differences = found
+            entry, by_backward, by_differences = worst_entry
         witness = f"by {entry}, backward says {by_backward:.6g} and differences say {by_differences:.6g}"
         return subject.verdict(error, TOLERANCE, witness)
     if kink is not None:

@@ -35,14 +35,14 @@ def graph_permutation(subject: Subject) -> Verdict:
             edges = torch.randperm(given.graph.edges.shape[1], generator=subject.generator)
             moved = given.graph.permuted(order)
             moved = _with_edges(moved, moved.edges[:, edges], None if moved.weight is None else moved.weight[edges])
-            made = subject.run(
+            output = subject.run(
                 example=given.example(subject.x[order], moved, edges), when="after nodes and edges changed places"
             )
             expected = subject.base[order] if given.of_nodes else subject.base
-            error, amount, place = gap(made, expected)
+            error, amount, place = gap(output, expected)
             if not error <= worst:
-                what = "edges" if turn == 0 else "nodes"
-                worst, witness = error, f"{subject.place(place)} differs by {amount:.2g} when {what} changed places"
+                noun = "edges" if turn == 0 else "nodes"
+                worst, witness = error, f"{subject.place(place)} differs by {amount:.2g} when {noun} changed places"
     return subject.verdict(worst, TOLERANCE * subject.tolerance_factor, witness)
 
 
@@ -58,12 +58,14 @@ def graph_locality(subject: Subject) -> Verdict:
         raise NotApplicable("the output has no row for each node")
     x = subject.x.clone().requires_grad_()
     with torch.enable_grad():
-        made = subject.run(x)
+        output = subject.run(x)
         size, worst, witness, inside = 0.0, 0.0, "", True
         for node in (
             torch.linspace(0, given.graph.nodes - 1, min(MOST_CENTRES, given.graph.nodes)).long().unique().tolist()
         ):
-            total = (made[node] * torch.randn(made[node].shape, generator=subject.generator, dtype=made.dtype)).sum()
+            total = (
+                output[node] * torch.randn(output[node].shape, generator=subject.generator, dtype=output.dtype)
+            ).sum()
             (grad,) = torch.autograd.grad(total, x, retain_graph=True, allow_unused=True)
             grad = torch.zeros_like(x) if grad is None else grad
             amount = grad.flatten(1).abs().amax(1)
@@ -116,13 +118,13 @@ def graph_edge_cases(subject: Subject) -> Verdict:
     ]
     with torch.no_grad():
         for words, x, graph, edges in cases:
-            made = subject.run(example=given.example(x, graph, edges), when=f"on a graph {words}")
+            output = subject.run(example=given.example(x, graph, edges), when=f"on a graph {words}")
             rows = len(x) if given.of_nodes else subject.base.shape[0]
-            if made.shape[0] != rows:
+            if output.shape[0] != rows:
                 return subject.verdict(
-                    float("inf"), 0.0, f"a graph {words} gives {made.shape[0]} rows where {rows} belong"
+                    float("inf"), 0.0, f"a graph {words} gives {output.shape[0]} rows where {rows} belong"
                 )
-            if not bool(torch.isfinite(made).all()):
+            if not bool(torch.isfinite(output).all()):
                 return subject.verdict(float("inf"), 0.0, f"a graph {words} gives an output that is not finite")
     return subject.verdict(0.0, 0.0)
 

@@ -162,9 +162,11 @@ class GaussianProcess(Checked, nn.Module):
 
     def _fit_numbers(self, X: Tensor, y: Tensor, exact: bool) -> None:
         if exact:
-            found = Process(self.kernel, self.first_noise).fit(X, y, restarts=self.restarts, standardise=False)
-            whitened = found.factor.T @ found.weights
-            self._store(0, EXACT, found.process.kernel, X, whitened, found.factor, noise=found.process.noise)
+            posterior = Process(self.kernel, self.first_noise).fit(X, y, restarts=self.restarts, standardise=False)
+            whitened = posterior.factor.T @ posterior.weights
+            self._store(
+                0, EXACT, posterior.process.kernel, X, whitened, posterior.factor, noise=posterior.process.noise
+            )
             return
         sparse = fit_sparse(self.kernel, X, y, noise=self.first_noise, inducing=self.points, standardise=False)
         self._store(
@@ -179,8 +181,10 @@ class GaussianProcess(Checked, nn.Module):
                 self._store(k, LAPLACE, mode.kernel, X, mode.gradient, mode.factor, root=mode.root)
                 continue
             target = own.double()
-            found = fit_variational(self.kernel, X, target, likelihood="bernoulli", inducing=self.points, noise=1.0)
-            self._store(k, VARIATIONAL, found.kernel, found.places, found.mean, found.factor, found.spread)
+            posterior = fit_variational(self.kernel, X, target, likelihood="bernoulli", inducing=self.points, noise=1.0)
+            self._store(
+                k, VARIATIONAL, posterior.kernel, posterior.places, posterior.mean, posterior.factor, posterior.spread
+            )
 
     def _store(
         self,
@@ -231,13 +235,13 @@ class GaussianProcess(Checked, nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.outputs == 1:
-            found = self.latent(x)[0].unsqueeze(1)
+            output = self.latent(x)[0].unsqueeze(1)
         else:
             chances = torch.stack([averaged_chance(*self.latent(x, k)) for k in range(self.problems)], 1)
             chances = chances.clamp(1e-9, 1 - 1e-9)
             p = torch.cat([1 - chances, chances], 1) if self.problems == 1 else chances
-            found = (p / p.sum(1, keepdim=True)).log()
-        return found.to(x.dtype if x.is_floating_point() else torch.float32)
+            output = (p / p.sum(1, keepdim=True)).log()
+        return output.to(x.dtype if x.is_floating_point() else torch.float32)
 
     def spread(self, x: Tensor) -> Tensor:
         """The standard deviation of an observation, in units of the standardised target. Shapes: x (b, p + q) -> (b,)."""

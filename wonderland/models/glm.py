@@ -69,20 +69,20 @@ class GLM(Checked, nn.Module):
         X = row_features(x, self.numbers, self.levels)
         mass = None if weight is None else weight.double()
         try:
-            found = generalised_linear(X, y.double(), family=self.family, ridge=self.ridge, sample_weight=mass)
+            fit = generalised_linear(X, y.double(), family=self.family, ridge=self.ridge, sample_weight=mass)
         except WonderlandError as error:
             raise WonderlandError(f"GLM(family={self.family!r}) cannot be fitted: {error}") from error
         with torch.no_grad():
-            self.weights.copy_(found.weights)
-            self.bias.fill_(found.bias)
+            self.weights.copy_(fit.weights)
+            self.bias.fill_(fit.bias)
             self.standard.copy_(torch.tensor([mean, scale], dtype=torch.float64))
 
     def forward(self, x: Tensor) -> Tensor:
         eta = row_features(x, self.numbers, self.levels) @ self.weights + self.bias
         if self.family == "logit":
-            found = torch.stack([nn.functional.logsigmoid(-eta), nn.functional.logsigmoid(eta)], 1)
+            output = torch.stack([nn.functional.logsigmoid(-eta), nn.functional.logsigmoid(eta)], 1)
         elif self.family == "probit":
-            found = torch.stack([torch.special.log_ndtr(-eta), torch.special.log_ndtr(eta)], 1)
+            output = torch.stack([torch.special.log_ndtr(-eta), torch.special.log_ndtr(eta)], 1)
         else:
-            found = ((eta.clamp(max=300).exp() - self.standard[0]) / self.standard[1]).unsqueeze(1)
-        return found.to(x.dtype if x.is_floating_point() else torch.float32)
+            output = ((eta.clamp(max=300).exp() - self.standard[0]) / self.standard[1]).unsqueeze(1)
+        return output.to(x.dtype if x.is_floating_point() else torch.float32)

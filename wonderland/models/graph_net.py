@@ -130,15 +130,15 @@ class NodeNet(Checked, nn.Module):
 
     def forward(self, x: Any, graph: Any = None, edge: Tensor | None = None) -> Tensor:
         if isinstance(x, GraphInput):
-            made = self(x.x, x.graph, x.edge)
-            return made if x.rows is None else made[x.rows]
+            h = self(x.x, x.graph, x.edge)
+            return h if x.rows is None else h[x.rows]
         x = lean(x)
         for k, layer in enumerate(self.layers):
             x = drop_features(x, self.dropout, self.training)
-            made = apply_layer(layer, x, graph, edge)
+            h = apply_layer(layer, x, graph, edge)
             if self.skips is not None:
-                made = made + project(self.skips[k], x)  # pyright: ignore
-            x = made if k == len(self.layers) - 1 else self.activation(made)
+                h = h + project(self.skips[k], x)  # pyright: ignore
+            x = h if k == len(self.layers) - 1 else self.activation(h)
         return x if self.propagate is None else self.propagate(x, graph)
 
 
@@ -177,9 +177,9 @@ class GraphStack(Checked, nn.Module):
         h, state = project(self.first, drop_features(x, self.dropout / 2, self.training)), None
         given = [h]
         for k, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
-            made = apply_layer(layer, h, graph, edge)
-            made = F.dropout(F.relu(norm(made)), self.dropout, self.training)
-            h = h + made if self.residual else made
+            update = apply_layer(layer, h, graph, edge)
+            update = F.dropout(F.relu(norm(update)), self.dropout, self.training)
+            h = h + update if self.residual else update
             if self.virtual is not None and k < len(self.virtual):
                 h, state = self.virtual[k](h, graph, state)
             given.append(h)

@@ -159,8 +159,8 @@ class SequenceClassifier(Headed):
             lengths = (tokens != self.pad).sum(1)
             order = lengths.argsort(stable=True)
             groups = order.split(GROUP)
-            found = torch.cat([self._vectors(tokens[rows, : max(1, int(lengths[rows].max()))]) for rows in groups])
-            return found[order.argsort()]
+            vectors = torch.cat([self._vectors(tokens[rows, : max(1, int(lengths[rows].max()))]) for rows in groups])
+            return vectors[order.argsort()]
         return self._vectors(tokens, mask, segments, positions)
 
     def _sorts(self, tokens: Tensor) -> bool:

@@ -41,10 +41,10 @@ def copies(weight: Tensor | None) -> Tensor | None:
     if weight is None or bool(weight.max() - weight.min() < 1e-9 * weight.max()):
         return None
     known = weight[weight > 0]
-    found = (weight / known.min()).round()
-    if not torch.allclose(found * known.min(), weight, rtol=1e-6) or found.sum() > 20_000:
+    counts = (weight / known.min()).round()
+    if not torch.allclose(counts * known.min(), weight, rtol=1e-6) or counts.sum() > 20_000:
         raise WonderlandError(
             "GaussianProcess takes weights that are whole numbers of copies, at most 20,000 rows in all: choose another model "
             "for other weights."
         )
-    return found.long()
+    return counts.long()

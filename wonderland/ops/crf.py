@@ -85,8 +85,8 @@ def best_path(
     """
     real = _checked(scores, transitions, mask)
     if is_exporting():
-        found, score = exported_crf.best_path(scores, transitions, first, last, real)
-        return found, torch.where(real.any(1), score, torch.zeros_like(score))
+        tags, score = exported_crf.best_path(scores, transitions, first, last, real)
+        return tags, torch.where(real.any(1), score, torch.zeros_like(score))
     b, t, k = scores.shape
     ahead, begun = first + scores[:, 0], real[:, 0]
     same = torch.arange(k, device=scores.device).expand(b, k)
@@ -102,21 +102,21 @@ def best_path(
     for place in reversed(came):
         tag = place.gather(1, tag.unsqueeze(1)).squeeze(1)
         path.append(tag)
-    found = torch.stack(path[::-1], 1).masked_fill(~real, -1)
-    return found, torch.where(real.any(1), score, 0)
+    tags = torch.stack(path[::-1], 1).masked_fill(~real, -1)
+    return tags, torch.where(real.any(1), score, 0)
 
 
 def _forward(scores: Tensor, transitions: Tensor, first: Tensor, real: Tensor) -> tuple[Tensor, list[Tensor]]:
     """log of the summed scores of all paths up to each position that end in each tag: the last one (b, k), and all."""
     ahead, begun = first + scores[:, 0], real[:, 0]
-    found = [ahead]
+    steps = [ahead]
     for i in range(1, scores.shape[1]):
         step = torch.logsumexp(ahead.unsqueeze(2) + transitions, 1)
         step = torch.where(begun[:, None], step, first) + scores[:, i]
         ahead = torch.where(real[:, i, None], step, ahead)
         begun = begun | real[:, i]
-        found.append(ahead)
-    return ahead, found
+        steps.append(ahead)
+    return ahead, steps
 
 
 def _previous(tags: Tensor, real: Tensor) -> Tensor:

@@ -15,10 +15,10 @@ def forward_scores(scores: Tensor, transitions: Tensor, first: Tensor, real: Ten
         ahead = torch.where(here > 0, torch.where(begun > 0, reached, first) + score, ahead)
         return (ahead, torch.maximum(begun, here)), (ahead,)
 
-    (ahead, _), found = _run(
+    (ahead, _), steps = _run(
         step, (torch.zeros_like(scores[:, 0]), torch.zeros_like(scores[:, 0, :1])), (scores, _shown(real, scores))
     )
-    return ahead, found
+    return ahead, steps
 
 
 def backward_scores(scores: Tensor, transitions: Tensor, last: Tensor, real: Tensor) -> Tensor:
@@ -30,8 +30,8 @@ def backward_scores(scores: Tensor, transitions: Tensor, last: Tensor, real: Ten
         return (torch.where(here > 0, before, behind),), (behind,)
 
     start = torch.zeros_like(scores[:, 0]) + last
-    _, found = _run(step, (start,), (scores.flip(1), _shown(real, scores).flip(1)))
-    return found.flip(1)
+    _, steps = _run(step, (start,), (scores.flip(1), _shown(real, scores).flip(1)))
+    return steps.flip(1)
 
 
 def best_path(scores: Tensor, transitions: Tensor, first: Tensor, last: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:

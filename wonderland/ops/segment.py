@@ -81,10 +81,10 @@ def scattered(values: Tensor, ids: Tensor, size: int, reduce: str = "sum") -> Te
     if reduce == "sum":
         return values.new_zeros(size, *values.shape[1:]).scatter_add(0, index, values)
     empty = -torch.inf if reduce == "amax" else torch.inf
-    found = values.new_full((size, *values.shape[1:]), empty).scatter_reduce(
+    reduced = values.new_full((size, *values.shape[1:]), empty).scatter_reduce(
         0, index, values, reduce, include_self=True
     )
-    return torch.where(found == empty, torch.zeros_like(found), found)
+    return torch.where(reduced == empty, torch.zeros_like(reduced), reduced)
 
 
 def reference_sum(values: Tensor, ids: Tensor, size: int) -> Tensor:

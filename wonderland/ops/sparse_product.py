@@ -97,10 +97,10 @@ def inner(pattern: Pattern, dy: Tensor, x: Tensor) -> Tensor:
     """The inner product of rows of dy and x at each entry: (m,), or (m, heads)."""
     if native.usable("sparse", x, dy):
         heads, wide = (1, x.shape[1]) if x.dim() == 2 else x.shape[1:]
-        made = x.new_empty(len(pattern), *x.shape[1:-1])
+        products = x.new_empty(len(pattern), *x.shape[1:-1])
         native.function("sparse", "entries", x.dtype)(
-            pattern.start, pattern.column, dy.contiguous(), x.contiguous(), made,
+            pattern.start, pattern.column, dy.contiguous(), x.contiguous(), products,
             pattern.rows, heads, wide, torch.get_num_threads(),
         )  # fmt: skip
-        return made
+        return products
     return (dy[pattern.row] * x[pattern.column]).sum(-1)

@@ -28,13 +28,13 @@ def groups_by_depth(model: nn.Module, *, decay: float, weight_decay: float | Non
         raise WonderlandError(f"groups_by_depth: decay is a number above 0 and at most 1, not {decay!r}.")
     depth, last = depths(model)
     by_parameter = {id(parameter): depth[name] for name, parameter in model.named_parameters()}
-    made = []
+    by_depth = []
     for group in groups(model, weight_decay=weight_decay):
         for place in range(last + 1):
             own = [parameter for parameter in group["params"] if by_parameter[id(parameter)] == place]
             if own:
-                made.append({**group, "params": own, "depth": place, "lr_factor": float(decay) ** (last - place)})
-    return made
+                by_depth.append({**group, "params": own, "depth": place, "lr_factor": float(decay) ** (last - place)})
+    return by_depth
 
 
 def depths(model: nn.Module) -> tuple[dict[str, int], int]:
@@ -44,11 +44,11 @@ def depths(model: nn.Module) -> tuple[dict[str, int], int]:
     order = {block: place + 1 for place, block in enumerate(sorted({block for block in blocks if block is not None}))}
     last = len(order) + 1
     first = next((place for place, block in enumerate(blocks) if block is not None), 0)
-    found = {}
+    depth_of = {}
     for place, (name, block) in enumerate(zip(names, blocks, strict=True)):
         outside = 0 if place < first and not name.startswith("head") else last
-        found[name] = outside if block is None else order[block]
-    return found, last
+        depth_of[name] = outside if block is None else order[block]
+    return depth_of, last
 
 
 def _block(name: str) -> tuple[int, int] | None:

@@ -124,10 +124,10 @@ def _of_plan(plan: Plan, precision: tuple[str, ...]) -> CostSheet:
     state = trial_state(plan)
     if not isinstance(state, State):
         raise WonderlandError(f"{recipe.learner.name} has no steps on batches whose time could be predicted.")
-    made = stream(batches, 0, 4)
-    batch = Batch.of(next(made))
+    stream_of_batches = stream(batches, 0, 4)
+    batch = Batch.of(next(stream_of_batches))
     began = clock()
-    later = sum(1 for _ in made)
+    later = sum(1 for _ in stream_of_batches)
     batch_seconds = (clock() - began) / max(1, later)
 
     def step(part: Any) -> None:
@@ -228,18 +228,18 @@ def _made_up(spec: Spec, model: nn.Module, shapes: Any, rows: int) -> tuple[torc
     if shapes:
         return _tried(spec, model, tuple(drawn(list(shape), vocab) for shape, vocab in shapes))
     known = {name: p.default for name, p in inspect.signature(spec.part).parameters.items()} | dict(spec.arguments)
-    found: list[tuple[torch.Tensor, ...]] = []
+    examples: list[tuple[torch.Tensor, ...]] = []
     for name in ("features", "inputs", "in_features"):
         if isinstance(known.get(name), int):
-            found.append((drawn([rows, known[name]], 0),))
+            examples.append((drawn([rows, known[name]], 0),))
     vocab = known.get("vocab")
     if isinstance(vocab, int):
-        found.append((drawn([rows, LENGTH], vocab),))
+        examples.append((drawn([rows, LENGTH], vocab),))
     channels = known.get("channels")
     if isinstance(channels, int):
-        found += [(drawn([rows, channels, size, size], 0),) for size in (IMAGE, 28, 224)]
-        found.append((drawn([rows, channels, LENGTH], 0),))
-    for inputs in found:
+        examples += [(drawn([rows, channels, size, size], 0),) for size in (IMAGE, 28, 224)]
+        examples.append((drawn([rows, channels, LENGTH], 0),))
+    for inputs in examples:
         try:
             return _tried(spec, model, inputs)
         except WonderlandError:

@@ -29,7 +29,7 @@ SCHEMA: Schema = entries(
 def leaderboard(folder: Path, plan: Plan, run: Any) -> None:
     """Measure the methods and write the leaderboard, unless it was made from the current trust.json."""
     inputs = {"trust.json": sha256(folder / "trust.json")}
-    if (found := read_leaderboard(folder)) is not None and found["inputs"] == inputs:
+    if (stored := read_leaderboard(folder)) is not None and stored["inputs"] == inputs:
         return
     methods = plan.kind.baselines(plan)
     if not methods:
@@ -50,10 +50,10 @@ def leaderboard(folder: Path, plan: Plan, run: Any) -> None:
 def read_leaderboard(folder: Path) -> dict[str, Any] | None:
     """The leaderboard of a run; None if there is none, or it is damaged."""
     try:
-        found = read_json(folder / FILE)
+        stored = read_json(folder / FILE)
     except WonderlandError:
         return None
-    return found if SCHEMA(found) is None else None
+    return stored if SCHEMA(stored) is None else None
 
 
 def seconds_of(folder: Path) -> dict[str, float]:

@@ -158,8 +158,8 @@ class Plan:
         if is_closed_form(recipe.model):
             assert isinstance(recipe.model, Spec)
             about = getattr(recipe.model.part, "describe", None)
-            told = about(recipe.model.build()) if about else f"{name}, fitted in one step."
-            return f"{self.encoder.describe()}Model: {told}"
+            words = about(recipe.model.build()) if about else f"{name}, fitted in one step."
+            return f"{self.encoder.describe()}Model: {words}"
         started = "" if self.dataset.start is None else self.dataset.start.describe()
         return (
             f"{self.encoder.describe()}Model: {members}{name}, {recipe.steps:,} steps of {size} ({epochs:.3g} epochs), "

@@ -72,7 +72,7 @@ def scaling(
     out: str | Path | None = None,
     test: Any = None,
     operations: float | None = None,
-    told: Callable[[Point], Any] | None = None,
+    on_point: Callable[[Point], Any] | None = None,
     **options: Any,
 ) -> Scaling:
     """Train models of several sizes on several shares of the training rows, and fit laws to their validation losses.
@@ -83,7 +83,7 @@ def scaling(
         shares: shares of the training rows. Data that come in one piece are not cut; the law of the data then follows the rows seen.
         out: a folder for the points and the report; trainings that are there already are not repeated, and begun ones go on.
         operations: a budget for which the report says the best sizes of model and data.
-        told: called with each point.
+        on_point: called with each point.
     """
     sizes, shares = list(dict.fromkeys(sizes)), sorted({float(share) for share in shares})
     if len(sizes) < 2:
@@ -111,13 +111,13 @@ def scaling(
         for share in shares if can_cut else [1.0]:
             with seeded(request):
                 points.append(_point(folder, plan, trial_request(request, {setting: size}), size, share))
-            if told:
-                told(points[-1])
-    found = fitted(setting, points)
-    found = replace(found, folder=folder)
-    write_json(folder / RESULTS, to_json(found, operations))
-    write_text(folder / REPORT, render(found, dataset.name, operations))
-    return found
+            if on_point:
+                on_point(points[-1])
+    result = fitted(setting, points)
+    result = replace(result, folder=folder)
+    write_json(folder / RESULTS, to_json(result, operations))
+    write_text(folder / REPORT, render(result, dataset.name, operations))
+    return result
 
 
 def free_folder(source: Any) -> Path:
@@ -212,37 +212,37 @@ def law(pairs: Sequence[tuple[float, float]]) -> PowerLaw | None:
     return power_law([size for size, _ in pairs], [loss for _, loss in pairs])
 
 
-def to_json(found: Scaling, operations: float | None) -> dict[str, Any]:
+def to_json(result: Scaling, operations: float | None) -> dict[str, Any]:
     """The points and the laws as plain numbers."""
-    laws = {name: vars(found)[name] for name in ("by_parameters", "by_rows", "by_operations")}
-    best = None if operations is None else found.best(operations)
+    laws = {name: vars(result)[name] for name in ("by_parameters", "by_rows", "by_operations")}
+    best = None if operations is None else result.best(operations)
     return {
-        "setting": found.setting,
-        "points": [asdict(point) for point in found.points],
+        "setting": result.setting,
+        "points": [asdict(point) for point in result.points],
         **{name: None if value is None else asdict(value) for name, value in laws.items()},
         "best": None if best is None else {"operations": operations, "parameters": best[0], "rows": best[1]},
     }
 
 
-def sentence(name: str, symbol: str, found: PowerLaw | None) -> str:
+def sentence(name: str, symbol: str, law: PowerLaw | None) -> str:
     """A law in a line."""
-    if found is None:
+    if law is None:
         return f"L({symbol}): fewer than {LEAST} sizes of {name} were measured, so no law is fitted."
-    low, high = found.interval
+    low, high = law.interval
     spread = f"exponent from {low:.3f} to {high:.3f} (90 % of bootstrap fits)"
-    if high - low < 1e-3 * found.exponent:
+    if high - low < 1e-3 * law.exponent:
         spread = "which so few sizes determine without an interval: give more"
-    return f"L({symbol}) = {found.floor:.4g} + {found.factor:.4g} {symbol}^-{found.exponent:.3f}, {spread}"
+    return f"L({symbol}) = {law.floor:.4g} + {law.factor:.4g} {symbol}^-{law.exponent:.3f}, {spread}"
 
 
-def sentences(found: Scaling, operations: float | None) -> list[str]:
+def sentences(result: Scaling, operations: float | None) -> list[str]:
     """All laws, and the best sizes for a budget."""
     said = [
-        sentence("the model", "N", found.by_parameters), sentence("the data", "D", found.by_rows),
-        sentence("the computation", "C", found.by_operations),
+        sentence("the model", "N", result.by_parameters), sentence("the data", "D", result.by_rows),
+        sentence("the computation", "C", result.by_operations),
     ]  # fmt: skip
     if operations is not None:
-        best = found.best(operations)
+        best = result.best(operations)
         said.append(
             f"{operations:.3g} operations are best spent on {best[0]:,.0f} parameters and {best[1]:,.0f} rows."
             if best
@@ -251,28 +251,28 @@ def sentences(found: Scaling, operations: float | None) -> list[str]:
     return said
 
 
-def render(found: Scaling, title: str, operations: float | None) -> str:
+def render(result: Scaling, title: str, operations: float | None) -> str:
     """One page: each law drawn through its points, and a table."""
-    most_rows, largest = max(p.share for p in found.points), max(p.parameters for p in found.points)
-    across = [(float(p.parameters), p.loss) for p in found.points if p.share == most_rows]
-    along = [(float(p.rows), p.loss) for p in found.points if p.parameters == largest]
-    frontier = front([pair for p in found.points for pair in p.curve])
+    most_rows, largest = max(p.share for p in result.points), max(p.parameters for p in result.points)
+    across = [(float(p.parameters), p.loss) for p in result.points if p.share == most_rows]
+    along = [(float(p.rows), p.loss) for p in result.points if p.parameters == largest]
+    frontier = front([pair for p in result.points for pair in p.curve])
     figures = [
         page.figure(chart(pairs, fit, f"Loss by {label}", label), escape(text))
         for pairs, fit, label, text in (
-            (across, found.by_parameters, "parameters", sentence("the model", "N", found.by_parameters)),
-            (along, found.by_rows, "training rows", sentence("the data", "D", found.by_rows)),
-            (frontier, found.by_operations, "operations", sentence("the computation", "C", found.by_operations)),
+            (across, result.by_parameters, "parameters", sentence("the model", "N", result.by_parameters)),
+            (along, result.by_rows, "training rows", sentence("the data", "D", result.by_rows)),
+            (frontier, result.by_operations, "operations", sentence("the computation", "C", result.by_operations)),
         )
     ]
     rows = [
         [str(p.setting), p.share, p.parameters, p.rows, float(f"{p.operations:.4g}"), float(f"{p.loss:.5g}")]
-        for p in found.points
+        for p in result.points
     ]
     table = page.table(
-        [found.setting, "share of rows", "parameters", "rows", "operations", "validation loss"], rows, "All trainings"
+        [result.setting, "share of rows", "parameters", "rows", "operations", "validation loss"], rows, "All trainings"
     )
-    said = "".join(page.p(escape(text)) for text in sentences(found, operations)[3:])
+    said = "".join(page.p(escape(text)) for text in sentences(result, operations)[3:])
     header = f'<header><p class="eyebrow">Wonderland scaling</p><h1>{page.breakable(title)}</h1></header>'
     sections = [("laws", "Laws", "Laws", "".join(figures) + said), ("points", "Trainings", "All trainings", table)]
     return page.frame(f"Scaling: {title}", header, sections)

@@ -60,7 +60,7 @@ def search(
     optuna: str | None = None,
     test: Any = None,
     progress: bool = False,
-    told: Callable[[Study], Any] | None = None,
+    on_progress: Callable[[Study], Any] | None = None,
     on_study: Callable[[Study], Any] | None = None,
     on_measured: Any = None,
     **options: Any,
@@ -82,7 +82,7 @@ def search(
         against: a second objective: "parameters" or "seconds". The report shows which trials no other beats in both, and `bo` looks for them.
         optuna: a storage of Optuna, such as "sqlite:///optuna.db", where every trial is written once, for its dashboard and samplers.
         progress: show a bar while the winner is finished.
-        told: called with the study after each change.
+        on_progress: called with the study after each change.
         on_study: called with the study before the first trial.
         on_measured: as in `wonderland.fit`, for the winner.
     """
@@ -91,7 +91,7 @@ def search(
     if on_study:
         on_study(begun.study)
     deadline = None if budget is None else time.monotonic() + float(seconds(budget))
-    work(begun.study, begun, deadline=deadline, told=told)
+    work(begun.study, begun, deadline=deadline, on_progress=on_progress)
     return begun.finish(progress, on_measured)
 
 
@@ -259,14 +259,14 @@ def begin(source: Any, target: Any, asked: Asked, test: Any, options: dict[str, 
     if test is not None:
         options["test"] = (str(test) if isinstance(test, str | Path) else "in memory") if is_source(test) else test
     request = Request.of(target=target, **options)
-    made = make_tuner(asked.tuner) if isinstance(asked.tuner, str) else asked.tuner
+    chosen_tuner = make_tuner(asked.tuner) if isinstance(asked.tuner, str) else asked.tuner
     with tempfile.TemporaryDirectory() as scratch, seeded(request):
         kind, dataset = open_source(source, test, request, request.kind, recorded=False)
         kind.remember(dataset, Path(scratch), None)  # encoded text of this first look; trials keep their own
         plan = make_plan(kind, dataset, request, None)
         resolve_measured(plan, request)
         space = _space_of(asked.space, plan)
-        tried = trial_request(request, made.settings(space, [], 0, request.training.seed))
+        tried = trial_request(request, chosen_tuner.settings(space, [], 0, request.training.seed))
         make_plan(kind, dataset, tried, None)  # a misspelt setting is told at once
     about = {
         "request": request.to_json(),
@@ -282,7 +282,14 @@ def begin(source: Any, target: Any, asked: Asked, test: Any, options: dict[str, 
     if journal is None:
         path = Path(asked.study) if asked.study is not None else free_folder(dataset.name)
     study = Study.create(
-        path, space, made, trials=asked.trials, seed=request.training.seed, about=about, journal=journal, first=first
+        path,
+        space,
+        chosen_tuner,
+        trials=asked.trials,
+        seed=request.training.seed,
+        about=about,
+        journal=journal,
+        first=first,
     )
     return _begun(study, kind, dataset, request, source, asked)
 
@@ -314,7 +321,7 @@ def _journal_of(study: Any, name: str | None) -> AnyJournal | None:
 def best_settings(earlier: Study, space: Space, most: int = 5) -> list[dict[str, Any]]:
     """The settings of the best trials of an earlier study that lie in a space, the best first."""
     order = sorted((t for t in earlier.trials if math.isfinite(t.score)), key=lambda t: (-t.rung, t.score, t.number))
-    return [found for trial in order if (found := space.narrowed(trial.settings)) is not None][:most]
+    return [settings for trial in order if (settings := space.narrowed(trial.settings)) is not None][:most]
 
 
 def _resumed(asked: Asked, source: Any, test: Any) -> Begun:

@@ -20,16 +20,16 @@ def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
     >>> parse_settings(["lr=0.01", "model.sigmas=[0.1, 1]", "model.norm=none"])
     {'lr': 0.01, 'model.sigmas': [0.1, 1], 'model.norm': 'none'}
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for text in texts:
         path, sign, value = text.partition("=")
         path, value = path.strip(), value.strip()
         if not sign or not path or not value:
             raise WonderlandError(f"The setting {text!r} is not understood: {FORM}.")
-        if path in found:
+        if path in settings:
             raise WonderlandError(f"{path} is set twice: keep one of them.")
-        found[path] = _value(value)
-    return found
+        settings[path] = _value(value)
+    return settings
 
 
 def _value(text: str) -> Any:

@@ -38,8 +38,8 @@ def weigh_towards(
     if not old_traits or not isinstance(encoder.examples(dataset), RowExamples):
         raise WonderlandError("weight_to compares columns of rows, and this kind of data has none to compare.")
     old, fresh = comparable(old_traits, new_traits, train)
-    some = train[permutation(0, 2, len(train))[:MOST]]
-    ratio = density_ratio(old[some], fresh, old)
+    sample = train[permutation(0, 2, len(train))[:MOST]]
+    ratio = density_ratio(old[sample], fresh, old)
     plain_sets = dataset.classes is not None and conformal in BY_CELLS
     dataset.ratios = None if plain_sets else np.maximum(ratio / ratio[train].mean(), 1e-6)
     weights = ratio if dataset.weights is None else ratio * dataset.weights

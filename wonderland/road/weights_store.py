@@ -29,12 +29,12 @@ class WeightsStore:
         if not folder.is_dir():
             raise WonderlandError(f"There is no folder {folder} to share weights in: mount it on every machine first.")
         entry = study.journal.entries[0]
-        made = folder / sha256(repr(sorted(entry["about"].items())).encode() + repr(entry["space"]).encode())[:16]
+        place = folder / sha256(repr(sorted(entry["about"].items())).encode() + repr(entry["space"]).encode())[:16]
         try:
-            made.mkdir(exist_ok=True)
+            place.mkdir(exist_ok=True)
         except OSError as error:
-            raise disk_trouble(error, made) from error
-        return WeightsStore(made)
+            raise disk_trouble(error, place) from error
+        return WeightsStore(place)
 
     def publish(self, run: Path, trial: int, rung: int) -> str:
         """Copy the run folder of a trial that has reached a rung; returns the name that the journal records."""

@@ -98,10 +98,10 @@ class BayesianOptimisation(Tuner):
             mean, variance = posterior.predict(torch.tensor(encoded, dtype=torch.float64))
             deviation = variance.sqrt()
             if self.acquisition == "ei":
-                found = expected_improvement(mean, deviation, float(target.min())).numpy()
+                score = expected_improvement(mean, deviation, float(target.min())).numpy()
             else:
-                found = confidence_bound(mean, deviation, self.kappa).numpy()
-            return np.where([tuple(row) in tried for row in encoded], -math.inf, found)
+                score = confidence_bound(mean, deviation, self.kappa).numpy()
+            return np.where([tuple(row) in tried for row in encoded], -math.inf, score)
 
         unit = maximised(promise, points[np.argsort(target, kind="stable")[:3]], seed=mix(seed, number))
         return space.sample(seed, number) if unit is None else space.at(unit.tolist())
@@ -131,11 +131,11 @@ def warped(scores: np.ndarray) -> np.ndarray:
 def fitted(X: Tensor, y: Tensor, *, seed: int) -> Any:
     """The posterior under hyperparameters of the largest evidence, with length scales kept in bounds."""
     kernel = ConstantKernel(1.0) * Matern(torch.full((X.shape[1],), 0.5, dtype=torch.float64), nu=2.5)
-    found = GaussianProcess(kernel, noise=1e-3).fit(X, y, seed=seed, steps=40)
-    theta = found.process.kernel.theta.clone()
+    posterior = GaussianProcess(kernel, noise=1e-3).fit(X, y, seed=seed, steps=40)
+    theta = posterior.process.kernel.theta.clone()
     theta[1:] = theta[1:].clamp(*LENGTHS)
     theta[0] = theta[0].clamp(math.log(0.05), math.log(100.0))
-    process = GaussianProcess(found.process.kernel.with_theta(theta), min(found.process.noise, 0.5))
+    process = GaussianProcess(posterior.process.kernel.with_theta(theta), min(posterior.process.noise, 0.5))
     return process.condition(X, y, standardise=True)
 
 

@@ -23,13 +23,13 @@ def mirror(study: Study, storage: Any, *, study_name: str) -> Any:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         with study.journal.locked():
-            found = optuna.create_study(
+            mirrored = optuna.create_study(
                 storage=_storage(storage, optuna), study_name=study_name, direction="minimize", load_if_exists=True
             )
-            written = {trial.user_attrs.get(MARK) for trial in found.get_trials(deepcopy=False)}
+            written = {trial.user_attrs.get(MARK) for trial in mirrored.get_trials(deepcopy=False)}
             for trial in study.trials:
                 if trial.running is None and trial.number not in written:
-                    found.add_trial(frozen(study, trial, optuna))
+                    mirrored.add_trial(frozen(study, trial, optuna))
     except WonderlandError:
         raise
     except Exception as error:  # of whichever storage was named
@@ -39,7 +39,7 @@ def mirror(study: Study, storage: Any, *, study_name: str) -> Any:
         ) from error
     finally:
         optuna.logging.set_verbosity(before)
-    return found
+    return mirrored
 
 
 def _storage(storage: Any, optuna: Any) -> Any:

@@ -29,10 +29,10 @@ class Float:
     def value(self, unit: float) -> float:
         """The number at a place in [0, 1]."""
         if self.log:
-            found = math.exp(math.log(self.low) + unit * (math.log(self.high) - math.log(self.low)))
+            number = math.exp(math.log(self.low) + unit * (math.log(self.high) - math.log(self.low)))
         else:
-            found = self.low + unit * (self.high - self.low)
-        return min(max(float(f"{found:.{DIGITS}g}"), self.low), self.high)
+            number = self.low + unit * (self.high - self.low)
+        return min(max(float(f"{number:.{DIGITS}g}"), self.low), self.high)
 
     def place(self, value: Any) -> float:
         """The place in [0, 1] of a number."""
@@ -68,8 +68,8 @@ class Integer:
     def value(self, unit: float) -> int:
         """The number at a place in [0, 1]."""
         low, high = self._ends()
-        found = low + unit * (high - low)
-        return min(max(round(math.exp(found) if self.log else found), self.low), self.high)
+        position = low + unit * (high - low)
+        return min(max(round(math.exp(position) if self.log else position), self.low), self.high)
 
     def place(self, value: Any) -> float:
         """The place in [0, 1] of a number."""
@@ -137,19 +137,19 @@ class Space:
         """From the short form of `Kind.space`: ("log", low, high), ("float", low, high), ("integer", low, high), ("choice", [...])."""
         if isinstance(value, Space):
             return value
-        found: dict[str, Setting] = {}
+        settings: dict[str, Setting] = {}
         for name, about in value.items():
             if isinstance(about, Float | Integer | Choice):
-                found[name] = about
+                settings[name] = about
                 continue
             try:
                 form, *rest = about
                 if form == "choice":
-                    found[name] = Choice(tuple(rest[0]))
+                    settings[name] = Choice(tuple(rest[0]))
                 elif form == "integer":
-                    found[name] = checked(name, Integer(int(rest[0]), int(rest[1])))
+                    settings[name] = checked(name, Integer(int(rest[0]), int(rest[1])))
                 else:
-                    found[name] = checked(
+                    settings[name] = checked(
                         name, Float(_short(rest[0]), _short(rest[1]), {"log": True, "float": False}[form])
                     )
             except (TypeError, ValueError, LookupError) as error:
@@ -157,7 +157,7 @@ class Space:
                     f"The space of {name} is not understood: give ('log', low, high), ('float', low, high), "
                     "('integer', low, high) or ('choice', [...])."
                 ) from error
-        return Space(found)
+        return Space(settings)
 
     @property
     def names(self) -> list[str]:
@@ -173,11 +173,11 @@ class Space:
 
     def at(self, units: Sequence[float]) -> dict[str, Any]:
         """The settings at a point of the unit cube. Shapes: (d,)."""
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for (name, setting), unit in zip(self.settings.items(), units, strict=True):
-            if self.exists(name, found):
-                found[name] = setting.value(float(unit))
-        return found
+            if self.exists(name, settings):
+                settings[name] = setting.value(float(unit))
+        return settings
 
     def place(self, settings: Mapping[str, Any]) -> list[float]:
         """A point of the unit cube that gives these settings. Shapes: -> (d,)."""
@@ -189,9 +189,9 @@ class Space:
         >>> Space({"lr": Float(0.0, 1.0)}).narrowed({"lr": 0.5, "depth": 3}), Space({"lr": Float(0.0, 1.0)}).narrowed({"lr": 2.0})
         ({'lr': 0.5}, None)
         """
-        found: dict[str, Any] = {}
+        settings_inside: dict[str, Any] = {}
         for name, setting in self.settings.items():
-            if not self.exists(name, found):
+            if not self.exists(name, settings_inside):
                 continue
             value = settings.get(name)
             if isinstance(setting, Choice):
@@ -200,8 +200,8 @@ class Space:
                 inside = isinstance(value, int | float) and setting.low <= value <= setting.high
             if not inside:
                 return None
-            found[name] = value
-        return found
+            settings_inside[name] = value
+        return settings_inside
 
     def encode(self, settings: Mapping[str, Any]) -> list[float]:
         """Numbers for a Gaussian process: places of numbers, one number for each choice."""
@@ -222,14 +222,14 @@ class Space:
         size = math.prod(map(len, lists.values()))
         if size > 100_000:
             raise WonderlandError(f"The grid has {size:,} points: search fewer settings, or take another tuner.")
-        found: dict[str, dict[str, Any]] = {}
+        combinations: dict[str, dict[str, Any]] = {}
         for values in itertools.product(*lists.values()):
             settings: dict[str, Any] = {}
             for name, value in zip(lists, values, strict=True):
                 if self.exists(name, settings):
                     settings[name] = value
-            found.setdefault(repr(settings), settings)
-        return list(found.values())
+            combinations.setdefault(repr(settings), settings)
+        return list(combinations.values())
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON, in the form of a space file."""

@@ -358,12 +358,12 @@ class Study:
     @property
     def best(self) -> Trial:
         """The best trial at the highest rung that any has reached."""
-        found = best_trial(self.trials)
-        if found is None:
+        winner = best_trial(self.trials)
+        if winner is None:
             failed = [trial for trial in self.trials if trial.failed is not None]
             why = f": {failed[-1].failed}" if failed else "."
             raise WonderlandError(f"No trial of the study in {self.folder} was measured{why}")
-        return found
+        return winner
 
 
 def _journal_in(folder: Path) -> Journal:

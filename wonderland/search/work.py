@@ -19,7 +19,7 @@ def work(
     objective: Callable[[Job], Result],
     *,
     deadline: float | None = None,
-    told: Callable[[Study], Any] | None = None,
+    on_progress: Callable[[Study], Any] | None = None,
 ) -> None:
     """Run jobs of a study until none is left, or until `deadline` (of `time.monotonic`), after which no new one is begun.
 
@@ -29,8 +29,8 @@ def work(
     with study.worker() as worker:
         while deadline is None or time.monotonic() < deadline:
             job = _insisting(lambda: study.claim(worker))
-            if told:
-                told(study)
+            if on_progress:
+                on_progress(study)
             if job is None:
                 if study.finished:
                     return
@@ -46,8 +46,8 @@ def work(
                 _insisting(partial(study.fail, worker, job, text, time.monotonic() - began))
             else:
                 _insisting(partial(study.report, worker, job, result))
-            if told:
-                told(study)
+            if on_progress:
+                on_progress(study)
 
 
 def _insisting(call: Callable[[], T]) -> T:

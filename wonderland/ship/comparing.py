@@ -30,51 +30,53 @@ def onnx_runner(content: bytes, names: tuple[str, ...]) -> Runner:
     return lambda feed: dict(zip(names, session.run(None, dict(feed)), strict=True))
 
 
-def torch_runner(graph: torch.export.ExportedProgram, made: Program) -> Runner:
+def torch_runner(graph: torch.export.ExportedProgram, exported: Program) -> Runner:
     """A function from feeds to named outputs, by torch."""
     module = graph.module()
 
     def run(feed: Feed) -> dict[str, Any]:
         with torch.no_grad():
-            outputs = dict(zip(made.names, (value.numpy() for value in module(*tensors(made, feed))), strict=True))
-        if made.classes is not None:
-            outputs["prediction"] = np.array(made.classes, object)[outputs["prediction"]]
+            outputs = dict(
+                zip(exported.names, (value.numpy() for value in module(*tensors(exported, feed))), strict=True)
+            )
+        if exported.classes is not None:
+            outputs["prediction"] = np.array(exported.classes, object)[outputs["prediction"]]
         return outputs
 
     return run
 
 
-def tensors(made: Program, feed: Feed) -> list[torch.Tensor]:
+def tensors(exported: Program, feed: Feed) -> list[torch.Tensor]:
     """The inputs of a torch program from a feed: texts as their codes."""
     return [
         torch.tensor([port.codes.get(text, 0) for text in feed[port.name]], dtype=torch.int64)
         if port.type == "string"
         else torch.from_numpy(np.ascontiguousarray(feed[port.name]))
-        for port in made.ports
+        for port in exported.ports
     ]
 
 
-def compare(run: Any, made: Program, runner: Runner, level: float, *, double: bool = False) -> float:
+def compare(run: Any, exported: Program, runner: Runner, level: float, *, double: bool = False) -> float:
     """The largest difference between `predict` and an exported program, over all trials and batch sizes."""
     largest = 0.0
     for trial in run.encoder.trials(double=double):
         expected = run.task.expected(run, trial.source, level)
         for feeds in trial.divisions:
-            joined = joined_outputs(runner, made.names, feeds)
+            joined = joined_outputs(runner, exported.names, feeds)
             difference = run.task.difference(expected, joined)
-            if getattr(made.answers, "says_more", False):
-                difference = max(difference, program_difference(made, feeds, joined))
+            if getattr(exported.answers, "says_more", False):
+                difference = max(difference, program_difference(exported, feeds, joined))
             largest = max(largest, math.inf if math.isnan(difference) else difference)
     return largest
 
 
-def program_difference(made: Program, feeds: Any, joined: dict[str, Any]) -> float:
+def program_difference(exported: Program, feeds: Any, joined: dict[str, Any]) -> float:
     """The largest difference in probabilities between the program in torch, as it is, and the outputs of the exported one."""
-    if "probabilities" not in made.names:
+    if "probabilities" not in exported.names:
         return 0.0
-    place = made.names.index("probabilities")
+    place = exported.names.index("probabilities")
     with torch.no_grad():
-        expected = np.concatenate([made(*tensors(made, feed))[place].numpy() for feed in feeds])
+        expected = np.concatenate([exported(*tensors(exported, feed))[place].numpy() for feed in feeds])
     return float(np.abs(expected - joined["probabilities"]).max(initial=0.0))
 
 

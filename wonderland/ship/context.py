@@ -95,12 +95,12 @@ def corrected_for_labels(run: Any, view: View, method: str) -> tuple[Any, LabelS
     if run.classes is None:
         raise WonderlandError("label_shift is for classification: this run predicts numbers.")
     reference = read_reference(run)
-    found = estimate_labels(reference, run.task.compared(view, run.trust), method)
+    estimate = estimate_labels(reference, run.task.compared(view, run.trust), method)
     options = run.trust.options
     if options is not None and options.sets:
-        return replace(run.trust, label_weights=found.weights), found
-    moved = np.log(np.maximum(reference.predictions, 1e-12)) + np.log(np.maximum(found.weights, 1e-12))
+        return replace(run.trust, label_weights=estimate.weights), estimate
+    moved = np.log(np.maximum(reference.predictions, 1e-12)) + np.log(np.maximum(estimate.weights, 1e-12))
     codes = reference.y.astype(np.int64)
     scores = misfit(moved)[np.arange(len(codes)), codes]
-    calibrated = LabelScores(scores, codes, found.weights)
-    return replace(run.trust, label_weights=found.weights, label_scores=calibrated), found
+    calibrated = LabelScores(scores, codes, estimate.weights)
+    return replace(run.trust, label_weights=estimate.weights, label_scores=calibrated), estimate

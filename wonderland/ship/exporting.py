@@ -63,17 +63,19 @@ def _onnx(run: Any, out: str | Path | None, level: float, quantize: str | None) 
     program(run, level)  # says why there is none, before anything else is tried
     content, difference, double = b"", float("inf"), False
     for double in (False, True):
-        made = program(run, level, double=double)
-        content = onnx_bytes(made, describe(run, level))
-        difference = compare(run, made, onnx_runner(content, made.names), level, double=double)
-        if difference <= TOLERANCE or not any(port.type == "float" for port in made.ports):
+        exported_program = program(run, level, double=double)
+        content = onnx_bytes(exported_program, describe(run, level))
+        difference = compare(run, exported_program, onnx_runner(content, exported_program.names), level, double=double)
+        if difference <= TOLERANCE or not any(port.type == "float" for port in exported_program.ports):
             break
     agreed(difference)
     notes = ["Numbers are float64 inputs: float32 is too coarse for them."] if double else []
     if quantize is not None:
         exact, size = content, len(content)
         content = int8(exact)
-        notes.append(f"Quantized from {size:,} to {len(content):,} bytes. {lost(run, made, exact, content, double)}")
+        notes.append(
+            f"Quantized from {size:,} to {len(content):,} bytes. {lost(run, exported_program, exact, content, double)}"
+        )
     more = []
     if can_step(run):
         stepping, worst = step_file(run, quantize)
@@ -89,9 +91,9 @@ def _onnx(run: Any, out: str | Path | None, level: float, quantize: str | None) 
 
 def step_file(run: Any, quantize: str | None) -> tuple[bytes, float]:
     """The graph of a language model that continues after a state, and its largest difference from whole sequences."""
-    made = StepProgram(run.model).eval()
-    content = onnx_bytes(made, describe(run, run.trust.level) | {"state": made.describe()})
-    worst = check_steps(made, onnx_runner(content, made.names), run.task.vocab)
+    step_program = StepProgram(run.model).eval()
+    content = onnx_bytes(step_program, describe(run, run.trust.level) | {"state": step_program.describe()})
+    worst = check_steps(step_program, onnx_runner(content, step_program.names), run.task.vocab)
     return (int8(content) if quantize else content), worst
 
 
@@ -103,10 +105,12 @@ def write_beside(run: Any, path: Path) -> list[Path]:
     return [path.parent / name for name in files]
 
 
-def onnx_bytes(made: Program | StepProgram, about: dict[str, Any]) -> bytes:
+def onnx_bytes(exported_program: Program | StepProgram, about: dict[str, Any]) -> bytes:
     """A program as a checked ONNX file."""
     with said():
-        content = to_onnx(exported(made, sizes_of(made)), made, about).SerializeToString()
+        content = to_onnx(
+            exported(exported_program, sizes_of(exported_program)), exported_program, about
+        ).SerializeToString()
     check(content)
     return content
 
@@ -125,16 +129,16 @@ def said() -> Iterator[None]:
         ) from error
 
 
-def lost(run: Any, made: Program, exact: bytes, coarse: bytes, double: bool) -> str:
+def lost(run: Any, exported_program: Program, exact: bytes, coarse: bytes, double: bool) -> str:
     """What answers lose by quantization, on the inputs of the comparison, in a sentence."""
     feeds = [feed for trial in run.encoder.trials(double=double) for feed in trial.divisions[-1]]
-    runners = (onnx_runner(content, made.names) for content in (exact, coarse))
-    return loss(*(joined_outputs(runner, made.names, feeds) for runner in runners))
+    runners = (onnx_runner(content, exported_program.names) for content in (exact, coarse))
+    return loss(*(joined_outputs(runner, exported_program.names, feeds) for runner in runners))
 
 
-def sizes_of(made: Program | StepProgram) -> dict[str, int]:
+def sizes_of(exported_program: Program | StepProgram) -> dict[str, int]:
     """Lengths to trace with, for the free ones of the inputs."""
-    names = dict.fromkeys(size for port in made.ports for size in port.shape if isinstance(size, str))
+    names = dict.fromkeys(size for port in exported_program.ports for size in port.shape if isinstance(size, str))
     return {name: SIZES.get(name, FIRST + NEXT * i) for i, name in enumerate(names)}
 
 
@@ -147,24 +151,24 @@ def describe(run: Any, level: float) -> dict[str, Any]:
 def _torch(run: Any, out: str | Path | None, level: float, quantize: str | None) -> Export:
     """A .pt2 file: `torch.export.load(path).module()` answers what the ONNX file does, with texts and classes as numbers."""
     path = Path(out) if out is not None else run.folder / "model.pt2"
-    made = program(run, level, double=True)
+    exported_program = program(run, level, double=True)
     with said():
-        graph = exported(made, sizes_of(made))
-    difference = agreed(compare(run, made, torch_runner(graph, made), level, double=True))
+        graph = exported(exported_program, sizes_of(exported_program))
+    difference = agreed(compare(run, exported_program, torch_runner(graph, exported_program), level, double=True))
     for name, value in graph.constants.items():  # the archive takes no views of other arrays
         if isinstance(value, torch.Tensor):
             graph.constants[name] = value.detach().clone(memory_format=torch.contiguous_format)
     buffer = io.BytesIO()
     about = describe(run, level) | {
-        "inputs": [{"name": port.name, "type": port.type, "about": port.about} for port in made.ports],
-        "codes": {port.name: dict(port.codes) for port in made.ports if port.type == "string"},
-        "outputs": list(made.names),
+        "inputs": [{"name": port.name, "type": port.type, "about": port.about} for port in exported_program.ports],
+        "codes": {port.name: dict(port.codes) for port in exported_program.ports if port.type == "string"},
+        "outputs": list(exported_program.names),
     }
     with quiet():
         torch.export.save(graph, buffer, extra_files={"wonderland.json": json.dumps(about)})
     write_bytes(path, buffer.getvalue())
     note = "Texts are given as codes, and the class is a number: wonderland.json in the file has both tables."
-    coded = made.classes is not None or any(port.type == "string" for port in made.ports)
+    coded = exported_program.classes is not None or any(port.type == "string" for port in exported_program.ports)
     return Export((path, *write_beside(run, path)), difference, run.encoder.trial_words, (note,) if coded else ())
 
 

@@ -52,14 +52,14 @@ def save(run: Any, folder: Path) -> None:
 def without_dropout(run: Any) -> Any:
     """The model of a run built without dropout, with its weights; None where it has none."""
     spec = run.recipe.model
-    found = (
+    zeros = (
         {name: 0.0 for name in ("dropout", "embed_dropout", "drop_path") if spec.arguments.get(name)}
         if isinstance(spec, Spec)
         else {}
     )
-    if not found:
+    if not zeros:
         return None
-    model = Spec(spec.name, dict(spec.arguments) | found).build()
+    model = Spec(spec.name, dict(spec.arguments) | zeros).build()
     model.load_state_dict(run.model.state_dict())
     return model.eval()
 
@@ -95,8 +95,8 @@ def compared(model: Any, folder: Path) -> float:
         else:
             x = torch.randint(1, vocab, (rows, length), generator=generator)
         with torch.no_grad():
-            expected, made = ours(x), theirs(x)
-        largest = max(largest, float((expected.softmax(-1) - made.softmax(-1)).abs().max()))
+            expected, other = ours(x), theirs(x)
+        largest = max(largest, float((expected.softmax(-1) - other.softmax(-1)).abs().max()))
     return largest
 
 

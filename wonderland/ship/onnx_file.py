@@ -40,11 +40,11 @@ def to_onnx(graph: torch.export.ExportedProgram, program: Any, about: Mapping[st
     inner = [f"input {i}" for i in range(len(program.ports))]
     results = [f"output {name}" for name in program.names]
     with quiet(), torch.no_grad():
-        made = torch.onnx.export(
+        exported = torch.onnx.export(
             graph, (), input_names=inner, output_names=results, dynamo=True, opset_version=OPSET, verify=False
         )
-    assert made is not None
-    model = made.model_proto
+    assert exported is not None
+    model = exported.model_proto
     _name_inputs(model, program.ports, inner)
     _name_outputs(model, program, results)
     _separate_names(model)

@@ -67,12 +67,12 @@ class Predictor:
             return self._records(rows, level)
         if self.run.task.several:
             return [{"found": self._records([row], level)} for row in rows]
-        found = self._records(rows, level)
-        if len(found) != len(rows):
+        answers = self._records(rows, level)
+        if len(answers) != len(rows):
             raise WonderlandError(
-                f"There are {len(found):,} answers for {len(rows):,} rows: send rows that hold something to predict, one by one."
+                f"There are {len(answers):,} answers for {len(rows):,} rows: send rows that hold something to predict, one by one."
             )
-        return found
+        return answers
 
     def _records(self, rows: Sequence[Mapping[str, Any]], level: float | None) -> list[dict[str, Any]]:
         return records(self._predict(self.run.encoder.collect(rows), level), self.columns)

@@ -194,16 +194,16 @@ class Run:
             raise WonderlandError(
                 f"label_shift is {known}, not {label_shift!r}.{nearest(str(label_shift), LABEL_METHODS)}"
             )
-        trust, found = corrected_for_labels(self, view, label_shift)
+        trust, estimate = corrected_for_labels(self, view, label_shift)
         shares = ", ".join(
             f"{name!r} {new:.1%} (before {old:.1%})"
-            for name, old, new in zip(self.classes or (), found.old[:5], found.new[:5], strict=False)
+            for name, old, new in zip(self.classes or (), estimate.old[:5], estimate.new[:5], strict=False)
         )
         if trust.label_scores is not None:
-            what = "Probabilities and sets are corrected"
+            corrected = "Probabilities and sets are corrected"
         else:
-            what = "Probabilities, but not sets, are corrected"
-        text = f"{what} for the estimated shares of classes: {shares}."
+            corrected = "Probabilities, but not sets, are corrected"
+        text = f"{corrected} for the estimated shares of classes: {shares}."
         self._noticed = [*self._noticed, Finding("label shift", "classes", view.count, text)]
         return trust
 

@@ -85,8 +85,8 @@ def check_steps(program: StepProgram, runner: Runner, vocab: int) -> float:
         state, done = program.start(rows), 0
         for piece in pieces:
             outputs = runner({"tokens": tokens[:, done : done + piece], **state})
-            made = torch.from_numpy(outputs.pop("logits")).softmax(-1).numpy()
-            largest = max(largest, float(np.abs(made - expected[:, done : done + piece]).max()))
+            probabilities = torch.from_numpy(outputs.pop("logits")).softmax(-1).numpy()
+            largest = max(largest, float(np.abs(probabilities - expected[:, done : done + piece]).max()))
             state = {port.name: value for port, value in zip(program.ports[1:], outputs.values(), strict=True)}
             done += piece
     if not largest <= TOLERANCE:

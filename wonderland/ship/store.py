@@ -57,9 +57,9 @@ def build_on_meta(spec: Spec, tensors: int) -> nn.Module:
     """The model on the meta device; refused when it has far more parameters or modules than its file has tensors."""
     left = {"parameters": 2 * tensors + 16, "modules": 16 * tensors + 256}
 
-    def count(what: str) -> None:
-        left[what] -= 1
-        if left[what] < 0:
+    def count(noun: str) -> None:
+        left[noun] -= 1
+        if left[noun] < 0:
             raise WonderlandError(
                 "The model's description asks for more layers than its weights file holds: it is damaged."
             )

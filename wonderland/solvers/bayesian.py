@@ -27,10 +27,10 @@ class BayesianFit:
 
     def predict(self, X: Numbers, *, noise: bool = False) -> tuple[Tensor, Tensor]:
         """Mean and variance, of the line or of observations. Shapes: (m, c) -> (m,), (m,)."""
-        found = rows("X", X, len(self.weights))
-        apart = found - self.centre
+        matrix = rows("X", X, len(self.weights))
+        apart = matrix - self.centre
         variance = torch.einsum("nc,cd,nd->n", apart, self.covariance, apart) + self.noise / self.rows
-        return found @ self.weights + self.bias, variance + self.noise if noise else variance
+        return matrix @ self.weights + self.bias, variance + self.noise if noise else variance
 
     def band(self, X: Numbers, share: float = 0.95) -> tuple[Tensor, Tensor]:
         """The ends of the interval that holds an observation with that probability. Shapes: (m, c) -> (m,), (m,)."""
@@ -59,16 +59,16 @@ def bayesian_regression(
     >>> fit.predict([[1.5]])[0].round(decimals=2)
     tensor([1.5000], dtype=torch.float64)
     """
-    found = rows("X", X)
-    target = targets(found, y)
+    matrix = rows("X", X)
+    target = targets(matrix, y)
     for name, value in (("noise", noise), ("prior", prior)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise WonderlandError(f"`{name}` is a variance above 0, not {value}.")
-    n, c = found.shape
+    n, c = matrix.shape
     if n < 3:
         raise WonderlandError(f"`X` has {n} rows: Bayesian regression needs 3 or more.")
-    centre, middle = found.mean(0), float(target.mean())
-    design, t = found - centre, target - middle
+    centre, middle = matrix.mean(0), float(target.mean())
+    design, t = matrix - centre, target - middle
     values, vectors = torch.linalg.eigh(design.T @ design)
     values = values.clamp(min=0)
     toward = vectors.T @ (design.T @ t)

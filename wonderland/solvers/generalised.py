@@ -110,8 +110,8 @@ def generalised_linear(
     >>> fit.mean([[0.0], [1.0]]).round(decimals=6)
     tensor([2., 6.], dtype=torch.float64)
     """
-    found = rows("X", X)
-    target = targets(found, y)
+    matrix = rows("X", X)
+    target = targets(matrix, y)
     choice("family", family, FAMILIES)
     strong = strength(ridge)
     if family == "poisson" and bool((target < 0).any()):
@@ -120,15 +120,15 @@ def generalised_linear(
         raise WonderlandError(f"`y` holds {float(target.min()):g}: amounts have to be above 0.")
     if family in ("probit", "logit") and bool(((target != 0) & (target != 1)).any()):
         raise WonderlandError("`y` has to hold 0 and 1.")
-    moved = torch.zeros_like(target) if offset is None else targets(found, offset)
+    moved = torch.zeros_like(target) if offset is None else targets(matrix, offset)
     mass = torch.ones_like(target) if sample_weight is None else numbers("sample_weight", sample_weight, 1)
     if len(mass) != len(target) or bool((mass < 0).any()) or float(mass.sum()) <= 0:
         raise WonderlandError("`sample_weight` needs one weight of 0 or more for each row, not all 0.")
     if strong == 0:
-        full_rank(found[mass > 0], bias)
+        full_rank(matrix[mass > 0], bias)
     if float((target * mass).sum()) == 0 or (family in ("probit", "logit") and float(((1 - target) * mass).sum()) == 0):
         raise WonderlandError(f"`y` holds only {float(target[mass > 0][0]):g}: the weights would grow without end.")
-    design = append_one(found) if bias else found
+    design = append_one(matrix) if bias else matrix
     penalty = torch.full((design.shape[1],), strong, dtype=torch.float64)
     if bias:
         penalty[-1] = 0.0

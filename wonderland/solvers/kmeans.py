@@ -32,8 +32,8 @@ def kmeans(vectors: Any, clusters: int, *, steps: int = 50, starts: int = 3, see
         raise WonderlandError(f"k-means takes finite vectors (n, d), not of shape {tuple(x.shape)}.")
     if not 1 <= clusters <= len(x):
         raise WonderlandError(f"{len(x):,} vectors can form 1 to {len(x):,} clusters, not {clusters}.")
-    found = [_lloyd(x, _spread_centres(x, clusters, seed, start), steps) for start in range(starts)]
-    labels, centres, distance = min(found, key=lambda one: one[2])
+    runs = [_lloyd(x, _spread_centres(x, clusters, seed, start), steps) for start in range(starts)]
+    labels, centres, distance = min(runs, key=lambda one: one[2])
     order = np.lexsort(centres.numpy().T[::-1])  # the same clusters have the same numbers
     rank = np.argsort(order)
     return Clusters(rank[labels.numpy()], centres.numpy()[order], distance)

@@ -81,10 +81,10 @@ def application(root: str | Path, limits: Limits, metrics: Metrics) -> FastAPI:
 
     @app.get("/api/runs")
     def runs() -> dict[str, Any]:
-        found = catalog.runs()
-        names = sorted({metric for run in found for metric in run["metrics"]})
+        listed = catalog.runs()
+        names = sorted({metric for run in listed for metric in run["metrics"]})
         lower = [name for name in names if lower_is_better(name)]
-        return {"root": str(catalog.root), "runs": found, "metrics": names, "lower": lower, "version": __version__}
+        return {"root": str(catalog.root), "runs": listed, "metrics": names, "lower": lower, "version": __version__}
 
     @app.get("/api/run/{name:path}/curves")
     def run_curves(name: str) -> dict[str, Any]:
@@ -152,16 +152,16 @@ class Passed(Response):
 def commands(folder: Path) -> list[dict[str, str]]:
     """Commands that repeat a run and go on with it."""
     try:
-        found = refit_command(read_json(inside(folder, "config.json")))
+        entries = refit_command(read_json(inside(folder, "config.json")))
     except (WonderlandError, KeyError, TypeError, AttributeError):
-        found = []
+        entries = []
     quoted = shlex.quote(str(folder))
     if (folder / "trust.json").exists():
-        found.append({"text": "Predict", "command": f"wonderland predict {quoted} NEWDATA -o predictions.csv"})
-        found.append({"text": "Serve", "command": f"wonderland serve {quoted}"})
+        entries.append({"text": "Predict", "command": f"wonderland predict {quoted} NEWDATA -o predictions.csv"})
+        entries.append({"text": "Serve", "command": f"wonderland serve {quoted}"})
     else:
-        found.append({"text": "Continue", "command": f"wonderland fit --resume {quoted}"})
-    return found
+        entries.append({"text": "Continue", "command": f"wonderland fit --resume {quoted}"})
+    return entries
 
 
 def guarded(root: str | Path, names: Any, limits: Limits) -> Guard:

@@ -73,7 +73,7 @@ class Catalog:
         if (self.root / "config.json").is_file():
             yield self.root.resolve().name, self.root
             return
-        found, looked = 0, 0
+        runs, looked = 0, 0
         level = [self.root]
         for _ in range(2):
             below: list[Path] = []
@@ -84,13 +84,13 @@ class Catalog:
                     continue
                 for entry in entries:
                     looked += 1
-                    if looked > MOST_ENTRIES or found >= MOST_RUNS:
+                    if looked > MOST_ENTRIES or runs >= MOST_RUNS:
                         return
                     if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
                         continue
                     path = Path(entry.path)
                     if (path / "config.json").is_file():
-                        found += 1
+                        runs += 1
                         yield path.relative_to(self.root).as_posix(), path
                     else:
                         below.append(path)
@@ -150,7 +150,7 @@ def summarise(name: str, folder: Path) -> dict[str, Any]:
 def details(name: str, folder: Path) -> dict[str, Any]:
     """What the page of one run shows beyond the summary."""
     config = read_json(inside(folder, "config.json"))
-    found: dict[str, Any] = {
+    details_of_run: dict[str, Any] = {
         "findings": [_text(text) for text in _list(_object(config, "source").get("findings"))[:200]],
         "split": numbers(_object(config, "split").get("sizes")),
         "seed": config.get("seed") if isinstance(config.get("seed"), int) else None,
@@ -162,7 +162,7 @@ def details(name: str, folder: Path) -> dict[str, Any]:
     if (folder / "trust.json").exists():
         test = _object(_object(read_json(inside(folder, "trust.json")), "measured"), "test")
         reliability = _object(test, "reliability")
-        found["test"] = {
+        details_of_run["test"] = {
             "rows": test.get("rows") if isinstance(test.get("rows"), int) else None,
             "error": numbers(test.get("ece")),
             "conformal": numbers(test.get("conformal")),
@@ -172,7 +172,7 @@ def details(name: str, folder: Path) -> dict[str, Any]:
                 for side in ("before", "after")
             },
         }
-    return found
+    return details_of_run
 
 
 def curves(folder: Path) -> dict[str, list[list[float]]]:
@@ -199,8 +199,8 @@ def _record(line: bytes) -> dict[str, float]:
         row = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    found = numbers(row)
-    return found if "step" in found else {}
+    values = numbers(row)
+    return values if "step" in values else {}
 
 
 def last_record(path: Path) -> dict[str, float]:
@@ -256,8 +256,8 @@ def numbers(value: Any) -> dict[str, float]:
 
 
 def _object(value: Any, key: str) -> Mapping[str, Any]:
-    found = value.get(key) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    member = value.get(key) if isinstance(value, Mapping) else None
+    return member if isinstance(member, Mapping) else {}
 
 
 def _list(value: Any) -> list[Any]:

@@ -23,8 +23,8 @@ class AnswerTrust(Trust):
 
     def threshold(self, level: float) -> float:
         """The probability from which on an answer is in the set."""
-        found = self.promised(level)
-        return float(THRESHOLDS[0]) if found is None else found
+        promised = self.promised(level)
+        return float(THRESHOLDS[0]) if promised is None else promised
 
     def to_json(self) -> dict[str, Any]:
         return {

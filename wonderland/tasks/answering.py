@@ -101,13 +101,15 @@ class Answering(Task):
         own = torch.where(y[:, 1] - y[:, 0] >= longest, -torch.inf, own)
         return torch.where(y[:, 0] < 0, none, own).sub(total).exp().tolist()
 
-    def answer(self, view: View, place: int, found: Candidates, absent: float) -> tuple[str, float]:
+    def answer(self, view: View, place: int, candidates: Candidates, absent: float) -> tuple[str, float]:
         """The answer that is given, empty for none, and its probability."""
         best = 0
         if self.absent:
-            none = int(np.flatnonzero(found.spans[:, 0] == NONE)[0])
-            best = none if found.chances[none] >= absent else int(np.flatnonzero(found.spans[:, 0] != NONE)[0])
-        return self._text(view, place, found.spans[best]), float(found.chances[best])
+            none = int(np.flatnonzero(candidates.spans[:, 0] == NONE)[0])
+            best = (
+                none if candidates.chances[none] >= absent else int(np.flatnonzero(candidates.spans[:, 0] != NONE)[0])
+            )
+        return self._text(view, place, candidates.spans[best]), float(candidates.chances[best])
 
     def _text(self, view: View, place: int, span: np.ndarray) -> str:
         row = int(np.asarray(view.part)[place])
@@ -120,10 +122,10 @@ class Answering(Task):
         return np.array([exact_match(a, b) for a, b in pairs]), np.array([span_f1(a, b) for a, b in pairs])
 
     def measure(self, view: View) -> dict[str, float]:
-        found = list(self.read(view))
-        answers = [self.answer(view, place, one, 0.5)[0] for place, (one, _) in enumerate(found)]
+        candidates = list(self.read(view))
+        answers = [self.answer(view, place, one, 0.5)[0] for place, (one, _) in enumerate(candidates)]
         match, f1 = self.scored(view, answers)
-        loss = -np.log(np.maximum([own or 0.0 for _, own in found], 1e-9)).mean()
+        loss = -np.log(np.maximum([own or 0.0 for _, own in candidates], 1e-9)).mean()
         return {
             "exact_match": float(match.mean()),
             "f1": float(f1.mean()),
@@ -143,10 +145,10 @@ class Answering(Task):
 
     def _threshold(self, view: View, temperature: float) -> float:
         """The probability of no answer above which none is given: the one with the best F1."""
-        found = [one for one, _ in self.read(view, temperature)]
-        chances = np.array([one.chances[one.spans[:, 0] == NONE][0] for one in found])
-        given = self.scored(view, [self.answer(view, place, one, 2.0)[0] for place, one in enumerate(found)])[1]
-        left = self.scored(view, [""] * len(found))[1]
+        candidates = [one for one, _ in self.read(view, temperature)]
+        chances = np.array([one.chances[one.spans[:, 0] == NONE][0] for one in candidates])
+        given = self.scored(view, [self.answer(view, place, one, 2.0)[0] for place, one in enumerate(candidates)])[1]
+        left = self.scored(view, [""] * len(candidates))[1]
         grid = np.linspace(0.05, 0.95, 19)
         return float(grid[np.argmax([np.where(chances >= t, left, given).mean() for t in grid])])
 
@@ -155,8 +157,8 @@ class Answering(Task):
 
     def evaluate(self, view: View, trust: AnswerTrust, level: float | None = None) -> dict[str, Any]:
         level = trust.level if level is None else check_level(level)
-        found = list(self.read(view, trust.temperature))
-        given = [self.answer(view, place, one, trust.absent) for place, (one, _) in enumerate(found)]
+        candidates = list(self.read(view, trust.temperature))
+        given = [self.answer(view, place, one, trust.absent) for place, (one, _) in enumerate(candidates)]
         match, f1 = self.scored(view, [text for text, _ in given])
         metrics: dict[str, float | None] = {"exact_match": float(match.mean()), "f1": float(f1.mean())}
         if self.absent:
@@ -164,17 +166,17 @@ class Answering(Task):
             for name, rows in (("answerable", ~none), ("unanswerable", none)):
                 metrics[f"exact_match_{name}"] = float(match[rows].mean()) if rows.any() else None
         threshold = trust.threshold(level)
-        own = np.array([chance or 0.0 for _, chance in found])
+        own = np.array([chance or 0.0 for _, chance in candidates])
         note = "" if trust.promised(level) is not None else (
             f"{trust.rows} calibration questions are not enough, or the model misses too much, to promise that at most {1 - level:.0%} of the "
             "answers are missed: the lowest threshold is used."
         )  # fmt: skip
         conformal = {
             "level": level, "coverage": float((own >= threshold).mean()), "note": note, "threshold": threshold, "of": "answers",
-            "mean_size": float(np.mean([(one.chances >= threshold).sum() for one, _ in found])),
+            "mean_size": float(np.mean([(one.chances >= threshold).sum() for one, _ in candidates])),
         }  # fmt: skip
         chances = np.array([chance for _, chance in given])
-        return {"rows": len(found), "metrics": metrics, "conformal": conformal} | score_reliability(
+        return {"rows": len(candidates), "metrics": metrics, "conformal": conformal} | score_reliability(
             chances, chances, match > 0
         )
 
@@ -183,9 +185,9 @@ class Answering(Task):
         threshold = trust.threshold(trust.level if level is None else level)
         dataset: Any = view.dataset
         rows = []
-        for place, (found, _) in enumerate(self.read(view, trust.temperature)):
-            text, chance = self.answer(view, place, found, trust.absent)
-            inside = [self._text(view, place, span) for span in found.spans[found.chances >= threshold]]
+        for place, (candidates, _) in enumerate(self.read(view, trust.temperature)):
+            text, chance = self.answer(view, place, candidates, trust.absent)
+            inside = [self._text(view, place, span) for span in candidates.spans[candidates.chances >= threshold]]
             rows.append((text, chance, list(dict.fromkeys([text, *inside]))))
         if (path := getattr(view.asked, "answers", None)) is not None:
             keys = [question.key or str(i + 1) for i, question in enumerate(dataset.questions)]
@@ -201,12 +203,12 @@ class Answering(Task):
     def expected(self, run: Any, source: Any, level: float) -> list[tuple[np.ndarray, np.ndarray, float, int]]:
         """Of each question the words of the candidates in its row, their probabilities, that of no answer, and the words before the text."""
         view = run.view(run.encoder.open(source))
-        told = []
-        for found, first in zip(self.read(view, run.trust.temperature), question_words(view), strict=True):
-            spans, chances = found[0]
+        rows = []
+        for reading, first in zip(self.read(view, run.trust.temperature), question_words(view), strict=True):
+            spans, chances = reading[0]
             none = spans[:, 0] == NONE
-            told.append((spans[~none] + first, chances[~none], float(chances[none][0]), first))
-        return told
+            rows.append((spans[~none] + first, chances[~none], float(chances[none][0]), first))
+        return rows
 
     def difference(self, table: Any, exported: Mapping[str, Any]) -> float:
         """Of probabilities of parts of texts, the same in both, and of no answer."""
@@ -265,7 +267,7 @@ class Answering(Task):
 
     def facts(self, view: View, trust: AnswerTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
         """What was measured, and the surest wrong answers."""
-        told, conformal = record["metrics"], record["conformal"]
+        metrics, conformal = record["metrics"], record["conformal"]
         given = [
             self.answer(view, place, one, trust.absent)
             for place, (one, _) in enumerate(self.read(view, trust.temperature))
@@ -274,7 +276,7 @@ class Answering(Task):
         wrong = sorted(np.flatnonzero(f1 == 0).tolist(), key=lambda place: -given[place][1])[:12]
         rows = [int(np.asarray(view.part)[place]) for place in wrong]
         verdict = (
-            f"{percent(told['exact_match'])} of {record['rows']:,} unseen questions are answered exactly (F1 {percent(told['f1'])}); sets of "
+            f"{percent(metrics['exact_match'])} of {record['rows']:,} unseen questions are answered exactly (F1 {percent(metrics['f1'])}); sets of "
             f"{number(conformal['mean_size'], 3)} answers hold the right one for {percent(conformal['coverage'])} of them."
         )
         return {

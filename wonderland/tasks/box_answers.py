@@ -42,13 +42,13 @@ class BoxAnswers(nn.Module):
         kept = kept & (score >= self.threshold)
         tall, wide = (torch.ones(pictures.shape[axis], dtype=torch.float64, device=x.device).sum() for axis in (1, 2))
         scale = torch.minimum(height / tall, width / wide)
-        found = (box.gather(1, rows[:, :, None].expand(-1, -1, 4)).double() / scale).clamp(min=0)
-        found = torch.minimum(found, torch.stack([wide, tall, wide, tall]))
+        corners = (box.gather(1, rows[:, :, None].expand(-1, -1, 4)).double() / scale).clamp(min=0)
+        corners = torch.minimum(corners, torch.stack([wide, tall, wide, tall]))
         log_odds = torch.logit(score.double().clamp(1e-6, 1 - 1e-6))
         chance = torch.sigmoid(self.slope * log_odds + self.offset)
         zero = torch.zeros_like(chance)
         return (
-            torch.where(kept[:, :, None], found, torch.zeros_like(found)).float(),
+            torch.where(kept[:, :, None], corners, torch.zeros_like(corners)).float(),
             torch.where(kept, label.gather(1, rows), torch.full_like(rows, -1)),
             torch.where(kept, chance, zero).float(),
             kept.sum(1),
@@ -85,20 +85,20 @@ def picked(boxes: Tensor, labels: Tensor, alive: Tensor, most: int) -> tuple[Ten
     if is_exporting():
         (rows, kept), _ = over_time(step, (alive,), (boxes.new_zeros(boxes.shape[0], most, 1),))
         return rows.squeeze(2), kept.squeeze(2)
-    found = []
+    picked_rows = []
     for _ in range(most):
         (alive,), one = step((alive,), ())
-        found.append(one)
-    return torch.cat([best for best, _ in found], 1), torch.cat([real for _, real in found], 1)
+        picked_rows.append(one)
+    return torch.cat([best for best, _ in picked_rows], 1), torch.cat([real for _, real in picked_rows], 1)
 
 
-def boxes_apart(found: Sequence[Mapping[str, Tensor]], exported: Mapping[str, Any]) -> float:
+def boxes_apart(detections: Sequence[Mapping[str, Tensor]], exported: Mapping[str, Any]) -> float:
     """The largest difference of scores and corners (as parts of the largest one) between boxes of pictures and exported ones.
 
     Boxes of almost equal scores may change places, so each is compared with the nearest of its class.
     """
     largest = 0.0
-    for row, one in enumerate(found):
+    for row, one in enumerate(detections):
         count = int(exported["count"][row])
         if count != len(one["boxes"]):
             return float("inf")

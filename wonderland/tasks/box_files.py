@@ -12,16 +12,20 @@ from wonderland.core import WonderlandError, write_bytes
 
 
 def write_boxes(
-    path: str, found: Sequence[Mapping[str, Tensor]], paths: Sequence[str], fits: Sequence[Any], classes: Sequence[str]
+    path: str,
+    detections: Sequence[Mapping[str, Tensor]],
+    paths: Sequence[str],
+    fits: Sequence[Any],
+    classes: Sequence[str],
 ) -> None:
     """Images, boxes [left, top, width, height] with a score, and categories; masks of boxes as run-length codes."""
     check_json(path)
     boxes: list[dict[str, Any]] = []
-    for row, image in enumerate(found):
+    for row, image in enumerate(detections):
         for place, (box, score, label) in enumerate(
             zip(image["boxes"].tolist(), image["scores"].tolist(), image["classes"].tolist(), strict=True)
         ):
-            told = {
+            entry = {
                 "id": len(boxes) + 1,
                 "image_id": row + 1,
                 "category_id": label + 1,
@@ -29,8 +33,8 @@ def write_boxes(
                 "score": round(score, 6),
             }
             if "masks" in image:
-                told["segmentation"] = run_lengths(mask_in_image(image["masks"][place], box, fits[row]))
-            boxes.append(told)
+                entry["segmentation"] = run_lengths(mask_in_image(image["masks"][place], box, fits[row]))
+            boxes.append(entry)
     _write(path, paths, fits, classes, boxes)
 
 
@@ -101,13 +105,13 @@ def mask_in_image(mask: Tensor, box: Sequence[float], fit: Any) -> np.ndarray:
     """A mask over a box, as probabilities (s, s), painted into its image: uint8 (height, width), 0 or 1."""
     from PIL import Image
 
-    made = np.zeros((fit.height, fit.width), np.uint8)
+    full_mask = np.zeros((fit.height, fit.width), np.uint8)
     left, top = max(0, int(box[0])), max(0, int(box[1]))
     right, bottom = min(fit.width, int(np.ceil(box[2]))), min(fit.height, int(np.ceil(box[3])))
     if right > left and bottom > top:
         picture = Image.fromarray(mask.float().numpy()).resize((right - left, bottom - top), Image.Resampling.BILINEAR)
-        made[top:bottom, left:right] = np.asarray(picture) >= 0.5
-    return made
+        full_mask[top:bottom, left:right] = np.asarray(picture) >= 0.5
+    return full_mask
 
 
 def _sides(box: Sequence[float]) -> list[float]:

@@ -25,7 +25,7 @@ def colour_of(label: int) -> str:
 
 
 def draw_boxes(
-    image: np.ndarray, found: Mapping[str, Tensor], classes: Sequence[str], *, truth: Mapping[str, Tensor] | None = None,
+    image: np.ndarray, detections: Mapping[str, Tensor], classes: Sequence[str], *, truth: Mapping[str, Tensor] | None = None,
     scale: float = 1.0,
 ) -> Image.Image:  # fmt: skip
     """A picture with boxes (in its pixels), enlarged by `scale`: found ones with class and score, true ones dashed in white."""
@@ -38,7 +38,12 @@ def draw_boxes(
         for box in (truth["boxes"] * scale).tolist():
             _dashed(draw, box)
     wide = max(1, round(max(picture.size) / 250))
-    rows = zip((found["boxes"] * scale).tolist(), found["scores"].tolist(), found["classes"].tolist(), strict=True)
+    rows = zip(
+        (detections["boxes"] * scale).tolist(),
+        detections["scores"].tolist(),
+        detections["classes"].tolist(),
+        strict=True,
+    )
     for box, score, label in sorted(rows, key=lambda row: row[1]):
         colour = colour_of(label)
         draw.rectangle(_ordered(box), outline=colour, width=wide)
@@ -64,29 +69,29 @@ def _dashed(draw: ImageDraw.ImageDraw, box: Sequence[float], step: int = 8) -> N
 
 
 def example_pictures(
-    dataset: Any, rows: np.ndarray, found: Sequence[Mapping[str, Tensor]], truth: Sequence[Mapping[str, Tensor]],
+    dataset: Any, rows: np.ndarray, detections: Sequence[Mapping[str, Tensor]], truth: Sequence[Mapping[str, Tensor]],
     classes: Sequence[str], which: Iterable[int],
 ) -> list[dict[str, str]]:  # fmt: skip
     """Pictures of some images with true and found boxes, for the report."""
-    made = []
+    pictures = []
     for i in which:
         example = dataset.example(int(rows[i]))
         image = np.ascontiguousarray(example["image"])
         scale = min(4.0, SIDE / max(image.shape[:2]))
-        picture = draw_boxes(image, found[i], classes, truth=truth[i], scale=scale)
-        words = f"{len(truth[i]['boxes'])} true, {len(found[i]['boxes'])} found"
-        made.append({"image": data_uri(picture), "path": str(example["path"]), "words": words})
-    return made
+        picture = draw_boxes(image, detections[i], classes, truth=truth[i], scale=scale)
+        words = f"{len(truth[i]['boxes'])} true, {len(detections[i]['boxes'])} found"
+        pictures.append({"image": data_uri(picture), "path": str(example["path"]), "words": words})
+    return pictures
 
 
-def precision_curves(found: Any, truth: Any, classes: Sequence[str]) -> dict[str, Any]:
+def precision_curves(detections: Any, truth: Any, classes: Sequence[str]) -> dict[str, Any]:
     """Precision at 101 recalls at an IoU of one half, for the classes with the most boxes."""
     counts: dict[int, int] = {}
     for row in truth:
         for label in row["classes"].tolist():
             counts[label] = counts.get(label, 0) + 1
     order = sorted(counts, key=lambda label: (-counts[label], label))
-    series = {classes[label]: precision_at_recalls(found, truth, label) for label in order}
+    series = {classes[label]: precision_at_recalls(detections, truth, label) for label in order}
     if not series:
         return {}
     mean = np.mean(list(series.values()), 0)
@@ -104,12 +109,12 @@ def precision_curves(found: Any, truth: Any, classes: Sequence[str]) -> dict[str
     }
 
 
-def draw_found(
-    folder: str, dataset: Any, found: Sequence[Mapping[str, Tensor]], paths: Sequence[str], classes: Sequence[str]
+def draw_detections(
+    folder: str, dataset: Any, detections: Sequence[Mapping[str, Tensor]], paths: Sequence[str], classes: Sequence[str]
 ) -> None:
     """A picture of every image with what was found in it, in its own size, written into a folder."""
     out, names = ready_folder(folder), picture_names(paths)
-    for row, boxes in enumerate(found):
+    for row, boxes in enumerate(detections):
         image = original(dataset, row)
         if "masks" in boxes:
             image = image if image.ndim == 3 else np.repeat(image[:, :, None], 3, 2)

@@ -67,12 +67,12 @@ class ClassOptionsAnswers(ClassAnswers):
         predicted = torch.arange(probabilities.shape[-1], device=outputs.device) == prediction[:, None]
         sets = plausible | (predicted & plausible.any(-1, keepdim=True))
         own = probabilities.gather(1, prediction[:, None])[:, 0]
-        told = [prediction, own.float(), probabilities.float(), sets]
+        answers = [prediction, own.float(), probabilities.float(), sets]
         if self.cost is not None:
-            told.append((probabilities @ self.cost).argmin(-1))
+            answers.append((probabilities @ self.cost).argmin(-1))
         if self.least is not None:
-            told.append(probabilities.amax(-1) >= self.least)
-        return tuple(told)
+            answers.append(probabilities.amax(-1) >= self.least)
+        return tuple(answers)
 
     def _probabilities(self, raw: Tensor) -> Tensor:
         return (raw / self.temperature).softmax(-1) if self.calibrator is None else self.calibrator(raw)

@@ -128,12 +128,12 @@ class Classification(RowTask):
         combined = self.combined(outputs, trust)
         calibrator = None if trust.options is None else trust.options.calibrator
         if calibrated and calibrator is not None:
-            found = np.log(np.maximum(calibrator(combined), 1e-12))
+            logs = np.log(np.maximum(calibrator(combined), 1e-12))
         else:
-            found = log_softmax(combined / trust.temperature if calibrated else combined)
+            logs = log_softmax(combined / trust.temperature if calibrated else combined)
         if trust.label_weights is None or not calibrated:
-            return found
-        return log_softmax(found + np.log(np.maximum(trust.label_weights, 1e-12)))
+            return logs
+        return log_softmax(logs + np.log(np.maximum(trust.label_weights, 1e-12)))
 
     def point(self, view: View, trust: RowTrust) -> ndarray:
         return self.log_probabilities(view.outputs().cpu(), trust)

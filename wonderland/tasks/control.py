@@ -164,11 +164,11 @@ class Control(Task):
         return None
 
     def facts(self, view: View, trust: ReturnTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
-        told, n = record["metrics"], record["rows"]
+        metrics, n = record["metrics"], record["rows"]
         low, high = trust.interval(trust.level)
         verdict = (
-            f"Return {number(told['return'])} on average over {n} episodes (95 % interval {number(told['return_low'])} to "
-            f"{number(told['return_high'])}); {percent(trust.level)} of episodes end between {number(low)} and {number(high)}."
+            f"Return {number(metrics['return'])} on average over {n} episodes (95 % interval {number(metrics['return_low'])} to "
+            f"{number(metrics['return_high'])}); {percent(trust.level)} of episodes end between {number(low)} and {number(high)}."
         )
         return {"verdict": verdict, "conformal": None, "answers": "actions"}
 

@@ -13,7 +13,7 @@ from wonderland.core.batch import Batch
 from wonderland.ops.vision import average_precision, iou
 from wonderland.tasks.box_answers import BoxAnswers, boxes_apart
 from wonderland.tasks.box_files import check_json, write_boxes
-from wonderland.tasks.box_pictures import draw_found, example_pictures, precision_curves, ready_folder
+from wonderland.tasks.box_pictures import draw_detections, example_pictures, precision_curves, ready_folder
 from wonderland.tasks.detection_trust import (
     OVERLAP,
     THRESHOLDS,
@@ -33,14 +33,14 @@ from wonderland.understand.sections.vision import vision_sections
 
 LEAST, SIZE, WATCHED = 0.01, 16, 400
 
-Found = dict[str, Tensor]
+Detections = dict[str, Tensor]
 
 
 @part
 class Detection(Task):
     """Find the objects of each image: a box, a class and a score for each.
 
-    Models are detectors with `losses(x, boxes, labels)` and `found(x)` (`models.RetinaNet`, `TinySSD`, `FasterRCNN`). Measures are
+    Models are detectors with `losses(x, boxes, labels)` and `detect(x)` (`models.RetinaNet`, `TinySSD`, `FasterRCNN`). Measures are
     average precision as COCO counts it and at an IoU of one half. Scores are calibrated to the chance that a box is right, and a
     threshold bounds the share of boxes that are missed. Book: D2L 14.
 
@@ -68,17 +68,17 @@ class Detection(Task):
         return torch.stack(list(losses.values())).sum(), float(len(batch))
 
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
-        if not callable(getattr(model, "losses", None)) or not callable(getattr(model, "found", None)):
-            return "has no losses(x, boxes, labels) and found(x), which detectors need: take RetinaNet, TinySSD or FasterRCNN"
+        if not callable(getattr(model, "losses", None)) or not callable(getattr(model, "detect", None)):
+            return "has no losses(x, boxes, labels) and detect(x), which detectors need: take RetinaNet, TinySSD or FasterRCNN"
         return None
 
-    def found(self, view: View, most: int | None = None) -> Iterator[tuple[Found, Tensor, Tensor]]:
+    def detections(self, view: View, most: int | None = None) -> Iterator[tuple[Detections, Tensor, Tensor]]:
         """What the model finds in each image, and its true boxes and labels (empty where they are not known)."""
         with torch.inference_mode():
             for batch in view.batches(SIZE, most):
                 boxes: Any = batch["boxes"] if "boxes" in batch else [None] * len(batch)
                 labels: Any = batch["labels"] if "boxes" in batch else [None] * len(batch)
-                for row, box, label in zip(view.model.found(batch["x"], least=LEAST), boxes, labels, strict=True):  # pyright: ignore
+                for row, box, label in zip(view.model.detect(batch["x"], least=LEAST), boxes, labels, strict=True):  # pyright: ignore
                     plain = {name: value.cpu() for name, value in row.items()}
                     real = label is not None and (label >= 0).cpu()
                     yield (
@@ -87,33 +87,33 @@ class Detection(Task):
                         (label.cpu()[real] if label is not None else torch.zeros(0, dtype=torch.int64)),
                     )
 
-    def collected(self, view: View, most: int | None = None) -> tuple[list[Found], list[Found]]:
-        """Found and true boxes of every image."""
-        found, truth = [], []
-        for row, boxes, labels in self.found(view, most):
-            found.append(row)
+    def collected(self, view: View, most: int | None = None) -> tuple[list[Detections], list[Detections]]:
+        """Detected and true boxes of every image."""
+        detections, truth = [], []
+        for row, boxes, labels in self.detections(view, most):
+            detections.append(row)
             truth.append({"boxes": boxes, "classes": labels})
-        return found, truth
+        return detections, truth
 
     def measure(self, view: View) -> dict[str, float]:
         ap = average_precision(*self.collected(view, WATCHED))
-        told = {name: 0.0 if ap[name] is None or np.isnan(ap[name]) else float(ap[name]) for name in ("ap", "ap50")}
-        return told | {"missed": 1 - (told["ap"] + told["ap50"]) / 2}
+        values = {name: 0.0 if ap[name] is None or np.isnan(ap[name]) else float(ap[name]) for name in ("ap", "ap50")}
+        return values | {"missed": 1 - (values["ap"] + values["ap50"]) / 2}
 
     def calibrate(self, validation: View, calibration: View, level: float) -> BoxTrust:
         """The logistic of the scores and the best threshold from the validation part, missed shares from the calibration part."""
-        found, truth = self.collected(validation)
-        scores, right = self._matched(found, truth)
+        detections, truth = self.collected(validation)
+        scores, right = self._matched(detections, truth)
         total = sum(len(row["boxes"]) for row in truth)
-        losses = [missed_boxes(row, boxes, labels) for row, boxes, labels in self.found(calibration) if len(boxes)]
+        losses = [missed_boxes(row, boxes, labels) for row, boxes, labels in self.detections(calibration) if len(boxes)]
         risks = np.stack(losses).mean(0).tolist() if losses else [1.0] * len(THRESHOLDS)
         slope, offset = fit_scores(scores, right)
         return BoxTrust(slope, offset, best_threshold(scores, right, total), risks, len(losses), check_level(level))
 
-    def _matched(self, found: list[Found], truth: list[Found]) -> tuple[np.ndarray, np.ndarray]:
+    def _matched(self, detections: list[Detections], truth: list[Detections]) -> tuple[np.ndarray, np.ndarray]:
         """Scores of all found boxes, and which of them match a true box."""
-        right = [right_boxes(row, real["boxes"], real["classes"]) for row, real in zip(found, truth, strict=True)]
-        scores = [row["scores"].numpy().astype(np.float64) for row in found]
+        right = [right_boxes(row, real["boxes"], real["classes"]) for row, real in zip(detections, truth, strict=True)]
+        scores = [row["scores"].numpy().astype(np.float64) for row in detections]
         return np.concatenate([np.zeros(0), *scores]), np.concatenate([np.zeros(0, bool), *right])
 
     def trust(self, saved: Any) -> BoxTrust:
@@ -121,9 +121,9 @@ class Detection(Task):
 
     def evaluate(self, view: View, trust: BoxTrust, level: float | None = None) -> dict[str, Any]:
         level = trust.level if level is None else check_level(level)
-        found, truth = self.collected(view)
-        ap = average_precision(found, truth)
-        scores, right = self._matched(found, truth)
+        detections, truth = self.collected(view)
+        ap = average_precision(detections, truth)
+        scores, right = self._matched(detections, truth)
         threshold, total = trust.threshold(level), sum(len(row["boxes"]) for row in truth)
         kept = scores >= threshold
         hits, count = int((kept & right).sum()), int(kept.sum())
@@ -131,11 +131,11 @@ class Detection(Task):
             "ap50": ap["ap50"], "ap": ap["ap"], "ap75": ap["ap75"], "precision": hits / count if count else None,
             "recall": hits / total if total else None, "boxes": float(total),
         }  # fmt: skip
-        if any("masks" in row for row in found):
-            metrics["mask_iou"] = self._mask_iou(view, found)
+        if any("masks" in row for row in detections):
+            metrics["mask_iou"] = self._mask_iou(view, detections)
         shares = [
             float(missed_boxes(_above(row, threshold), real["boxes"], real["classes"])[0])
-            for row, real in zip(found, truth, strict=True)
+            for row, real in zip(detections, truth, strict=True)
             if len(real["boxes"])
         ]
         note = "" if trust.promised(level) is not None else (
@@ -144,23 +144,23 @@ class Detection(Task):
         )  # fmt: skip
         conformal = {
             "level": level, "coverage": 1 - float(np.mean(shares)) if shares else None, "note": note,
-            "mean_size": count / max(1, len(found)), "threshold": threshold, "of": "boxes",
+            "mean_size": count / max(1, len(detections)), "threshold": threshold, "of": "boxes",
         }  # fmt: skip
         seen = scores >= 0.05
         return {
-            "rows": len(found),
+            "rows": len(detections),
             "metrics": {name: _plain(value) for name, value in metrics.items()},
             "conformal": conformal,
         } | (score_reliability(scores[seen], trust.probability(scores[seen]), right[seen]))
 
-    def _mask_iou(self, view: View, found: list[Found]) -> float | None:
+    def _mask_iou(self, view: View, detections: list[Detections]) -> float | None:
         """The mean IoU of the drawn and the true masks of objects whose box was found, over the true box."""
         from wonderland.models.vision.mask_head import mask_targets
 
         ratios: list[float] = []
-        for first, batch in zip(range(0, len(found), SIZE), view.batches(SIZE), strict=True):
+        for first, batch in zip(range(0, len(detections), SIZE), view.batches(SIZE), strict=True):
             for row in range(len(batch)):
-                mine, real = found[first + row], batch["labels"][row] >= 0
+                mine, real = detections[first + row], batch["labels"][row] >= 0
                 overlap = iou(batch["boxes"][row][real].cpu(), mine["boxes"])
                 if not overlap.numel():
                     continue
@@ -191,34 +191,34 @@ class Detection(Task):
         if (folder := getattr(asked, "draw", None)) is not None:
             ready_folder(folder)
         kept = list(self.answered(view, trust, threshold))
-        for row, found in enumerate(kept):
+        for row, detections in enumerate(kept):
             for box, score, label in zip(
-                found["boxes"].tolist(), found["scores"].tolist(), found["classes"].tolist(), strict=True
+                detections["boxes"].tolist(), detections["scores"].tolist(), detections["classes"].tolist(), strict=True
             ):
                 rows.append((paths[row], self.classes[label], score, *(round(side, 2) for side in box)))
-            if not len(found["boxes"]):
+            if not len(detections["boxes"]):
                 rows.append((paths[row], None, None, None, None, None, None))
         table = pd.DataFrame(rows, columns=["path", "prediction", "probability", "left", "top", "right", "bottom"])
         if path is not None:
             write_boxes(path, kept, paths, dataset.fits, self.classes)
         if folder is not None:
-            draw_found(folder, dataset, kept, paths, self.classes)
+            draw_detections(folder, dataset, kept, paths, self.classes)
         return table
 
-    def answered(self, view: View, trust: BoxTrust, threshold: float) -> Iterator[Found]:
+    def answered(self, view: View, trust: BoxTrust, threshold: float) -> Iterator[Detections]:
         """The boxes of each picture whose score reaches a threshold, in its own pixels, with calibrated scores."""
         fits = view.dataset.fits  # pyright: ignore[reportOptionalMemberAccess]
-        for row, (found, _, _) in enumerate(self.found(view)):
-            found, fit = _above(found, threshold), fits[row]
-            boxes = (found["boxes"] / fit.scale).clamp_min(0)
-            found["boxes"] = torch.minimum(boxes, boxes.new_tensor([fit.width, fit.height] * 2))
-            found["scores"] = torch.from_numpy(trust.probability(found["scores"].numpy()))
-            yield found
+        for row, (detections, _, _) in enumerate(self.detections(view)):
+            detections, fit = _above(detections, threshold), fits[row]
+            boxes = (detections["boxes"] / fit.scale).clamp_min(0)
+            detections["boxes"] = torch.minimum(boxes, boxes.new_tensor([fit.width, fit.height] * 2))
+            detections["scores"] = torch.from_numpy(trust.probability(detections["scores"].numpy()))
+            yield detections
 
     def answers(self, trust: BoxTrust, level: float) -> nn.Module | str:
         return BoxAnswers(self, trust, level, LEAST)
 
-    def expected(self, run: Any, source: Any, level: float) -> list[Found]:
+    def expected(self, run: Any, source: Any, level: float) -> list[Detections]:
         """The boxes of each picture, before they are rounded."""
         view = run.view(run.encoder.open(source))
         return list(self.answered(view, run.trust, run.trust.threshold(level)))
@@ -242,10 +242,10 @@ class Detection(Task):
 
     def facts(self, view: View, trust: BoxTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
         """Pictures with true and found boxes, precision-recall curves, the images with the most faults, and what is missed."""
-        told, n = record["metrics"], record["rows"]
-        found, truth = self.collected(view)
+        metrics, n = record["metrics"], record["rows"]
+        detections, truth = self.collected(view)
         threshold = trust.threshold(trust.level)
-        shown = [_above(row, threshold) for row in found]
+        shown = [_above(row, threshold) for row in detections]
         for row in shown:
             row["scores"] = torch.from_numpy(trust.probability(row["scores"].numpy()))
         faults = [
@@ -254,7 +254,7 @@ class Detection(Task):
         ]
         rows = np.asarray(view.part)
         verdict = (
-            f"Average precision {number(told['ap50'], 3)} at an IoU of one half ({number(told['ap'], 3)} as COCO counts it) on "
+            f"Average precision {number(metrics['ap50'], 3)} at an IoU of one half ({number(metrics['ap'], 3)} as COCO counts it) on "
             f"{n:,} unseen images; of the true boxes, {percent(record['conformal']['coverage'])} are found."
         )
         return {
@@ -267,7 +267,7 @@ class Detection(Task):
                     dataset, rows, shown, truth, self.classes,
                     [i for i in np.argsort(-np.asarray(faults), kind="stable")[:8].tolist() if faults[i]],
                 ),
-                "precision": precision_curves(found, truth, self.classes),
+                "precision": precision_curves(detections, truth, self.classes),
                 "risk": record["conformal"],
             },
             "reliability": record["reliability"] | {"ece_before": record["ece"]["before"], "ece_after": record["ece"]["after"]},
@@ -283,9 +283,9 @@ class Detection(Task):
         ]
 
 
-def _above(found: Found, threshold: float) -> Found:
-    kept = found["scores"] >= threshold
-    return {name: value[kept] for name, value in found.items()}
+def _above(detections: Detections, threshold: float) -> Detections:
+    kept = detections["scores"] >= threshold
+    return {name: value[kept] for name, value in detections.items()}
 
 
 def _plain(value: Any) -> float | None:

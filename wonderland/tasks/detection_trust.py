@@ -42,8 +42,8 @@ class BoxTrust(Trust):
 
     def threshold(self, level: float) -> float:
         """Boxes are answered from this score on: low enough for the level, and not above the best F1."""
-        found = self.promised(level)
-        return float(THRESHOLDS[0]) if found is None else min(self.best, found)
+        promised = self.promised(level)
+        return float(THRESHOLDS[0]) if promised is None else min(self.best, promised)
 
     def to_json(self) -> dict[str, Any]:
         return {"slope": self.slope, "offset": self.offset, "best": self.best, "risks": self.risks, "images": self.rows,
@@ -85,9 +85,9 @@ def fit_scores(scores: ndarray, right: ndarray) -> tuple[float, float]:
     return (float(slope), float(offset)) if slope > 0 else (1.0, 0.0)
 
 
-def right_boxes(found: Mapping[str, Tensor], boxes: Tensor, labels: Tensor) -> ndarray:
+def right_boxes(detections: Mapping[str, Tensor], boxes: Tensor, labels: Tensor) -> ndarray:
     """Which found boxes of an image, best first, are the first to overlap a true box of their class by half: (k,)."""
-    overlap = iou(found["boxes"], boxes) * (found["classes"][:, None] == labels[None])
+    overlap = iou(detections["boxes"], boxes) * (detections["classes"][:, None] == labels[None])
     return first_matches(overlap.cpu().numpy())
 
 
@@ -101,11 +101,11 @@ def first_matches(overlap: ndarray) -> ndarray:
     return right
 
 
-def missed_boxes(found: Mapping[str, Tensor], boxes: Tensor, labels: Tensor) -> ndarray:
+def missed_boxes(detections: Mapping[str, Tensor], boxes: Tensor, labels: Tensor) -> ndarray:
     """The share of the true boxes of an image that no found box of their class overlaps by half, at each threshold: (k,)."""
-    overlap = iou(found["boxes"], boxes) * (found["classes"][:, None] == labels[None])
+    overlap = iou(detections["boxes"], boxes) * (detections["classes"][:, None] == labels[None])
     hit = (overlap >= OVERLAP).cpu().numpy()
-    best = np.where(hit, found["scores"].cpu().numpy()[:, None], -1.0).max(0, initial=-1.0)
+    best = np.where(hit, detections["scores"].cpu().numpy()[:, None], -1.0).max(0, initial=-1.0)
     return (best[None] < THRESHOLDS[:, None]).mean(1)
 
 
@@ -124,8 +124,8 @@ def score_reliability(before: ndarray, after: ndarray, right: ndarray) -> dict[s
     outcome = right.astype(np.float64)
     bins = {"before": binned(before, outcome, 15), "after": binned(after, outcome, 15)}
     return {
-        "reliability": {name: [vars(one) for one in found] for name, found in bins.items()},
-        "ece": {name: summarise(found) for name, found in bins.items()},
+        "reliability": {name: [vars(one) for one in rows] for name, rows in bins.items()},
+        "ece": {name: summarise(rows) for name, rows in bins.items()},
     }
 
 
@@ -149,8 +149,8 @@ class PixelTrust(Trust):
 
     def threshold(self, level: float) -> float:
         """The probability from which on a class is in the set of a pixel."""
-        found = self.promised(level)
-        return float(THRESHOLDS[0]) if found is None else found
+        promised = self.promised(level)
+        return float(THRESHOLDS[0]) if promised is None else promised
 
     def to_json(self) -> dict[str, Any]:
         return {"temperature": self.temperature, "risks": self.risks, "images": self.rows, "level": self.level}

@@ -71,62 +71,62 @@ class Forecast(Task):
 
     def outputs_of(self, model: nn.Module, batch: Batch) -> Tensor:
         """What the model gives for a batch: (b, horizon, channels, outputs)."""
-        made = model(*self.inputs(batch))
-        return made[..., None] if made.dim() == 3 and self.outputs == 1 else made
+        outputs = model(*self.inputs(batch))
+        return outputs[..., None] if outputs.dim() == 3 and self.outputs == 1 else outputs
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, float]:
         mask = batch["mask"]
         weight = float(mask.sum())
         if hasattr(model, "training_outputs"):
-            made = model.training_outputs(*self.inputs(batch), batch["y"])  # pyright: ignore
+            outputs = model.training_outputs(*self.inputs(batch), batch["y"])  # pyright: ignore
         else:
-            made = self.outputs_of(model, batch)
+            outputs = self.outputs_of(model, batch)
         if not weight:
-            return made.sum() * 0, 0.0
-        return self.loss_of(made, batch["y"].to(made.dtype), mask, batch["about"]), weight
+            return outputs.sum() * 0, 0.0
+        return self.loss_of(outputs, batch["y"].to(outputs.dtype), mask, batch["about"]), weight
 
-    def loss_of(self, made: Tensor, y: Tensor, mask: Tensor, about: Tensor) -> Tensor:
+    def loss_of(self, outputs: Tensor, y: Tensor, mask: Tensor, about: Tensor) -> Tensor:
         """The mean loss over known targets."""
-        first = made[..., 0]
+        first = outputs[..., 0]
         if self.kind == "mse":
             return squared(first, y, mask=mask)
         if self.kind == "mae":
             return absolute(first, y, mask=mask)
         if self.kind == "quantile":
-            made = ordered(made)
-            losses = [quantile(made[..., i], y, level=level, mask=mask) for i, level in enumerate(LEVELS)]
+            outputs = ordered(outputs)
+            losses = [quantile(outputs[..., i], y, level=level, mask=mask) for i, level in enumerate(LEVELS)]
             return 2 * torch.stack(losses).mean()
         if self.kind == "gaussian":
-            return gaussian_nll(first, y, log_variance=made[..., 1].clamp(-12, 12), mask=mask)
+            return gaussian_nll(first, y, log_variance=outputs[..., 1].clamp(-12, 12), mask=mask)
         if self.kind == "student":
             return student_nll(
-                first, y, log_scale=made[..., 1].clamp(-8, 8), freedom=2 + F.softplus(made[..., 2]), mask=mask
+                first, y, log_scale=outputs[..., 1].clamp(-8, 8), freedom=2 + F.softplus(outputs[..., 2]), mask=mask
             )
         mean, scale = scales(about, self.channels)
-        rate, dispersion = counts(made, mean, scale)
-        truth = (y * scale + mean).round().clamp_min(0).to(made.dtype)
+        rate, dispersion = counts(outputs, mean, scale)
+        truth = (y * scale + mean).round().clamp_min(0).to(outputs.dtype)
         return negative_binomial_nll(rate, truth, dispersion=dispersion, mask=mask)
 
-    def point_forecasts(self, made: Tensor, about: Tensor) -> tuple[ndarray, ndarray]:
+    def point_forecasts(self, outputs: Tensor, about: Tensor) -> tuple[ndarray, ndarray]:
         """Forecasts and their spread in the scale of the data: (b, horizon, channels) each."""
-        forecasts, spread = self.located(made, about)
+        forecasts, spread = self.located(outputs, about)
         return forecasts.numpy(), spread.numpy()
 
-    def located(self, made: Tensor, about: Tensor) -> tuple[Tensor, Tensor]:
+    def located(self, outputs: Tensor, about: Tensor) -> tuple[Tensor, Tensor]:
         """`point_forecasts` as tensors."""
         mean, scale = (part.double() for part in scales(about, self.channels))
-        made = made.double()
+        outputs = outputs.double()
         if self.kind == "negative_binomial":
-            rate, dispersion = counts(made, mean, scale)
+            rate, dispersion = counts(outputs, mean, scale)
             return rate, torch.sqrt(rate + dispersion * rate.square())
-        middle, spread = made[..., 0], torch.ones_like(made[..., 0])
+        middle, spread = outputs[..., 0], torch.ones_like(outputs[..., 0])
         if self.kind == "quantile":
-            made = ordered(made)
-            middle, spread = made[..., 4], (made[..., 6] - made[..., 2]) / 2.563
+            outputs = ordered(outputs)
+            middle, spread = outputs[..., 4], (outputs[..., 6] - outputs[..., 2]) / 2.563
         elif self.kind == "gaussian":
-            spread = (made[..., 1].clamp(-12, 12) / 2).exp()
+            spread = (outputs[..., 1].clamp(-12, 12) / 2).exp()
         elif self.kind == "student":
-            spread = made[..., 1].clamp(-8, 8).exp()
+            spread = outputs[..., 1].clamp(-8, 8).exp()
         return middle * scale + mean, spread.clamp_min(LEAST_SPREAD) * scale
 
     def walk(
@@ -145,8 +145,8 @@ class Forecast(Task):
             for first in range(0, len(origins), size):
                 rows = (series[first : first + size], origins[first : first + size])
                 batch = examples.take(rows)
-                made = self.outputs_of(view.model, batch)
-                forecasts, spread = self.point_forecasts(made, batch["about"])
+                outputs = self.outputs_of(view.model, batch)
+                forecasts, spread = self.point_forecasts(outputs, batch["about"])
                 spread = spread * unit_of(unit, batch, self.season, self.channels)
                 yield rows, batch, forecasts, spread, examples.targets(rows)
 
@@ -156,9 +156,12 @@ class Forecast(Task):
         for rows, batch, forecasts, _, truth in self.walk(view, most=WATCHED):
             measures.add(truth, forecasts, examples.naive[rows[0]], examples.scale[rows[0]])
             with torch.inference_mode():
-                made, count = self.outputs_of(view.model, batch), float(batch["mask"].sum())
+                outputs, count = self.outputs_of(view.model, batch), float(batch["mask"].sum())
                 if count:
-                    loss += float(self.loss_of(made, batch["y"].to(made.dtype), batch["mask"], batch["about"])) * count
+                    loss += (
+                        float(self.loss_of(outputs, batch["y"].to(outputs.dtype), batch["mask"], batch["about"]))
+                        * count
+                    )
                     weight += count
         return {"loss": loss / weight if weight else 0.0, "mae": measures.mean(measures.absolute) or 0.0}
 
@@ -173,14 +176,14 @@ class Forecast(Task):
 
     def errors(self, view: View, most: int | None = None) -> dict[str, tuple[ndarray, ndarray]]:
         """Errors (n, h, c) in each unit that intervals may have, NaN where the truth is unknown; and the units (n, 1, c)."""
-        made: dict[str, list[tuple[ndarray, ndarray]]] = {unit: [] for unit in UNITS}
+        kept_errors: dict[str, list[tuple[ndarray, ndarray]]] = {unit: [] for unit in UNITS}
         for _, batch, forecasts, spread, truth in self.walk(view, most=most):
-            for unit, kept in made.items():
+            for unit, kept in kept_errors.items():
                 size = np.broadcast_to(unit_of(unit, batch, self.season, self.channels), (len(truth), 1, self.channels))
                 kept.append(((truth - forecasts) / (spread * size), size))
         return {
             unit: (np.concatenate([errors for errors, _ in kept]), np.concatenate([size for _, size in kept]))
-            for unit, kept in made.items()
+            for unit, kept in kept_errors.items()
         }
 
     def calibrate(self, validation: View, calibration: View, level: float) -> ForecastTrust:
@@ -226,19 +229,19 @@ class Forecast(Task):
     def measures(self, view: View, trust: ForecastTrust, level: float) -> dict[str, Measures]:
         """Sums of errors of the model and of naive forecasts over a part."""
         examples: Any = view.examples
-        made = {name: Measures(self.horizon, self.channels) for name in ("model", "naive", "seasonal_naive")}
+        measures = {name: Measures(self.horizon, self.channels) for name in ("model", "naive", "seasonal_naive")}
         radius, quantiles = trust.radius(level), trust.quantiles(QUANTILES)
         for rows, batch, forecasts, spread, truth in self.walk(view, unit=trust.unit):
             naive, scale = examples.naive[rows[0]], examples.scale[rows[0]]
-            own = made["model"]
+            own = measures["model"]
             own.add(truth, forecasts, naive, scale)
             own.add_intervals(truth, forecasts - spread * radius, forecasts + spread * radius)
             own.add_quantiles(truth, forecasts + spread * quantiles[:, None])
             mean, unit = scales(batch["about"], self.channels)
             for name, season in (("naive", 1), ("seasonal_naive", self.season)):
                 simple = baseline(batch["x"].double(), self.horizon, season) * unit.double() + mean.double()
-                made[name].add(truth, simple.numpy(), naive, scale)
-        return made
+                measures[name].add(truth, simple.numpy(), naive, scale)
+        return measures
 
     def predictions(self, view: View, trust: ForecastTrust, level: float | None = None) -> pd.DataFrame:
         """A row for each step ahead of each series and column, with its interval; or scores of steps that are known."""
@@ -310,7 +313,7 @@ class Forecast(Task):
         return None
 
     def facts(self, view: View, trust: ForecastTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
-        told, conformal = record["metrics"], record["conformal"]
+        metrics, conformal = record["metrics"], record["conformal"]
         measures = self.measures(view, trust, trust.level)
         steps = {
             "model": measures["model"].by_step(measures["model"].absolute),
@@ -318,9 +321,11 @@ class Forecast(Task):
             "seasonal naive": measures["seasonal_naive"].by_step(measures["seasonal_naive"].absolute),
         }
         cover = measures["model"].by_step(measures["model"].inside)
-        beside = f"MASE {number(told['mase'], 3)}" if told["mase"] is not None else f"MAE {number(told['mae'])}"
-        simple = [f"{number(told[f'{name}_mase'], 3)} for the {words}" for name, words in (("naive", "last value"), ("seasonal_naive", "season before"))
-                  if told[f"{name}_mase"] is not None and (name == "naive" or self.season > 1)]  # fmt: skip
+        beside = (
+            f"MASE {number(metrics['mase'], 3)}" if metrics["mase"] is not None else f"MAE {number(metrics['mae'])}"
+        )
+        simple = [f"{number(metrics[f'{name}_mase'], 3)} for the {words}" for name, words in (("naive", "last value"), ("seasonal_naive", "season before"))
+                  if metrics[f"{name}_mase"] is not None and (name == "naive" or self.season > 1)]  # fmt: skip
         verdict = f"{beside} over {record['rows']:,} unseen windows of {self.horizon} steps" + (
             f" ({', '.join(simple)})" if simple else ""
         )
@@ -358,8 +363,8 @@ class Forecast(Task):
 
 def unit_of(unit: str, batch: Batch, season: int, channels: int) -> ndarray | float:
     """`unit_tensor` of a batch, for arrays: (b, 1, c)."""
-    made = unit_tensor(unit, batch["x"], batch["about"], season, channels)
-    return made.numpy() if isinstance(made, Tensor) else made
+    units = unit_tensor(unit, batch["x"], batch["about"], season, channels)
+    return units.numpy() if isinstance(units, Tensor) else units
 
 
 def surprise(*parts: tuple[ndarray, ndarray]) -> float:
@@ -376,12 +381,12 @@ def raised(before: ndarray, errors: ndarray) -> ndarray:
     return before * np.sqrt(np.maximum(squares[1] / np.where(squares[0] > 0, squares[0], np.inf), 1.0))
 
 
-def ordered(made: Tensor) -> Tensor:
+def ordered(outputs: Tensor) -> Tensor:
     """Quantiles that do not cross: sorted."""
-    return made.sort(-1).values
+    return outputs.sort(-1).values
 
 
-def counts(made: Tensor, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+def counts(outputs: Tensor, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and dispersion of counts from the outputs of a model."""
-    rate = softplus(made[..., 0] + (mean / scale).to(made.dtype)) * scale.to(made.dtype)
-    return rate.clamp_min(1e-6), softplus(made[..., 1]).clamp_min(1e-6)
+    rate = softplus(outputs[..., 0] + (mean / scale).to(outputs.dtype)) * scale.to(outputs.dtype)
+    return rate.clamp_min(1e-6), softplus(outputs[..., 1]).clamp_min(1e-6)

@@ -21,8 +21,8 @@ class ForecastAnswers(nn.Module):
         self.task, self.unit = task, trust.unit
         self.register_buffer("radius", torch.as_tensor(trust.radius(level)), persistent=False)
 
-    def forward(self, made: Tensor, x: Tensor, known: Tensor, about: Tensor) -> tuple[Tensor, ...]:
-        made = made[..., None] if made.dim() == 3 else made
-        forecasts, spread = self.task.located(made, about)
+    def forward(self, outputs: Tensor, x: Tensor, known: Tensor, about: Tensor) -> tuple[Tensor, ...]:
+        outputs = outputs[..., None] if outputs.dim() == 3 else outputs
+        forecasts, spread = self.task.located(outputs, about)
         half = spread * unit_tensor(self.unit, x, about, self.task.season, self.task.channels) * self.radius
         return forecasts, forecasts - half, forecasts + half

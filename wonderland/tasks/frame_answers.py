@@ -13,5 +13,5 @@ class FrameAnswers(nn.Module):
     classes = None
 
     def forward(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        found = logits.log_softmax(-1)
-        return found, found.argmax(-1)
+        logs = logits.log_softmax(-1)
+        return logs, logs.argmax(-1)

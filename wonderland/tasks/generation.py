@@ -145,11 +145,11 @@ class Generation(Task):
 
     def facts(self, view: View, trust: SampleTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
         measured = record["metrics"]
-        told = measured.get("two_sample")
+        auc = measured.get("two_sample")
         told_apart = (
             ""
-            if told is None
-            else f"A classifier tells samples from unseen rows with an AUC of {told:.2f} (0.5 is chance). "
+            if auc is None
+            else f"A classifier tells samples from unseen rows with an AUC of {auc:.2f} (0.5 is chance). "
         )
         verdict = (
             f"{told_apart}Of unseen rows, {percent(record['conformal']['coverage'])} are called usual at the level "
@@ -184,13 +184,13 @@ def compared(real: Tensor, fake: Tensor) -> dict[str, float]:
     if len(a) < FEWEST:
         return {}
     precision, recall = precision_recall(a, b)
-    told = classifier_test(a.numpy(), b.numpy(), draws=1).statistic
+    auc = classifier_test(a.numpy(), b.numpy(), draws=1).statistic
     return {
         "frechet": frechet_distance(a, b),
         "mmd": mmd(a, b),
         "precision": precision,
         "recall": recall,
-        "two_sample": float(max(told, 1 - told)),
+        "two_sample": float(max(auc, 1 - auc)),
     }
 
 

@@ -66,27 +66,29 @@ def compared(rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     >>> compared([{"name": "this model"}, {"name": "linear model", "differences": {"accuracy": tie}}])
     {'better': [], 'level': ['linear model']}
     """
-    found: dict[str, list[str]] = {"better": [], "level": []}
+    groups: dict[str, list[str]] = {"better": [], "level": []}
     for row in rows:
         gaps = {name: Difference(**gap) for name, gap in row.get("differences", {}).items()}
         ours = any(gap.low > 0 if name == "accuracy" else gap.high < 0 for name, gap in gaps.items())
         its = any(gap.high < 0 if name == "accuracy" else gap.low > 0 for name, gap in gaps.items())
         if gaps and ours == its:
-            found["level"].append(row["name"])
+            groups["level"].append(row["name"])
         elif its:
-            found["better"].append(row["name"])
-    return found
+            groups["better"].append(row["name"])
+    return groups
 
 
 def sentence(rows: Sequence[dict[str, Any]], count: int) -> str:
     """What the leaderboard says, in a sentence; empty where the run is better than every method."""
-    found, clauses = compared(rows), []
-    if found["better"]:
+    groups, clauses = compared(rows), []
+    if groups["better"]:
         clauses.append(
-            f"{_listed(found['better'])} {'is' if len(found['better']) == 1 else 'are'} better than this model"
+            f"{_listed(groups['better'])} {'is' if len(groups['better']) == 1 else 'are'} better than this model"
         )
-    if found["level"]:
-        clauses.append(f"{_listed(found['level'])} {'is' if len(found['level']) == 1 else 'are'} as good as this model")
+    if groups["level"]:
+        clauses.append(
+            f"{_listed(groups['level'])} {'is' if len(groups['level']) == 1 else 'are'} as good as this model"
+        )
     if not clauses:
         return ""
     return (

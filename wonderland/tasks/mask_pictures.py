@@ -38,7 +38,7 @@ def mask_pictures(
     dataset: Any, rows: np.ndarray, predicted: Sequence[np.ndarray], classes: Sequence[str], which: Iterable[int]
 ) -> list[dict[str, str]]:
     """Pictures with the true mask at the left and the found one at the right, for the report."""
-    made = []
+    pictures = []
     for i in which:
         row = int(rows[i])
         example, true = dataset.example(row), dataset.masks(np.array([row]))[0]
@@ -50,14 +50,14 @@ def mask_pictures(
         for place, picture in enumerate(both):
             sheet.paste(picture.resize(size, Image.Resampling.NEAREST), (place * (size[0] + 6), 0))
         wrong = float(((true != predicted[i]) & (true != 255)).mean())
-        made.append(
+        pictures.append(
             {
                 "image": data_uri(sheet),
                 "path": str(example["path"]),
                 "words": f"{100 * wrong:.1f} % of the pixels wrong",
             }
         )
-    return made
+    return pictures
 
 
 def write_masks(

@@ -69,10 +69,10 @@ class Matching(Task):
         return contrastive(model(x[:, 0]), model(x[:, 1]), temperature=self.temperature, symmetric=True), float(len(x))
 
     def check_model(self, model: nn.Module, batch: Batch) -> str | None:
-        found = model(batch["x"][:, 0])
+        output = model(batch["x"][:, 0])
         return (
             None
-            if found.dim() == 2 and len(found) == len(batch)
+            if output.dim() == 2 and len(output) == len(batch)
             else "gives no vector for each text: take MatchEncoder"
         )
 
@@ -104,8 +104,8 @@ class Matching(Task):
         return examples.documents[np.asarray(view.part)]
 
     def measure(self, view: View) -> dict[str, float]:
-        told = rank_measures(self.ranks(view))
-        return told | {"missed": 1 - told["mrr"]}
+        measures = rank_measures(self.ranks(view))
+        return measures | {"missed": 1 - measures["mrr"]}
 
     def calibrate(self, validation: View, calibration: View, level: float) -> MatchTrust:
         share = self.best_share(validation)
@@ -203,10 +203,10 @@ class Matching(Task):
         return [("loss", "loss", True), ("recall_at_10", "recall at 10", False)]
 
     def facts(self, view: View, trust: MatchTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
-        told, n = record["metrics"], record["rows"]
+        metrics, n = record["metrics"], record["rows"]
         verdict = (
-            f"The right text is the nearest for {percent(told['recall_at_1'])} of {n:,} unseen queries, and among the nearest {TOP} for "
-            f"{percent(told['recall_at_10'])} (mean reciprocal rank {number(told['mrr'], 3)}); lists of {trust.size(trust.level):,} hold it for "
+            f"The right text is the nearest for {percent(metrics['recall_at_1'])} of {n:,} unseen queries, and among the nearest {TOP} for "
+            f"{percent(metrics['recall_at_10'])} (mean reciprocal rank {number(metrics['mrr'], 3)}); lists of {trust.size(trust.level):,} hold it for "
             f"{percent(record['conformal']['coverage'])}. The cosine of words counts {percent(trust.share, 0)} in the score of a text."
         )
         return {"verdict": verdict, "conformal": None, "answers": "texts that belong together"}

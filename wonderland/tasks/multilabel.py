@@ -200,12 +200,12 @@ class MultiLabel(RowTask):
         outputs, y = view.outputs().cpu(), view.targets()
         chances, true = self.probabilities(outputs, trust), y > 0
         predicted = chances >= trust.thresholds
-        told, conformal = record["metrics"], record["conformal"]
+        metrics, conformal = record["metrics"], record["conformal"]
         gap = np.where(predicted != true, np.abs(chances - true), 0.0)
         worst = np.argsort(-gap.max(1), kind="stable")[:12]
         verdict = (
-            f"F1 {percent(told['f1'])} over {self.outputs} labels of {record['rows']:,} unseen {dataset.noun}; all labels are right in "
-            f"{percent(told['all_labels_right'])} of them. Sets at the {conformal['level']:.0%} level hold {percent(conformal['coverage'])} of the "
+            f"F1 {percent(metrics['f1'])} over {self.outputs} labels of {record['rows']:,} unseen {dataset.noun}; all labels are right in "
+            f"{percent(metrics['all_labels_right'])} of them. Sets at the {conformal['level']:.0%} level hold {percent(conformal['coverage'])} of the "
             f"labels, with {number(conformal['mean_size'], 3)} labels on average."
         )
         levels = [

@@ -110,13 +110,13 @@ class Ranking(Task):
         inside = ranks <= lists.shape[1]
         gain = np.where(inside, 1 / np.log2(1 + ranks), 0.0)
         more = ranking_measures(lists, [set()] * len(lists), popularity=view.examples.popularity, items=self.items)  # pyright: ignore
-        found = {"ndcg": float(gain.mean()), "hit_rate": float(inside.mean()), "mrr": float(np.where(inside, 1 / ranks, 0.0).mean()),
+        measures = {"ndcg": float(gain.mean()), "hit_rate": float(inside.mean()), "mrr": float(np.where(inside, 1 / ranks, 0.0).mean()),
                  "coverage": more["coverage"], "novelty": more["novelty"]}  # fmt: skip
-        return found, ranks
+        return measures, ranks
 
     def measure(self, view: View) -> dict[str, float]:
-        found, _ = self.measures(view, most=WATCHED)
-        return {"ndcg": found["ndcg"], "hit_rate": found["hit_rate"], "missed": 1 - found["ndcg"]}
+        measures, _ = self.measures(view, most=WATCHED)
+        return {"ndcg": measures["ndcg"], "hit_rate": measures["hit_rate"], "missed": 1 - measures["ndcg"]}
 
     def calibrate(self, validation: View, calibration: View, level: float) -> RankTrust:
         return RankTrust(self.ranked(calibration, most=WATCHED)[1].tolist(), check_level(level))
@@ -189,11 +189,11 @@ class Ranking(Task):
         return None
 
     def facts(self, view: View, trust: RankTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
-        told, n = record["metrics"], record["rows"]
+        metrics, n = record["metrics"], record["rows"]
         verdict = (
-            f"The next item of a user is among the first {TOP} in {percent(told['hit_rate'])} of {n:,} later events (NDCG {number(told['ndcg'], 3)}); "
-            f"the items chosen most reach {percent(told['popular_hit_rate'])} ({number(told['popular_ndcg'], 3)}), neighbours of earlier items "
-            f"{percent(told['neighbours_hit_rate'])} ({number(told['neighbours_ndcg'], 3)})."
+            f"The next item of a user is among the first {TOP} in {percent(metrics['hit_rate'])} of {n:,} later events (NDCG {number(metrics['ndcg'], 3)}); "
+            f"the items chosen most reach {percent(metrics['popular_hit_rate'])} ({number(metrics['popular_ndcg'], 3)}), neighbours of earlier items "
+            f"{percent(metrics['neighbours_hit_rate'])} ({number(metrics['neighbours_ndcg'], 3)})."
         )
         return {"verdict": verdict, "conformal": None, "answers": f"{self.items:,} items"}
 

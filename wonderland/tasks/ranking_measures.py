@@ -27,15 +27,15 @@ def ranking_measures(
     ideal = np.cumsum(gain)[count - 1]
     precision = np.cumsum(hits, 1) / np.arange(1, k + 1)
     first = np.where(hits.any(1), hits.argmax(1) + 1, np.inf)
-    found = {
+    measures = {
         "hit_rate": float(hits.any(1).mean()),
         "ndcg": float((hits @ gain / ideal).mean()),
         "map": float(((precision * hits).sum(1) / count).mean()),
         "mrr": float((1 / first).mean()),
     }
     if items:
-        found["coverage"] = len(np.unique(lists[lists > 0])) / items
+        measures["coverage"] = len(np.unique(lists[lists > 0])) / items
     if popularity is not None:
         share = (popularity + 1) / (popularity.sum() + len(popularity))
-        found["novelty"] = float(-np.log2(share[lists]).mean())
-    return found
+        measures["novelty"] = float(-np.log2(share[lists]).mean())
+    return measures

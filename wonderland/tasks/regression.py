@@ -249,10 +249,10 @@ class Regression(RowTask):
         """Of predictions and ends of intervals, in units of the standard deviation of the target."""
         largest = 0.0
         for name in ("prediction", "low", "high"):
-            expected, found = table[name].to_numpy(), exported[name]
-            same = expected == found  # infinite ends as well
+            expected, given = table[name].to_numpy(), exported[name]
+            same = expected == given  # infinite ends as well
             with np.errstate(invalid="ignore"):
-                apart = np.abs(np.where(same, 0.0, expected - found))
+                apart = np.abs(np.where(same, 0.0, expected - given))
             largest = max(largest, float(apart.max(initial=0.0)))
         return largest / self.scale
 

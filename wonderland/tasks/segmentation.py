@@ -109,15 +109,19 @@ class Segmentation(Task):
 
     def measure(self, view: View) -> dict[str, float]:
         table = self.counts((logits.argmax(1), batch["masks"]) for logits, batch in self.logits(view, WATCHED))
-        told = overlap_measures(table)
-        return {"mean_iou": told["mean_iou"], "pixel_accuracy": told["pixel_accuracy"], "missed": 1 - told["mean_iou"]}
+        measures = overlap_measures(table)
+        return {
+            "mean_iou": measures["mean_iou"],
+            "pixel_accuracy": measures["pixel_accuracy"],
+            "missed": 1 - measures["mean_iou"],
+        }
 
     def calibrate(self, validation: View, calibration: View, level: float) -> PixelTrust:
         """A temperature from pixels of the validation part, shares of missed pixels from the calibration part."""
         logits, labels = self._sampled(validation)
         temperature = fit_temperature(logits, labels) if len(labels) else 1.0
         trust = PixelTrust(temperature, [1.0] * len(THRESHOLDS), 0, check_level(level))
-        losses = [self._losses(found, batch, trust) for found, batch in self.logits(calibration)]
+        losses = [self._losses(outputs, batch, trust) for outputs, batch in self.logits(calibration)]
         joined = torch.cat(losses) if losses else torch.zeros(0, len(THRESHOLDS))
         if len(joined):
             trust.risks, trust.rows = joined.mean(0).tolist(), len(joined)
@@ -156,7 +160,7 @@ class Segmentation(Task):
             sizes += float((chances >= threshold).sum(1).float().mean()) * len(batch)
             rows += len(batch)
             sampled.append(self._sure(logits, chances, batch["masks"], view.count))
-        before, after, right = (np.concatenate(found) for found in zip(*sampled, strict=True))
+        before, after, right = (np.concatenate(column) for column in zip(*sampled, strict=True))
         share = torch.cat(losses)
         note = "" if trust.promised(level) is not None else (
             f"{trust.rows} calibration images are not enough, or the model misses too much, to promise that at most {1 - level:.0%} of "
@@ -166,9 +170,9 @@ class Segmentation(Task):
             "level": level, "coverage": 1 - float(share.mean()) if len(share) else None, "note": note,
             "mean_size": sizes / max(1, rows), "threshold": threshold, "of": "pixels",
         }  # fmt: skip
-        told = overlap_measures(table)
-        by_class = told.pop("by_class")
-        return {"rows": rows, "metrics": told, "conformal": conformal, "by_class": by_class} | score_reliability(
+        measures = overlap_measures(table)
+        by_class = measures.pop("by_class")
+        return {"rows": rows, "metrics": measures, "conformal": conformal, "by_class": by_class} | score_reliability(
             before, after, right
         )
 
@@ -197,13 +201,13 @@ class Segmentation(Task):
             share = (counts / counts.sum()).tolist()
             objects = counts[1:] if self.background else counts
             best = int(objects.argmax()) + self.background if objects.sum() else 0
-            told = {
+            summary = {
                 "path": paths[row],
                 "prediction": self.classes[best],
                 "unsure": float(((own >= threshold).sum(0) > 1).float().mean()),
             }
             shares = {f"share({name})": value for name, value in zip(self.classes[:SHARES], share, strict=False)}
-            rows.append(told | shares)
+            rows.append(summary | shares)
             mask = label.numpy().astype(np.uint8)
             writer(row, mask)
             regions.add(row, mask, own)
@@ -252,7 +256,7 @@ class Segmentation(Task):
 
     def facts(self, view: View, trust: PixelTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
         """Pictures with true and found masks, the IoU of each class, the worst images, and what is missed."""
-        told, n = record["metrics"], record["rows"]
+        metrics, n = record["metrics"], record["rows"]
         predicted: list[np.ndarray] = []
         for logits, _ in self.logits(view, WATCHED):
             predicted += list(logits.argmax(1).cpu().numpy().astype(np.uint8))
@@ -262,7 +266,7 @@ class Segmentation(Task):
             true = dataset.masks(np.array([row]))[0]
             wrong.append(float(((mask != true) & (true != IGNORED)).mean()))
         verdict = (
-            f"Mean IoU {number(told['mean_iou'], 3)} on {n:,} unseen images, {percent(told['pixel_accuracy'])} of the pixels right; "
+            f"Mean IoU {number(metrics['mean_iou'], 3)} on {n:,} unseen images, {percent(metrics['pixel_accuracy'])} of the pixels right; "
             f"sets of classes hold the true one for {percent(record['conformal']['coverage'])} of the pixels of objects."
         )
         by_class = [

@@ -35,8 +35,8 @@ class TagTrust(Trust):
 
     def threshold(self, level: float) -> float:
         """The probability from which on a tag is in the set of a word."""
-        found = self.promised(level)
-        return float(THRESHOLDS[0]) if found is None else found
+        promised = self.promised(level)
+        return float(THRESHOLDS[0]) if promised is None else promised
 
     def to_json(self) -> dict[str, Any]:
         return {"temperature": self.temperature, "slope": self.slope, "offset": self.offset, "risks": self.risks,

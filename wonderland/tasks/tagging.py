@@ -128,15 +128,15 @@ class Tagging(Task):
         }  # fmt: skip
 
     def measure(self, view: View) -> dict[str, float]:
-        told = self.measures(list(self.read(view)))
-        return {name: value for name, value in told.items() if isinstance(value, float)}
+        measures = self.measures(list(self.read(view)))
+        return {name: value for name, value in measures.items() if isinstance(value, float)}
 
     def calibrate(self, validation: View, calibration: View, level: float) -> TagTrust:
         """Temperature and scores of spans from the validation part, shares of missed tags from the calibration part."""
         losses = [self.measures(list(self.read(validation, t)))["loss"] for t in TEMPERATURES]
         temperature = TEMPERATURES[int(np.argmin(losses))]
-        found = self._scored(list(self.read(validation, temperature)))
-        slope, offset = fit_scores(*found) if len(found[0]) else (1.0, 0.0)
+        scored = self._scored(list(self.read(validation, temperature)))
+        slope, offset = fit_scores(*scored) if len(scored[0]) else (1.0, 0.0)
         shares = [self._missed(sentence) for sentence in self.read(calibration, temperature)]
         known = [share for share in shares if share is not None]
         risks = np.mean(known, 0).tolist() if known else [1.0] * len(THRESHOLDS)
@@ -154,14 +154,14 @@ class Tagging(Task):
         for sentence in sentences:
             assert sentence.truth is not None
             true = set(spans_of(self.names(sentence.truth))) if self.spans else set()
-            for first, stop, name, score in self.found(sentence):
+            for first, stop, name, score in self.scored_spans(sentence):
                 scores.append(score)
                 right.append(
                     (first, stop, name) in true if self.spans else bool(sentence.codes[first] == sentence.truth[first])
                 )
         return np.array(scores, np.float64), np.array(right, bool)
 
-    def found(self, sentence: Sentence) -> list[tuple[int, int, str, float]]:
+    def scored_spans(self, sentence: Sentence) -> list[tuple[int, int, str, float]]:
         """Predicted spans with their scores: the smallest probability of their words; words alone, where tags mark no spans."""
         own = sentence.chances[np.arange(len(sentence.codes)), sentence.codes]
         names = self.names(sentence.codes)
@@ -174,7 +174,7 @@ class Tagging(Task):
     def evaluate(self, view: View, trust: TagTrust, level: float | None = None) -> dict[str, Any]:
         level = trust.level if level is None else check_level(level)
         sentences = list(self.read(view, trust.temperature))
-        told = self.measures(sentences)
+        measures = self.measures(sentences)
         threshold = trust.threshold(level)
         shares = [share for sentence in sentences if (share := self._missed(sentence)) is not None]
         place = int(np.flatnonzero(threshold <= THRESHOLDS)[0])
@@ -188,12 +188,12 @@ class Tagging(Task):
             "mean_size": float(sizes.mean()), "threshold": threshold, "of": "words",
         }  # fmt: skip
         scores, right = self._scored(sentences)
-        metrics = {name: value for name, value in told.items() if isinstance(value, float) and name != "missed"}
+        metrics = {name: value for name, value in measures.items() if isinstance(value, float) and name != "missed"}
         record = {
             "rows": len(sentences),
             "metrics": metrics,
             "conformal": conformal,
-            "by_name": told.get("by_name", {}),
+            "by_name": measures.get("by_name", {}),
         }
         return record | score_reliability(scores, trust.chance(scores), right)
 
@@ -208,7 +208,7 @@ class Tagging(Task):
             words, names = dataset.words[place], self.names(sentence.codes)
             chances = [0.0] * len(words)
             spans = []
-            for first, stop, name, score in self.found(sentence):
+            for first, stop, name, score in self.scored_spans(sentence):
                 chance = float(trust.chance(np.array([score]))[0])
                 chances[first:stop] = [chance] * (stop - first)
                 spans.append({"first": first, "stop": stop, "label": name, "chance": round(chance, 4)})
@@ -271,15 +271,17 @@ class Tagging(Task):
 
     def facts(self, view: View, trust: TagTrust, record: Mapping[str, Any], dataset: Any) -> dict[str, Any]:
         """What was measured for each name, sentences with their tags, and those with the most mistakes."""
-        told, n = record["metrics"], record["rows"]
+        metrics, n = record["metrics"], record["rows"]
         sentences = list(self.read(view, trust.temperature))
         wrong = [int((s.codes != s.truth).sum()) for s in sentences]
         worst = [i for i in np.argsort(-np.asarray(wrong), kind="stable")[:12].tolist() if wrong[i]]
         first = (
-            f"F1 {percent(told['f1'])} of spans" if self.spans else f"{percent(told['accuracy'])} of the words right"
+            f"F1 {percent(metrics['f1'])} of spans"
+            if self.spans
+            else f"{percent(metrics['accuracy'])} of the words right"
         )
         verdict = (
-            f"{first} on {n:,} unseen sentences ({percent(told['accuracy'])} of words); sets of {number(record['conformal']['mean_size'], 3)} tags "
+            f"{first} on {n:,} unseen sentences ({percent(metrics['accuracy'])} of words); sets of {number(record['conformal']['mean_size'], 3)} tags "
             f"hold the true one for {percent(record['conformal']['coverage'])} of the words{' of spans' if self.spans else ''}."
         )
         return {

@@ -107,13 +107,13 @@ class Transcription(Task):
         """The likeliest text of each row by beam search, and the mean probability of its characters."""
         language = getattr(model, "language", None) if weight else None
         language = None if language is None else PrefixLanguage(language, 0)
-        found = [ctc_beam_search(row, beams=BEAMS, language=language, weight=weight)[0][0] for row in logits]
-        targets = torch.full((len(found), max(1, *map(len, found))), -1)
-        for row, tokens in enumerate(found):
+        transcripts = [ctc_beam_search(row, beams=BEAMS, language=language, weight=weight)[0][0] for row in logits]
+        targets = torch.full((len(transcripts), max(1, *map(len, transcripts))), -1)
+        for row, tokens in enumerate(transcripts):
             targets[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.int64)
         likelihood = -ctc_loss(logits, targets)
         counts = (targets >= 0).sum(1).clamp_min(1)
-        return self.texts(found), (likelihood / counts).exp().double().numpy()
+        return self.texts(transcripts), (likelihood / counts).exp().double().numpy()
 
     def calibrate(self, validation: View, calibration: View, level: float) -> TranscriptTrust:
         """The weight of the language model from the validation part, error rates from the calibration part."""

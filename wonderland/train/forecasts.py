@@ -45,8 +45,8 @@ class FitForecasts(Learner):
         errors = []
         with torch.no_grad():
             for x, y, mask, about, known in parts:
-                made = torch.stack([model.one(name, x, about, known) for name in fitted], 1)
-                errors.append(torch.where(mask[:, None], made - y[:, None], 0.0).flatten(2))
+                forecasts = torch.stack([model.one(name, x, about, known) for name in fitted], 1)
+                errors.append(torch.where(mask[:, None], forecasts - y[:, None], 0.0).flatten(2))
             model.shares.zero_()
             for period in range(PERIODS):
                 shares = shares_of(torch.cat(errors[: max(1, period)]), geometry.horizon)

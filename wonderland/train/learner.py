@@ -77,9 +77,9 @@ class GradientDescent(Learner):
 
     def step(self, state: State, batch: Any) -> dict[str, float]:
         if self.unfreeze:
-            made = state.optimizer.param_groups
-            last = max(group["depth"] for group in made)
-            for group in made:  # a rate of 0 leaves weights as they are, weight decay included
+            groups = state.optimizer.param_groups
+            last = max(group["depth"] for group in groups)
+            for group in groups:  # a rate of 0 leaves weights as they are, weight decay included
                 joins = self.unfreeze * self.recipe.steps * (last - group["depth"]) / max(last, 1)
                 group["lr_factor"] = self.depth_decay ** (last - group["depth"]) if state.step >= joins else 0.0
         return self.supervised(state, batch)

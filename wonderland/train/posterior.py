@@ -60,10 +60,10 @@ def laplace_draws(
         biases.append(drawn[:, :, kernel.shape[1] :])
     prefix = f"{name}." if name else ""
     if members:
-        made = {"weight": torch.stack(kernels, 1).mT, "bias": torch.stack(biases, 1).mT}
+        draws = {"weight": torch.stack(kernels, 1).mT, "bias": torch.stack(biases, 1).mT}
     else:
-        made = {"weight": kernels[0], **({} if layer.bias is None else {"bias": biases[0][..., 0]})}
-    return WeightDraws({prefix + key: values.contiguous() for key, values in made.items()})
+        draws = {"weight": kernels[0], **({} if layer.bias is None else {"bias": biases[0][..., 0]})}
+    return WeightDraws({prefix + key: values.contiguous() for key, values in draws.items()})
 
 
 def _features(model: nn.Module, name: str, layer: nn.Module, x: Any) -> tuple[Tensor, Tensor]:

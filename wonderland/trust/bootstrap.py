@@ -57,11 +57,11 @@ def bootstrap(
         raise WonderlandError(f"`method` is 'percentile' or 'basic', not {method!r}.")
     value = float(measure(*columns))
     generator = np.random.Generator(np.random.Philox(mix(seed, rows, draws)))
-    found = np.empty(draws)
+    values = np.empty(draws)
     for draw in range(draws):
         chosen = generator.integers(0, rows, rows)
-        found[draw] = measure(*(column[chosen] for column in columns))
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2]).tolist()
+        values[draw] = measure(*(column[chosen] for column in columns))
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist()
     if method == "basic":
         low, high = 2 * value - high, 2 * value - low
     return Interval(value, low, high, level)

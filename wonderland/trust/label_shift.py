@@ -145,8 +145,8 @@ def em_shift(probabilities: Any, y: Any, new_probabilities: Any, *, iterations: 
     for _ in range(iterations):
         moved = fresh * (now / shares)
         total = moved.sum(1, keepdims=True)
-        found = np.where(total > 0, moved / np.where(total > 0, total, 1), now).mean(0)
-        if np.abs(found - now).max() < 1e-12:
+        estimate = np.where(total > 0, moved / np.where(total > 0, total, 1), now).mean(0)
+        if np.abs(estimate - now).max() < 1e-12:
             break
-        now = found
+        now = estimate
     return LabelShift(shares, now, now / shares)

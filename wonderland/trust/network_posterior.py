@@ -43,12 +43,12 @@ class NetworkPosterior:
         self.draws: Draws | None = None
 
     def _weights(self, flat: Tensor) -> dict[str, Tensor]:
-        found, start = {}, 0
+        weights, start = {}, 0
         for name, shape in self.shapes.items():
             size = math.prod(shape)
-            found[name] = flat[start : start + size].reshape(shape)
+            weights[name] = flat[start : start + size].reshape(shape)
             start += size
-        return found
+        return weights
 
     def _call(self, flat: Tensor, x: Tensor) -> Tensor:
         buffers = {name: b.double() if b.is_floating_point() else b for name, b in self.model.named_buffers()}

@@ -88,13 +88,13 @@ def neighbour_scores(train: Any, features: Any, *, k: int = 10, normalise: bool 
         raise WonderlandError(f"`k` has to lie between 1 and the {len(old)} training rows, not at {k}.")
     if normalise:
         old, new = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (old, new))
-    found = np.empty(len(new))
+    distances = np.empty(len(new))
     squares = (old**2).sum(1)
     for start in range(0, len(new), 1024):
         part = new[start : start + 1024]
         distance = np.maximum((part**2).sum(1)[:, None] + squares - 2 * part @ old.T, 0)
-        found[start : start + 1024] = np.sqrt(np.partition(distance, k - 1, 1)[:, k - 1])
-    return found
+        distances[start : start + 1024] = np.sqrt(np.partition(distance, k - 1, 1)[:, k - 1])
+    return distances
 
 
 @dataclass(frozen=True)

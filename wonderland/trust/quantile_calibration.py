@@ -122,10 +122,10 @@ def pinball(y: Any, quantiles: Any, levels: Sequence[float]) -> ndarray:
     >>> pinball([1.0, 2.0], [[1.0], [1.0]], [0.9])
     array([0.45])
     """
-    true, found, tau = finite("y", y, 1), finite("quantiles", quantiles, 2), finite("levels", levels, 1)
-    same_rows("y", true, "quantiles", found)
-    same_rows("levels", tau, "the columns of quantiles", found.T)
-    gap = true[:, None] - found
+    true, predicted, tau = finite("y", y, 1), finite("quantiles", quantiles, 2), finite("levels", levels, 1)
+    same_rows("y", true, "quantiles", predicted)
+    same_rows("levels", tau, "the columns of quantiles", predicted.T)
+    gap = true[:, None] - predicted
     return np.maximum(tau * gap, (tau - 1) * gap).mean(0)
 
 

@@ -58,17 +58,17 @@ class Reference:
 
     def alike(self, columns: Mapping[str, Any]) -> dict[str, ndarray]:
         """The columns of new rows as this reference has them: its columns only, unknown categories as "(other)"."""
-        found = {}
+        alike = {}
         for name, own in self.columns.items():
             if name not in columns:
                 raise WonderlandError(f"The new rows have no column {name!r}, which the model was calibrated with.")
             values = days(np.asarray(columns[name]))
             if own.dtype.kind == "f":
-                found[name] = values.astype(np.float64)
+                alike[name] = values.astype(np.float64)
                 continue
             text = names_of(values)
-            found[name] = np.where(np.isin(text, np.unique(own)), text, OTHER)
-        return found
+            alike[name] = np.where(np.isin(text, np.unique(own)), text, OTHER)
+        return alike
 
     def compared(self, columns: Any) -> tuple[dict[str, ndarray], dict[str, ndarray], dict[str, ndarray]]:
         """Columns of the reference and of new rows in one form, and the reference rows that each test has to leave out.

@@ -51,8 +51,8 @@ class Shift:
     @property
     def changed(self) -> list[ColumnShift]:
         """The columns and predictions whose change stands out alone, the clearest first."""
-        found = [c for c in (*self.columns, *self.predictions) if c.corrected <= self.level / 2]
-        return sorted(found, key=lambda column: (column.corrected, -column.statistic))
+        columns = [c for c in (*self.columns, *self.predictions) if c.corrected <= self.level / 2]
+        return sorted(columns, key=lambda column: (column.corrected, -column.statistic))
 
     @property
     def sentence(self) -> str:

@@ -16,15 +16,15 @@ def clustered(
     vectors: ndarray, texts: Sequence[str], clusters: int, groups: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
     """Clusters, the largest first: words, size, texts nearest to the centre, and the most frequent of `groups` with its share."""
-    found = kmeans(vectors, clusters)
-    names = cluster_names(texts, found.labels)
+    clustering = kmeans(vectors, clusters)
+    names = cluster_names(texts, clustering.labels)
     rows = []
     for code in range(clusters):
-        members = np.flatnonzero(found.labels == code)
+        members = np.flatnonzero(clustering.labels == code)
         if not len(members):
             continue
         near = members[
-            np.argsort(((vectors[members] - found.centres[code]) ** 2).sum(1), kind="stable")[:SHOWN]
+            np.argsort(((vectors[members] - clustering.centres[code]) ** 2).sum(1), kind="stable")[:SHOWN]
         ].tolist()
         row: dict[str, Any] = {"words": names[code], "size": len(members), "examples": [texts[i][:200] for i in near]}
         if groups is not None:

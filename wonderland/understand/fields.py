@@ -25,7 +25,7 @@ def receptive_fields(model: nn.Module, x: Tensor, layers: list[str]) -> HeatMaps
     >>> [int((values > 0).sum()) for values in fields.values]
     [9, 25]
     """
-    found = []
+    fields = []
     with evaluating(model), torch.enable_grad():
         for name in layers:
             kept: list[Any] = []
@@ -40,6 +40,6 @@ def receptive_fields(model: nn.Module, x: Tensor, layers: list[str]) -> HeatMaps
             maps = kept[-1]
             middle = maps[:, :, maps.shape[2] // 2, maps.shape[3] // 2]
             (gradient,) = torch.autograd.grad(middle.sum(), point)
-            found.append(gradient.abs().sum(1).mean(0))
-    values = torch.stack(found)
+            fields.append(gradient.abs().sum(1).mean(0))
+    values = torch.stack(fields)
     return HeatMaps(values, (values > 0).float()[:, None])

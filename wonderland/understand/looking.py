@@ -96,12 +96,12 @@ def occlusion(
         for row in range(len(x)):
             filled = x[row].mean((1, 2))[:, None, None]
             for first in range(0, len(places), batch):
-                some = places[first : first + batch]
-                hidden = x[row].repeat(len(some), 1, 1, 1)
-                for index, (top, left) in enumerate(some):
+                hidden_places = places[first : first + batch]
+                hidden = x[row].repeat(len(hidden_places), 1, 1, 1)
+                for index, (top, left) in enumerate(hidden_places):
                     hidden[index, :, top : top + size, left : left + size] = filled
-                drops = whole[row] - _chosen(model(hidden), classes[row].expand(len(some)))
-                for (top, left), drop in zip(some, drops.tolist(), strict=True):
+                drops = whole[row] - _chosen(model(hidden), classes[row].expand(len(hidden_places)))
+                for (top, left), drop in zip(hidden_places, drops.tolist(), strict=True):
                     total[row, top : top + size, left : left + size] += drop
     for top, left in places:
         count[top : top + size, left : left + size] += 1

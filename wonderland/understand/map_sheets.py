@@ -47,11 +47,11 @@ class MapSheet:
         columns = int(np.ceil(np.sqrt(len(pictures))))
         tall, wide = pictures[0].shape[0] + 1, pictures[0].shape[1] + 1
         shape = (tall * -(-len(pictures) // columns) - 1, wide * columns - 1, *pictures[0].shape[2:])
-        made = np.full(shape, 255, np.uint8)
+        sheet = np.full(shape, 255, np.uint8)
         for index, picture in enumerate(pictures):
             top, left = tall * (index // columns), wide * (index % columns)
-            made[top : top + tall - 1, left : left + wide - 1] = picture
-        return made
+            sheet[top : top + tall - 1, left : left + wide - 1] = picture
+        return sheet
 
     def _repr_html_(self) -> str:
         images = "".join(

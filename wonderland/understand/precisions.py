@@ -73,8 +73,8 @@ def quantised(model: nn.Module) -> tuple[nn.Module, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         settings = {nn.Linear: torch.ao.quantization.per_channel_dynamic_qconfig}
-        made = torch.ao.quantization.quantize_dynamic(model, settings, dtype=torch.qint8)
-    return made, f"{count} linear layers in int8"
+        quantised_model = torch.ao.quantization.quantize_dynamic(model, settings, dtype=torch.qint8)
+    return quantised_model, f"{count} linear layers in int8"
 
 
 def _packed_bytes(model: nn.Module) -> int:

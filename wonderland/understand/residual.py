@@ -120,16 +120,16 @@ def lesions(
     """
     if blocks is None:
         blocks = {name: block for name, block in residual_blocks(model).items() if keeps_shape(block)}
-    found = Lesions()
+    result = Lesions()
     for name in blocks:
         owner: Any = model.get_submodule(name.rpartition(".")[0])
         kept = getattr(owner, name.rpartition(".")[2])
         setattr(owner, name.rpartition(".")[2], nn.Identity())
         try:
-            found[name] = float(score(model))
+            result[name] = float(score(model))
         finally:
             setattr(owner, name.rpartition(".")[2], kept)
-    return found
+    return result
 
 
 def keeps_shape(block: nn.Module) -> bool:

@@ -52,10 +52,10 @@ def _columns(columns: list[dict[str, Any]], facts: dict[str, Any]) -> str:
     order = sorted(columns, key=lambda column: (column["corrected"], -column["statistic"]))
     changed = [column for column in order if column["corrected"] <= facts["level"] / 2]
     words = "".join(f"<li>{page.breakable(column['words'])}</li>" for column in changed[:12])
-    told = f"<ul>{words}</ul>" if words else page.p("No column stands out alone.")
+    text = f"<ul>{words}</ul>" if words else page.p("No column stands out alone.")
     items = [{"name": column["name"], "value": column["statistic"]} for column in order[:12]]
     drawn = charts.bars(items, title="Size of the change", x_label="share that moved, most certain first")
-    return page.pair(told, page.figure(drawn, head="Size of the change")) + _tests(order)
+    return page.pair(text, page.figure(drawn, head="Size of the change")) + _tests(order)
 
 
 def _tests(columns: list[dict[str, Any]]) -> str:
@@ -73,14 +73,14 @@ def _tests(columns: list[dict[str, Any]]) -> str:
 
 def _predictions(facts: dict[str, Any]) -> str:
     tested = facts.get("predictions") or []
-    told = ""
+    text = ""
     if sure := facts.get("confidence"):
-        told = page.p(
+        text = page.p(
             f"On calibration rows the model was right in {percent(sure['reference_accuracy'])}, with a mean confidence of "
             f"{percent(sure['reference'])}; on these rows the mean confidence is {percent(sure['new'])}. If only the "
             "inputs changed and probabilities are calibrated, that is the accuracy to expect."
         )
-    return told + (_tests(tested) if tested else "")
+    return text + (_tests(tested) if tested else "")
 
 
 def _classes(shares: dict[str, dict[str, float]]) -> str:

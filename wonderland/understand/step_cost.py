@@ -64,11 +64,11 @@ def parts_of(batch: Any) -> list[tuple[int, Any]]:
     rows = len(batch)
     if batch.axis is None or rows < LARGE:
         return [(rows, batch)]
-    found = []
+    parts = []
     for share in SHARES:
         part = batch.split(share)[0]
-        found.append((len(part), part))
-    return found
+        parts.append((len(part), part))
+    return parts
 
 
 def _continued(sizes: Sequence[float], values: Sequence[float], size: float) -> float:

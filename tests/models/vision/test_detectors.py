@@ -37,7 +37,7 @@ def test_detectors_find_what_they_were_shown(name):
         optimizer.zero_grad()
         sum(net.losses(x, boxes, labels).values()).backward()
         optimizer.step()
-    found = net.found(x, least=0.3)
+    found = net.detect(x, least=0.3)
     right = 0
     for row, box, label in zip(found, boxes, labels, strict=True):
         overlap = iou(box[:2], row["boxes"]) * (label[:2, None] == row["classes"])
@@ -49,8 +49,8 @@ def test_padding_and_batch_mates_change_no_box():
     torch.manual_seed(0)
     x, boxes, labels = batch(3)
     net = models.RetinaNet(2, 1, dim=8, **ANCHORS).eval()
-    together = net.found(x.float(), least=0.0, most=5)
-    alone = net.found(x[1:2].float(), least=0.0, most=5)[0]
+    together = net.detect(x.float(), least=0.0, most=5)
+    alone = net.detect(x[1:2].float(), least=0.0, most=5)[0]
     torch.testing.assert_close(together[1]["boxes"], alone["boxes"])
     with torch.no_grad():
         full = net.losses(x.float(), boxes, labels)
@@ -85,7 +85,7 @@ def test_masks_follow_their_boxes():
     outlines[:, :, :, :14] = 1  # the left half of every object
     more = {"outlines": outlines, "origins": boxes, "places": torch.eye(2, 3).expand(2, -1, -1)}
     assert "masks" in net.losses(x.float(), boxes, labels, **more)
-    found = net.eval().found(x.float(), least=0.0, most=3)
+    found = net.eval().detect(x.float(), least=0.0, most=3)
     assert found[0]["masks"].shape == (3, 28, 28)
     mirror = in_pixels(np.array([[[-1.0], [0], [0]], [[0], [1.0], [0]]]), 32, 32).float()
     here, first = boxes[0, :1], torch.tensor([0])

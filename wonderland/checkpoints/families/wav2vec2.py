@@ -26,7 +26,7 @@ def _to_spec(options: Options, head: str, weights: WeightsView) -> Spec:
         "mask_channel_length", "mask_channel_min_space", "mask_channel_other", "mask_channel_prob", "mask_channel_selection",
         "mask_time_min_space", "mask_time_other", "mask_time_selection", "no_mask_channel_overlap", "no_mask_time_overlap",
         "adapter_kernel_size", "adapter_stride", "num_adapter_layers", "num_feat_extract_layers",
-        *(f"mask_{axis}_{what}" for axis in ("time", "feature") for what in ("length", "min_masks")),
+        *(f"mask_{axis}_{setting}" for axis in ("time", "feature") for setting in ("length", "min_masks")),
     )  # fmt: skip
     options.require("add_adapter", False, None)
     options.require("adapter_attn_dim", None)

@@ -28,7 +28,7 @@ def _to_spec(options: Options, head: str, weights: WeightsView) -> Spec:
         "encoder_layerdrop", "decoder_layerdrop", "init_std", "use_weighted_layer_sum", "classifier_proj_size",
         "apply_spec_augment", "median_filter_width", "forced_decoder_ids", "alignment_heads", "is_multilingual",
         "lang_to_id", "task_to_id", "no_timestamps_token_id", "max_initial_timestamp_index", "return_timestamps",
-        *(f"mask_{axis}_{what}" for axis in ("time", "feature") for what in ("prob", "length", "min_masks")),
+        *(f"mask_{axis}_{setting}" for axis in ("time", "feature") for setting in ("prob", "length", "min_masks")),
     )  # fmt: skip
     common = {"bias": True, "dropout": options.probability("attention_dropout", 0.0)}
     inner = [

@@ -49,7 +49,7 @@ def _walk(units: np.ndarray, texts: bytes) -> None:
             raise _damaged("its trie leads out of its array")
         nodes = np.unique(nodes[~seen[nodes]])
         seen[nodes] = True
-        found = []
+        reached = []
         for part in np.array_split(nodes, max(1, len(nodes) // 4096)):
             places = part[:, None] ^ letters
             unit = units[places]
@@ -62,8 +62,8 @@ def _walk(units: np.ndarray, texts: bytes) -> None:
             values = units[leaves] & 0x7FFFFFFF
             if len(values) and (values.max() > len(texts) or not starts[values].all()):
                 raise _damaged("it points between or behind its texts")
-            found.append(np.unique(following))
-        nodes = np.concatenate(found) if found else nodes[:0]
+            reached.append(np.unique(following))
+        nodes = np.concatenate(reached) if reached else nodes[:0]
 
 
 def _offset(unit: np.ndarray) -> np.ndarray:

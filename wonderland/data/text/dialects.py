@@ -199,11 +199,11 @@ def _marked(lines: list[str]) -> Layout | None:
     if LABEL not in lines[0]:
         return None
     for last, pattern in enumerate((_LABELS_FIRST, _LABELS_LAST)):
-        found = [pattern.fullmatch(line.strip()) for line in lines]
-        if not all(found):
+        matches = [pattern.fullmatch(line.strip()) for line in lines]
+        if not all(matches):
             continue
         rows = []
-        for match in found:
+        for match in matches:
             assert match is not None
             labels, text = match.groups() if not last else match.groups()[::-1]
             names = [name.strip(" \t,;") for name in labels.split(LABEL)]

@@ -85,8 +85,8 @@ class Grams:
         pieces = np.mean([len(set(split_tokens(text))) for text in sample]) <= SHORT if sample else True
         keys, counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         for chunk in _chunks(texts):
-            rows, found, _ = _occurrences(chunk, bool(pieces))
-            unique, place = np.unique(found, return_inverse=True)
+            rows, occurring, _ = _occurrences(chunk, bool(pieces))
+            unique, place = np.unique(occurring, return_inverse=True)
             once = np.unique(rows * len(unique) + place)
             keys, counts = _added(keys, counts, unique, np.bincount(once % max(1, len(unique)), minlength=len(unique)))
             if len(keys) > 8 * most:  # a bound on memory: the rarest are forgotten
@@ -104,19 +104,19 @@ class Grams:
 
     def encode(self, texts: Sequence[Sequence[str]]) -> SparseTexts:
         """The features of texts."""
-        made = [self._encode_chunk(chunk) for chunk in _chunks(texts)]
-        if not made:
+        pieces = [self._encode_chunk(chunk) for chunk in _chunks(texts)]
+        if not pieces:
             return SparseTexts(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
-        lengths = np.concatenate([np.diff(piece.starts) for piece in made])
+        lengths = np.concatenate([np.diff(piece.starts) for piece in pieces])
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        return SparseTexts(starts, np.concatenate([p.ids for p in made]), np.concatenate([p.values for p in made]))
+        return SparseTexts(starts, np.concatenate([p.ids for p in pieces]), np.concatenate([p.values for p in pieces]))
 
     def _encode_chunk(self, texts: Sequence[Sequence[str]]) -> SparseTexts:
         if not len(self):
             return SparseTexts(np.zeros(len(texts) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
-        rows, found, weights = _occurrences(texts, self.pieces)
-        place = np.minimum(np.searchsorted(self.keys, found), len(self) - 1)
-        known = self.keys[place] == found
+        rows, occurring, weights = _occurrences(texts, self.pieces)
+        place = np.minimum(np.searchsorted(self.keys, occurring), len(self) - 1)
+        known = self.keys[place] == occurring
         joined, where = np.unique(rows[known] * len(self) + place[known], return_inverse=True)
         counts = np.bincount(where, weights[known], minlength=len(joined))
         row, column = joined // len(self), joined % len(self)
@@ -189,7 +189,7 @@ class _Vocabulary:
         lengths = np.array([len(word) for word in padded], np.int64)
         letters = np.frombuffer("".join(padded).encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
         owner = np.repeat(np.arange(len(padded)), lengths)
-        found, owners = [], []
+        keys, owners = [], []
         for size in PIECE_LENGTHS:
             if len(letters) < size:
                 continue
@@ -198,12 +198,12 @@ class _Vocabulary:
             first = np.flatnonzero(inside)
             for shift in range(size):
                 key = _mixed(key, letters[first + shift])
-            found.append(key)
+            keys.append(key)
             owners.append(owner[first])
-        owners, found = np.concatenate(owners or [owner[:0]]), np.concatenate(found or [letters[:0]])
+        owners, keys = np.concatenate(owners or [owner[:0]]), np.concatenate(keys or [letters[:0]])
         order = np.argsort(owners, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(padded)))])
-        return found[order], starts
+        return keys[order], starts
 
 
 def _mixed(a: np.ndarray, b: np.ndarray | np.uint64) -> np.ndarray:
@@ -223,23 +223,23 @@ def _occurrences(texts: Sequence[Sequence[str]], pieces: bool) -> tuple[np.ndarr
     ids, rows, column = [], [], []
     for row, text in enumerate(texts):
         for index, cell in enumerate(text):
-            found = vocabulary.ids([_START, *split_tokens(cell), _END])
-            ids.append(found)
-            rows.append(np.full(len(found), row))
-            column.append(np.full(len(found), index))
+            blocks = vocabulary.ids([_START, *split_tokens(cell), _END])
+            ids.append(blocks)
+            rows.append(np.full(len(blocks), row))
+            column.append(np.full(len(blocks), index))
     empty = np.zeros(0, np.int64)
     ids, rows, column = (np.concatenate(part or [empty]) for part in (ids, rows, column))
     hashes = vocabulary.hashes()
     word = ids > 1
     followed = np.flatnonzero(ids[:-1] != 1) if len(ids) else empty
     pairs = _mixed(hashes[ids[followed]], hashes[ids[followed + 1]]) if len(ids) else hashes[:0]
-    found = [(rows[word], _block(hashes[ids[word]], WORDS)), (rows[followed], _block(pairs, WORDS))]
-    found += _with_first(ids, rows, hashes)
+    blocks = [(rows[word], _block(hashes[ids[word]], WORDS)), (rows[followed], _block(pairs, WORDS))]
+    blocks += _with_first(ids, rows, hashes)
     if columns > 1:
         mark = (column + 11).astype(np.uint64)
-        found.append((rows[word], _block(_mixed(hashes[ids[word]], mark[word]), COLUMNS)))
-        found.append((rows[followed], _block(_mixed(pairs, mark[followed]), COLUMNS)))
-    counts = [np.ones(len(part[0])) for part in found]
+        blocks.append((rows[word], _block(_mixed(hashes[ids[word]], mark[word]), COLUMNS)))
+        blocks.append((rows[followed], _block(_mixed(pairs, mark[followed]), COLUMNS)))
+    counts = [np.ones(len(part[0])) for part in blocks]
     if pieces:
         distinct, count = np.unique(rows[word] * len(hashes) + ids[word], return_counts=True)
         keys, starts = vocabulary.pieces()
@@ -247,25 +247,25 @@ def _occurrences(texts: Sequence[Sequence[str]], pieces: bool) -> tuple[np.ndarr
         lengths = np.diff(starts)[owner]
         ends = np.cumsum(lengths)
         places = np.repeat(starts[:-1][owner] - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
-        found.append((np.repeat(distinct // len(hashes), lengths), _block(keys[places], PIECES)))
+        blocks.append((np.repeat(distinct // len(hashes), lengths), _block(keys[places], PIECES)))
         counts.append(np.repeat(count, lengths).astype(np.float64))
     if columns > 1:
-        found.append(_relation(ids, rows, column, hashes))
-        counts.append(np.ones(len(found[-1][0])))
-    all_rows, keys = (np.concatenate([part[i] for part in found]) for i in (0, 1))
+        blocks.append(_relation(ids, rows, column, hashes))
+        counts.append(np.ones(len(blocks[-1][0])))
+    all_rows, keys = (np.concatenate([part[i] for part in blocks]) for i in (0, 1))
     return all_rows, keys, np.concatenate(counts)
 
 
 def _with_first(ids: np.ndarray, rows: np.ndarray, hashes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """The first word of each text together with each of the next ones but its neighbour: a question is told by both."""
     begin, end = np.flatnonzero(ids == 0), np.flatnonzero(ids == 1)
-    found = []
+    pairs = []
     for offset in range(2, FIRST_WITH + 1):
         inside = begin + 1 + offset < end
         first, other = begin[inside] + 1, begin[inside] + 1 + offset
         keys = _mixed(_mixed(hashes[ids[first]], np.uint64(301)), hashes[ids[other]])
-        found.append((rows[first], _block(keys, WORDS)))
-    return found
+        pairs.append((rows[first], _block(keys, WORDS)))
+    return pairs
 
 
 def _relation(
@@ -277,10 +277,10 @@ def _relation(
     sides = [np.unique(rows[word & (column == side)] * count + ids[word & (column == side)]) for side in (0, 1)]
     both = np.intersect1d(*sides, assume_unique=True)
     rest = [np.setdiff1d(side, both, assume_unique=True) for side in sides]
-    made_rows, made = [], []
+    made_rows, relation_keys = [], []
     for mark, part in enumerate((both, *rest), 101):
         made_rows.append(part // count)
-        made.append(_mixed(hashes[part % count], np.uint64(mark)))
+        relation_keys.append(_mixed(hashes[part % count], np.uint64(mark)))
     size = int(rows.max()) + 1 if len(rows) else 0
     shared, first, second = (np.bincount(part // count, minlength=size).astype(float) for part in (both, *rest))
     for mark, share in enumerate(
@@ -289,5 +289,5 @@ def _relation(
     ):  # fmt: skip
         step = np.minimum(share * 10, 15).astype(np.uint64)
         made_rows += [np.arange(size)]
-        made += [_mixed(step + np.uint64(1), np.uint64(mark))]
-    return np.concatenate(made_rows), _block(np.concatenate(made), RELATION)
+        relation_keys += [_mixed(step + np.uint64(1), np.uint64(mark))]
+    return np.concatenate(made_rows), _block(np.concatenate(relation_keys), RELATION)

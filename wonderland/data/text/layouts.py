@@ -123,10 +123,10 @@ def _explained(text: str, reading: Reading, target: str | None, any_label: bool)
 
 def _refuse_ragged(path: Path, text: str, reading: Reading, comments: int) -> None:
     """Stop at a file of texts and a target where a few lines have too many or too few cells."""
-    found = ragged(text, reading)
-    if found is None:
+    broken = ragged(text, reading)
+    if broken is None:
         return
-    layout, number, width, usual = found
+    layout, number, width, usual = broken
     if _columns(layout) is None:
         return
     raise WonderlandError(

@@ -144,10 +144,10 @@ def _of_tokens(
 
 def _of_spans(records: Sequence[Mapping[str, Any]], column: str, spans: str | None, path: Path) -> Marked | None:
     """Words of running text; a span that cuts a word is extended to the whole of it, and of spans that overlap the longest stays."""
-    made = Marked([], [], "", [], [])
-    assert made.tags is not None
-    assert made.texts is not None
-    assert made.places is not None
+    marked = Marked([], [], "", [], [])
+    assert marked.tags is not None
+    assert marked.texts is not None
+    assert marked.places is not None
     moved = overlaps = outside = 0
     for row in records:
         text, marks = (
@@ -171,14 +171,14 @@ def _of_spans(records: Sequence[Mapping[str, Any]], column: str, spans: str | No
             for i in covered:
                 tags[i] = f"I-{name}"
             tags[covered[0]] = f"B-{name}"
-        made.words.append([text[begin:end] for begin, end in places])
-        made.tags.append(tags)
-        made.texts.append(text)
-        made.places.append(places)
+        marked.words.append([text[begin:end] for begin, end in places])
+        marked.tags.append(tags)
+        marked.texts.append(text)
+        marked.places.append(places)
     if spans is None:
-        made.tags = None
-        return made
-    if not any(tag != "O" for tags in made.tags for tag in tags):
+        marked.tags = None
+        return marked
+    if not any(tag != "O" for tags in marked.tags for tag in tags):
         return None
     for count, kind, text in (
         (moved, "moved", "cut a word and are extended to the whole of it"),
@@ -186,9 +186,9 @@ def _of_spans(records: Sequence[Mapping[str, Any]], column: str, spans: str | No
         (outside, "outside", "lie outside of their text and are left out"),
     ):
         if count:
-            made.findings.append(Finding(kind, spans, count, f"{count:,} of the spans {text}."))
-    made.sentence = (
-        f"{path.name} is read as {counted(len(made.words), 'text', 'texts')} in {column!r} with spans in {spans!r}. Options overrule it: --column, "
+            marked.findings.append(Finding(kind, spans, count, f"{count:,} of the spans {text}."))
+    marked.sentence = (
+        f"{path.name} is read as {counted(len(marked.words), 'text', 'texts')} in {column!r} with spans in {spans!r}. Options overrule it: --column, "
         "--target, --kind."
     )
-    return made
+    return marked

@@ -55,9 +55,9 @@ def read_questions(path: Path, reading: Reading) -> Questions | None:
         isinstance(row.get("question"), str) and isinstance(row.get("context"), str) for row in records
     ):
         return None
-    found = of_records(records, path.name)
-    found.findings = [*findings, *found.findings]
-    return found
+    questions = of_records(records, path.name)
+    questions.findings = [*findings, *questions.findings]
+    return questions
 
 
 def _may_be(path: Path) -> bool:
@@ -123,25 +123,25 @@ def _answers(row: Mapping[str, Any]) -> list[tuple[str, int | None]] | None:
         value = [value]
     if not isinstance(value, list):
         return None
-    found: list[tuple[str, int | None]] = []
+    answers: list[tuple[str, int | None]] = []
     for item in value:
         text = item if isinstance(item, str) else item.get("text") if isinstance(item, Mapping) else None
         start = _first(item, STARTS) if isinstance(item, Mapping) else None
         if isinstance(text, str) and text:
-            found.append((text, start if isinstance(start, int) and not isinstance(start, bool) else None))
-    return found
+            answers.append((text, start if isinstance(start, int) and not isinstance(start, bool) else None))
+    return answers
 
 
 def of_records(records: Sequence[Mapping[str, Any]], name: str) -> Questions:
     """Questions from flat records. An answer that is not where it is said to be is looked for in its text."""
     place: dict[str, int] = {}
-    made = Questions([], [], all(row["answers"] is not None for row in records))
+    questions = Questions([], [], all(row["answers"] is not None for row in records))
     moved = lost = 0
     for row in records:
         context = row["context"]
         number = place.setdefault(context, len(place))
-        if number == len(made.contexts):
-            made.contexts.append(context)
+        if number == len(questions.contexts):
+            questions.contexts.append(context)
         answers = []
         for text, start in row["answers"] or ():
             if start is not None and context[start : start + len(text)] == text:
@@ -152,17 +152,17 @@ def of_records(records: Sequence[Mapping[str, Any]], name: str) -> Questions:
         if row["answers"] and not answers:
             lost += 1
             continue
-        made.questions.append(Question(number, row["question"], tuple(answers), row.get("id", "")))
+        questions.questions.append(Question(number, row["question"], tuple(answers), row.get("id", "")))
     if moved:
         text = f"{counted(moved, 'answer is', 'answers are')} elsewhere in the text than the file says, and taken where they are."
-        made.findings.append(Finding("moved", name, moved, text))
+        questions.findings.append(Finding("moved", name, moved, text))
     if lost:
         text = f"{counted(lost, 'question has', 'questions have')} an answer that is not in its text, and {'is' if lost == 1 else 'are'} left out."
-        made.findings.append(Finding("lost", name, lost, text))
-    none = sum(not question.answers for question in made.questions)
-    about = f", {none:,} of them without an answer" if made.answered and none else ""
-    made.sentence = f"{name} is read as {counted(len(made.questions), 'question', 'questions')} about {counted(len(made.contexts), 'text', 'texts')}{about}."
-    return made
+        questions.findings.append(Finding("lost", name, lost, text))
+    none = sum(not question.answers for question in questions.questions)
+    about = f", {none:,} of them without an answer" if questions.answered and none else ""
+    questions.sentence = f"{name} is read as {counted(len(questions.questions), 'question', 'questions')} about {counted(len(questions.contexts), 'text', 'texts')}{about}."
+    return questions
 
 
 def _nearest(context: str, text: str, start: int | None) -> int | None:

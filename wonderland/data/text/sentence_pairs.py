@@ -75,9 +75,9 @@ def pairs_of_frame(frame: pd.DataFrame, name: str, target: str | None = None) ->
     findings = [Finding("text", name, len(kept), text)]
     count = int(np.asarray(undecided).sum())
     if count:
-        what = counted(count, "pair has", "pairs have")
+        pairs_have = counted(count, "pair has", "pairs have")
         findings.append(
-            Finding("undecided", answer, count, f"{what} '-', -1 or nothing for {answer!r} and are left out.")
+            Finding("undecided", answer, count, f"{pairs_have} '-', -1 or nothing for {answer!r} and are left out.")
         )
     return SentencePairs(kept, (first, second), answer, findings)
 

@@ -74,14 +74,14 @@ def read_tagged(
     if text.lstrip()[:1] in ("{", "["):
         marked = read_marked(text, path, column, target, need_tags=need_tags)
         return None if marked is None else _of_marked(marked, findings)
-    found = (
+    tagged = (
         _from_table(text, path, reading, column, target)
         or (_from_joined(text, path) if need_tags else None)
         or _from_columns(text, path, column, target, need_tags, known)
     )
-    if found is not None:
-        found.findings = [*findings, *found.findings]
-    return None if found is None else in_pieces(found)
+    if tagged is not None:
+        tagged.findings = [*findings, *tagged.findings]
+    return None if tagged is None else in_pieces(tagged)
 
 
 def _may_be(path: Path, reading: Reading, need_tags: bool) -> bool:
@@ -182,7 +182,7 @@ def _from_columns(
     if need_tags and not column and spaced > 0.2 * len(rows):
         return None  # sentences, not words
     tags_seen = {row[tag] for row in rows if len(row) == width} if tag is not None else set()
-    found = Tagged([], None if tag is None else [], [])
+    tagged = Tagged([], None if tag is None else [], [])
     words: list[str] = []
     tags: list[str] = []
     document, odd = -1, 0
@@ -194,10 +194,10 @@ def _from_columns(
             continue
         if not line.strip() or begins_text:
             if words:
-                found.words.append(words)
-                found.documents.append(max(document, 0) if document >= 0 else len(found.documents))
-                if found.tags is not None:
-                    found.tags.append(tags)
+                tagged.words.append(words)
+                tagged.documents.append(max(document, 0) if document >= 0 else len(tagged.documents))
+                if tagged.tags is not None:
+                    tagged.tags.append(tags)
                 words, tags = [], []
             document += begins_text
             continue
@@ -207,23 +207,26 @@ def _from_columns(
             tags.append(
                 cells[tag] if len(cells) == width else cells[-1] if len(cells) > 1 and cells[-1] in tags_seen else "O"
             )
-    if len(found.words) < (2 if need_tags else 1):
+    if len(tagged.words) < (2 if need_tags else 1):
         return None
     others = [i + 1 for i in range(width) if i not in (word, tag)]
     rest = f"; columns {', '.join(map(str, others[:6]))} are not used" if others else ""
     if tag is not None:
-        found.sentence = (
-            f"{path.name} is read as {counted(len(found.words), 'sentence', 'sentences')} of words in column {word + 1} with tags in column {tag + 1} "
+        tagged.sentence = (
+            f"{path.name} is read as {counted(len(tagged.words), 'sentence', 'sentences')} of words in column {word + 1} with tags in column {tag + 1} "
             f"of {width}{rest}. Options overrule it: --column, --target, --encoding, --kind."
         )
     if odd:
-        what = counted(odd, "line has", "lines have")
-        found.findings.append(
+        lines_have = counted(odd, "line has", "lines have")
+        tagged.findings.append(
             Finding(
-                "columns", path.name, odd, f"{what} other than {width} columns; the first cell is read as the word."
+                "columns",
+                path.name,
+                odd,
+                f"{lines_have} other than {width} columns; the first cell is read as the word.",
             )
         )
-    return found
+    return tagged
 
 
 def _number(name: str, option: str, width: int, path: Path) -> int:
@@ -268,29 +271,29 @@ def _from_table(text: str, path: Path, reading: Reading, column: str | None, tar
     if word is None or tag is None:
         return None
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=reading.quote_character or '"')
-    found = Tagged([], [], [])
-    assert found.tags is not None
+    tagged = Tagged([], [], [])
+    assert tagged.tags is not None
     last: str | None = None
     for place, row in enumerate(rows):
         if not place or len(row) <= max(word, tag, sentence):
             continue
         number = row[sentence].strip()
-        if not found.words or (number and number != last):
-            found.words.append([])
-            found.tags.append([])
-            found.documents.append(len(found.documents))
+        if not tagged.words or (number and number != last):
+            tagged.words.append([])
+            tagged.tags.append([])
+            tagged.documents.append(len(tagged.documents))
             last = number
         if row[word].strip():
-            found.words[-1].append(row[word].strip())
-            found.tags[-1].append(row[tag].strip() or "O")
-    kept = [i for i, words in enumerate(found.words) if words]
-    found.words, found.tags = [found.words[i] for i in kept], [found.tags[i] for i in kept]
-    found.documents = list(range(len(kept)))
-    found.sentence = (
+            tagged.words[-1].append(row[word].strip())
+            tagged.tags[-1].append(row[tag].strip() or "O")
+    kept = [i for i, words in enumerate(tagged.words) if words]
+    tagged.words, tagged.tags = [tagged.words[i] for i in kept], [tagged.tags[i] for i in kept]
+    tagged.documents = list(range(len(kept)))
+    tagged.sentence = (
         f"{path.name} is read as {counted(len(kept), 'sentence', 'sentences')} of words in column {names[word]!r} with tags in column "
         f"{names[tag]!r}. Options overrule it: --column, --target, --encoding, --kind."
     )
-    return found if len(kept) > 1 else None
+    return tagged if len(kept) > 1 else None
 
 
 def _named(names: list[str], asked: str | None, usual: Sequence[str], option: str, path: Path, but: int) -> int | None:
@@ -316,7 +319,7 @@ def in_pieces(tagged: Tagged) -> Tagged:
     long = sum(len(words) > LONGEST for words in tagged.words)
     if not long:
         return tagged
-    made = Tagged(
+    pieces = Tagged(
         [],
         None if tagged.tags is None else [],
         [],
@@ -326,15 +329,15 @@ def in_pieces(tagged: Tagged) -> Tagged:
     )
     for i, words in enumerate(tagged.words):
         for first, stop in cuts(words):
-            made.words.append(words[first:stop])
-            made.documents.append(tagged.documents[i])
-            if made.tags is not None and tagged.tags is not None:
-                made.tags.append(tagged.tags[i][first:stop])
-            if made.places is not None and tagged.places is not None:
-                made.places.append(tagged.places[i][first:stop])
+            pieces.words.append(words[first:stop])
+            pieces.documents.append(tagged.documents[i])
+            if pieces.tags is not None and tagged.tags is not None:
+                pieces.tags.append(tagged.tags[i][first:stop])
+            if pieces.places is not None and tagged.places is not None:
+                pieces.places.append(tagged.places[i][first:stop])
     text = f"{counted(long, 'text is', 'texts are')} longer than {LONGEST} words and tagged in pieces."
-    made.findings = [*tagged.findings, Finding("pieces", "words", long, text)]
-    return made
+    pieces.findings = [*tagged.findings, Finding("pieces", "words", long, text)]
+    return pieces
 
 
 def cuts(words: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -189,8 +189,8 @@ def _growth(part: Mapping[str, Any]) -> float:
     """How many times longer a Replace can make a text."""
     if part["type"] != "Replace":
         return 1.0
-    content, found = part["content"], part["pattern"]
-    longest = len(found["String"]) if "String" in found else 1
+    content, pattern = part["content"], part["pattern"]
+    longest = len(pattern["String"]) if "String" in pattern else 1
     return max(1.0, len(content.encode()) / longest)
 
 

@@ -79,10 +79,10 @@ class WordFeatures:
             known = self.keys[np.minimum(place, len(self.keys) - 1)] == hashes
             numbers = np.where(known, place + 2, UNKNOWN).astype(np.int32).reshape(-1, PER_WORD)
             self._seen.update(zip(new, numbers, strict=True))
-        found = np.stack([self._seen[word] for word in words]) if len(words) else np.zeros((0, PER_WORD), np.int32)
+        features = np.stack([self._seen[word] for word in words]) if len(words) else np.zeros((0, PER_WORD), np.int32)
         if len(self._seen) > 500_000:  # a bound on memory
             self._seen.clear()
-        return found
+        return features
 
     def tensors(self) -> dict[str, Tensor]:
         """The table, to be saved."""

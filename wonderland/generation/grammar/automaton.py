@@ -194,19 +194,19 @@ class _NFA:
     def _optional_parts(self, part: OptionalParts, start: int) -> int:
         # `none` is the node before any part was present, `some` the one after at least one: each part is added once.
         none: int | None = start
-        some: int | None = None
+        after_part: int | None = None
         for item, required in part.parts:
             begin, after = self.new(), self.new()
             if none is not None:
                 self.epsilon[none].append(begin)
-            if some is not None:
-                self.epsilon[self.add(part.separator, some)].append(begin)
+            if after_part is not None:
+                self.epsilon[self.add(part.separator, after_part)].append(begin)
                 if not required:
-                    self.epsilon[some].append(after)
+                    self.epsilon[after_part].append(after)
             self.epsilon[self.add(item, begin)].append(after)
-            none, some = None if required else none, after
+            none, after_part = None if required else none, after
         end = self.new()
-        for node in (none, some):
+        for node in (none, after_part):
             if node is not None:
                 self.epsilon[node].append(end)
         return end

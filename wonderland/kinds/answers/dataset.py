@@ -97,7 +97,7 @@ class QuestionSet(Dataset):
     def summary(self) -> list[dict[str, Any]]:
         """How long texts, questions and answers are."""
         rows = [("text", self.words), ("question", self.asked)]
-        found = [
+        lines = [
             {
                 "what": name,
                 "count": len(own),
@@ -107,14 +107,14 @@ class QuestionSet(Dataset):
         ]
         if self.spans is not None:
             lengths = (self.spans[:, 1] - self.spans[:, 0] + 1)[self.spans[:, 0] >= 0]
-            found.append(
+            lines.append(
                 {
                     "what": "answer",
                     "count": len(lengths),
                     "median words": float(np.median(lengths)) if len(lengths) else 0.0,
                 }
             )
-        return found
+        return lines
 
     def example(self, i: int) -> dict[str, Any]:
         """One question with its text, and its answer where that is known."""

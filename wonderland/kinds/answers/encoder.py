@@ -46,9 +46,9 @@ class QuestionExamples(RowExamples):
 
     def padded(self, rows: np.ndarray) -> Tensor:
         """Some rows, filled up with 0 to the longest: (b, t, PER_WORD + 2)."""
-        found = [self._row(int(row)) for row in np.asarray(rows)]
-        x = np.zeros((len(found), max(len(row) for row in found), PER_WORD + 2), np.int64)
-        for place, row in enumerate(found):
+        features = [self._row(int(row)) for row in np.asarray(rows)]
+        x = np.zeros((len(features), max(len(row) for row in features), PER_WORD + 2), np.int64)
+        for place, row in enumerate(features):
             x[place, : len(row)] = row
         return torch.from_numpy(x)
 
@@ -118,9 +118,9 @@ class AnswerEncoder(Encoder):
         reading = source.reading if isinstance(source, Written) else Reading()
         plain = source.source if isinstance(source, Written) else source
         if isinstance(plain, str | os.PathLike):
-            found = read_questions(Path(plain).expanduser(), reading)
-            if found is not None:
-                return self._opened(Path(plain).name, found, need_target)
+            questions = read_questions(Path(plain).expanduser(), reading)
+            if questions is not None:
+                return self._opened(Path(plain).name, questions, need_target)
         contents = read_source(source)
         table = (
             None

@@ -35,17 +35,17 @@ class AnswersKind(Kind):
         if asked.get("task") not in (None, "answering"):
             return None
         try:
-            found = self._questions(glimpse, (None, None, None), tables=asked.get("question") is not None)
+            questions = self._questions(glimpse, (None, None, None), tables=asked.get("question") is not None)
         except WonderlandError:
             return None
-        if found is None or not found.answered or not found.questions:
+        if questions is None or not questions.answered or not questions.questions:
             return None
         return Claim(0.9995, "each question has a text that answers it")
 
     def _questions(self, glimpse: Glimpse, columns: tuple[Any, Any, Any], *, tables: bool = True) -> Questions | None:
-        found = None if glimpse.path is None else read_questions(glimpse.path, glimpse.reading)
-        if found is not None or glimpse.frame is None:
-            return found
+        questions = None if glimpse.path is None else read_questions(glimpse.path, glimpse.reading)
+        if questions is not None or glimpse.frame is None:
+            return questions
         names = {str(name).strip().casefold() for name in glimpse.frame.columns}
         usual = {"context", "question"} <= names and names & {"answer", "answers", "answer_text"}
         return of_frame(glimpse.frame, glimpse.name, columns) if tables or usual else None
@@ -113,11 +113,11 @@ class AnswersKind(Kind):
         dataset = plan.dataset
 
         def slide() -> Any:
-            found = []
+            answers = []
             for row in plan.parts.test:
                 words = dataset.words[dataset.questions[row].context]
-                found.append(dataset.text_of(row, *answer_by_window(dataset.asked[row], words)))
-            return found
+                answers.append(dataset.text_of(row, *answer_by_window(dataset.asked[row], words)))
+            return answers
 
         return [Baseline("sliding window", slide)]
 

@@ -24,7 +24,7 @@ def answer_by_window(asked: Sequence[str], words: Sequence[str], longest: int = 
     weights = np.array([np.log1p(1 / counts[word.lower()]) if word.lower() in wanted else 0.0 for word in words])
     total = np.concatenate([[0.0], np.cumsum(weights)])
     free = [word.lower() not in wanted and any(map(str.isalnum, word)) for word in words]
-    best, found = (-1.0, 0), (0, 0)
+    best, span = (-1.0, 0), (0, 0)
     for first in range(len(words)):
         for last in range(first, min(first + longest, len(words))):
             if not free[last]:
@@ -32,5 +32,5 @@ def answer_by_window(asked: Sequence[str], words: Sequence[str], longest: int = 
             begin, end = max(0, first - len(asked)), min(len(words), last + 1 + len(asked))
             score = (float(total[end] - total[begin]), last - first)
             if score > best:
-                best, found = score, (first, last)
-    return found
+                best, span = score, (first, last)
+    return span

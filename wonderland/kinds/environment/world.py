@@ -181,13 +181,13 @@ def _own(source: str) -> Callable[..., Any]:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        made = getattr(importlib.import_module(match[1]), match[2])
+        environment_class = getattr(importlib.import_module(match[1]), match[2])
     except (ImportError, AttributeError) as error:
         raise WonderlandError(f"{source} cannot be imported: {environment.said(error)}") from error
 
     def make(**more: Any) -> Any:
         try:
-            return made(**more)
+            return environment_class(**more)
         except Exception as error:
             raise WonderlandError(f"{source} cannot be made: {environment.said(error)}") from error
 

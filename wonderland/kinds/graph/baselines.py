@@ -23,16 +23,16 @@ def node_baselines(examples: Any, parts: Any, classes: int | None) -> list[dict[
     """Most frequent class or mean, label propagation, linear models and an MLP: score on the test part of each."""
     y, rows, graph = torch.as_tensor(examples.y), torch.as_tensor(examples.asked), examples.graph
     train, test = torch.as_tensor(parts.train), torch.as_tensor(parts.parts["test"])
-    made = [_constant(y, train, test, classes)]
+    baselines = [_constant(y, train, test, classes)]
     if classes is not None:
         known = torch.full((graph.nodes,), -1, dtype=torch.long)
         known[rows[train]] = y[train]
         spread = label_propagation(known, graph, classes)[rows[test]]
-        made.append(_scored("label propagation", spread.argmax(1), y[test], classes))
+        baselines.append(_scored("label propagation", spread.argmax(1), y[test], classes))
     if graph.nodes <= LARGEST:
         x = examples.features
-        made.append(_learned("linear model of the node's columns", x, rows, y, train, test, classes, 0))
-        made.append(
+        baselines.append(_learned("linear model of the node's columns", x, rows, y, train, test, classes, 0))
+        baselines.append(
             _learned(
                 "linear model of its neighbours (adjacency)",
                 beside_adjacency(x, graph),
@@ -44,8 +44,8 @@ def node_baselines(examples: Any, parts: Any, classes: int | None) -> list[dict[
                 0,
             )
         )
-        made.append(_learned("MLP of the node's columns", x, rows, y, train, test, classes, 64))
-    return made
+        baselines.append(_learned("MLP of the node's columns", x, rows, y, train, test, classes, 64))
+    return baselines
 
 
 def graph_baselines(examples: Any, parts: Any, classes: int | None) -> list[dict[str, Any]]:
@@ -57,27 +57,29 @@ def graph_baselines(examples: Any, parts: Any, classes: int | None) -> list[dict
     counts = torch.cat([total, graph.sizes[:, None].float()], 1)
     spread = counts[rows[train]].std(0).clamp(min=1e-6)
     counts = (counts - counts[rows[train]].mean(0)) / spread
-    made = [_constant(y, train, test, classes)]
-    made.append(_learned("linear model of sums over nodes", counts.clamp(-10, 10), rows, y, train, test, classes, 0))
-    made.append(_learned("Weisfeiler-Lehman subtrees", subtree_counts(graph, x), rows, y, train, test, classes, 0))
-    return made
+    baselines = [_constant(y, train, test, classes)]
+    baselines.append(
+        _learned("linear model of sums over nodes", counts.clamp(-10, 10), rows, y, train, test, classes, 0)
+    )
+    baselines.append(_learned("Weisfeiler-Lehman subtrees", subtree_counts(graph, x), rows, y, train, test, classes, 0))
+    return baselines
 
 
 def link_baselines(examples: Any, parts: Any) -> list[dict[str, Any]]:
     """Common neighbours, Adamic-Adar, resource allocation and degrees, each with the threshold that is best on the training part."""
     y = np.asarray(examples.y)
     train, test = parts.train, parts.parts["test"]
-    made = [_constant(torch.as_tensor(y), torch.as_tensor(train), torch.as_tensor(test), 2)]
+    baselines = [_constant(torch.as_tensor(y), torch.as_tensor(train), torch.as_tensor(test), 2)]
     if set(np.unique(y)) <= {0, 1}:
         names = ("common neighbours", "Adamic-Adar", "resource allocation", "Jaccard", "product of degrees")
         scores = examples.pair.numpy()
         for k, name in enumerate(names):
             cuts = np.unique(np.quantile(scores[train, k], np.linspace(0, 1, 51)))
             best = max(cuts, key=lambda cut: float(((scores[train, k] > cut) == y[train]).mean()))
-            made.append(
+            baselines.append(
                 {"name": name, "measure": "accuracy", "value": float(((scores[test, k] > best) == y[test]).mean())}
             )
-    return made
+    return baselines
 
 
 def subtree_counts(graph: Graph, x: Tensor, rounds: int = ROUNDS) -> SparseRows:

@@ -73,12 +73,12 @@ def _regular(text: str) -> Any:
         or frame.iloc[:, :2].apply(lambda cells: cells.str.contains(r"[\s,;]", regex=True)).any().any()
     ):
         return None
-    made = pd.DataFrame({"source": frame[0], "target": frame[1]})
+    edges = pd.DataFrame({"source": frame[0], "target": frame[1]})
     if frame.shape[1] == 3:
-        made["weight"] = pd.to_numeric(frame[2], errors="coerce")
-        if not np.isfinite(made["weight"]).all():
+        edges["weight"] = pd.to_numeric(frame[2], errors="coerce")
+        if not np.isfinite(edges["weight"]).all():
             return None
-    return made
+    return edges
 
 
 def _line_by_line(path: Path, text: str) -> Any:

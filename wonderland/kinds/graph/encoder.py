@@ -149,8 +149,8 @@ class GraphEncoder(Encoder):
         if not self.edges.width:
             return None
         rows = dataset.edge_row if kept is None else dataset.edge_row[kept]
-        made = self.edges.encode(dataset.edge_frame.iloc[rows].reset_index(drop=True), len(rows), "edges")
-        return made if isinstance(made, Tensor) else made.dense()
+        features = self.edges.encode(dataset.edge_frame.iloc[rows].reset_index(drop=True), len(rows), "edges")
+        return features if isinstance(features, Tensor) else features.dense()
 
     def examples(self, dataset: Any) -> GraphExamples:
         """A dataset as the model sees it."""
@@ -215,16 +215,32 @@ class GraphEncoder(Encoder):
             )
         graph, x, edge = self._messages()
         ids = self.stored_ids()
-        made = Graphs.__new__(Graphs)
-        made.name, made.origin, made.options, made.findings = "the stored graph", {"memory": "graph"}, Options(), []
-        made.of, made.noun, made.ids, made.graph, made.member, made.graph_ids = self.of, self.of, ids, graph, None, []
-        made.place, made.target, made.directed = {node: i for i, node in enumerate(ids)}, self.target, self.directed
-        made.rows = self.stored["rows"].numpy() if self.of == "links" else np.arange(len(ids))
-        made.y, made.classes, made.task, made.features = None, self.classes, self.task, None
-        made.pairs, made.fingerprint = graph.edges.numpy(), ""
-        made.node_frame = made.edge_frame = pd.DataFrame(index=range(len(ids)))
-        made.message = (graph, x, edge)  # type: ignore[attr-defined]
-        return made
+        stored = Graphs.__new__(Graphs)
+        stored.name, stored.origin, stored.options, stored.findings = (
+            "the stored graph",
+            {"memory": "graph"},
+            Options(),
+            [],
+        )
+        stored.of, stored.noun, stored.ids, stored.graph, stored.member, stored.graph_ids = (
+            self.of,
+            self.of,
+            ids,
+            graph,
+            None,
+            [],
+        )
+        stored.place, stored.target, stored.directed = (
+            {node: i for i, node in enumerate(ids)},
+            self.target,
+            self.directed,
+        )
+        stored.rows = self.stored["rows"].numpy() if self.of == "links" else np.arange(len(ids))
+        stored.y, stored.classes, stored.task, stored.features = None, self.classes, self.task, None
+        stored.pairs, stored.fingerprint = graph.edges.numpy(), ""
+        stored.node_frame = stored.edge_frame = pd.DataFrame(index=range(len(ids)))
+        stored.message = (graph, x, edge)  # type: ignore[attr-defined]
+        return stored
 
     def open(self, source: Any, *, need_target: bool = False) -> Graphs:
         """New data: a graph of its own, new nodes joined to the stored graph, pairs of stored nodes, or new graphs."""
@@ -348,8 +364,8 @@ class GraphEncoder(Encoder):
         )
         edges = None
         if edge is not None:
-            made = self.edges.encode(frame, len(frame), "edges")
-            edges = torch.cat([edge, (made if isinstance(made, Tensor) else made.dense())[row]])
+            features = self.edges.encode(frame, len(frame), "edges")
+            edges = torch.cat([edge, (features if isinstance(features, Tensor) else features.dense())[row]])
         dataset.message = (whole, torch.cat(rows), edges)  # type: ignore[attr-defined]
         dataset.rows = dataset.rows + len(old)
         dataset.ids = [*old, *dataset.ids]
@@ -357,17 +373,17 @@ class GraphEncoder(Encoder):
 
     def _pairs(self, tables: Tables) -> Graphs:
         """Pairs of stored nodes, one for each line of edges."""
-        made = self.open_stored()
-        ends = [positions(tables.edges[end], made.place) for end in ("source", "target")]
+        dataset = self.open_stored()
+        ends = [positions(tables.edges[end], dataset.place) for end in ("source", "target")]
         for place, end in zip(ends, ("source", "target"), strict=True):
             if (place < 0).any():
                 node = tables.edges[end].iloc[int(np.flatnonzero(place < 0)[0])]
                 raise WonderlandError(
                     f"The graph of this run has no node {node!r}: a pair is asked of nodes that were there."
                 )
-        made.rows = np.stack(ends, 1)
-        made.name = tables.name
-        return made
+        dataset.rows = np.stack(ends, 1)
+        dataset.name = tables.name
+        return dataset
 
     # The contract of an encoder
 
@@ -472,23 +488,23 @@ class GraphEncoder(Encoder):
                 raise WonderlandError(
                     f"The preprocessing of this model has {name} = {shown}, which cannot be: the file is damaged or not ours."
                 )
-        made = GraphEncoder(
+        encoder = GraphEncoder(
             nodes=Columns.from_json(value.get("nodes")), edges=Columns.from_json(value.get("edges")),
             **{name: value[name] for name in checks},
         )  # fmt: skip
-        made.stored = tensors
-        if made.keeps_graph:
+        encoder.stored = tensors
+        if encoder.keeps_graph:
             try:
-                made.stored_ids()
-                graph, x, _ = made._messages()
+                encoder.stored_ids()
+                graph, x, _ = encoder._messages()
                 rows = tensors["rows"]
-                fine = x.shape == (graph.nodes, made.features) and (
+                fine = x.shape == (graph.nodes, encoder.features) and (
                     not len(rows) or (int(rows.min()) >= 0 and int(rows.max()) < graph.nodes)
                 )
                 if isinstance(x, SparseRows) and len(x.pattern):
                     start, column = x.pattern.start, x.pattern.column
                     fine &= int(start[0]) == 0 and int(start[-1]) == len(column) and bool((start.diff() >= 0).all())
-                    fine &= int(column.min()) >= 0 and int(column.max()) < made.features
+                    fine &= int(column.min()) >= 0 and int(column.max()) < encoder.features
                 hidden = tensors.get("hidden")
                 fine &= (
                     hidden is None or not len(hidden) or (int(hidden.min()) >= 0 and int(hidden.max()) < graph.nodes)
@@ -499,9 +515,9 @@ class GraphEncoder(Encoder):
                 raise WonderlandError(
                     "The stored graph does not fit the preprocessing: one of them is damaged."
                 ) from error
-        elif made.of != "graphs" and made.identity:
+        elif encoder.of != "graphs" and encoder.identity:
             raise WonderlandError("The graph of this run is missing: preprocess.safetensors is damaged.")
-        return made
+        return encoder
 
 
 def new_weights(frame: Any, name: str) -> Tensor:

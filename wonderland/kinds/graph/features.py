@@ -32,7 +32,7 @@ class Columns:
     noticed: list[Finding] = field(default_factory=list, compare=False)
 
     @staticmethod
-    def fit(frame: Any, rows: np.ndarray, what: str) -> "Columns":
+    def fit(frame: Any, rows: np.ndarray, noun: str) -> "Columns":
         """Learn from some rows of a frame."""
         noticed: list[Finding] = []
         if _is_counts(frame):
@@ -56,7 +56,7 @@ class Columns:
                     names.append(str(name))
                     about.append({"kind": "category", "levels": levels})
                     continue
-            text = f"Column {str(name)!r} of the {what} is left out: it holds {column.kind} cells that say nothing general."
+            text = f"Column {str(name)!r} of the {noun} is left out: it holds {column.kind} cells that say nothing general."
             noticed.append(Finding("left out", str(name), 1, text))
         return Columns(names, about, False, noticed)
 
@@ -65,16 +65,16 @@ class Columns:
         """How many numbers a row becomes."""
         return sum(1 if each["kind"] == "number" else len(each["levels"]) for each in self.about)
 
-    def encode(self, frame: Any, rows: int, what: str) -> Tensor | SparseRows:
+    def encode(self, frame: Any, rows: int, noun: str) -> Tensor | SparseRows:
         """The rows of a frame as numbers (rows, width); what is missing becomes the mean."""
         if frame is None or not self.names:
             return torch.zeros(rows, self.width)
         self.noticed = []
         for name in self.names:
             if name not in frame:
-                raise WonderlandError(f"The {what} lack column {name!r}, which this model was trained with.")
+                raise WonderlandError(f"The {noun} lack column {name!r}, which this model was trained with.")
         if self.counts:
-            return self._counts(frame[self.names], what)
+            return self._counts(frame[self.names], noun)
         pieces, missing = [], 0
         for name, about in zip(self.names, self.about, strict=True):
             if about["kind"] == "number":
@@ -92,20 +92,20 @@ class Columns:
                 codes = np.array([place.get("" if cell is None else str(cell), -1) for cell in labels])
                 missing += int(sum(cell is None for cell in labels))
                 pieces.append((codes[:, None] == np.arange(len(place))).astype(np.float64))
-        self._tell(missing, what)
+        self._tell(missing, noun)
         return torch.from_numpy(np.concatenate(pieces, 1)).float()
 
-    def _counts(self, frame: Any, what: str) -> SparseRows:
+    def _counts(self, frame: Any, noun: str) -> SparseRows:
         values = frame.to_numpy(np.float32, na_value=np.nan)
         bad = ~np.isfinite(values)
-        self._tell(int(bad.sum()), what)
+        self._tell(int(bad.sum()), noun)
         values[bad] = 0
         return sparse_counts(values)
 
-    def _tell(self, missing: int, what: str) -> None:
+    def _tell(self, missing: int, noun: str) -> None:
         if missing:
-            text = f"{counted(missing, 'cell', 'cells')} of the {what} had no value and {'was' if missing == 1 else 'were'} filled in."
-            self.noticed = [Finding("missing", what, missing, text)]
+            text = f"{counted(missing, 'cell', 'cells')} of the {noun} had no value and {'was' if missing == 1 else 'were'} filled in."
+            self.noticed = [Finding("missing", noun, missing, text)]
 
     def to_json(self) -> dict[str, Any]:
         return {"names": self.names, "about": self.about, "counts": self.counts}

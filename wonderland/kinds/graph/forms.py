@@ -57,10 +57,10 @@ def from_networkx(graph: Any, name: str, origin: dict[str, Any]) -> Tables:
     flat = nodes.drop(
         columns=[column for column in nodes if column in ("label",) and nodes[column].astype(str).equals(nodes["id"])]
     )
-    made = Tables(flat, edges, None, name, origin, directed=bool(graph.is_directed()), features=features)
+    tables = Tables(flat, edges, None, name, origin, directed=bool(graph.is_directed()), features=features)
     plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in graph.graph.items()}
-    made.about = {key: value for key, value in plain.items() if isinstance(value, str | int | float)}
-    return made
+    tables.about = {key: value for key, value in plain.items() if isinstance(value, str | int | float)}
+    return tables
 
 
 def _expanded(frame: Any) -> tuple[Any, np.ndarray | None]:

@@ -45,7 +45,7 @@ def inside(run: Any, plan: Any) -> dict[str, Any]:
                 continue
             with recorded(layers) as record:
                 net(given)
-            states = [given.x, *(made for _, made in record)]
+            states = [given.x, *(output for _, output in record)]
             curve = [_alike(state, given.graph) for state in states]
             if len(curve) > 2:
                 smoothing[title] = [round(each, 4) for each in curve]
@@ -69,8 +69,8 @@ def recorded(layers: list[nn.Module]) -> Iterator[list[tuple[tuple[Any, ...], Te
     """What each layer is given and gives, in the order of the calls."""
     record: list[tuple[tuple[Any, ...], Tensor]] = []
 
-    def note(_: nn.Module, given: Any, made: Any) -> None:
-        record.append((given, made))
+    def note(_: nn.Module, given: Any, output: Any) -> None:
+        record.append((given, output))
 
     hooks = [layer.register_forward_hook(note) for layer in layers]
     try:
@@ -93,13 +93,13 @@ def _layers(net: nn.Module) -> list[nn.Module] | None:
 def _titles(model: Any, count: int) -> list[str]:
     """Names of the networks, numbered where two have one name."""
     specs = (getattr(model, "arguments", None) or {}).get("nets") or [None] * count
-    made: list[str] = []
+    titles: list[str] = []
     for spec in specs:
         layer = getattr(spec, "arguments", {}).get("layer", "gcn") if spec is not None else "network"
         name = str(getattr(spec, "name", "")).removeprefix("models.")
         title = "MPNN" if name == "MPNN" else NAMES.get(layer, str(layer))
-        made.append(title if title not in made else f"{title} {1 + sum(each.startswith(title) for each in made)}")
-    return made
+        titles.append(title if title not in titles else f"{title} {1 + sum(each.startswith(title) for each in titles)}")
+    return titles
 
 
 def _alike(state: Tensor | SparseRows, graph: Graph) -> float:
@@ -131,15 +131,15 @@ def _summary(graph: Graph, share: Tensor, classes: Tensor | None) -> dict[str, f
     nodes = max(1, int(several.sum()))
     entropy = torch.zeros(graph.nodes).index_add_(0, row, -(share * share.clamp(min=1e-12).log()))
     even = (entropy[several] / count[several].float().log()).mean() if bool(several.any()) else torch.tensor(1.0)
-    made = {"itself": float(share[own & several[row]].sum()) / nodes, "evenness": float(even)}
+    summary = {"itself": float(share[own & several[row]].sum()) / nodes, "evenness": float(even)}
     if classes is not None:
         known = several[row] & (classes[row] >= 0) & (classes[column] >= 0) & ~own
         equal = known & (classes[row] == classes[column])
-        made["same class"] = float(share[equal].sum() / share[known].sum().clamp(min=1e-12))
-        made["same class, even weights"] = float(
+        summary["same class"] = float(share[equal].sum() / share[known].sum().clamp(min=1e-12))
+        summary["same class, even weights"] = float(
             (1 / count[row[equal]]).sum() / (1 / count[row[known]]).sum().clamp(min=1e-12)
         )
-    return made
+    return summary
 
 
 def _strongest(graph: Graph, share: Tensor, dataset: Any, most: int = 10) -> list[dict[str, Any]]:
@@ -156,9 +156,9 @@ def along(edges: list[list[int]], nodes: Tensor, graph: Graph, share: Tensor) ->
     keys = graph.pattern.row * graph.nodes + graph.pattern.column
     lift = share * graph.pattern.count[graph.pattern.row]
     ends = nodes[torch.tensor(edges, dtype=torch.long).reshape(-1, 2)]
-    made = torch.zeros(len(ends))
+    shares = torch.zeros(len(ends))
     for a, b in ((0, 1), (1, 0)):
         place = torch.searchsorted(keys, ends[:, a] * graph.nodes + ends[:, b]).clamp(max=len(keys) - 1)
         hit = keys[place] == ends[:, a] * graph.nodes + ends[:, b]
-        made += torch.where(hit, lift[place], 0.0) / 2
-    return [round(each, 3) for each in made.tolist()]
+        shares += torch.where(hit, lift[place], 0.0) / 2
+    return [round(each, 3) for each in shares.tolist()]

@@ -232,7 +232,7 @@ class GraphKind(Kind):
         model = {"name": "this model", "measure": measure, "value": run.metrics[measure]}
         looked = inside(run, plan)
         shares = looked.pop("shares", None)
-        told = {
+        facts = {
             **looked,
             "noun": dataset.noun,
             "columns_title": "The graph in numbers",
@@ -240,19 +240,19 @@ class GraphKind(Kind):
             "degrees": degrees(degree),
         }
         if dataset.of != "graphs":
-            told["drawing"] = drawing(run, plan, shares)
-        return told
+            facts["drawing"] = drawing(run, plan, shares)
+        return facts
 
 
 def degrees(degree: np.ndarray) -> dict[str, int]:
     """How many nodes have how many neighbours, in steps that double."""
-    made = {"0": int((degree == 0).sum()), "1": int((degree == 1).sum())}
+    counts = {"0": int((degree == 0).sum()), "1": int((degree == 1).sum())}
     low = 2
     while low <= max(2, int(degree.max(initial=0))):
         high = low * 2 - 1
-        made[f"{low} to {high}"] = int(((degree >= low) & (degree <= high)).sum())
+        counts[f"{low} to {high}"] = int(((degree >= low) & (degree <= high)).sum())
         low *= 2
-    return made
+    return counts
 
 
 KIND = GraphKind()

@@ -59,17 +59,23 @@ def pair_features(graph: Graph, pairs: np.ndarray) -> Tensor:
     swap = degree[given[:, 0]] > degree[given[:, 1]]
     few, many = torch.where(swap, given[:, 1], given[:, 0]), torch.where(swap, given[:, 0], given[:, 1])
     looked = degree[few].cumsum(0)
-    made = torch.zeros(len(given), 3)
+    overlap = torch.zeros(len(given), 3)
     start = 0
     while start < len(given):
         before = int(looked[start - 1]) if start else 0
         stop = max(start + 1, int(torch.searchsorted(looked, before + ENTRIES, right=True)))
-        made[start:stop] = _common(pattern, keys, degree, few[start:stop], many[start:stop])
+        overlap[start:stop] = _common(pattern, keys, degree, few[start:stop], many[start:stop])
         start = stop
     own = _among(keys, few * graph.nodes + many).float()
     da, db = degree[given[:, 0]] - own, degree[given[:, 1]] - own
-    union = (da + db - made[:, 0]).clamp(min=1)
-    columns = [made[:, 0].log1p(), made[:, 1], made[:, 2], made[:, 0] / union, (da + 1).log() + (db + 1).log()]
+    union = (da + db - overlap[:, 0]).clamp(min=1)
+    columns = [
+        overlap[:, 0].log1p(),
+        overlap[:, 1],
+        overlap[:, 2],
+        overlap[:, 0] / union,
+        (da + 1).log() + (db + 1).log(),
+    ]
     return torch.stack(columns, 1)
 
 

@@ -35,13 +35,13 @@ def from_pyg(source: Any) -> Tables:
 
 def _single(data: Any) -> Tables:
     """One graph: a target for each node if there is one, and the masks as the split."""
-    made = _tables(data)
+    tables = _tables(data)
     count = int(data.num_nodes)
     y = getattr(data, "y", None)
     if y is not None and y.dim() and len(y) == count:
-        made.nodes["target"] = _column(y, "node")
-        _split(made, data, count)
-    return made
+        tables.nodes["target"] = _column(y, "node")
+        _split(tables, data, count)
+    return tables
 
 
 def _split(tables: Tables, data: Any, count: int) -> None:

@@ -51,9 +51,9 @@ def read_tables(source: Any, smiles: str | None = None) -> Tables:
     if path.suffix.lower() in MARKUP:
         return from_networkx(read_markup(path), path.name, origin)
     if is_table(path):
-        made = _from_table(path, smiles, origin)
-        if made is not None:
-            return made
+        tables = _from_table(path, smiles, origin)
+        if tables is not None:
+            return tables
     frame, findings = read_edge_list(path)
     return Tables(None, frame, None, path.name, origin, findings=findings)
 
@@ -69,9 +69,9 @@ def _from_table(path: Path, smiles: str | None, origin: dict[str, Any]) -> Table
         return Tables(None, frame, None, path.name, origin, findings=findings)
     if smiles is None and smiles_column(frame) is None and path.name.lower().endswith(PLAIN):
         return None
-    made = read_molecules(frame, smiles, path.name, origin)
-    made.findings = [*findings, *made.findings]
-    return made
+    molecules = read_molecules(frame, smiles, path.name, origin)
+    molecules.findings = [*findings, *molecules.findings]
+    return molecules
 
 
 def _named_ends(frame: pd.DataFrame) -> bool:

@@ -78,15 +78,15 @@ def _edges(frame: Any, name: str) -> Any:
         if len(plain) < 2:
             raise WonderlandError(f"The edges of {name} have one column, where an edge has two ends.")
         pair = plain[0], plain[1]
-    made = frame.rename(columns={pair[0]: "source", pair[1]: "target"})
-    rest = [column for column in made.columns if column not in ("source", "target")]
-    source, target = _ends(made["source"], made["target"])
+    edges = frame.rename(columns={pair[0]: "source", pair[1]: "target"})
+    rest = [column for column in edges.columns if column not in ("source", "target")]
+    source, target = _ends(edges["source"], edges["target"])
     for end, cells in (("source", source), ("target", target)):
         empty = np.flatnonzero(cells.codes < 0)
         if len(empty):
             raise WonderlandError(f"An edge of {name} has no {end} (row {empty[0] + 1} of the edges).")
     ends = pd.DataFrame({"source": source, "target": target})
-    return pd.concat([ends, made[rest].reset_index(drop=True)], axis=1) if rest else ends
+    return pd.concat([ends, edges[rest].reset_index(drop=True)], axis=1) if rest else ends
 
 
 def _ends(source: Any, target: Any) -> tuple[Any, Any]:
@@ -140,8 +140,10 @@ def named_apart(nodes: Any, edges: Any, name: str) -> tuple[Any, Any]:
     if nodes is None:
         if of_edge is None:
             raise WonderlandError(f"{name} has graphs and no nodes.csv, which says which graph each node belongs to.")
-        made = _edges(edges, name)
-        ends = [pd.DataFrame({"id": made[end].astype(object), "graph": made[of_edge]}) for end in ("source", "target")]
+        named = _edges(edges, name)
+        ends = [
+            pd.DataFrame({"id": named[end].astype(object), "graph": named[of_edge]}) for end in ("source", "target")
+        ]
         nodes = pd.concat(ends).drop_duplicates().reset_index(drop=True)
     of_node = _graph_column(nodes)
     if of_edge is None or of_node is None:
@@ -165,27 +167,27 @@ def _id_column(frame: Any, names: tuple[str, ...]) -> Any:
     return next((columns[each] for each in names if each in columns), frame.columns[0])
 
 
-def _named(frame: Any, names: tuple[str, ...], what: str, name: str, with_graph: bool = False) -> Any:
-    made = frame.rename(columns={_id_column(frame, names): "id"})
-    made = made[["id", *(each for each in made.columns if each != "id")]].copy()
-    made["id"] = ids_of(made["id"])
-    missing = np.flatnonzero(made["id"].isna())
+def _named(frame: Any, names: tuple[str, ...], noun: str, name: str, with_graph: bool = False) -> Any:
+    named = frame.rename(columns={_id_column(frame, names): "id"})
+    named = named[["id", *(each for each in named.columns if each != "id")]].copy()
+    named["id"] = ids_of(named["id"])
+    missing = np.flatnonzero(named["id"].isna())
     if len(missing):
-        raise WonderlandError(f"Row {missing[0] + 1} of the {what} of {name} has no id.")
-    twice = made["id"].duplicated()
+        raise WonderlandError(f"Row {missing[0] + 1} of the {noun} of {name} has no id.")
+    twice = named["id"].duplicated()
     if twice.any():
         again = int(np.flatnonzero(twice)[0])
-        first = int(np.flatnonzero(made["id"] == made["id"].iloc[again])[0])
+        first = int(np.flatnonzero(named["id"] == named["id"].iloc[again])[0])
         raise WonderlandError(
-            f"The {what} of {name} name {made['id'].iloc[again]!r} twice, in rows {first + 1} and {again + 1}. Ids are unique."
+            f"The {noun} of {name} name {named['id'].iloc[again]!r} twice, in rows {first + 1} and {again + 1}. Ids are unique."
         )
     if with_graph:
-        chosen = _graph_column(made)
+        chosen = _graph_column(named)
         if chosen is None:
             raise WonderlandError(f"The nodes of {name} need a column graph that says which graph each belongs to.")
-        made = made.rename(columns={chosen: "graph"})
-        made["graph"] = ids_of(made["graph"])
-    return made.reset_index(drop=True)
+        named = named.rename(columns={chosen: "graph"})
+        named["graph"] = ids_of(named["graph"])
+    return named.reset_index(drop=True)
 
 
 def dangling(count: int, example: str, name: str) -> Finding:

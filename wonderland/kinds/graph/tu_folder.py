@@ -60,11 +60,11 @@ def _add(frame: pd.DataFrame, labels: np.ndarray | None, attributes: np.ndarray 
         elif attributes is not None:
             frame["target"] = attributes[:, 0]
         return
-    for values, what in ((labels, "label"), (attributes, "attribute")):
+    for values, noun in ((labels, "label"), (attributes, "attribute")):
         for k in range(0 if values is None else values.shape[1]):
             column = values[:, k]  # pyright: ignore[reportOptionalSubscript]
-            frame[f"{what} {k + 1}"] = (
-                column if what == "attribute" else [f"{of} label {each:g}" for each in column.tolist()]
+            frame[f"{noun} {k + 1}"] = (
+                column if noun == "attribute" else [f"{of} label {each:g}" for each in column.tolist()]
             )
 
 

@@ -66,14 +66,14 @@ def read_annotations(path: Path, task: str | None, skip: bool) -> tuple[Annotati
         return read_masks(scan(path), skip), "segmentation"
     if form == "coco":
         files = [path] if path.is_file() else coco_files(path)
-        found = read_coco(files, path.parent if path.is_file() else path, skip)
+        annotations = read_coco(files, path.parent if path.is_file() else path, skip)
     else:
-        found = (read_yolo if form == "yolo" else read_voc)(path, skip)
-    if task == "segmentation" and not found.outlined:
+        annotations = (read_yolo if form == "yolo" else read_voc)(path, skip)
+    if task == "segmentation" and not annotations.outlined:
         raise WonderlandError(
             f"{path} has boxes without outlines, so no masks can be made of them: leave task (--task) out."
         )
-    return found, task or "detection"
+    return annotations, task or "detection"
 
 
 class AnnotatedImages(Images):
@@ -105,11 +105,11 @@ class AnnotatedImages(Images):
         """The class of each pixel on the canvas, uint8 (b, h, w)."""
         if self._masks is not None:
             return self._masks[rows]
-        made = np.empty((len(rows), self.height, self.width), np.uint8)
+        masks = np.empty((len(rows), self.height, self.width), np.uint8)
         with guard_decompression():
             for place, row in enumerate(rows):
-                made[place] = self._mask(int(row))
-        return made
+                masks[place] = self._mask(int(row))
+        return masks
 
     def keep_masks(self) -> None:
         """Read all masks into memory if they fit."""
@@ -121,14 +121,16 @@ class AnnotatedImages(Images):
         if image.mask is None:
             with named(image.path):
                 return painted(image.outlines, self.box_classes[row] + 1, self.fits[row], canvas)
-        told = self.annotations
-        assert told.values is not None
-        codes = class_map(read_mask(image.mask), told.values, told.in_colour, told.ignored, image.mask)
+        annotations = self.annotations
+        assert annotations.values is not None
+        codes = class_map(
+            read_mask(image.mask), annotations.values, annotations.in_colour, annotations.ignored, image.mask
+        )
         return placed(codes, canvas, nearest=True, outside=OUTSIDE)
 
     def outlines(self, rows: np.ndarray, side: int = 28) -> list[np.ndarray]:
         """The masks of the boxes of these images, each over its own box: uint8 (m, side, side), 0 or 1."""
-        made = []
+        outlines = []
         for row in rows:
             image, fit = self.images[row], self.fits[row]
             with named(image.path):
@@ -136,8 +138,8 @@ class AnnotatedImages(Images):
                     outline_mask(outline, box, side, fit)
                     for outline, box in zip(image.outlines, image.boxes, strict=True)
                 ]
-            made.append(np.stack(masks) if masks else np.zeros((0, side, side), np.uint8))
-        return made
+            outlines.append(np.stack(masks) if masks else np.zeros((0, side, side), np.uint8))
+        return outlines
 
     def counts(self) -> np.ndarray:
         """How many boxes (or pixels) there are of each class."""
@@ -290,18 +292,18 @@ def _add_boxes(images: AnnotatedImages) -> None:
         image.boxes, image.classes, image.relative = inside[kept], image.classes[kept], False
         images.boxes.append((inside[kept] * fit.scale).astype(np.float32))
         images.box_classes.append(image.classes)
-    found = []
+    findings = []
     if cut:
         text = f"{counted(cut, 'box reaches', 'boxes reach')} beyond the image and {'is' if cut == 1 else 'are'} cut at its border: {first['cut'].name}"
-        found.append(Finding("boxes", images.name, cut, text + (", ..." if cut > 1 else ".")))
+        findings.append(Finding("boxes", images.name, cut, text + (", ..." if cut > 1 else ".")))
     if gone:
         text = f"{counted(gone, 'box lies', 'boxes lie')} outside of the image or {'has' if gone == 1 else 'have'} no area, and {'is' if gone == 1 else 'are'} left out: {first['gone'].name}"
-        found.append(Finding("boxes", images.name, gone, text + (", ..." if gone > 1 else ".")))
+        findings.append(Finding("boxes", images.name, gone, text + (", ..." if gone > 1 else ".")))
     empty = sum(not len(boxes) for boxes in images.boxes) if images.task == "detection" else 0
     if empty:
         text = f"{counted(empty, 'image has', 'images have')} no boxes; they are trained on as background."
-        found.append(Finding("single row", images.name, empty, text))
-    images.findings += found
+        findings.append(Finding("single row", images.name, empty, text))
+    images.findings += findings
     if images.task == "detection" and not any(len(boxes) for boxes in images.boxes):
         raise WonderlandError(f"{images.name} has no box inside of an image, so there is nothing to find.")
 
@@ -330,14 +332,16 @@ def _fingerprint(images: AnnotatedImages) -> str:
     lines = []
     for row, digest in enumerate(images.canvas.digests):
         image = images.images[row]
-        told = hashlib.sha256(np.ascontiguousarray(image.boxes).tobytes() + image.classes.astype("<i8").tobytes())
+        answer_digest = hashlib.sha256(
+            np.ascontiguousarray(image.boxes).tobytes() + image.classes.astype("<i8").tobytes()
+        )
         for outline in image.outlines:
-            told.update(
+            answer_digest.update(
                 repr(outline if isinstance(outline, dict) else [ring.tolist() for ring in outline or []]).encode()
             )
         if image.mask is not None:
-            told.update(read_bytes(image.mask, "image_bytes"))
-        lines.append(f"{Path(images.paths[row] if images.paths else '').name}\0{digest}\0{told.hexdigest()}\n")
+            answer_digest.update(read_bytes(image.mask, "image_bytes"))
+        lines.append(f"{Path(images.paths[row] if images.paths else '').name}\0{digest}\0{answer_digest.hexdigest()}\n")
     head = repr((images.task, images.classes, images.height, images.width))
     return hashlib.sha256("".join([head, *sorted(lines)]).encode()).hexdigest()
 

@@ -61,8 +61,8 @@ def moved(fields: dict[str, Tensor], matrices: np.ndarray) -> dict[str, Tensor]:
     places = in_pixels(matrices, height, width)
     boxes, kept = move_boxes(fields["boxes"], places, height, width, least=0.3)
     big = (boxes[..., 2:] - boxes[..., :2]).amin(2) >= 1
-    made = fields | {"boxes": boxes, "labels": torch.where(kept & big, fields["labels"], -1)}
-    return made | {"places": places.float()} if "places" in fields else made
+    moved_fields = fields | {"boxes": boxes, "labels": torch.where(kept & big, fields["labels"], -1)}
+    return moved_fields | {"places": places.float()} if "places" in fields else moved_fields
 
 
 class AnnotatedExamples(RowExamples):
@@ -97,11 +97,11 @@ class AnnotatedExamples(RowExamples):
         if self.boxes is None or self.labels is None:
             return {"masks": torch.from_numpy(self.dataset.masks(rows))}
         index = torch.as_tensor(rows)
-        found = {"boxes": self.boxes[index], "labels": self.labels[index]}
+        answers = {"boxes": self.boxes[index], "labels": self.labels[index]}
         if self.outlines is None:
-            return found
+            return answers
         same = torch.eye(2, 3).expand(len(rows), -1, -1)
-        return found | {"outlines": self.outlines[index], "origins": self.boxes[index], "places": same}
+        return answers | {"outlines": self.outlines[index], "origins": self.boxes[index], "places": same}
 
     def take(self, rows: np.ndarray) -> Batch:
         return Batch({"x": self.inputs(rows), **self.answers(np.asarray(rows))})
@@ -113,9 +113,9 @@ class AnnotatedExamples(RowExamples):
         if rows is not None:
             raise WonderlandError("Images with boxes or masks are learned by one network, not by an ensemble.")
         nothing = torch.zeros(self.rows, dtype=torch.int64)
-        made = AnnotatedBatches(self.x, nothing, size=size, seed=seed, rows=part, augment=augment, workers=workers)
-        made.examples = self
-        return made
+        batches = AnnotatedBatches(self.x, nothing, size=size, seed=seed, rows=part, augment=augment, workers=workers)
+        batches.examples = self
+        return batches
 
 
 @dataclass
@@ -149,13 +149,15 @@ class AnnotatedEncoder(RowEncoder):
         """Fitted on the training rows only."""
         rows = np.asarray(rows, np.int64)
         mean, std = mean_and_std(dataset.store.moments(rows), len(rows) * dataset.height * dataset.width)
-        told, classes = dataset.annotations, list(dataset.classes or [])
-        values = None if told.values is None else [int(value) for value in told.values]
-        plain = classes[0].casefold() == "background" or (values is not None and not told.in_colour and values[0] == 0)
+        annotations, classes = dataset.annotations, list(dataset.classes or [])
+        values = None if annotations.values is None else [int(value) for value in annotations.values]
+        plain = classes[0].casefold() == "background" or (
+            values is not None and not annotations.in_colour and values[0] == 0
+        )
         plain |= classes[0] == "#000000"
         return cls(
-            dataset.channels, dataset.height, dataset.width, mean, std, classes, str(dataset.task), told.form,
-            anchors_for(dataset, rows) if dataset.task == "detection" else {}, values, told.in_colour, sorted(told.ignored),
+            dataset.channels, dataset.height, dataset.width, mean, std, classes, str(dataset.task), annotations.form,
+            anchors_for(dataset, rows) if dataset.task == "detection" else {}, values, annotations.in_colour, sorted(annotations.ignored),
             dataset.task == "segmentation" and plain,
             weights_for(dataset, rows) if dataset.task == "segmentation" else None,
         )  # fmt: skip
@@ -183,9 +185,9 @@ class AnnotatedEncoder(RowEncoder):
         with guard_decompression():
             pictures = [decode_bytes(row["image"], "The image") for row in rows]
         store = Canvas.of_pictures(pictures, (self.height, self.width), self.channels)
-        told = Annotations(Path("."), "plain", [], [], "")
+        annotations = Annotations(Path("."), "plain", [], [], "")
         return AnnotatedImages(
-            store, told, self.task, name="images", classes=None, fingerprint="", origin={}, paths=None
+            store, annotations, self.task, name="images", classes=None, fingerprint="", origin={}, paths=None
         )
 
     def traits(self, dataset: AnnotatedImages, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -265,9 +267,9 @@ class AnnotatedEncoder(RowEncoder):
         pixels, _, _ = from_numbers(array, "arrays", None, None)
         pictures = [picture(image) for image in pixels]
         store = Canvas.of_pictures(pictures, (self.height, self.width), self.channels)
-        told = Annotations(Path("."), "plain", [], [], "")
+        annotations = Annotations(Path("."), "plain", [], [], "")
         return AnnotatedImages(
-            store, told, self.task, name="arrays", classes=None, fingerprint="", origin={}, paths=None
+            store, annotations, self.task, name="arrays", classes=None, fingerprint="", origin={}, paths=None
         )
 
     def to_json(self) -> dict[str, Any]:

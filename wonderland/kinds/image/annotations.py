@@ -101,9 +101,9 @@ def read_names(folders: Iterable[Path]) -> Names | None:
         for name in NAME_FILES:
             path = folder / name
             if path.is_file():
-                found = _parse_names(path)
-                if found.by_id or found.by_colour:
-                    return found
+                names = _parse_names(path)
+                if names.by_id or names.by_colour:
+                    return names
     return None
 
 
@@ -148,19 +148,19 @@ def _names_of_yaml(text: str) -> dict[int, str]:
             whole = " ".join([rest, *lines[place + 1 :]])
             inside = whole[1 : whole.index("]")] if "]" in whole else whole[1:]
             return {number: _plain(word) for number, word in enumerate(inside.split(",")) if word.strip()}
-        found: dict[int, str] = {}
+        names: dict[int, str] = {}
         for below in lines[place + 1 :]:
             word = below.strip()
             if not word:
                 continue
             key, colon, name = word.partition(":")
             if word.startswith("- "):
-                found[len(found)] = _plain(word[2:])
+                names[len(names)] = _plain(word[2:])
             elif below[0] in " \t" and colon and is_index(key.strip()):
-                found[int(key)] = _plain(name)
+                names[int(key)] = _plain(name)
             else:
                 break
-        return found
+        return names
     return {}
 
 
@@ -212,7 +212,7 @@ def numbered_names(ids: Iterable[int], names: Names | None, where: str) -> tuple
 
 def by_stem(paths: Iterable[Path], key: Callable[[Path], str]) -> dict[str, Path]:
     """Files by a key, the first in natural order where several have it."""
-    found: dict[str, Path] = {}
+    paths_by_stem: dict[str, Path] = {}
     for path in sorted(paths, key=lambda path: natural(str(path))):
-        found.setdefault(key(path), path)
-    return found
+        paths_by_stem.setdefault(key(path), path)
+    return paths_by_stem

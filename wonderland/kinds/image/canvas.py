@@ -66,9 +66,9 @@ def placed(image: np.ndarray, canvas: tuple[int, int], *, nearest: bool = False,
     size = (max(1, round(fit.width * fit.scale)), max(1, round(fit.height * fit.scale)))
     way = Image.Resampling.NEAREST if nearest else Image.Resampling.BILINEAR
     small = np.asarray(Image.fromarray(image).resize((min(size[0], canvas[1]), min(size[1], canvas[0])), way))
-    made = np.full((*canvas, *image.shape[2:]), outside, np.uint8)
-    made[: small.shape[0], : small.shape[1]] = small
-    return made
+    padded = np.full((*canvas, *image.shape[2:]), outside, np.uint8)
+    padded[: small.shape[0], : small.shape[1]] = small
+    return padded
 
 
 def coloured(image: np.ndarray, channels: int) -> np.ndarray:
@@ -96,7 +96,7 @@ class Canvas:
         """Images of these rows, uint8 (b, c, h, w)."""
         if self.array is not None:
             return self.array[rows]
-        made = np.empty((len(rows), *self.shape), np.uint8)
+        pixels = np.empty((len(rows), *self.shape), np.uint8)
         with guard_decompression():
             for place, row in enumerate(rows):
                 data = read_bytes(self.paths[row], "image_bytes")
@@ -105,8 +105,8 @@ class Canvas:
                         f"{self.paths[row]} has changed since the data was opened. Open the data again."
                     )
                 image = placed(decode_bytes(data, self.paths[row]), (self.shape[1], self.shape[2]))
-                made[place] = coloured(image, self.shape[0])
-        return made
+                pixels[place] = coloured(image, self.shape[0])
+        return pixels
 
     def moments(self, rows: np.ndarray) -> np.ndarray:
         """Sums of the pixels and of their squares, for each channel: (2, c)."""
@@ -130,22 +130,22 @@ class Canvas:
                 if room:
                     images.append(image)
         shape = (channels or (1 if grey else 3), *canvas)
-        made = Canvas(paths, shape, fits, digests, sums[:, :, :1] if shape[0] == 1 else sums)
+        result = Canvas(paths, shape, fits, digests, sums[:, :, :1] if shape[0] == 1 else sums)
         if shape[0] == 1 and not grey:
-            made.sums = sums.mean(2, keepdims=True)
+            result.sums = sums.mean(2, keepdims=True)
         if room:
-            made.array = np.empty((len(paths), *shape), np.uint8)
+            result.array = np.empty((len(paths), *shape), np.uint8)
             for row, image in enumerate(images):
-                made.array[row] = coloured(image, shape[0])
-        return made
+                result.array[row] = coloured(image, shape[0])
+        return result
 
     @staticmethod
     def of_pictures(pictures: list[np.ndarray], canvas: tuple[int, int], channels: int) -> "Canvas":
         """Pictures in memory, uint8 (h, w) or (h, w, 3), on the canvas."""
         fits = [fit_into((image.shape[0], image.shape[1]), canvas) for image in pictures]
-        made = Canvas([], (channels, *canvas), fits, [], np.zeros((len(pictures), 2, channels)))
-        made.array = np.empty((len(pictures), channels, *canvas), np.uint8)
+        result = Canvas([], (channels, *canvas), fits, [], np.zeros((len(pictures), 2, channels)))
+        result.array = np.empty((len(pictures), channels, *canvas), np.uint8)
         for row, image in enumerate(pictures):
-            made.array[row] = coloured(placed(image, canvas), channels)
-            made.sums[row] = _moments(made.array[row][None])
-        return made
+            result.array[row] = coloured(placed(image, canvas), channels)
+            result.sums[row] = _moments(result.array[row][None])
+        return result

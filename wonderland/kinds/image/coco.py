@@ -34,9 +34,9 @@ def is_coco(path: Path) -> bool:
 def coco_files(root: Path) -> list[Path]:
     """The COCO files of a folder: beside its images, or in a folder annotations; those of outlines before others."""
     places = [root, *(path for path in sorted(root.iterdir()) if path.is_dir() and not path.name.startswith("."))]
-    found = [path for place in places for path in sorted(place.glob("*.json")) if is_coco(path)]
-    instances = [path for path in found if "instance" in path.name.casefold()]
-    return instances or found
+    files = [path for place in places for path in sorted(place.glob("*.json")) if is_coco(path)]
+    instances = [path for path in files if "instance" in path.name.casefold()]
+    return instances or files
 
 
 def read_coco(paths: list[Path], root: Path, skip: bool) -> Annotations:
@@ -135,8 +135,8 @@ def _categories(values: list[dict[str, Any]], paths: list[Path]) -> dict[int, st
             if names.setdefault(number, name) != name:
                 raise WonderlandError(f"{path} calls category {number} {name!r}, and another file {names[number]!r}.")
         if not listed:
-            found = [entry.get("category_id") for entry in _entries(value, "annotations", path)]
-            used = {number for number in found if _is_id(number)}
+            numbers = [entry.get("category_id") for entry in _entries(value, "annotations", path)]
+            used = {number for number in numbers if _is_id(number)}
             names |= {number: f"class {number}" for number in used if number not in names}
     if not names:
         raise WonderlandError(f"{paths[0]} has no categories, so there is nothing to find.")
@@ -149,13 +149,13 @@ def _categories(values: list[dict[str, Any]], paths: list[Path]) -> dict[int, st
 
 
 def _files_below(root: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             if Path(name).suffix.casefold() in SUFFIXES:
-                found.setdefault(name, Path(folder) / name)
-    return found
+                paths.setdefault(name, Path(folder) / name)
+    return paths
 
 
 def _find(name: str, path: Path, below: dict[str, Path]) -> Path | None:

@@ -111,18 +111,18 @@ class ImageEncoder(RowEncoder):
             raise WonderlandError(f"This model reads images, and {name} is not made of images.")
         self.noticed = []
         rows = np.arange(len(dataset)) if rows is None else np.asarray(rows, np.int64)
-        found = dataset.pixels(rows)
+        pixels = dataset.pixels(rows)
         shape = (self.channels, self.height, self.width)
-        if found.shape[1:] != shape:
-            images = counted(len(found), "image", "images")
-            text = f"{images} of {_shape(found.shape[1:])} changed to {_shape(shape)}, as in training."
-            self.noticed = [Finding("size", dataset.name, len(found), text)]
-            found = (
-                np.stack([conform(picture(image), *shape) for image in found])
-                if len(found)
-                else found.reshape(0, *shape)
+        if pixels.shape[1:] != shape:
+            images = counted(len(pixels), "image", "images")
+            text = f"{images} of {_shape(pixels.shape[1:])} changed to {_shape(shape)}, as in training."
+            self.noticed = [Finding("size", dataset.name, len(pixels), text)]
+            pixels = (
+                np.stack([conform(picture(image), *shape) for image in pixels])
+                if len(pixels)
+                else pixels.reshape(0, *shape)
             )
-        return torch.from_numpy(np.ascontiguousarray(found))
+        return torch.from_numpy(np.ascontiguousarray(pixels))
 
     trial_words = "pictures of three sizes, in batches of 1, 7 and 20"
 
@@ -230,9 +230,9 @@ class ImageEncoder(RowEncoder):
         assert self.classes is not None
         names = [str(name) for name in frame.columns]
         if set(self.classes) <= set(names):
-            found, _, rows = read_labels(frame, self.classes, [])
+            codes, _, rows = read_labels(frame, self.classes, [])
             if len(rows) == len(frame):
-                return found
+                return codes
             raise WonderlandError("A cell among the labels to compare with is empty: fill it in, or leave out the row.")
         target = choose_target(names, None, (column,), [])
         return coded(pieces(frame[target], self.classes), self.classes)

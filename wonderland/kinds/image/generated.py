@@ -190,16 +190,16 @@ def report_facts(run: Any, plan: Any) -> dict[str, Any]:
     fake = drawn(run.model, count, codes)
     share, nearest = memorised(fake.flatten(1), x.flatten(1), unseen.flatten(1))
     images, sources = run.encoder.decode(fake), run.encoder.decode(x[nearest[:PAIRS]])
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "sheet": data_uri(sheet(enlarged(images))),
         "pairs": data_uri(sheet([*enlarged(images[:PAIRS]), *enlarged(sources)], columns=min(PAIRS, count))),
         "memorised": share,
         "labels": task.labels,
     }
     if labels is not None and truth is not None and codes is not None:
-        told["recognised"] = float((neighbours(x, labels, fake) == codes).float().mean())
-        told["recognised_real"] = float((neighbours(x, labels, unseen) == truth).float().mean())
-    return {"noun": "images", "generated": told}
+        facts["recognised"] = float((neighbours(x, labels, fake) == codes).float().mean())
+        facts["recognised_real"] = float((neighbours(x, labels, unseen) == truth).float().mean())
+    return {"noun": "images", "generated": facts}
 
 
 def neighbours(x: Tensor, labels: Tensor, new: Tensor) -> Tensor:

@@ -100,12 +100,12 @@ class Images(Dataset):
         broken: list[Finding] = []
         if skip_broken:
             listing, broken = without_broken(listing, limit_bytes=limit_bytes)
-        found = sorted({label for _, label in listing.files}, key=natural)
-        code = {label: place for place, label in enumerate(found)}
+        labels = sorted({label for _, label in listing.files}, key=natural)
+        code = {label: place for place, label in enumerate(labels)}
         y = np.array([code[label] for _, label in listing.files], np.int64)
-        task = class_task(found, task, f"{path} holds images of")
+        task = class_task(labels, task, f"{path} holds images of")
         stop_if_strict(listing.findings(), strict)
-        images = cls.from_listing(listing, y, found, task, size=_size(size), limit_bytes=limit_bytes, workers=workers)
+        images = cls.from_listing(listing, y, labels, task, size=_size(size), limit_bytes=limit_bytes, workers=workers)
         images.findings = [*broken, *images.findings]
         if listing.parted:
             _assign_parts(images, listing)
@@ -311,14 +311,14 @@ def _copies(digests: list[str], y: np.ndarray | None, listing: Listing) -> list[
         other = first.setdefault(digest, row)
         copies += other != row
         contradictions += other != row and y is not None and bool(np.any(y[other] != y[row]))
-    found = []
+    findings = []
     if copies:
         text = f"{counted(copies, 'image is a copy', 'images are copies')} of another: scores may look better than they are."
-        found.append(Finding("copies", str(listing.root), copies, text))
+        findings.append(Finding("copies", str(listing.root), copies, text))
     if contradictions:
         text = f"{counted(contradictions, 'image lies', 'images lie')} in two class folders at once: one of the two must be wrong."
-        found.append(Finding("contradictions", str(listing.root), contradictions, text))
-    return found
+        findings.append(Finding("contradictions", str(listing.root), contradictions, text))
+    return findings
 
 
 CONVERTED = {

@@ -187,22 +187,22 @@ class ImageKind(Kind):
         if isinstance(encoder, generated.SampledImages):
             return replace(generated.recipe_of(encoder, task, rows), workers=dataset.options.workers or 0)
         if isinstance(start, ImageStart):
-            made = residual_recipe(encoder, task, rows)
+            recipe = residual_recipe(encoder, task, rows)
             batch = 32 if rows >= 2000 else 16 if rows >= 200 else 8
             epoch, epochs = max(1, rows // batch), max(2, min(10, round(20_000 / rows)))
-            made = replace(made, batch_size=min(batch, rows))
-            made = start.recipe(made, start.spec(task.outputs), epoch=epoch, epochs=epochs)
+            recipe = replace(recipe, batch_size=min(batch, rows))
+            recipe = start.recipe(recipe, start.spec(task.outputs), epoch=epoch, epochs=epochs)
             given = {name: vars(dataset.options)[name] for name in BY_DEPTH}
-            made = replace(
-                made, learner=made.learner.changed(**{name: v for name, v in given.items() if v is not None})
+            recipe = replace(
+                recipe, learner=recipe.learner.changed(**{name: v for name, v in given.items() if v is not None})
             )
         elif is_small(encoder, rows):
-            made = whitened_recipe(dataset, parts.train, encoder, task)
+            recipe = whitened_recipe(dataset, parts.train, encoder, task)
         elif is_photo(encoder, task):
-            made = photo_recipe(dataset, parts.train, encoder, task)
+            recipe = photo_recipe(dataset, parts.train, encoder, task)
         else:
-            made = residual_recipe(encoder, task, rows)
-        return replace(made, augment=asked or made.augment, workers=dataset.options.workers or 0)
+            recipe = residual_recipe(encoder, task, rows)
+        return replace(recipe, augment=asked or recipe.augment, workers=dataset.options.workers or 0)
 
     def named_recipe(self, recipe: Recipe, name: str, dataset: Any, parts: Any) -> Recipe:
         if dataset.task == GENERATE:

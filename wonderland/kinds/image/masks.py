@@ -68,27 +68,27 @@ def pairs_of(listing: Listing) -> tuple[dict[str, Path], dict[str, Path]] | None
         images = [path for path in files if roles[path][0] == "image"]
         if not images:
             images = [path for path in files if roles[path][0] is None]
-        found = by_stem(images, lambda path: roles[path][1]), by_stem(masks, lambda path: roles[path][1])
-        return _matched(*found) if images else None
+        paths = by_stem(images, lambda path: roles[path][1]), by_stem(masks, lambda path: roles[path][1])
+        return _matched(*paths) if images else None
     beside = [path for path in files if path.stem.casefold().endswith(ENDINGS) and path.suffix.casefold() in SUFFIXES]
     chosen = set(beside)
     plain = [path for path in files if path not in chosen]
     key = {path: str(path.relative_to(root).with_suffix("")) for path in files}
-    images, made = (
+    images, masks_beside = (
         by_stem(plain, key.__getitem__),
         _matched(by_stem(plain, key.__getitem__), by_stem(beside, key.__getitem__)),
     )
-    return made if len(beside) >= 2 and len(set(made[1]) & set(images)) * 2 > len(beside) else None
+    return masks_beside if len(beside) >= 2 and len(set(masks_beside[1]) & set(images)) * 2 > len(beside) else None
 
 
 def _matched(images: dict[str, Path], masks: dict[str, Path]) -> tuple[dict[str, Path], dict[str, Path]]:
     """Masks under the names of their images: an ending such as _mask is dropped where that makes a name fit."""
-    made = {}
+    renamed = {}
     for name, path in masks.items():
         ending = next((end for end in ENDINGS if name.casefold().endswith(end)), "")
         short = name[: len(name) - len(ending)]
-        made[name if name in images or short not in images else short] = path
-    return images, made
+        renamed[name if name in images or short not in images else short] = path
+    return images, renamed
 
 
 def read_masks(listing: Listing, skip: bool) -> Annotations:
@@ -192,10 +192,10 @@ def classes_of(
     values: Iterable[int], in_colour: bool, known: Names | None, where: str
 ) -> tuple[np.ndarray, list[str], frozenset[int], list[Finding]]:
     """From the values of masks to classes: the value of each class, their names, the values that do not count, and findings."""
-    found = sorted(set(values))
+    present = sorted(set(values))
     if known is not None and known.by_colour:
         order = list(known.by_colour)
-        strange = [value for value in found if value not in known.by_colour]
+        strange = [value for value in present if value not in known.by_colour]
         noted = []
         if strange:
             shown = ", ".join(f"#{value:06x}" for value in strange[:5])
@@ -209,19 +209,19 @@ def classes_of(
             ]
         return np.array(order), list(known.by_colour.values()), frozenset(strange), noted
     if in_colour:
-        labels = [f"#{value:06x}" for value in found]
-        if known is not None and len(known.by_id) == len(found):
+        labels = [f"#{value:06x}" for value in present]
+        if known is not None and len(known.by_id) == len(present):
             labels = [known.by_id[number] for number in sorted(known.by_id)]
-            return np.array(found), labels, frozenset(), [_colours_in_order(labels, found, where)]
-        text = f"The masks have {len(found)} colours without names: classes are called by their colours. A file class_dict.csv gives names, a line name,r,g,b each."
-        return np.array(found), labels, frozenset(), [Finding("header", where, len(found), text)]
-    if len(found) == 2 and found[0] == 0 and (known is None or max(known.by_id) < found[1]):
+            return np.array(present), labels, frozenset(), [_colours_in_order(labels, present, where)]
+        text = f"The masks have {len(present)} colours without names: classes are called by their colours. A file class_dict.csv gives names, a line name,r,g,b each."
+        return np.array(present), labels, frozenset(), [Finding("header", where, len(present), text)]
+    if len(present) == 2 and present[0] == 0 and (known is None or max(known.by_id) < present[1]):
         labels = ["background", "foreground"]
         if known is not None and len(known.by_id) in (1, 2):
             labels = [*labels[:1], *known.by_id.values()][-2:]
-        return np.array(found), labels, frozenset(), []
-    ignored = frozenset({255} & set(found)) if known is None or 255 not in known.by_id else frozenset()
-    order, labels, noted = numbered_names([value for value in found if value not in ignored], known, where)
+        return np.array(present), labels, frozenset(), []
+    ignored = frozenset({255} & set(present)) if known is None or 255 not in known.by_id else frozenset()
+    order, labels, noted = numbered_names([value for value in present if value not in ignored], known, where)
     if ignored:
         noted.append(
             Finding("ignored", where, 1, "Pixels with the value 255 do not count, as is usual in masks of class ids.")
@@ -229,12 +229,12 @@ def classes_of(
     return np.array(order), labels, ignored, noted
 
 
-def _colours_in_order(labels: list[str], found: list[int], where: str) -> Finding:
-    pairs = ", ".join(f"#{value:06x} is {label!r}" for value, label in zip(found[:4], labels, strict=False))
+def _colours_in_order(labels: list[str], colours: list[int], where: str) -> Finding:
+    pairs = ", ".join(f"#{value:06x} is {label!r}" for value, label in zip(colours[:4], labels, strict=False))
     return Finding(
         "header",
         where,
-        len(found),
+        len(colours),
         f"Colours are named in their order: {pairs}. A file class_dict.csv says it for each.",
     )
 
@@ -246,21 +246,21 @@ def class_map(mask: np.ndarray, values: np.ndarray, in_colour: bool, ignored: fr
     place = np.searchsorted(values[order], numbers).clip(0, len(values) - 1)
     codes = order[place]
     strange = values[codes] != numbers
-    made = np.where(strange, OUTSIDE, codes).astype(np.uint8)
+    class_codes = np.where(strange, OUTSIDE, codes).astype(np.uint8)
     if strange.any():
         bad = sorted(set(np.unique(numbers[strange]).tolist()) - ignored)
         if bad:
             raise WonderlandError(f"{path} has the value {bad[0]}, which is no class of this model.")
-    return made
+    return class_codes
 
 
 def _left_over(images: dict[str, Path], masks: dict[str, Path], root: Path) -> list[Finding]:
     alone, spare = [name for name in images if name not in masks], [name for name in masks if name not in images]
-    found = []
+    findings = []
     if alone:
         text = f"{counted(len(alone), 'image has', 'images have')} no mask and {'is' if len(alone) == 1 else 'are'} left out: {images[alone[0]].name}"
-        found.append(Finding("no mask", str(root), len(alone), text + (", ..." if len(alone) > 1 else ".")))
+        findings.append(Finding("no mask", str(root), len(alone), text + (", ..." if len(alone) > 1 else ".")))
     if spare:
         text = f"{counted(len(spare), 'mask has', 'masks have')} no image and {'is' if len(spare) == 1 else 'are'} left out: {masks[spare[0]].name}"
-        found.append(Finding("no image", str(root), len(spare), text + (", ..." if len(spare) > 1 else ".")))
-    return found
+        findings.append(Finding("no image", str(root), len(spare), text + (", ..." if len(spare) > 1 else ".")))
+    return findings

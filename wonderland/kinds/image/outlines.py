@@ -25,9 +25,9 @@ def painted(outlines: Sequence[Any], codes: np.ndarray, fit: Fit, canvas: tuple[
             continue
         for ring in outline or ():
             draw.polygon([tuple(point) for point in (ring * fit.scale).tolist()], fill=code)
-    made = np.array(picture)
-    made[round(fit.height * fit.scale) :], made[:, round(fit.width * fit.scale) :] = 255, 255
-    return made
+    padded = np.array(picture)
+    padded[round(fit.height * fit.scale) :], padded[:, round(fit.width * fit.scale) :] = 255, 255
+    return padded
 
 
 def outline_mask(outline: Any, box: np.ndarray, side: int, fit: Fit) -> np.ndarray:

@@ -24,11 +24,11 @@ class Joined:
         return len(self.first) + len(self.second)
 
     def pixels(self, rows: np.ndarray) -> np.ndarray:
-        found = np.empty((len(rows), *self.shape), np.uint8)
+        pixels = np.empty((len(rows), *self.shape), np.uint8)
         early = rows < len(self.first)
-        found[early] = self.first.pixels(rows[early])
-        found[~early] = self.second.pixels(rows[~early] - len(self.first))
-        return found
+        pixels[early] = self.first.pixels(rows[early])
+        pixels[~early] = self.second.pixels(rows[~early] - len(self.first))
+        return pixels
 
     def moments(self, rows: np.ndarray) -> np.ndarray:
         early = rows < len(self.first)

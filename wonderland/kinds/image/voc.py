@@ -22,10 +22,10 @@ def xml_files(root: Path) -> list[Path]:
 
 def is_voc(root: Path) -> bool:
     """Whether a folder has XML files, of which the first holds an annotation."""
-    found = xml_files(root)
-    if not found:
+    files = xml_files(root)
+    if not files:
         return False
-    with open(found[0], "rb") as file:
+    with open(files[0], "rb") as file:
         return b"<annotation" in file.read(1 << 12)
 
 
@@ -79,7 +79,7 @@ def read_objects(path: Path) -> tuple[str, list[tuple[str, list[float]]]]:
     VOC counts pixels from 1 and includes the last: left and top are lowered by one.
     """
     reader = _Reader(path)
-    found = []
+    objects = []
     for entry in reader.read():
         label, box = entry.get("name", ""), [entry.get(side) for side in ("xmin", "ymin", "xmax", "ymax")]
         try:
@@ -90,8 +90,8 @@ def read_objects(path: Path) -> tuple[str, list[tuple[str, list[float]]]]:
             raise WonderlandError(f"{path} has an object without a name.")
         if not all(abs(side) < 1e9 for side in (left, top, right, bottom)):
             raise WonderlandError(f"{path} has a box whose sides are not pixels of an image.")
-        found.append((label, [left - 1, top - 1, right, bottom]))
-    return reader.filename, found
+        objects.append((label, [left - 1, top - 1, right, bottom]))
+    return reader.filename, objects
 
 
 class _Reader:

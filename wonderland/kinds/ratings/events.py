@@ -174,9 +174,9 @@ class Events(Dataset):
         return numbers.to_numpy(np.float64)
 
     def _check(self) -> None:
-        for what, names in (("user", self.user_names), ("item", self.item_names)):
+        for noun, names in (("user", self.user_names), ("item", self.item_names)):
             if len(names) < 2:
-                raise WonderlandError(f"There is only one {what} in {self.name}, so there is nothing to tell apart.")
+                raise WonderlandError(f"There is only one {noun} in {self.name}, so there is nothing to tell apart.")
         if self.goal == "rating" and self.ratings is not None and np.ptp(self.ratings) == 0:
             raise WonderlandError(
                 "Every rating is the same, so there is nothing to learn: rank items instead (--goal ranking)."

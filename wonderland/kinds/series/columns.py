@@ -47,7 +47,7 @@ class Layout:
     @property
     def covariates(self) -> list[str]:
         """The names of columns of covariates, categories spread out; those of the past last."""
-        return [made for name in (*self.known, *self.past) for made in self._columns(name)]
+        return [column for name in (*self.known, *self.past) for column in self._columns(name)]
 
     @property
     def known_count(self) -> int:
@@ -161,8 +161,8 @@ def read_covariates(
 ) -> tuple[np.ndarray, dict[str, list[str]]]:
     """Covariates as numbers (n, k), categories as a column for each level; and the levels."""
     names = (*layout.known, *layout.past) if layout else (*(asked.get("known") or ()), *(asked.get("past") or ()))
-    levels: dict[str, list[str]] = {name: list(made) for name, made in layout.levels.items()} if layout else {}
-    made = []
+    levels: dict[str, list[str]] = {name: list(columns) for name, columns in layout.levels.items()} if layout else {}
+    columns = []
     for name in names:
         if name not in frame.columns:
             raise unknown(name, "known" if layout and name in layout.known else "past", list(frame.columns))
@@ -170,18 +170,18 @@ def read_covariates(
         if name in levels or (layout is None and column.levels is not None):
             texts = frame[name].astype(str).where(frame[name].notna(), "").to_numpy()
             if name not in levels:
-                found, counts = np.unique(texts[texts != ""], return_counts=True)
-                levels[name] = sorted(found[np.argsort(-counts, kind="stable")][:LEVELS].tolist())
-                if len(found) > LEVELS:
+                categories, counts = np.unique(texts[texts != ""], return_counts=True)
+                levels[name] = sorted(categories[np.argsort(-counts, kind="stable")][:LEVELS].tolist())
+                if len(categories) > LEVELS:
                     notes.add(
                         "levels",
                         name,
-                        len(found),
-                        f"Column {name!r} has {len(found)} categories; the {LEVELS} most frequent are used.",
+                        len(categories),
+                        f"Column {name!r} has {len(categories)} categories; the {LEVELS} most frequent are used.",
                     )
-            made += [(texts == level).astype(np.float64) for level in levels[name]]
+            columns += [(texts == level).astype(np.float64) for level in levels[name]]
         else:
-            made.append(
+            columns.append(
                 column.values.astype(np.float64) if column.levels is None else numbers_of(frame[name], name, notes)
             )
-    return (np.stack(made, 1) if made else np.zeros((len(frame), 0))), levels
+    return (np.stack(columns, 1) if columns else np.zeros((len(frame), 0))), levels

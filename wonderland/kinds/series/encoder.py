@@ -82,13 +82,13 @@ class SeriesEncoder(Encoder):
     def scaled_covariates(self, panel: Panel) -> list[np.ndarray]:
         """The covariates of each series in a common scale, holes filled by the last value."""
         mean, scale = self.saved["covariate_mean"].numpy(), self.saved["covariate_scale"].numpy()
-        made = []
+        covariates = []
         for track in panel.tracks:
             scaled = (track.covariates - mean) / scale
             if np.isnan(scaled[:1]).any():
                 scaled[:1] = np.nan_to_num(scaled[:1])
-            made.append(filled(scaled) if len(scaled) else np.zeros((1, len(mean))))
-        return made
+            covariates.append(filled(scaled) if len(scaled) else np.zeros((1, len(mean))))
+        return covariates
 
     def examples(self, dataset: Any) -> Examples:
         self.noticed = []
@@ -278,8 +278,8 @@ def read_encoder(saved: Any, tensors: dict[str, Tensor]) -> SeriesEncoder:
             saved["source"],
             saved["series"] or "",
         ]
-        levels = {name: list(made) for name, made in saved["levels"].items()}
-        texts += [text for name, made in levels.items() for text in (name, *made)]
+        levels = {name: list(names) for name, names in saved["levels"].items()}
+        texts += [text for name, names in levels.items() for text in (name, *names)]
         sizes = [saved["season"], saved["context"], saved["horizon"]]
         fine = all(isinstance(text, str) for text in texts) and all(
             isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= 200_000 for size in sizes

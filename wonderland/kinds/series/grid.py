@@ -139,10 +139,10 @@ def filled(values: np.ndarray, season: int = 1) -> np.ndarray:
     >>> filled(np.array([[1.0], [2.0], [np.nan], [4.0], [np.nan]]), season=2)[:, 0].tolist()
     [1.0, 2.0, 1.0, 4.0, 1.0]
     """
-    made = values.copy()
-    for row in np.flatnonzero(np.isnan(made).any(1)):
-        hole = np.isnan(made[row])
-        before = made[row - season] if row >= season else np.full(made.shape[1], np.nan)
-        last = made[row - 1] if row else np.zeros(made.shape[1])
-        made[row, hole] = np.where(np.isfinite(before), before, last)[hole]
-    return made
+    complete = values.copy()
+    for row in np.flatnonzero(np.isnan(complete).any(1)):
+        hole = np.isnan(complete[row])
+        before = complete[row - season] if row >= season else np.full(complete.shape[1], np.nan)
+        last = complete[row - 1] if row else np.zeros(complete.shape[1])
+        complete[row, hole] = np.where(np.isfinite(before), before, last)[hole]
+    return complete

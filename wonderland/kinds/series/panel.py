@@ -115,8 +115,10 @@ class Panel(Dataset):
             season = asked.get("season")
             if season is None:
                 season, correlation = detect_season([filled(track.values)[:, 0] for track in tracks], frequency)
-                found = f"a season of {season} steps (autocorrelation {correlation:.2f})" if season > 1 else "no season"
-                notes.add("season", time, season, f"The stamps are {frequency.name}, with {found}.")
+                season_words = (
+                    f"a season of {season} steps (autocorrelation {correlation:.2f})" if season > 1 else "no season"
+                )
+                notes.add("season", time, season, f"The stamps are {frequency.name}, with {season_words}.")
             layout = Layout(
                 time,
                 tuple(targets),

@@ -239,26 +239,28 @@ def detect_season(values: list[np.ndarray], frequency: Frequency) -> tuple[int, 
     tried = usual or (
         [] if frequency.seasons() else list(range(2, min(60, max(len(part) for part in longest) // 4 + 1)))
     )
-    found = {length: correlation for length in tried if (correlation := _correlation(longest, length)) is not None}
-    if not found:
+    correlations = {
+        length: correlation for length in tried if (correlation := _correlation(longest, length)) is not None
+    }
+    if not correlations:
         return 1, 0.0
     if usual:
         best = usual[0]
         for other in usual[1:]:
-            if found.get(other, -1.0) > found.get(best, -1.0) + 0.1:
+            if correlations.get(other, -1.0) > correlations.get(best, -1.0) + 0.1:
                 best = other
-        return (best, found[best]) if found.get(best, -1.0) > 0.1 else (1, 0.0)
-    best = max(found, key=lambda length: found[length])
-    return (best, found[best]) if found[best] > LEAST_CORRELATION else (1, 0.0)
+        return (best, correlations[best]) if correlations.get(best, -1.0) > 0.1 else (1, 0.0)
+    best = max(correlations, key=lambda length: correlations[length])
+    return (best, correlations[best]) if correlations[best] > LEAST_CORRELATION else (1, 0.0)
 
 
 def _correlation(values: list[np.ndarray], lag: int) -> float | None:
     """The mean autocorrelation at a lag of differences of series that are long enough."""
-    found = []
+    correlations = []
     for part in values:
         change = np.diff(part[-20 * lag - 1000 :])
         if len(change) < 2 * lag or not np.ptp(change):
             continue
         change = change - change.mean()
-        found.append(float((change[lag:] * change[:-lag]).sum() / max((change**2).sum(), 1e-300)))
-    return float(np.mean(found)) if found else None
+        correlations.append(float((change[lag:] * change[:-lag]).sum() / max((change**2).sum(), 1e-300)))
+    return float(np.mean(correlations)) if correlations else None

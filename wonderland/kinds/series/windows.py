@@ -109,9 +109,9 @@ def enumerate_windows(panel: Panel, geometry: Geometry) -> tuple[np.ndarray, np.
         last = track.stop - geometry.horizon
         if panel.begins is not None and last < first <= track.stop - 1:
             last = first  # new data shorter than the horizon: one window, measured as far as they reach
-        made = np.arange(first, last + 1)
-        series.append(np.full(len(made), number))
-        origins.append(made)
+        starts = np.arange(first, last + 1)
+        series.append(np.full(len(starts), number))
+        origins.append(starts)
     return np.concatenate(series).astype(np.int64), np.concatenate(origins).astype(np.int64)
 
 
@@ -184,11 +184,11 @@ class Windows(Examples):
         lengths = np.diff(self.covariate_offsets)[series][:, None]
         base = self.covariate_offsets[:-1][series][:, None]
         along = np.clip(local + np.arange(-context, horizon), 0, lengths - 1)
-        made = self.flat_covariates[torch.from_numpy(base + along)]
+        covariates = self.flat_covariates[torch.from_numpy(base + along)]
         held = self.layout.known_count
-        if held < made.shape[-1]:
-            made[:, context:, held:] = made[:, context - 1 : context, held:]
-        return made
+        if held < covariates.shape[-1]:
+            covariates[:, context:, held:] = covariates[:, context - 1 : context, held:]
+        return covariates
 
     def targets(self, part: Any) -> np.ndarray:
         """True values (n, horizon, c) in the scale of the data, NaN where unknown."""
@@ -227,9 +227,9 @@ class Windows(Examples):
         series, origins = [], []
         for number, track in enumerate(self.panel.tracks):
             begin = track.start if self.panel.begins is None else self.panel.begins[number]
-            made = np.arange(max(begin, track.start + 1), track.stop)
-            series.append(np.full(len(made), number))
-            origins.append(made)
+            starts = np.arange(max(begin, track.start + 1), track.stop)
+            series.append(np.full(len(starts), number))
+            origins.append(starts)
         return np.concatenate(series), np.concatenate(origins)
 
     def first(self, part: Any, count: int = 1) -> Batch:
@@ -244,15 +244,17 @@ class Windows(Examples):
         names = np.array([track.name for track in self.panel.tracks], dtype=object)
         unique, inverse = np.unique(places, return_inverse=True)
         texts = np.array(layout.frequency.texts(unique), dtype=object)[inverse.reshape(-1)]
-        made: dict[str, Any] = {}
+        columns_of_table: dict[str, Any] = {}
         if layout.series is not None:
-            made[layout.series] = np.repeat(names[series], h * c)
-        made[layout.time] = np.repeat(texts, c)
+            columns_of_table[layout.series] = np.repeat(names[series], h * c)
+        columns_of_table[layout.time] = np.repeat(texts, c)
         if c > 1:
-            made["target"] = np.tile(np.array(layout.targets, dtype=object), n * h)
+            columns_of_table["target"] = np.tile(np.array(layout.targets, dtype=object), n * h)
         if steps:
-            made["step"] = np.tile(np.repeat(np.arange(1, h + 1), c), n)
-        return pd.DataFrame(made | {name: values.reshape(-1) for name, values in columns.items()}).infer_objects()
+            columns_of_table["step"] = np.tile(np.repeat(np.arange(1, h + 1), c), n)
+        return pd.DataFrame(
+            columns_of_table | {name: values.reshape(-1) for name, values in columns.items()}
+        ).infer_objects()
 
     def pictures(
         self, walk: Callable[[Any], list[Any]], part: Any, radius: np.ndarray, most: int
@@ -263,11 +265,11 @@ class Windows(Examples):
         for number in dict.fromkeys(series[np.argsort(-self.lengths[series], kind="stable")].tolist()):
             last, track = int(origins[series == number].max()), self.panel.tracks[number]
             rows = (np.array([number, number]), np.array([last, track.stop]))
-            made = [
+            figures = [
                 (forecasts, forecasts - spread * radius, forecasts + spread * radius)
                 for _, _, forecasts, spread, _ in walk(rows)
             ]
-            ends = [np.concatenate([piece[i] for piece in made]) for i in range(3)]
+            ends = [np.concatenate([piece[i] for piece in figures]) for i in range(3)]
             shown = max(3 * self.geometry.horizon, 2 * self.layout.season) + track.stop - last
             for channel, target in enumerate(self.layout.targets):
                 history = track.values[-shown:, channel]
@@ -310,8 +312,8 @@ class WindowBatches:
         """The batch at one position of one epoch."""
         order = permutation(self.seed, epoch, len(self.part))
         chosen = self.part[order[position * self.size : (position + 1) * self.size]]
-        made = self.examples.take(chosen)
-        batch = WindowBatch(made.fields)
+        windows = self.examples.take(chosen)
+        batch = WindowBatch(windows.fields)
         object.__setattr__(batch, "examples", self.examples)
         object.__setattr__(batch, "part", self.part)
         return batch

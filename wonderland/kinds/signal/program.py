@@ -42,7 +42,7 @@ def signal_trials(encoder: Any) -> Iterator[Trial]:
 def odd_series(longest: int, mean: np.ndarray, deviation: np.ndarray, seed: int) -> list[np.ndarray]:
     """Series (t, channels) around a mean, of at most so many steps; the first is that long."""
     generator = np.random.default_rng(seed)
-    made = []
+    series = []
     for row in range(COUNT):
         length = longest if row == 0 else int(generator.integers(max(1, longest // 2), longest + 1))
         t = np.arange(length)[:, None]
@@ -52,8 +52,8 @@ def odd_series(longest: int, mean: np.ndarray, deviation: np.ndarray, seed: int)
         values = {5: 0 * values, 6: 0 * values + 3, 7: (t > length // 2) * 2.0 + 0 * values, 8: 1e4 * values}.get(
             row, values
         )
-        made.append((mean + deviation * values).astype(np.float32))
-    return made
+        series.append((mean + deviation * values).astype(np.float32))
+    return series
 
 
 def series_feed(values: list[np.ndarray]) -> Feed:

@@ -100,7 +100,7 @@ def sound_trials(encoder: Any) -> Iterator[Trial]:
 def odd_waves(longest: int, seed: int) -> list[np.ndarray]:
     """Recordings of at most so many samples; the first is that long."""
     generator = np.random.default_rng(seed)
-    made = []
+    waves = []
     for row in range(COUNT):
         length = longest if row == 0 else int(generator.integers(max(1, longest // 2), longest + 1))
         t = np.arange(length)
@@ -108,8 +108,8 @@ def odd_waves(longest: int, seed: int) -> list[np.ndarray]:
         if row % 3 == 1:
             wave = 0.5 * np.sin(t * generator.uniform(0.01, 3)) + 0.001 * wave
         wave = {2: 0 * wave, 3: (t == length // 2) * 1.0, 4: np.sign(wave), 5: 1e-6 * wave}.get(row, wave)
-        made.append(np.clip(wave, -1, 1).astype(np.float32))
-    return made
+        waves.append(np.clip(wave, -1, 1).astype(np.float32))
+    return waves
 
 
 def wave_feed(waves: list[np.ndarray]) -> Feed:

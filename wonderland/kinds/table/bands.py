@@ -40,10 +40,10 @@ def bands(run: Any, plan: Any, order: list[str]) -> list[dict[str, Any]]:
         ]
         along = Table(table.name, columns, target=table.target, task=table.task, classes=None, y=None)
         view = View(run.model, encoder.examples(along), np.arange(PLACES), run.recipe.ensemble, dataset=along)
-        found = run.task.predictions(view, run.trust)
+        predictions = run.task.predictions(view, run.trust)
         curve: dict[str, Any] = {"name": name, "x": places.tolist()}
         for side in ("prediction", "low", "high"):
-            curve[side] = [float(value) if np.isfinite(value) else None for value in found[side]]
+            curve[side] = [float(value) if np.isfinite(value) else None for value in predictions[side]]
         if len(table.features) == 1:
             shown = train[:: max(1, len(train) // POINTS)]
             curve["points"] = np.stack([table.column(name).values[shown], table.y[shown]], 1).tolist()

@@ -29,14 +29,14 @@ def baselines(plan: Any) -> list[Baseline]:
     numbers, levels = len(plan.encoder.numbers), [count for _, count in plan.encoder.categories]
     train, test, targets = x[rows].numpy(), x[parts.test].numpy(), y[rows]
     classes = None if task.classes is None else len(task.classes)
-    made = [
+    fitted = [
         Baseline("majority" if classes else "mean", lambda: constant(targets, len(test), classes)),
         Baseline("linear model", lambda: linear(train, test, targets, classes, numbers, levels, plan.seed)),
     ]
     if importlib.util.find_spec("sklearn") is not None:
         boosted: Callable[[], ndarray] = lambda: boosting(train, test, targets, classes, numbers, levels)  # noqa: E731
-        made.append(Baseline("boosting", boosted))
-    return made
+        fitted.append(Baseline("boosting", boosted))
+    return fitted
 
 
 def sampled(rows: ndarray, most: int, seed: int) -> ndarray:

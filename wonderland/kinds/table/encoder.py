@@ -316,13 +316,13 @@ class TableEncoder(RowEncoder):
 
     def traits(self, dataset: Table, rows: np.ndarray) -> dict[str, np.ndarray]:
         """The columns that the model reads; of a text its length in words, so that no text is stored."""
-        found: dict[str, np.ndarray] = {}
+        traits: dict[str, np.ndarray] = {}
         for encoding in self.encodings:
             column = dataset.column(encoding.name)
             if encoding.kind == "text":
                 assert column.levels is not None
                 words = np.array([*(len(text.split()) for text in column.levels), np.nan])
-                found[f"{encoding.name} (words)"] = words[column.values][rows]
+                traits[f"{encoding.name} (words)"] = words[column.values][rows]
             elif column.levels is None:
                 values = np.where(column.is_missing, np.nan, column.values)[rows]
                 if encoding.kind == "date":
@@ -330,10 +330,10 @@ class TableEncoder(RowEncoder):
                     values = np.where(near, values * 86400, np.nan)
                     values = np.where(near, np.nan_to_num(values), 0).astype("datetime64[s]")
                     values[~near] = np.datetime64("NaT")
-                found[encoding.name] = values
+                traits[encoding.name] = values
             else:
-                found[encoding.name] = dataset.texts_of(encoding.name)[rows]
-        return found
+                traits[encoding.name] = dataset.texts_of(encoding.name)[rows]
+        return traits
 
     def arguments(self) -> dict[str, Any]:
         """For models of tables: how many numbers, the levels of each category, and the width of an encoded row."""

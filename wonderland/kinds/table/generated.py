@@ -86,22 +86,22 @@ def open_rows(contents: Contents, options: Any) -> Table:
 
 def not_generated(columns: dict[str, Column], reasons: dict[str, str], findings: list[Finding]) -> dict[str, str]:
     """Columns that no sample can have: free text, and categories that are too many."""
-    found = {}
+    left_out = {}
     for name, column in columns.items():
         if name in reasons:
             continue
         if column.kind == "text" or (column.kind == "category" and column.distinct > MOST_CATEGORIES):
-            found[name] = "text" if column.kind == "text" else "made of too many categories"
-            what = "free text" if column.kind == "text" else f"{column.distinct:,} categories"
+            left_out[name] = "text" if column.kind == "text" else "made of too many categories"
+            content = "free text" if column.kind == "text" else f"{column.distinct:,} categories"
             findings.append(
                 Finding(
                     "text",
                     name,
                     column.distinct,
-                    f"Column {name!r} holds {what}, which is not generated, and is left out.",
+                    f"Column {name!r} holds {content}, which is not generated, and is left out.",
                 )
             )
-    return found
+    return left_out
 
 
 def recipe_of(encoder: SampledRows, task: Generation, rows: int) -> Recipe:
@@ -137,18 +137,18 @@ def report_facts(run: Any, plan: Any) -> dict[str, Any]:
     unseen, _ = task.rows(plan.view(run.model, "test"), COMPARED)
     fake = drawn(run.model, max(len(unseen), SHOWN), None).flatten(1)
     share, _ = memorised(fake, x, unseen)
-    made, real, train = (run.encoder.frame(rows) for rows in (fake, unseen, x))
-    rows = [{name: shown(value) for name, value in row.items()} for row in made.head(SHOWN).to_dict("records")]
-    distances = sorted(((distance(made[name], real[name]), name) for name in made.columns), reverse=True)
+    samples, real, train = (run.encoder.frame(rows) for rows in (fake, unseen, x))
+    rows = [{name: shown(value) for name, value in row.items()} for row in samples.head(SHOWN).to_dict("records")]
+    distances = sorted(((distance(samples[name], real[name]), name) for name in samples.columns), reverse=True)
     known = set(map(tuple, train.astype(str).to_numpy()))
-    copied = float(np.mean([tuple(row) in known for row in made.astype(str).to_numpy()]))
-    told = {
+    copied = float(np.mean([tuple(row) in known for row in samples.astype(str).to_numpy()]))
+    facts = {
         "rows": [dict(itertools.islice(row.items(), MOST_COLUMNS)) for row in rows],
         "memorised": share,
         "exact": copied,
         "marginals": [{"name": name, "value": value} for value, name in distances[:MOST_COLUMNS]],
     }
-    return {"generated": told | correlations(made, real)}
+    return {"generated": facts | correlations(samples, real)}
 
 
 def distance(a: pd.Series, b: pd.Series) -> float:
@@ -167,16 +167,16 @@ def distance(a: pd.Series, b: pd.Series) -> float:
     )
 
 
-def correlations(made: pd.DataFrame, real: pd.DataFrame) -> dict[str, float]:
+def correlations(samples: pd.DataFrame, real: pd.DataFrame) -> dict[str, float]:
     """How much rank correlations of numbers differ on average; nothing with fewer than two columns of numbers."""
     names = [
         name
-        for name in made.columns
-        if made.dtypes[name].kind in "if" and len(np.unique(real[name].to_numpy(np.float64))) > 1
+        for name in samples.columns
+        if samples.dtypes[name].kind in "if" and len(np.unique(real[name].to_numpy(np.float64))) > 1
     ]
     if len(names) < 2:
         return {}
-    a, b = (np.nan_to_num(frame.loc[:, names].corr(method="spearman").to_numpy()) for frame in (made, real))
+    a, b = (np.nan_to_num(frame.loc[:, names].corr(method="spearman").to_numpy()) for frame in (samples, real))
     above = np.triu_indices(len(names), 1)
     return {"correlations": float(np.abs(a[above] - b[above]).mean())}
 

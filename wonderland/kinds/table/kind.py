@@ -171,9 +171,9 @@ class TableKind(Kind):
         """Importance of the columns, and predictions along the most important numbers."""
         if isinstance(plan.task, Generation):
             return generated.report_facts(run, plan)
-        found = column_importance(run, plan)
-        curves = bands(run, plan, [row["name"] for row in found["importance"]])
-        return found | ({"bands": curves} if curves else {})
+        facts = column_importance(run, plan)
+        curves = bands(run, plan, [row["name"] for row in facts["importance"]])
+        return facts | ({"bands": curves} if curves else {})
 
     def space(self, recipe: Recipe) -> dict[str, Any]:
         return super().space(recipe) | model_space(

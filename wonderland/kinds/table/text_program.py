@@ -32,7 +32,7 @@ class TextColumn(nn.Module):
         x = torch.where(missing, torch.zeros_like(counts), counts).double()
         words = x[:, SIZES:]
         if self.weights is None or self.projection is None:
-            told = torch.log1p(words)
+            directions = torch.log1p(words)
         else:
             there = words > 0
             entries = torch.where(
@@ -41,8 +41,8 @@ class TextColumn(nn.Module):
                 torch.zeros_like(words),
             )
             length = entries.square().sum(1, keepdim=True).sqrt()
-            told = (entries / torch.where(length > 0, length, torch.ones_like(length))) @ self.projection
-        return torch.cat([torch.log1p(x[:, :SIZES]), told, missing.double()], 1)
+            directions = (entries / torch.where(length > 0, length, torch.ones_like(length))) @ self.projection
+        return torch.cat([torch.log1p(x[:, :SIZES]), directions, missing.double()], 1)
 
 
 def text_port(encoding: ColumnEncoding) -> Port:

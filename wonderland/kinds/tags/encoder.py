@@ -95,11 +95,11 @@ class TagEncoder(Encoder):
         plain = source.source if isinstance(source, Written) else source
         if isinstance(plain, str | os.PathLike):
             path = Path(plain).expanduser()
-            found = read_tagged(path, reading, column=self.column, target=self.target, known=self.classes) or (
+            tagged = read_tagged(path, reading, column=self.column, target=self.target, known=self.classes) or (
                 None if need_target else read_tagged(path, reading, column=self.column, need_tags=False)
             )
-            if found is not None:
-                return self._opened(path.name, found, need_target)
+            if tagged is not None:
+                return self._opened(path.name, tagged, need_target)
             if path.is_file() and is_text_file(path):
                 documents = read_documents(path, lines=True)
                 return self._of_texts(path.name, list(documents.documents()), need_target, documents.findings)

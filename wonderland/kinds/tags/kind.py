@@ -38,10 +38,10 @@ class TagsKind(Kind):
         if asked.get("task") not in (None, "tagging"):
             return None
         try:
-            found = self._tagged(glimpse, asked.get("column"), asked.get("target"))
+            tagged = self._tagged(glimpse, asked.get("column"), asked.get("target"))
         except WonderlandError:
             return None if asked.get("target") or asked.get("column") else Claim(0.96, "words have tags")
-        return None if found is None else Claim(0.999, "each word has a tag")
+        return None if tagged is None else Claim(0.999, "each word has a tag")
 
     def _tagged(self, glimpse: Glimpse, column: Any, target: Any) -> Tagged | None:
         if glimpse.path is None or not all(isinstance(name, str | None) for name in (column, target)):

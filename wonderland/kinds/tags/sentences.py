@@ -95,13 +95,13 @@ class Sentences(Dataset):
         if tags is None:
             return [{"sentences": len(self), "words": sum(map(len, self.words))}]
         if marks_spans(self.classes or []):
-            found = Counter(
+            span_counts = Counter(
                 (name, " ".join(self.words[row][a:b])) for row, own in enumerate(tags) for a, b, name in spans_of(own)
             )
-            names = sorted({name for name, _ in found})
+            names = sorted({name for name, _ in span_counts})
             return [
-                {"span": name, "spans": sum(n for (own, _), n in found.items() if own == name),
-                 "example": next((text for (own, text), _ in found.most_common() if own == name), "")[:60]}
+                {"span": name, "spans": sum(n for (own, _), n in span_counts.items() if own == name),
+                 "example": next((text for (own, text), _ in span_counts.most_common() if own == name), "")[:60]}
                 for name in names
             ]  # fmt: skip
         counts = Counter(tag for own in tags for tag in own)

@@ -257,14 +257,14 @@ class TextEncoder(RowEncoder):
                 return self._new_texts(
                     path.name, texts, labels if known or need_target else None, need_target, findings
                 )
-            if path.is_file() and (found := self._from_layout(path, Reading(), need_target)) is not None:
-                return found
+            if path.is_file() and (opened := self._from_layout(path, Reading(), need_target)) is not None:
+                return opened
             if path.exists() and is_text_file(path) and (kind := recognise(path)) is not None:
                 return self._from_lines(path, kind, need_target)
         if isinstance(source, Written) and isinstance(source.source, str | os.PathLike) and source.contents is None:
             path = Path(source.source).expanduser()
-            if path.is_file() and (found := self._from_layout(path, source.reading, need_target)) is not None:
-                return found
+            if path.is_file() and (opened := self._from_layout(path, source.reading, need_target)) is not None:
+                return opened
         if isinstance(source, str | os.PathLike) and len(self.names) == 2:
             pairs = pairs_of_json(Path(source).expanduser(), self.target if need_target else None)
             if pairs is not None and pairs.texts == self.names:
@@ -342,8 +342,8 @@ class TextEncoder(RowEncoder):
         if self.target in frame.columns:
             y = coded(pieces(frame[self.target], labels), labels)
         elif set(labels) <= set(frame.columns):
-            found, _, rows = read_labels(frame, labels, [])
-            y, frame = found[rows], frame.iloc[rows]
+            codes, _, rows = read_labels(frame, labels, [])
+            y, frame = codes[rows], frame.iloc[rows]
         elif need_target:
             raise WonderlandError(
                 f"{name} has no labels to compare with: give a table with the column {self.target!r}."

@@ -45,11 +45,11 @@ def explained_mistakes(run: Any, plan: Any, mistakes: Sequence[dict[str, Any]]) 
     if len(places) != len(mistakes) or not places:
         return list(mistakes)
     most = max(1, _most_variants(run, plan.encoder) // (WORDS + 1))
-    found, later = [], list(mistakes[most:])
+    explained, later = [], list(mistakes[most:])
     for mistake, changes in zip(mistakes[:most], _changes(run, plan, np.array(places[:most])), strict=True):
         against = sorted((change, word) for word, change in changes if change < 0)[:5]
-        found.append({**mistake, "words": [{"word": word, "change": -change} for change, word in against]})
-    return found + later
+        explained.append({**mistake, "words": [{"word": word, "change": -change} for change, word in against]})
+    return explained + later
 
 
 def _most_variants(run: Any, encoder: TextEncoder) -> int:
@@ -75,14 +75,14 @@ def _changes(run: Any, plan: Any, rows: np.ndarray) -> list[list[tuple[str, floa
             words.append(word)
     y = torch.as_tensor(dataset.y[rows][np.array(owners, np.int64)])
     scores = _scores(run, encoder, variants, y)
-    found: list[list[tuple[str, float]]] = [[] for _ in rows]
+    changes: list[list[tuple[str, float]]] = [[] for _ in rows]
     base = 0.0
     for owner, word, score in zip(owners, words, scores.tolist(), strict=True):
         if word:
-            found[owner].append((word, base - score))
+            changes[owner].append((word, base - score))
         else:
             base = score
-    return found
+    return changes
 
 
 def without(text: str, word: str) -> str:
@@ -109,13 +109,13 @@ def baselines(run: Any, plan: Any) -> list[dict[str, Any]]:
     if y.ndim == 2:
         return []
     measure = "accuracy" if task.classes is not None else "rmse"
-    made = []
+    rows = []
     if task.classes is not None:
         common = np.bincount(plan.dataset.y[plan.parts.train], minlength=len(task.classes)).argmax()
-        made.append({"name": "most frequent class", "measure": measure, "value": float((y == common).mean())})
+        rows.append({"name": "most frequent class", "measure": measure, "value": float((y == common).mean())})
     else:
         mean = float(plan.dataset.y[plan.parts.train].mean())
-        made.append(
+        rows.append(
             {"name": "mean of the training part", "measure": measure, "value": float(np.sqrt(np.mean((y - mean) ** 2)))}
         )
     names = getattr(run.model, "variant_names", ())
@@ -124,8 +124,8 @@ def baselines(run: Any, plan: Any) -> list[dict[str, Any]]:
         every = view.outputs().cpu()
         for i, name in enumerate(names):
             alone = task.combine(every[i : i + 1]).numpy()
-            made.append({"name": f"{name} alone", "measure": measure, "value": _measure(task, alone, y, measure)})
-    return made
+            rows.append({"name": f"{name} alone", "measure": measure, "value": _measure(task, alone, y, measure)})
+    return rows
 
 
 def clusters(run: Any, plan: Any) -> list[dict[str, Any]]:

@@ -73,15 +73,15 @@ class TextKind(Kind):
             return None
         if asked.get("task") not in (None, *TASKS, "classification"):
             return None
-        found = None if glimpse.path is None else pairs_of_json(glimpse.path, target)
+        pairs = None if glimpse.path is None else pairs_of_json(glimpse.path, target)
         if (
-            found is None
+            pairs is None
             and glimpse.plain_text is None
             and glimpse.frame is not None
             and pairs_of_names(list(glimpse.frame.columns), target)
         ):
-            found = pairs_of_frame(glimpse.frame, glimpse.name, target)
-        return found
+            pairs = pairs_of_frame(glimpse.frame, glimpse.name, target)
+        return pairs
 
     def _columns(self, glimpse: Glimpse, asked: Mapping[str, Any], *, chosen: bool) -> tuple[list[str], str] | None:
         """The text columns and the target."""

@@ -256,7 +256,7 @@ def spelling_variants(classes: Sequence[str], counts: Sequence[int], target: str
     >>> [finding.subject for finding in spelling_variants(["Good", "bad", "good", "positive", "positve"], [5, 9, 9, 90, 2], "mood")]
     ['Good', 'positve']
     """
-    found = []
+    findings = []
     for i, one in enumerate(classes[:MOST_COMPARED]):
         for j, other in enumerate(classes[:MOST_COMPARED]):
             few, many = counts[i], counts[j]
@@ -268,9 +268,9 @@ def spelling_variants(classes: Sequence[str], counts: Sequence[int], target: str
                     f"The classes {one!r} ({counted(few, 'row', 'rows')}) and {other!r} ({many:,}) of {target!r} are spelt nearly alike: "
                     "if they are one, correct the file."
                 )
-                found.append(Finding("spelling", one, few, text))
+                findings.append(Finding("spelling", one, few, text))
                 break
-    return found
+    return findings
 
 
 def one_letter_apart(a: str, b: str) -> bool:
@@ -292,11 +292,13 @@ def one_letter_apart(a: str, b: str) -> bool:
 def reading(columns: Sequence[str], target: str, classes: list[str] | None, rows: int) -> Finding:
     """The finding that says which columns are read as texts and which as their target."""
     shown = " and ".join(filter(None, (", ".join(map(repr, columns[:-1])), repr(columns[-1]))))
-    what = f"{'Columns' if len(columns) > 1 else 'Column'} {shown} {'hold' if len(columns) > 1 else 'holds'} free text"
+    columns_hold = (
+        f"{'Columns' if len(columns) > 1 else 'Column'} {shown} {'hold' if len(columns) > 1 else 'holds'} free text"
+    )
     learned, kind = (
         ("the classes", "texts with classes") if classes is not None else ("a number", "texts with a number each")
     )
-    text = f"{what} and {target!r} {learned}, so this is read as {kind}; the kind table reads it as a table."
+    text = f"{columns_hold} and {target!r} {learned}, so this is read as {kind}; the kind table reads it as a table."
     return Finding("text", columns[0], rows, text)
 
 

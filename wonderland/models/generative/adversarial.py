@@ -82,11 +82,11 @@ def adversarial_step(
     optimizers[1].zero_grad()
     total.backward()
     optimizers[1].step()
-    made = generator_loss(discriminator(fake).flatten(), loss)
+    generator_value = generator_loss(discriminator(fake).flatten(), loss)
     optimizers[0].zero_grad()
-    made.backward()
+    generator_value.backward()
     optimizers[0].step()
-    return {"discriminator": float(judged.detach()), "generator": float(made.detach())}
+    return {"discriminator": float(judged.detach()), "generator": float(generator_value.detach())}
 
 
 def _check(loss: str) -> None:

@@ -57,8 +57,8 @@ class DCGAN(GenerativeModel):
     def generate(self, z: Tensor, labels: Tensor | None = None) -> Tensor:
         """Images from codes."""
         z = z if labels is None else z + self.asked(labels)
-        made = self.generator(z[:, :, None, None])
-        return made[:, :, : self.shape[1], : self.shape[2]]
+        images = self.generator(z[:, :, None, None])
+        return images[:, :, : self.shape[1], : self.shape[2]]
 
     def judge(self, x: Tensor, labels: Tensor | None = None) -> Tensor:
         """The discriminator's logits: positive for what it takes as real."""
@@ -93,8 +93,8 @@ class DCGAN(GenerativeModel):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             directions = torch.randn(x[0].numel(), PROJECTED) / x[0].numel() ** 0.5
-            made = self.sample(len(x), labels)
-        return frechet_distance(x.flatten(1) @ directions, made.flatten(1) @ directions)
+            samples = self.sample(len(x), labels)
+        return frechet_distance(x.flatten(1) @ directions, samples.flatten(1) @ directions)
 
     @torch.no_grad()
     def sample(self, count: int, labels: Tensor | None = None, *, guidance: float | None = None) -> Tensor:

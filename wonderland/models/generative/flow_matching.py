@@ -106,8 +106,8 @@ def flow_samples(
         if labels is None:
             assert plain is not None
             return plain
-        told = model(x, times, labels)
-        return told if plain is None else plain + guidance * (told - plain)
+        conditional = model(x, times, labels)
+        return conditional if plain is None else plain + guidance * (conditional - plain)
 
     x, step = noise, 1 / steps
     for k in range(steps):

@@ -45,9 +45,9 @@ class Recommender(Part, nn.Module, ABC):
 
 def embedding(count: int, dim: int, scale: float = 0.05) -> nn.Embedding:
     """Vectors for codes from 0 to count."""
-    made = nn.Embedding(count + 1, dim)
-    nn.init.normal_(made.weight, std=scale)
-    return made
+    table = nn.Embedding(count + 1, dim)
+    nn.init.normal_(table.weight, std=scale)
+    return table
 
 
 def history_of(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -37,8 +37,8 @@ class Caser(Recommender):
         history, _ = history_of(x)
         history = nn.functional.pad(history, (self.last, 0))[:, -self.last :]
         picture = (self.past(history) * (history > 0)[..., None])[:, None]
-        found = [row(picture)[..., 0].relu().amax(-1) for row in self.rows] + [self.columns(picture).flatten(1)]
-        hidden = self.joined(self.dropout(torch.cat(found, -1))).relu()
+        features = [row(picture)[..., 0].relu().amax(-1) for row in self.rows] + [self.columns(picture).flatten(1)]
+        hidden = self.joined(self.dropout(torch.cat(features, -1))).relu()
         vector = torch.cat([hidden, self.user(x[:, 0])], -1)
         w, bias = self.item(items), self.bias(items)[..., 0]
         return (vector @ w.T if items.dim() == 1 else (w * vector[:, None]).sum(-1)) + bias

@@ -46,8 +46,8 @@ class DeepAR(Forecaster):
 
     def outputs_of(self, hidden: Tensor, before: Tensor) -> Tensor:
         """Outputs of steps (b, t, c, outputs), the first relative to the value before."""
-        made = self.head(hidden).unflatten(-1, (self.channels, self.outputs))
-        return torch.cat([made[..., :1] + before[..., None], made[..., 1:]], -1)
+        outputs = self.head(hidden).unflatten(-1, (self.channels, self.outputs))
+        return torch.cat([outputs[..., :1] + before[..., None], outputs[..., 1:]], -1)
 
     def training_outputs(self, x: Tensor, known: Tensor | None, about: Tensor | None, y: Tensor) -> Tensor:
         """Outputs for the horizon, every step reading the true value before it."""
@@ -67,19 +67,19 @@ class DeepAR(Forecaster):
         state = rows_of(state, index)
         value, along = x[index, -1:], along[index]
         noise = torch.Generator().manual_seed(0)
-        made = []
+        outputs = []
         for step in range(self.horizon):
             place = self.context + step
             hidden, state = self.stack.stream(self.read(torch.cat([value, along[:, place : place + 1]], -1)), state)
             out = self.outputs_of(hidden, value)
-            made.append(out)
+            outputs.append(out)
             value = out[..., 0]
             if drawn > 1:
                 deviation = (out[..., 1].clamp(-12, 12) / 2).exp()
                 # The same draws for every window, so that a forecast does not depend on the others in its batch.
                 draws = torch.randn(drawn, 1, self.channels, generator=noise).to(value)
                 value = value + deviation * draws.repeat(len(x), 1, 1)
-        joined = torch.cat(made, 1)
+        joined = torch.cat(outputs, 1)
         if drawn == 1:
             return joined
         paths = joined.unflatten(0, (-1, drawn))
@@ -125,17 +125,17 @@ class Seq2SeqForecaster(Forecaster):
         """Forecast step by step; `y` are true values to read in training."""
         level, along = x[:, -1:], self.covariates(x, known)
         _, state = self.encoder(torch.cat([x - level, along[:, : self.context]], -1))
-        state, value, made = tuple(state), torch.zeros_like(level), []
+        state, value, outputs = tuple(state), torch.zeros_like(level), []
         for step in range(self.horizon):
             place = self.context + step
             hidden, state = self.decoder(torch.cat([value, along[:, place : place + 1]], -1), tuple(state))
             out = self.head(hidden).unflatten(-1, (self.channels, self.outputs))
-            made.append(torch.cat([out[..., :1] + level[..., None], out[..., 1:]], -1))
+            outputs.append(torch.cat([out[..., :1] + level[..., None], out[..., 1:]], -1))
             value = out[..., 0]
             if y is not None:
                 own = torch.rand(len(x), 1, 1, device=x.device) < self.own
                 value = torch.where(own, value, y[:, step : step + 1] - level)
-        return torch.cat(made, 1)
+        return torch.cat(outputs, 1)
 
 
 def rows_of(state: Any, index: Tensor) -> Any:

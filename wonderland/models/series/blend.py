@@ -82,18 +82,18 @@ class ForecastBlend(Forecaster):
         if is_exporting():
             return self._exported(x, known, about)
         period = self.periods(x, about)
-        made = x.new_zeros(x.shape[0], self.horizon, x.shape[2])
+        total = x.new_zeros(x.shape[0], self.horizon, x.shape[2])
         for i, name in enumerate(self.forecasts):
             shares = self.shares[period, i]
             if bool((shares > 0).any()):
                 with torch.no_grad():  # these weights are fitted without gradients
                     forecast = self.one(name, x, about, known).to(x.dtype)
-                made = made + shares[:, None, None] * forecast
-        return made[..., None]
+                total = total + shares[:, None, None] * forecast
+        return total[..., None]
 
     def _exported(self, x: Tensor, known: Tensor | None, about: Tensor | None) -> Tensor:
         """`forward` by the weights of the last period, which are those for steps after the data; nothing depends on a value."""
-        made = x.new_zeros(x.shape[0], self.horizon, x.shape[2])
+        total = x.new_zeros(x.shape[0], self.horizon, x.shape[2])
         for i, name in enumerate(self.forecasts):
             rows, back = (
                 logarithm(x.transpose(1, 2), about) if name.startswith("log ") else (x.transpose(1, 2), unchanged)
@@ -108,8 +108,8 @@ class ForecastBlend(Forecaster):
             if effect is not None:
                 forecast = forecast + effect[..., self.context :].to(rows.dtype)
             share = self.shares[-1, i]
-            made = made + torch.where(share > 0, share * back(forecast).transpose(1, 2).to(x.dtype), 0.0)
-        return made[..., None]
+            total = total + torch.where(share > 0, share * back(forecast).transpose(1, 2).to(x.dtype), 0.0)
+        return total[..., None]
 
     def periods(self, x: Tensor, about: Tensor | None) -> Tensor:
         """The period of fitting of each window: (b,); the last one where nothing is said."""
@@ -123,14 +123,14 @@ class ForecastBlend(Forecaster):
         effect = self.effect(name, known, period)
         if effect is not None:
             rows = rows - effect[..., : self.context].to(rows.dtype)
-        made = torch.empty(*rows.shape[:2], self.horizon, dtype=rows.dtype)
+        forecast = torch.empty(*rows.shape[:2], self.horizon, dtype=rows.dtype)
         for era in period.unique().tolist():
             chosen = period == era
             flat = rows[chosen].flatten(0, 1)
-            made[chosen] = self.forecast(name, flat, era).to(rows.dtype).unflatten(0, (-1, rows.shape[1]))
+            forecast[chosen] = self.forecast(name, flat, era).to(rows.dtype).unflatten(0, (-1, rows.shape[1]))
         if effect is not None:
-            made = made + effect[..., self.context :].to(rows.dtype)
-        return back(made).transpose(1, 2)
+            forecast = forecast + effect[..., self.context :].to(rows.dtype)
+        return back(forecast).transpose(1, 2)
 
     def effect(self, name: str, known: Tensor | None, period: Tensor | int) -> Tensor | None:
         """The effects of what is known ahead, along context and horizon: (b, c, context + horizon); None where there are none."""
@@ -184,8 +184,8 @@ class ForecastBlend(Forecaster):
         for system in range(len(systems)):
             for ridge in RIDGES:
                 weight = self._shaped(kind, solve(*systems[system], ridge, system))
-                made = self._applied(kind, x, weight.to(x.dtype))
-                error = float(torch.where(mask, made - y, 0.0).square().sum())
+                forecast = self._applied(kind, x, weight.to(x.dtype))
+                error = float(torch.where(mask, forecast - y, 0.0).square().sum())
                 if error < least:
                     best, least = (system, ridge), error
         assert best is not None
@@ -333,15 +333,15 @@ def logarithm(rows: Tensor, about: Tensor | None) -> tuple[Tensor, Callable[[Ten
     logs = torch.maximum(rows.double() * scale + mean, least).log()
     top = logs.amax(-1, keepdim=True) + 2.0
 
-    def back(made: Tensor) -> Tensor:
-        return ((torch.minimum(made.double(), top).exp() - mean) / scale).to(rows.dtype)
+    def back(log_forecast: Tensor) -> Tensor:
+        return ((torch.minimum(log_forecast.double(), top).exp() - mean) / scale).to(rows.dtype)
 
     return logs, back
 
 
-def unchanged(made: Tensor) -> Tensor:
+def unchanged(forecast: Tensor) -> Tensor:
     """The way back from the scale of each series: none."""
-    return made
+    return forecast
 
 
 def solve(gram: Tensor, target: Tensor, ridge: float, start: int) -> Tensor:

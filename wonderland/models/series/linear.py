@@ -24,10 +24,10 @@ class Steps(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         columns = x.transpose(1, 2)
         if len(self.weight) == 1:
-            made = F.linear(columns, self.weight[0], self.bias[0])
+            steps = F.linear(columns, self.weight[0], self.bias[0])
         else:
-            made = torch.einsum("bct,cht->bch", columns, self.weight) + self.bias
-        return made.unflatten(-1, (self.horizon, self.outputs)).transpose(1, 2)
+            steps = torch.einsum("bct,cht->bch", columns, self.weight) + self.bias
+        return steps.unflatten(-1, (self.horizon, self.outputs)).transpose(1, 2)
 
 
 class LinearForecaster(Forecaster):
@@ -118,8 +118,8 @@ def moving_average(x: Tensor, kernel: int) -> Tensor:
     return F.avg_pool1d(longer.transpose(1, 2), kernel, 1).transpose(1, 2)
 
 
-def with_level(made: Tensor, level: Tensor) -> Tensor:
+def with_level(outputs: Tensor, level: Tensor) -> Tensor:
     """Outputs (b, h, c, outputs) with a level (b, 1, c) added to the first."""
-    if made.shape[-1] == 1:
-        return made + level[..., None]
-    return torch.cat([made[..., :1] + level[..., None], made[..., 1:]], -1)
+    if outputs.shape[-1] == 1:
+        return outputs + level[..., None]
+    return torch.cat([outputs[..., :1] + level[..., None], outputs[..., 1:]], -1)

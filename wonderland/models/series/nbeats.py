@@ -75,11 +75,11 @@ class NBeats(Forecaster):
     def forward(self, x: Tensor, known: Tensor | None = None, about: Tensor | None = None) -> Tensor:
         level = x[:, -1:]
         rest = (x - level).transpose(1, 2)
-        made = rest.new_zeros(*rest.shape[:2], self.horizon)
+        total = rest.new_zeros(*rest.shape[:2], self.horizon)
         for block in self.blocks:
             explained, forecast = block(rest)
-            rest, made = rest - explained, made + forecast
-        return (made.transpose(1, 2) + level)[..., None]
+            rest, total = rest - explained, total + forecast
+        return (total.transpose(1, 2) + level)[..., None]
 
 
 def trend_basis(context: int, horizon: int, degree: int) -> tuple[Tensor, Tensor]:

@@ -49,11 +49,11 @@ class PatchTST(Forecaster):
         longer = torch.cat([columns, columns[..., -1:].expand(-1, -1, self.stride)], -1)
         patches = longer.unfold(-1, self.patch, self.stride)
         hidden = self.stack((self.embed(patches) + self.place).flatten(0, 1))
-        made = (
+        outputs = (
             self.head(hidden.flatten(1))
             .unflatten(0, (len(x), -1))
             .unflatten(-1, (self.horizon, self.outputs))
             .transpose(1, 2)
         )
-        first = made[..., :1] * scale[..., None] + mean[..., None]
-        return torch.cat([first, made[..., 1:]], -1)
+        first = outputs[..., :1] * scale[..., None] + mean[..., None]
+        return torch.cat([first, outputs[..., 1:]], -1)

@@ -52,11 +52,11 @@ class SequenceForecaster(Forecaster):
 
     def finish(self, last: Tensor, level: Tensor, along: Tensor) -> Tensor:
         """Forecasts from the last step of the stack: (b, dim) -> (b, horizon, c, outputs)."""
-        made = self.head(last).unflatten(-1, (self.horizon, self.channels, self.outputs))
-        made = with_level(made, level)
+        outputs = self.head(last).unflatten(-1, (self.horizon, self.channels, self.outputs))
+        outputs = with_level(outputs, level)
         if self.ahead is None:
-            return made
-        return torch.cat([made[..., :1] + self.ahead(along[:, -self.horizon :])[..., None], made[..., 1:]], -1)
+            return outputs
+        return torch.cat([outputs[..., :1] + self.ahead(along[:, -self.horizon :])[..., None], outputs[..., 1:]], -1)
 
     def stream(self, steps: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """The stack over further steps, values relative to a level with their covariates: (b, t, c + known) -> (b, t, dim)."""

@@ -41,11 +41,11 @@ def smooth(x: Tensor, horizon: int, season: int, settings: Tensor) -> Tensor:
         trend = beta * (level - before) + (1 - beta) * phi * trend
         if m > 1:
             rings[t % m] = gamma * (value - level) + (1 - gamma) * wave
-    made, growth = [], torch.zeros_like(phi)
+    forecasts, growth = [], torch.zeros_like(phi)
     for h in range(horizon):
         growth = growth + phi ** (h + 1)
-        made.append(level + growth * trend + rings[(steps + h) % m])
-    return torch.stack(torch.broadcast_tensors(*made), -1)
+        forecasts.append(level + growth * trend + rings[(steps + h) % m])
+    return torch.stack(torch.broadcast_tensors(*forecasts), -1)
 
 
 GRID = (
@@ -64,8 +64,8 @@ def fit_smoothing(x: Tensor, y: Tensor, mask: Tensor, season: int) -> Tensor:
     total = mask.sum().clamp_min(1)
 
     def errors(settings: Tensor) -> Tensor:
-        made = smooth(x[None], y.shape[-1], season, settings[:, None])
-        return torch.where(mask, made - y, 0.0).square().sum((-2, -1)) / total
+        forecast = smooth(x[None], y.shape[-1], season, settings[:, None])
+        return torch.where(mask, forecast - y, 0.0).square().sum((-2, -1)) / total
 
     place = torch.arange(36)
     spread = torch.stack(

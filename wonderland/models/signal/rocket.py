@@ -192,19 +192,19 @@ def pooled(h: Tensor, bias: Tensor, lengths: Tensor) -> Tensor:
     above = (h > bias[:, None]).to(h)
     steps = torch.stack([torch.ones(h.shape[2]), torch.arange(h.shape[2])], 1).to(h)
     counts, places = (above @ steps).unbind(2)
-    some = counts.clamp_min(1)
-    level = (h - bias[:, None]).clamp_min_(0).sum(2) / some
-    return torch.cat([counts / lengths, level, places / some / lengths], 1)
+    positive = counts.clamp_min(1)
+    level = (h - bias[:, None]).clamp_min_(0).sum(2) / positive
+    return torch.cat([counts / lengths, level, places / positive / lengths], 1)
 
 
 def pooled_together(h: Tensor, biases: Tensor, lengths: Tensor) -> Tensor:
     """`pooled` for each row of biases (c, k), side by side: (b, c POOLS k)."""
     over = h[:, None] - biases[:, :, None]
     above = (over > 0).to(h)
-    counts, some = above.sum(3), above.sum(3).clamp_min(1)
+    counts, positive = above.sum(3), above.sum(3).clamp_min(1)
     places = (above * torch.arange(h.shape[2]).to(h)).sum(3)
     lengths = lengths[:, None]
-    return torch.cat([counts / lengths, over.clamp_min(0).sum(3) / some, places / some / lengths], 2).flatten(1)
+    return torch.cat([counts / lengths, over.clamp_min(0).sum(3) / positive, places / positive / lengths], 2).flatten(1)
 
 
 def _dilations(length: int, count: int) -> list[tuple[int, int]]:

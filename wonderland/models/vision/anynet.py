@@ -52,7 +52,7 @@ def any_stages(
     squeeze: float | None = None,
 ) -> nn.Sequential:  # fmt: skip
     """The body: each stage begins with a block that halves the map."""
-    made = []
+    stages = []
     for index, (depth, out) in enumerate(zip(depths, dims, strict=True)):
         narrow = _of(bottlenecks, index, len(dims), "bottlenecks")
         width = max(1, out // narrow)
@@ -71,8 +71,8 @@ def any_stages(
                 )
             )
             dim = out
-        made.append(nn.Sequential(*blocks))
-    return nn.Sequential(*made)
+        stages.append(nn.Sequential(*blocks))
+    return nn.Sequential(*stages)
 
 
 def design_space(

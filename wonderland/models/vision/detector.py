@@ -37,7 +37,7 @@ class Detector(ImageModel):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.candidates(x)
 
-    def found(
+    def detect(
         self, x: Tensor, *, least: float = 0.05, overlap: float = 0.5, most: int = 100
     ) -> list[dict[str, Tensor]]:
         """For each image `boxes` (k, 4), `scores` (k,) and `classes` (k,), best first, after non-maximum suppression in each class."""
@@ -62,11 +62,11 @@ def suppressed(
     box, score, label = box[image, column], scores[image, column], place[image, column] % classes
     kept = batched_nms(box, score, image * classes + label, overlap)
     image = image[kept]
-    found = []
+    detections = []
     for row in range(batch):
         mine = kept[image == row][:most]
-        found.append({"boxes": box[mine], "scores": score[mine], "classes": label[mine]})
-    return found
+        detections.append({"boxes": box[mine], "scores": score[mine], "classes": label[mine]})
+    return detections
 
 
 class AnchorGrid:
@@ -92,13 +92,15 @@ class AnchorGrid:
         return self._kept[key].to(maps[0].device)
 
     def _made(self, maps: Sequence[Tensor], height: int, width: int) -> Tensor:
-        made = []
-        for found, sizes in zip(maps, self.sizes, strict=True):
+        grids = []
+        for features, sizes in zip(maps, self.sizes, strict=True):
             scaled = [size if self.parts else size / height for size in sizes]
-            made.append(
-                anchors(found.shape[2], found.shape[3], sizes=scaled, ratios=self.ratios, height=height, width=width)
+            grids.append(
+                anchors(
+                    features.shape[2], features.shape[3], sizes=scaled, ratios=self.ratios, height=height, width=width
+                )
             )
-        return torch.cat(made)
+        return torch.cat(grids)
 
 
 def anchor_sizes(smallest: float, levels: int) -> list[list[float]]:
@@ -110,6 +112,6 @@ def anchor_sizes(smallest: float, levels: int) -> list[list[float]]:
     return [[smallest * 2**level, smallest * 2 ** (level + 0.5)] for level in range(levels)]
 
 
-def rows_of(found: Tensor, each: int) -> Tensor:
+def rows_of(maps: Tensor, each: int) -> Tensor:
     """A map of predictions (b, each * k, h, w) as one row for each anchor: (b, h * w * each, k)."""
-    return found.permute(0, 2, 3, 1).reshape(found.shape[0], -1, found.shape[1] // each)
+    return maps.permute(0, 2, 3, 1).reshape(maps.shape[0], -1, maps.shape[1] // each)

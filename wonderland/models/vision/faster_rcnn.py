@@ -70,9 +70,9 @@ class FasterRCNN(Detector):
         """The finest map, objectness (b, n), offsets (b, n, 4) and anchors (n, 4)."""
         x = padded(self.read(x), self.pyramid.stride)
         maps = self.pyramid(x)
-        found = [F.relu(self.first(level)) for level in maps]
-        scores = torch.cat([rows_of(self.objectness(level), self.grid.each)[:, :, 0] for level in found], 1)
-        offsets = torch.cat([rows_of(self.first_offsets(level), self.grid.each) for level in found], 1)
+        features = [F.relu(self.first(level)) for level in maps]
+        scores = torch.cat([rows_of(self.objectness(level), self.grid.each)[:, :, 0] for level in features], 1)
+        offsets = torch.cat([rows_of(self.first_offsets(level), self.grid.each) for level in features], 1)
         return maps[0], scores, offsets, self.grid(maps, x.shape[2], x.shape[3])
 
     @torch.no_grad()
@@ -91,9 +91,9 @@ class FasterRCNN(Detector):
         count = torch.bincount(image, minlength=batch)
         rank = torch.arange(len(kept), device=boxes.device) - (count.cumsum(0) - count)[image]
         few = rank < self.proposals
-        made = boxes.new_zeros(batch, self.proposals, 4)
-        made[image[few], rank[few]] = boxes.flatten(0, 1)[kept[few]]
-        return made
+        proposals = boxes.new_zeros(batch, self.proposals, 4)
+        proposals[image[few], rank[few]] = boxes.flatten(0, 1)[kept[few]]
+        return proposals
 
     def stage_two(self, features: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (b, p, classes + 1), background first, and offsets (b, p, 4) from the proposals (b, p, 4)."""
@@ -116,20 +116,20 @@ class FasterRCNN(Detector):
         real = (proposals[..., 2:] > proposals[..., :2]).all(2, keepdim=True)
         return logits.softmax(2)[:, :, 1:] * real, decode(moved, proposals), features
 
-    def found(
+    def detect(
         self, x: Tensor, *, least: float = 0.05, overlap: float = 0.5, most: int = 100
     ) -> list[dict[str, Tensor]]:
         """Boxes as every detector gives them, and with `masks` the `masks` (k, 28, 28) in them, as probabilities."""
         probabilities, boxes, features = self._candidates(x)
-        found = suppressed(probabilities, boxes, (x.shape[2], x.shape[3]), least=least, overlap=overlap, most=most)
+        detections = suppressed(probabilities, boxes, (x.shape[2], x.shape[3]), least=least, overlap=overlap, most=most)
         if self.mask_head is None:
-            return found
-        count = torch.tensor([len(row["boxes"]) for row in found], device=x.device)
-        image = torch.arange(len(found), device=x.device).repeat_interleave(count)
-        label = torch.cat([row["classes"] for row in found])
-        drawn = self.mask_head(features, torch.cat([row["boxes"] for row in found]), image, 1 / self.finest)
+            return detections
+        count = torch.tensor([len(row["boxes"]) for row in detections], device=x.device)
+        image = torch.arange(len(detections), device=x.device).repeat_interleave(count)
+        label = torch.cat([row["classes"] for row in detections])
+        drawn = self.mask_head(features, torch.cat([row["boxes"] for row in detections]), image, 1 / self.finest)
         chosen = drawn[torch.arange(len(drawn), device=x.device), label].sigmoid().split(count.tolist())
-        return [row | {"masks": masks} for row, masks in zip(found, chosen, strict=True)]
+        return [row | {"masks": masks} for row, masks in zip(detections, chosen, strict=True)]
 
     def losses(self, x: Tensor, boxes: Tensor, labels: Tensor, **more: Tensor) -> dict[str, Tensor]:
         features, scores, offsets, around = self.stage_one(x)
@@ -140,7 +140,7 @@ class FasterRCNN(Detector):
         plain = F.binary_cross_entropy_with_logits(scores, (owner >= 0).to(scores), reduction="none")
         plain = plain.masked_fill(owner == -2, 0.0)
         counted = (owner >= 0) | hardest(plain.detach(), owner >= 0, 3)
-        found = {
+        losses = {
             "objects": (plain * counted).sum() / (4 * count),
             "proposals": F.smooth_l1_loss(
                 offsets[row, anchor], encode(boxes[row, mine], around[anchor]), reduction="sum"
@@ -163,12 +163,12 @@ class FasterRCNN(Detector):
             .masked_fill(~full, 0.0)
         )
         counted = positive | hardest(plain.detach(), positive, 3)
-        found["classes"] = (plain * counted).sum() / (2 * count)
+        losses["classes"] = (plain * counted).sum() / (2 * count)
         wanted = encode(boxes[row, mine], proposals[row, place])
-        found["boxes"] = F.smooth_l1_loss(moved[row, place], wanted, reduction="sum") / (2 * count)
+        losses["boxes"] = F.smooth_l1_loss(moved[row, place], wanted, reduction="sum") / (2 * count)
         if self.mask_head is not None and "outlines" in more and len(row):
             drawn = self.mask_head(features, proposals[row, place], row, 1 / self.finest)
             truth = mask_targets(more, proposals[row, place], row, mine)
             chosen = drawn[torch.arange(len(row), device=x.device), labels[row, mine]]
-            found["masks"] = F.binary_cross_entropy_with_logits(chosen, truth)
-        return found
+            losses["masks"] = F.binary_cross_entropy_with_logits(chosen, truth)
+        return losses

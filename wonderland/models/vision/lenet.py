@@ -40,8 +40,8 @@ class LeNet(ImageModel):
         self.pool = nn.AvgPool2d(2) if pool == "mean" else nn.MaxPool2d(2)
         self.convs = nn.ModuleList([nn.Conv2d(channels, 6, 5, padding=padding), nn.Conv2d(6, 16, 5)])
         self.linears = nn.ModuleList([nn.Linear(16 * sides[0] * sides[1], 120), nn.Linear(120, 84)])
-        made = [nn.BatchNorm2d(6), nn.BatchNorm2d(16), nn.BatchNorm1d(120), nn.BatchNorm1d(84)]
-        self.norms = nn.ModuleList(made if norm else [nn.Identity() for _ in made])
+        norms = [nn.BatchNorm2d(6), nn.BatchNorm2d(16), nn.BatchNorm1d(120), nn.BatchNorm1d(84)]
+        self.norms = nn.ModuleList(norms if norm else [nn.Identity() for _ in norms])
         self.head = linear_head(84, classes)
 
     @classmethod

@@ -53,5 +53,5 @@ class MobileNetV2(ImageModel):
 
 def _eights(width: float) -> int:
     """The nearest multiple of 8, not more than a tenth narrower."""
-    found = max(8, int(width + 4) // 8 * 8)
-    return found if found >= 0.9 * width else found + 8
+    rounded = max(8, int(width + 4) // 8 * 8)
+    return rounded if rounded >= 0.9 * width else rounded + 8

@@ -45,7 +45,7 @@ class Pyramid(nn.Module):
                 maps.append(self.across[place - self.first](x))
         for place in range(len(maps) - 2, -1, -1):
             maps[place] = maps[place] + F.interpolate(maps[place + 1], size=maps[place].shape[2:], mode="nearest")
-        return [smooth(found) for smooth, found in zip(self.smooth, maps, strict=False)]
+        return [smooth(features) for smooth, features in zip(self.smooth, maps, strict=False)]
 
 
 def padded(x: Tensor, stride: int) -> Tensor:

@@ -105,5 +105,5 @@ def regular_stages(
 
 def _whole(width: int, group: int) -> int:
     """The nearest multiple of a group, not more than a tenth narrower."""
-    found = max(group, int(width + group / 2) // group * group)
-    return found if found >= 0.9 * width else found + group
+    rounded = max(group, int(width + group / 2) // group * group)
+    return rounded if rounded >= 0.9 * width else rounded + group

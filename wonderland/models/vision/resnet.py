@@ -49,13 +49,13 @@ class ResNet(ImageModel):
         self.stem = Stem(channels, dim, stem, norm=not pre)
 
         def block(dim: int, out: int, stride: int) -> nn.Module:
-            made = 4 * out if bottleneck else out
+            width_out = 4 * out if bottleneck else out
             if pre:
-                return PreActivation(dim, made, stride=stride, width=out if bottleneck else None)
-            gate = None if squeeze is None else max(1, made // squeeze)
+                return PreActivation(dim, width_out, stride=stride, width=out if bottleneck else None)
+            gate = None if squeeze is None else max(1, width_out // squeeze)
             if bottleneck:
-                return BottleneckBlock(dim, made, width=out * width, stride=stride, squeeze=gate)
-            return BasicBlock(dim, made, stride=stride, squeeze=gate)
+                return BottleneckBlock(dim, width_out, width=out * width, stride=stride, squeeze=gate)
+            return BasicBlock(dim, width_out, stride=stride, squeeze=gate)
 
         self.stages = stages(dim, depths, dims, 4 if bottleneck else 1, block)
         self.norm = nn.BatchNorm2d(last) if pre else None
@@ -130,14 +130,14 @@ class Stem(nn.Module):
 
 def stages(dim: int, depths: Sequence[int], dims: Sequence[int], expansion: int, block: Any) -> nn.Sequential:
     """Stages of residual blocks: the first block of each but the first halves the map."""
-    made = []
+    blocks_of_stages = []
     for index, (depth, out) in enumerate(zip(depths, dims, strict=True)):
         blocks = []
         for place in range(depth):
             blocks.append(block(dim, out, 2 if place == 0 and index > 0 else 1))
             dim = out * expansion
-        made.append(nn.Sequential(*blocks))
-    return nn.Sequential(*made)
+        blocks_of_stages.append(nn.Sequential(*blocks))
+    return nn.Sequential(*blocks_of_stages)
 
 
 def check_stages(name: str, depths: Sequence[int], dims: Sequence[int]) -> None:

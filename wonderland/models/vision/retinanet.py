@@ -63,8 +63,8 @@ class RetinaNet(Detector):
         """Logits (b, n, classes), offsets (b, n, 4) and anchors (n, 4)."""
         x = padded(self.read(x), self.pyramid.stride)
         maps = self.pyramid(x)
-        logits = [rows_of(self.class_scores(self.class_head(found)), self.grid.each) for found in maps]
-        offsets = [rows_of(self.box_offsets(self.box_head(found)), self.grid.each) for found in maps]
+        logits = [rows_of(self.class_scores(self.class_head(features)), self.grid.each) for features in maps]
+        offsets = [rows_of(self.box_offsets(self.box_head(features)), self.grid.each) for features in maps]
         return torch.cat(logits, 1), torch.cat(offsets, 1), self.grid(maps, x.shape[2], x.shape[3])
 
     def candidates(self, x: Tensor) -> tuple[Tensor, Tensor]:

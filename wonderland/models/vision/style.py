@@ -57,8 +57,8 @@ class LayerOutputs(nn.Module):
         super().__init__()
         modules = dict(model.named_modules())
         if missing := [name for name in layers if name not in modules]:
-            some = ", ".join(list(modules)[1:6])
-            raise WonderlandError(f"There is no layer {missing[0]!r}. Some of them are {some}.")
+            examples = ", ".join(list(modules)[1:6])
+            raise WonderlandError(f"There is no layer {missing[0]!r}. Some of them are {examples}.")
         self.model, self.layers = model.eval(), list(layers)
 
     def forward(self, x: Tensor) -> list[Tensor]:

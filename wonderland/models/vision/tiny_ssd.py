@@ -89,8 +89,12 @@ class TinySSD(Detector):
         """Logits (b, n, classes + 1) with background first, offsets (b, n, 4) and anchors (n, 4)."""
         x = padded(self.read(x), self.stride)
         maps = self.features_of(x)
-        logits = [rows_of(layer(found), self.grid.each) for layer, found in zip(self.class_scores, maps, strict=True)]
-        offsets = [rows_of(layer(found), self.grid.each) for layer, found in zip(self.box_offsets, maps, strict=True)]
+        logits = [
+            rows_of(layer(features), self.grid.each) for layer, features in zip(self.class_scores, maps, strict=True)
+        ]
+        offsets = [
+            rows_of(layer(features), self.grid.each) for layer, features in zip(self.box_offsets, maps, strict=True)
+        ]
         return torch.cat(logits, 1), torch.cat(offsets, 1), self.grid(maps, x.shape[2], x.shape[3])
 
     def candidates(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -97,7 +97,7 @@ def divergence(model: nn.Module) -> Tensor:
     >>> bool(divergence(nn.Sequential(VariationalLinear(2, 3), nn.ReLU(), VariationalLinear(3, 1))) > 0)
     True
     """
-    found = [module.divergence() for module in model.modules() if isinstance(module, VariationalLinear)]
-    if not found:
+    divergences = [module.divergence() for module in model.modules() if isinstance(module, VariationalLinear)]
+    if not divergences:
         raise WonderlandError("The model has no variational layer, so there is no divergence from a prior.")
-    return torch.stack(found).sum()
+    return torch.stack(divergences).sum()

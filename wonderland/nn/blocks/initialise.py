@@ -219,7 +219,7 @@ def _fans(weight: Tensor, name: str) -> tuple[int, int]:
     return weight.shape[1] * places, weight.shape[0] * places
 
 
-def _positive(value: float | int, what: str, name: str) -> float:
+def _positive(value: float | int, noun: str, name: str) -> float:
     if not 0 < value < math.inf:
-        raise WonderlandError(f"{name} takes a {what} above 0, not {value}.")
+        raise WonderlandError(f"{name} takes a {noun} above 0, not {value}.")
     return float(value)

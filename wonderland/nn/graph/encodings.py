@@ -25,15 +25,15 @@ def random_walk_encoding(graph: Graph, steps: int = 8) -> Tensor:
     tensor([0.4167, 0.6667, 0.4167, 0.3333])
     """
     _small(graph, "random_walk_encoding")
-    made = torch.zeros(graph.nodes, steps)
+    encoding = torch.zeros(graph.nodes, steps)
     for nodes in graph.sizes.tolist() and torch.arange(graph.nodes).split(graph.sizes.tolist()):
         inner, _ = graph.subgraph(nodes)
         pattern, value = inner.normalised("column", loops=False)
         power = torch.eye(inner.nodes)
         for k in range(steps):
             power = sparse_product(pattern, value, power)
-            made[nodes, k] = power.diagonal()
-    return made
+            encoding[nodes, k] = power.diagonal()
+    return encoding
 
 
 def laplacian_encoding(graph: Graph, size: int = 8) -> Tensor:
@@ -42,7 +42,7 @@ def laplacian_encoding(graph: Graph, size: int = 8) -> Tensor:
     The sign of an eigenvector means nothing: training flips it at random (`flip`). Edges count in both directions.
     """
     _small(graph, "laplacian_encoding")
-    made = torch.zeros(graph.nodes, size)
+    encoding = torch.zeros(graph.nodes, size)
     for nodes in graph.sizes.tolist() and torch.arange(graph.nodes).split(graph.sizes.tolist()):
         inner, _ = graph.subgraph(nodes)
         a = inner.adjacency(torch.float64)
@@ -52,8 +52,8 @@ def laplacian_encoding(graph: Graph, size: int = 8) -> Tensor:
         kept = vectors[:, 1 : size + 1]
         largest = kept.abs().argmax(0)  # a sign that is the same each time
         kept = kept * kept[largest, torch.arange(kept.shape[1])].sign()
-        made[nodes, : kept.shape[1]] = kept.float()
-    return made
+        encoding[nodes, : kept.shape[1]] = kept.float()
+    return encoding
 
 
 def flip(encoding: Tensor) -> Tensor:

@@ -59,8 +59,8 @@ def check(layer: nn.Module, x: Any, graph: Any, edge: Tensor | None = None) -> N
 def project(linear: nn.Linear, x: Tensor | SparseRows) -> Tensor:
     """A linear layer on dense or sparse rows."""
     if isinstance(x, SparseRows):
-        made = sparse_product(x.pattern, x.value, linear.weight.t())
-        return made if linear.bias is None else made + linear.bias
+        projected = sparse_product(x.pattern, x.value, linear.weight.t())
+        return projected if linear.bias is None else projected + linear.bias
     return linear(x)
 
 

@@ -95,8 +95,8 @@ class EdgeNetwork(GraphLayer):
     ):
         super().__init__()
         self.dim, self.out, self.reduce = dim, out, reduction(reduce)
-        made = nn.Sequential(nn.Linear(edge_dim, hidden), nn.ReLU(), nn.Linear(hidden, dim * out))
-        self.network = made if network is None else network
+        default = nn.Sequential(nn.Linear(edge_dim, hidden), nn.ReLU(), nn.Linear(hidden, dim * out))
+        self.network = default if network is None else network
         self.own = nn.Linear(dim, out, bias=False)
         self.bias = nn.Parameter(torch.zeros(out))
 
@@ -134,5 +134,5 @@ class EdgeUpdate(GraphLayer):
 
     def forward(self, x: Tensor, graph: Graph, edge: Tensor) -> Tensor:
         check(self, x, graph, edge)
-        made = self.mlp(torch.cat([edge, x[graph.edges[1]], x[graph.edges[0]]], 1))
-        return edge + made if self.residual else made
+        update = self.mlp(torch.cat([edge, x[graph.edges[1]], x[graph.edges[0]]], 1))
+        return edge + update if self.residual else update

@@ -83,5 +83,5 @@ def dense_adjacency(graph: Graph, dtype: torch.dtype = torch.float32) -> Tensor:
     longest = int(sizes.max()) if len(sizes) else 0
     place = torch.arange(graph.nodes) - (sizes.cumsum(0) - sizes)[of]
     source, target = graph.edges
-    made = torch.zeros(graph.graphs, longest, longest, dtype=dtype)
-    return made.index_put((of[target], place[target], place[source]), graph.value(dtype), accumulate=True)
+    adjacency = torch.zeros(graph.graphs, longest, longest, dtype=dtype)
+    return adjacency.index_put((of[target], place[target], place[source]), graph.value(dtype), accumulate=True)

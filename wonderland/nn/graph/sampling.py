@@ -26,10 +26,10 @@ class SampledGraph(Graph):
     @staticmethod
     def of(whole: Graph, numbers: Tensor, edges: Tensor, weight: Tensor | None) -> "SampledGraph":
         """Some nodes of a graph, and edges among them in the numbers of the part."""
-        made = SampledGraph.__new__(SampledGraph)
-        made._hold(edges, len(numbers), weight, None, 1)
-        made.__dict__.update(whole=whole, numbers=numbers)
-        return made
+        sampled = SampledGraph.__new__(SampledGraph)
+        sampled._hold(edges, len(numbers), weight, None, 1)
+        sampled.__dict__.update(whole=whole, numbers=numbers)
+        return sampled
 
     def _like(self, edges: Tensor, weight: Tensor | None) -> Graph:
         return SampledGraph.of(self.whole, self.numbers, edges, weight)
@@ -211,9 +211,9 @@ def _moved(graph: Graph, label: Tensor, count: int, turn: int) -> Tensor:
         held = torch.bincount(group, minlength=count)
         rank = torch.arange(len(order)) - (held.cumsum(0) - held)[group[order]]
         moving = moving[order[rank < room[group[order]]].sort().values]
-    made = label.clone()
-    made[moving] = wanted[moving]
-    return made
+    moved = label.clone()
+    moved[moving] = wanted[moving]
+    return moved
 
 
 def in_blocks(layer: nn.Module, x: Any, graph: Graph, edge: Tensor | None = None, size: int = 16_384) -> Tensor:
@@ -229,9 +229,9 @@ def in_blocks(layer: nn.Module, x: Any, graph: Graph, edge: Tensor | None = None
     """
     if graph.member is not None and graph.graphs > 1:
         raise WonderlandError("in_blocks takes one graph; a batch of many is cut into smaller batches instead.")
-    made = []
+    outputs = []
     for block in torch.arange(graph.nodes).split(size):
         part = sample_neighbours(graph, block, [None])
         given = (part.rows(x), part.graph, *(() if edge is None else (edge[part.edges],)))
-        made.append(layer(*given)[: part.asked])
-    return torch.cat(made) if made else layer(x, graph, *(() if edge is None else (edge,)))
+        outputs.append(layer(*given)[: part.asked])
+    return torch.cat(outputs) if outputs else layer(x, graph, *(() if edge is None else (edge,)))

@@ -64,9 +64,9 @@ class Bidirectional(Mixer):
 
         kind = getattr(own, type(module).__name__, None) if isinstance(module, nn.RNNBase) else None
         if kind is None or not module.bidirectional:
-            what = "one of one direction" if kind is not None else f"a {type(module).__name__}"
+            given = "one of one direction" if kind is not None else f"a {type(module).__name__}"
             raise WonderlandError(
-                f"Bidirectional.from_torch takes a torch.nn.RNN, GRU or LSTM of two directions, not {what}."
+                f"Bidirectional.from_torch takes a torch.nn.RNN, GRU or LSTM of two directions, not {given}."
             )
         rightward, leftward = (kind.from_torch(module, layer=layer, reverse=reverse) for reverse in (False, True))
         mixer = cls(rightward.dim, mixer=kind.spec())

@@ -91,8 +91,8 @@ class DisentangledAttention(Attention):
             content, key_side = (q, True) if term == "c2p" else (k, False)
             products = self._split(content, self.heads, self.key_dim) @ self._position_vectors(vectors, key_side)
             # A key's products stand in its row, and belong into its column.
-            found = products.gather(3, index) if key_side else products.gather(3, index.mT).mT
-            total = found if total is None else total + found
+            scores = products.gather(3, index) if key_side else products.gather(3, index.mT).mT
+            total = scores if total is None else total + scores
         assert total is not None
         return total * self.scale
 

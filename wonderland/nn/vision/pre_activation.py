@@ -34,8 +34,8 @@ class PreActivation(Checked, nn.Module):
         )
         self.norms = nn.ModuleList(nn.BatchNorm2d(given) for given, *_ in shapes)
         self.convs = nn.ModuleList(
-            nn.Conv2d(given, made, size, stride=step, padding=size // 2, bias=False)
-            for given, made, size, step in shapes
+            nn.Conv2d(given, width_out, size, stride=step, padding=size // 2, bias=False)
+            for given, width_out, size, step in shapes
         )
         changed = dim != out or stride > 1
         self.shortcut = nn.Conv2d(dim, out, 1, stride=stride, bias=False) if changed else None

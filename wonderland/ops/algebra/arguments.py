@@ -26,31 +26,31 @@ def numbers(name: str, value: Numbers, dims: int | None = None) -> Tensor:
     if isinstance(value, Tensor):
         if value.is_complex():
             raise WonderlandError(f"`{name}` holds complex numbers: only real ones are allowed here.")
-        found = value.to(torch.float64)
+        tensor = value.to(torch.float64)
     else:
         try:
-            found = torch.from_numpy(np.array(value, dtype=np.float64))
+            tensor = torch.from_numpy(np.array(value, dtype=np.float64))
         except (TypeError, ValueError) as error:
             raise WonderlandError(f"`{name}` is not made of numbers: {error}.") from error
-    if dims is not None and found.dim() != dims:
-        raise WonderlandError(f"`{name}` has shape {tuple(found.shape)} and has to be {_SHAPES[dims]}.")
-    if found.numel() == 0:
-        raise WonderlandError(f"`{name}` is empty: its shape is {tuple(found.shape)}.")
-    wrong = ~found.detach().isfinite()
+    if dims is not None and tensor.dim() != dims:
+        raise WonderlandError(f"`{name}` has shape {tuple(tensor.shape)} and has to be {_SHAPES[dims]}.")
+    if tensor.numel() == 0:
+        raise WonderlandError(f"`{name}` is empty: its shape is {tuple(tensor.shape)}.")
+    wrong = ~tensor.detach().isfinite()
     if wrong.any():
         where = tuple(wrong.nonzero()[0].tolist())
         raise WonderlandError(
-            f"`{name}` holds {found[where].item()} at index {where}: only finite numbers are allowed here."
+            f"`{name}` holds {tensor[where].item()} at index {where}: only finite numbers are allowed here."
         )
-    return found
+    return tensor
 
 
 def square(name: str, value: Numbers) -> Tensor:
     """The argument `name` as a finite square matrix."""
-    found = numbers(name, value, 2)
-    if found.shape[0] != found.shape[1]:
-        raise WonderlandError(f"`{name}` has shape {tuple(found.shape)} and has to be square.")
-    return found
+    matrix = numbers(name, value, 2)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise WonderlandError(f"`{name}` has shape {tuple(matrix.shape)} and has to be square.")
+    return matrix
 
 
 def positive(name: str, value: Any) -> float:

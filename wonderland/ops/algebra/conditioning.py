@@ -22,9 +22,9 @@ def condition_number(matrix: Numbers) -> float:
     >>> condition_number([[1.0, 2.0], [2.0, 4.0]]) > 1e15
     True
     """
-    found = torch.linalg.svdvals(numbers("matrix", matrix, 2))
-    smallest = float(found[-1])
-    return float(found[0]) / smallest if smallest > 0 else float("inf")
+    values = torch.linalg.svdvals(numbers("matrix", matrix, 2))
+    smallest = float(values[-1])
+    return float(values[0]) / smallest if smallest > 0 else float("inf")
 
 
 def dependent_columns(matrix: Numbers) -> list[int]:
@@ -37,11 +37,11 @@ def dependent_columns(matrix: Numbers) -> list[int]:
     >>> dependent_columns([[1.0, 2.0, 0.0], [2.0, 4.0, 1.0], [3.0, 6.0, 0.0]])
     [1]
     """
-    found = numbers("matrix", matrix, 2)
-    slack = max(found.shape) * torch.finfo(torch.float64).eps * 10
+    checked = numbers("matrix", matrix, 2)
+    slack = max(checked.shape) * torch.finfo(torch.float64).eps * 10
     basis: list[Tensor] = []
     dependent = []
-    for index, column in enumerate(found.T):
+    for index, column in enumerate(checked.T):
         rest = column
         for _ in range(2):  # once more: the first round leaves rounding along the basis
             for direction in basis:
@@ -63,12 +63,12 @@ def solve(matrix: Numbers, right: Numbers) -> Tensor:
     >>> solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0])
     tensor([1.0000, 0.5000], dtype=torch.float64)
     """
-    found, target = square("matrix", matrix), numbers("right", right)
-    if target.dim() not in (1, 2) or len(target) != len(found):
-        raise WonderlandError(f"`right` has shape {tuple(target.shape)} where `matrix` has {len(found)} rows.")
-    kappa = condition_number(found)
+    left, target = square("matrix", matrix), numbers("right", right)
+    if target.dim() not in (1, 2) or len(target) != len(left):
+        raise WonderlandError(f"`right` has shape {tuple(target.shape)} where `matrix` has {len(left)} rows.")
+    kappa = condition_number(left)
     if kappa >= WORST:
         raise WonderlandError(
             f"`matrix` is singular (condition number {kappa:.0e}): its rows depend on each other, and no single solution exists."
         )
-    return torch.linalg.solve(found, target)
+    return torch.linalg.solve(left, target)

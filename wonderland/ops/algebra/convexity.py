@@ -76,15 +76,15 @@ def _chord(f: Callable[[Tensor], Tensor], a: Tensor, b: Tensor, weight: Tensor) 
 
 
 def _values(f: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
-    found = f(points)
-    if tuple(found.shape) != (len(points),):
+    values = f(points)
+    if tuple(values.shape) != (len(points),):
         raise WonderlandError(
-            f"`f` gave shape {tuple(found.shape)} for points {tuple(points.shape)}: it has to give one number a row."
+            f"`f` gave shape {tuple(values.shape)} for points {tuple(points.shape)}: it has to give one number a row."
         )
-    if bool(found.isnan().any()):
-        where = points[int(found.isnan().nonzero()[0])].tolist()
+    if bool(values.isnan().any()):
+        where = points[int(values.isnan().nonzero()[0])].tolist()
         raise WonderlandError(f"`f` gave NaN at {where}: choose `low` and `high` inside its domain.")
-    return found.detach().to(torch.float64)
+    return values.detach().to(torch.float64)
 
 
 def find_negative_curvature(
@@ -124,15 +124,15 @@ def jensen_gap(f: Callable[[Tensor], Tensor], points: Numbers, weights: Numbers 
     >>> jensen_gap(lambda x: (x**2).sum(-1), [[-1.0], [1.0]])
     1.0
     """
-    found = numbers("points", points, 2)
-    share = torch.full((len(found),), 1 / len(found), dtype=torch.float64)
+    rows = numbers("points", points, 2)
+    share = torch.full((len(rows),), 1 / len(rows), dtype=torch.float64)
     if weights is not None:
         share = numbers("weights", weights, 1)
-        if len(share) != len(found):
-            raise WonderlandError(f"`weights` has {len(share)} entries for {len(found)} points.")
+        if len(share) != len(rows):
+            raise WonderlandError(f"`weights` has {len(share)} entries for {len(rows)} points.")
         if bool((share < 0).any()) or abs(float(share.sum()) - 1) > 1e-9:
             raise WonderlandError(
                 f"`weights` has to be non-negative and sum to 1; its sum is {float(share.sum()):.6g}, "
                 f"its smallest entry {float(share.min()):.6g}."
             )
-    return float(share @ _values(f, found) - _values(f, (share @ found).unsqueeze(0)))
+    return float(share @ _values(f, rows) - _values(f, (share @ rows).unsqueeze(0)))

@@ -35,13 +35,13 @@ def principal_eigenvalue(matrix: Numbers, *, steps: int = 10_000, tolerance: flo
     >>> round(pair.value, 9)
     3.0
     """
-    found = square("matrix", matrix)
+    checked = square("matrix", matrix)
     count("steps", steps)
-    bound = positive("tolerance", tolerance) * float(found.norm())
-    start = torch.randn(len(found), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    bound = positive("tolerance", tolerance) * float(checked.norm())
+    start = torch.randn(len(checked), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     vector = start / start.norm()
     for step in range(1, steps + 1):
-        moved = found @ vector
+        moved = checked @ vector
         value = float(vector @ moved)
         residual = float((moved - value * vector).norm())
         if residual <= bound:
@@ -89,8 +89,8 @@ def rescale(matrix: Numbers, radius: float = 1.0) -> Tensor:
     tensor([[1.0000, 0.0000],
             [0.0000, 0.2500]], dtype=torch.float64)
     """
-    found = square("matrix", matrix)
-    largest = spectral_radius(found)
-    if largest < 1e-12 * float(found.norm()) or largest == 0.0:
+    checked = square("matrix", matrix)
+    largest = spectral_radius(checked)
+    if largest < 1e-12 * float(checked.norm()) or largest == 0.0:
         raise WonderlandError("`matrix` is nilpotent: all its eigenvalues are 0, and no factor changes that.")
-    return found * (positive("radius", radius) / largest)
+    return checked * (positive("radius", radius) / largest)

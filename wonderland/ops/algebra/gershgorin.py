@@ -47,7 +47,7 @@ def gershgorin(matrix: Numbers) -> Discs:
     >>> discs.regular
     True
     """
-    found = square("matrix", matrix)
-    centers = found.diagonal()
-    off_diagonal = found - torch.diag(centers)
+    checked = square("matrix", matrix)
+    centers = checked.diagonal()
+    off_diagonal = checked - torch.diag(centers)
     return Discs(centers, off_diagonal.abs().sum(1))

@@ -17,10 +17,10 @@ def project_l2(x: Numbers, radius: float = 1.0) -> Tensor:
     >>> project_l2([3.0, 4.0])
     tensor([0.6000, 0.8000], dtype=torch.float64)
     """
-    found = numbers("x", x)
-    length = found.norm(dim=-1, keepdim=True)
+    vectors = numbers("x", x)
+    length = vectors.norm(dim=-1, keepdim=True)
     radius = positive("radius", radius)
-    return torch.where(length > radius, found * (radius / length.clamp_min(radius)), found)
+    return torch.where(length > radius, vectors * (radius / length.clamp_min(radius)), vectors)
 
 
 def project_linf(x: Numbers, radius: float = 1.0) -> Tensor:
@@ -47,10 +47,10 @@ def project_box(x: Numbers, low: Numbers, high: Numbers) -> Tensor:
     >>> project_box([3.0, -2.0], low=0.0, high=[1.0, 5.0])
     tensor([1., 0.], dtype=torch.float64)
     """
-    found, lower, upper = numbers("x", x), numbers("low", low), numbers("high", high)
+    vectors, lower, upper = numbers("x", x), numbers("low", low), numbers("high", high)
     if bool((lower > upper).any()):
         raise WonderlandError("`low` lies above `high`: the box is empty.")
-    return found.maximum(lower).minimum(upper)
+    return vectors.maximum(lower).minimum(upper)
 
 
 def project_simplex(x: Numbers, total: float = 1.0) -> Tensor:
@@ -69,15 +69,15 @@ def project_simplex(x: Numbers, total: float = 1.0) -> Tensor:
     >>> project_simplex([2.0, 0.0, 0.0])
     tensor([1., 0., 0.], dtype=torch.float64)
     """
-    found = numbers("x", x)
+    vectors = numbers("x", x)
     total = positive("total", total)
     # Only differences count, and close to zero they keep their digits.
-    found = found - found.amax(-1, keepdim=True)
-    ordered = found.sort(dim=-1, descending=True).values
-    rank = torch.arange(1, found.shape[-1] + 1, dtype=found.dtype)
+    vectors = vectors - vectors.amax(-1, keepdim=True)
+    ordered = vectors.sort(dim=-1, descending=True).values
+    rank = torch.arange(1, vectors.shape[-1] + 1, dtype=vectors.dtype)
     thresholds = (ordered.cumsum(-1) - total) / rank
     kept = (ordered > thresholds).sum(-1, keepdim=True)
-    return (found - thresholds.gather(-1, kept - 1)).clamp_min(0.0)
+    return (vectors - thresholds.gather(-1, kept - 1)).clamp_min(0.0)
 
 
 def project_l1(x: Numbers, radius: float = 1.0) -> Tensor:
@@ -92,7 +92,7 @@ def project_l1(x: Numbers, radius: float = 1.0) -> Tensor:
     >>> project_l1([2.0, 0.5, -0.1])
     tensor([1., 0., -0.], dtype=torch.float64)
     """
-    found = numbers("x", x)
+    vectors = numbers("x", x)
     radius = positive("radius", radius)
-    outside = found.abs().sum(-1, keepdim=True) > radius
-    return torch.where(outside, found.sign() * project_simplex(found.abs(), radius), found)
+    outside = vectors.abs().sum(-1, keepdim=True) > radius
+    return torch.where(outside, vectors.sign() * project_simplex(vectors.abs(), radius), vectors)

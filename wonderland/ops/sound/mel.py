@@ -107,8 +107,8 @@ def mel_spectrogram(
     """
     pieces, weights = frames(x, n_fft, hop, pad), window_of(window, n_fft, x)
     bands = mel_filters(mels, n_fft, rate, **filters).to(x)
-    made = [squared_magnitude(torch.fft.rfft(some * weights)) @ bands for some in pieces.split(FRAMES, -2)]
-    return made[0] if len(made) == 1 else torch.cat(made, -2)
+    spectra = [squared_magnitude(torch.fft.rfft(block * weights)) @ bands for block in pieces.split(FRAMES, -2)]
+    return spectra[0] if len(spectra) == 1 else torch.cat(spectra, -2)
 
 
 def decibels(power: Tensor, *, floor: float = 1e-10, reach: float | None = None) -> Tensor:

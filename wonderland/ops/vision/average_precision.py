@@ -14,7 +14,7 @@ RECALLS = np.linspace(0, 1, 101)
 
 
 def average_precision(
-    found: Sequence[dict[str, Tensor]], truth: Sequence[dict[str, Tensor]], *, thresholds: Sequence[float] = THRESHOLDS,
+    predicted: Sequence[dict[str, Tensor]], truth: Sequence[dict[str, Tensor]], *, thresholds: Sequence[float] = THRESHOLDS,
     most: int = 100,
 ) -> dict[str, Any]:  # fmt: skip
     r"""The mean over classes of the area under the precision-recall curve, at each IoU threshold.
@@ -34,7 +34,7 @@ def average_precision(
     labels = sorted({int(label) for row in truth for label in row["classes"]})
     table = np.full((len(thresholds), len(labels)), np.nan)
     for column, label in enumerate(labels):
-        table[:, column] = _curves(found, truth, label, thresholds, most).mean(1)
+        table[:, column] = _curves(predicted, truth, label, thresholds, most).mean(1)
     means = table.mean(1) if labels else np.full(len(thresholds), np.nan)
     at = {round(threshold, 6): float(mean) for threshold, mean in zip(thresholds, means, strict=True)}
     return {
@@ -46,10 +46,10 @@ def average_precision(
     }
 
 
-def _curves(found: Any, truth: Any, label: int, thresholds: Sequence[float], most: int) -> np.ndarray:
+def _curves(predicted: Any, truth: Any, label: int, thresholds: Sequence[float], most: int) -> np.ndarray:
     """Precision at 101 recalls for each threshold: (thresholds, 101)."""
     scores, hits, total = [], [], 0
-    for guess, real in zip(found, truth, strict=True):
+    for guess, real in zip(predicted, truth, strict=True):
         boxes = real["boxes"][real["classes"] == label].double()
         mine = guess["classes"] == label
         order = torch.argsort(guess["scores"][mine].double(), descending=True, stable=True)[:most]
@@ -74,10 +74,10 @@ def _curves(found: Any, truth: Any, label: int, thresholds: Sequence[float], mos
 
 
 def precision_at_recalls(
-    found: Sequence[dict[str, Tensor]], truth: Sequence[dict[str, Tensor]], label: int, *, threshold: float = 0.5
+    predicted: Sequence[dict[str, Tensor]], truth: Sequence[dict[str, Tensor]], label: int, *, threshold: float = 0.5
 ) -> np.ndarray:
     """The precision of one class at the recalls 0, 0.01, ..., 1: (101,). See `average_precision`, whose value is their mean."""
-    return _curves(found, truth, label, [threshold], 100)[0]
+    return _curves(predicted, truth, label, [threshold], 100)[0]
 
 
 def _matched(overlap: np.ndarray, thresholds: Sequence[float]) -> np.ndarray:
@@ -97,7 +97,7 @@ def _matched(overlap: np.ndarray, thresholds: Sequence[float]) -> np.ndarray:
     return hit
 
 
-def mean_iou(found: Tensor, truth: Tensor, classes: int, *, ignore: int = 255) -> dict[str, Any]:
+def mean_iou(predicted: Tensor, truth: Tensor, classes: int, *, ignore: int = 255) -> dict[str, Any]:
     r"""The IoU of each class over all pixels, and the mean over classes that occur.
 
     .. math:: \mathrm{IoU}_c = \frac{n_{cc}}{\sum_k n_{ck} + \sum_k n_{kc} - n_{cc}}
@@ -109,7 +109,7 @@ def mean_iou(found: Tensor, truth: Tensor, classes: int, *, ignore: int = 255) -
     0.25
     """
     valid = truth != ignore
-    table = torch.bincount(truth[valid].long() * classes + found[valid].long(), minlength=classes**2)
+    table = torch.bincount(truth[valid].long() * classes + predicted[valid].long(), minlength=classes**2)
     table = table.view(classes, classes).double()
     both, union = table.diagonal(), table.sum(0) + table.sum(1) - table.diagonal()
     ratio = torch.where(union > 0, both / union.clamp_min(1), torch.nan)

@@ -169,11 +169,11 @@ def match(
         return torch.full((batch, anchors_count), -1, dtype=torch.int64, device=boxes.device)
     overlap = iou(around.to(boxes), boxes).masked_fill(~real[:, None], -1.0)
     best, index = overlap.max(2)
-    found = torch.where(best >= positive, index, torch.where(best >= negative, -2, -1))
+    matched = torch.where(best >= positive, index, torch.where(best >= negative, -2, -1))
     if force:
         row, anchor, box = _best_pairs(overlap, real)
-        found[row, anchor] = box
-    return found
+        matched[row, anchor] = box
+    return matched
 
 
 def _best_pairs(overlap: Tensor, real: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -27,10 +27,10 @@ def output_size(side: int, kernel: int, *, stride: int = 1, padding: int = 0, di
     >>> output_size(32, 3, stride=2, padding=1)
     16
     """
-    found = (side + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-    if found < 1:
+    size = (side + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    if size < 1:
         raise WonderlandError(f"A kernel of {kernel} does not fit a side of {side} with padding {padding}.")
-    return found
+    return size
 
 
 def transposed_size(

@@ -33,7 +33,7 @@ def nms(boxes: Tensor, scores: Tensor, threshold: float = 0.5) -> Tensor:
     for first in range(0, len(corners), block):
         rows = np.flatnonzero(alive[first : first + block]) + first
         pairs = [grid.overlapping(piece, threshold) for piece in grid.pieces(rows)]
-        best, other = (np.concatenate(found) for found in zip(*pairs, strict=True)) if pairs else (rows[:0], rows[:0])
+        best, other = (np.concatenate(column) for column in zip(*pairs, strict=True)) if pairs else (rows[:0], rows[:0])
         inside = other < first + block
         kept[rows] = _greedy(rows, best[inside], other[inside], len(corners))[rows]
         alive[other[kept[best]]] = False
@@ -67,16 +67,16 @@ def soft_nms(boxes: Tensor, scores: Tensor, *, sigma: float = 0.5, least: float 
     _check(boxes, scores)
     left = scores.detach().double().clone()
     boxes = boxes.detach().double()
-    rows, found = [], []
+    rows, kept_scores = [], []
     for _ in range(len(boxes)):
         best = int(left.nan_to_num(-1.0).argmax())
         if not left[best] >= least:
             break
         rows.append(best)
-        found.append(left[best].item())
+        kept_scores.append(left[best].item())
         left = left * torch.exp(-iou(boxes[best : best + 1], boxes)[0].square() / sigma)
         left[best] = -1.0
-    return torch.tensor(rows, dtype=torch.int64, device=boxes.device), scores.new_tensor(found)
+    return torch.tensor(rows, dtype=torch.int64, device=boxes.device), scores.new_tensor(kept_scores)
 
 
 class _Grid:

@@ -32,10 +32,10 @@ def roi_align(
         -1,
     )
     # Boxes of one image are sampled together, stacked below each other.
-    found = maps.new_zeros(len(boxes), maps.shape[1], size * samples, size * samples)
+    sampled_maps = maps.new_zeros(len(boxes), maps.shape[1], size * samples, size * samples)
     for image in images.unique().tolist():
         rows = (images == image).nonzero(as_tuple=True)[0]
         sampled = F.grid_sample(maps[image : image + 1], grid[rows].flatten(0, 1)[None], align_corners=False)
-        found = found.index_copy(0, rows, sampled[0].unflatten(1, (len(rows), -1)).transpose(0, 1))
-    found = found.masked_fill(outside[:, None], 0.0)
-    return F.avg_pool2d(found, samples)
+        sampled_maps = sampled_maps.index_copy(0, rows, sampled[0].unflatten(1, (len(rows), -1)).transpose(0, 1))
+    sampled_maps = sampled_maps.masked_fill(outside[:, None], 0.0)
+    return F.avg_pool2d(sampled_maps, samples)

@@ -161,7 +161,7 @@ def _best(kernel: Kernel, X: Tensor, y: Tensor, restarts: int, seed: int) -> Ker
     low, high = np.full(len(start), BOUNDS[0]), np.full(len(start), BOUNDS[1])
     best = min(
         (bfgs(objective, np.clip(begin, low, high), low, high) for begin in starts(start, restarts, seed)),
-        key=lambda found: found[1],
+        key=lambda candidate: candidate[1],
     )
     return kernel.with_theta(torch.from_numpy(best[0]))
 

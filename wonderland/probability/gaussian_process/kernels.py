@@ -14,14 +14,14 @@ from wonderland.probability.gaussian_process.distances import Stationary
 
 def positive(name: str, value: Numbers, dims: tuple[int, ...] = (0,)) -> Tensor:
     """The argument `name` as positive numbers in float64."""
-    found = numbers(name, value)
-    if found.dim() not in dims:
+    tensor = numbers(name, value)
+    if tensor.dim() not in dims:
         raise WonderlandError(
-            f"`{name}` has shape {tuple(found.shape)} and has to be one number{' or a vector' if 1 in dims else ''}."
+            f"`{name}` has shape {tuple(tensor.shape)} and has to be one number{' or a vector' if 1 in dims else ''}."
         )
-    if bool((found.detach() <= 0).any()):
-        raise WonderlandError(f"`{name}` holds {float(found.min()):g}: it has to be above 0.")
-    return found
+    if bool((tensor.detach() <= 0).any()):
+        raise WonderlandError(f"`{name}` holds {float(tensor.min()):g}: it has to be above 0.")
+    return tensor
 
 
 class Kernel(ABC):
@@ -377,6 +377,6 @@ def _with(kind: Any, values: dict[str, Tensor], **rest: Any) -> Any:
 
 
 def _apply(u: Tensor, v: Tensor, name: str, shape: Tensor | None, nu: float | None, same: bool) -> Tensor:
-    found = Stationary.apply(u, v, name, shape, nu, same)
-    assert isinstance(found, Tensor)
-    return found
+    matrix = Stationary.apply(u, v, name, shape, nu, same)
+    assert isinstance(matrix, Tensor)
+    return matrix

@@ -21,15 +21,15 @@ BOUNDS = (math.log(1e-5), math.log(1e5))
 
 def rows(name: str, X: Numbers, features: int | None = None) -> Tensor:
     """Places as a matrix; a vector is one feature. Shapes: (n,) or (n, d) -> (n, d)."""
-    found = numbers(name, X).detach()
-    found = found.unsqueeze(1) if found.dim() == 1 else found
-    if found.dim() != 2:
-        raise WonderlandError(f"`{name}` has shape {tuple(found.shape)}: it needs a row for each place.")
-    if features is not None and found.shape[1] != features:
+    matrix = numbers(name, X).detach()
+    matrix = matrix.unsqueeze(1) if matrix.dim() == 1 else matrix
+    if matrix.dim() != 2:
+        raise WonderlandError(f"`{name}` has shape {tuple(matrix.shape)}: it needs a row for each place.")
+    if features is not None and matrix.shape[1] != features:
         raise WonderlandError(
-            f"`{name}` has {found.shape[1]} features where the process was conditioned on {features}."
+            f"`{name}` has {matrix.shape[1]} features where the process was conditioned on {features}."
         )
-    return found.contiguous()
+    return matrix.contiguous()
 
 
 def safe_cholesky(matrix: Tensor) -> tuple[Tensor, float]:
@@ -229,19 +229,19 @@ class GaussianProcess:
 
         def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
             try:
-                found = _evidence(
+                evidence = _evidence(
                     self.kernel, torch.from_numpy(theta), kernel_size, places, target, None if learned else self.noise
                 )
             except WonderlandError:
                 return math.inf, np.zeros_like(theta)
-            return -found.total, -found.gradient.numpy()
+            return -evidence.total, -evidence.gradient.numpy()
 
         best, _, _ = min(
             (
                 bfgs(objective, np.clip(begin, low, high), low, high, steps=steps)
                 for begin in starts(start, restarts, seed)
             ),
-            key=lambda found: found[1],
+            key=lambda evidence: evidence[1],
         )
         theta = torch.from_numpy(best)
         noise = float(theta[kernel_size].exp()) if learned else self.noise
@@ -295,8 +295,8 @@ def _evidence(
     with torch.no_grad():
         matrix = graph.detach().clone()
         matrix.diagonal().add_(noise)
-        found = in_place(matrix, y)
-        if found is None:
+        solved = in_place(matrix, y)
+        if solved is None:
             matrix = graph.detach().clone()
             matrix.diagonal().add_(noise)
             factor, _ = safe_cholesky(matrix)
@@ -304,7 +304,7 @@ def _evidence(
             diagonal = factor.diagonal()
             torch.cholesky_inverse(factor, out=matrix)
         else:
-            diagonal, weights = found
+            diagonal, weights = solved
         terms = _terms(y, weights, diagonal)
         trace = float(matrix.diagonal().sum())
         # The cotangent is symmetric and so is K: its lower triangle, taken twice, does for both.

@@ -117,9 +117,9 @@ def fit_sparse(
     places, target, shift, scale = _prepared(X, y, standardise)
     if not noise > 0:
         raise WonderlandError(f"`noise` has to be above 0 for inducing points, not {noise}.")
-    some = torch.from_numpy(permutation(seed, 1, len(places))[:warm_rows].copy())
+    sample = torch.from_numpy(permutation(seed, 1, len(places))[:warm_rows].copy())
     warm = GaussianProcess(kernel, noise).fit(
-        places[some], target[some], standardise=False, noise_floor=noise_floor, steps=30
+        places[sample], target[sample], standardise=False, noise_floor=noise_floor, steps=30
     )
     kernel, level_ = warm.process.kernel, warm.process.noise
     Z = greedy_places(kernel, places, inducing, seed=seed)
@@ -140,7 +140,7 @@ def fit_sparse(
 
     best, value, _ = bfgs(objective, start, low, high, steps=steps)
     theta = torch.from_numpy(best)
-    kernel, found = kernel.with_theta(theta[:size]), theta[size].exp()
+    kernel, noise_variance = kernel.with_theta(theta[:size]), theta[size].exp()
     with torch.no_grad():
-        _, factor, inner, weights = _parts(kernel, found, Z, places, target)
-    return SparsePosterior(kernel, float(found), Z, factor, inner, weights, shift, scale, -value)
+        _, factor, inner, weights = _parts(kernel, noise_variance, Z, places, target)
+    return SparsePosterior(kernel, float(noise_variance), Z, factor, inner, weights, shift, scale, -value)

@@ -97,17 +97,17 @@ def few_shot(
     with torch.no_grad():
         if before:
             _, prefix = model.stream(torch.tensor([before]))
-        found, cut = [], 0
+        scores, cut = [], 0
         for number, row in enumerate(rest):
             ids = encode(texts[row])
             room = None if limit is None else max(0, limit - len(before) - len(heads) - len(asked) - end)
             if room is not None and len(ids) > room:
                 ids, cut = ids[len(ids) - room :], cut + 1
-            found.append(_scores(model, [*heads, *ids, *asked], names, prefix))
+            scores.append(_scores(model, [*heads, *ids, *asked], names, prefix))
             if progress is not None:
                 progress(number + 1, len(rest))
     truth = torch.tensor([classes.index(labels[row]) for row in rest])
-    return FewShot(classes, torch.stack(found).softmax(1), truth, len(shown), cut)
+    return FewShot(classes, torch.stack(scores).softmax(1), truth, len(shown), cut)
 
 
 def _drawn(order: list[int], labels: Sequence[str], classes: list[str], shots: int) -> tuple[list[int], list[int]]:

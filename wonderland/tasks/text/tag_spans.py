@@ -34,19 +34,19 @@ def spans_of(tags: Sequence[str]) -> list[Span]:
     >>> spans_of(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
     [(0, 2, 'PER'), (3, 4, 'LOC'), (4, 5, 'LOC')]
     """
-    found: list[Span] = []
+    spans: list[Span] = []
     first, name, before = -1, "", "O"
     for place, tag in enumerate([*tags, "O"]):
         match = _TAG.fullmatch(tag)
         sign, own = (match[1], match[2]) if match else ("O", "")
         begins = sign != "O" and (first < 0 or sign in _BEGINS or before in _ENDS or own != name)
         if first >= 0 and (sign == "O" or begins):
-            found.append((first, place, name))
+            spans.append((first, place, name))
             first = -1
         if begins:
             first, name = place, own
         before = sign
-    return found
+    return spans
 
 
 def span_scores(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def span_scores(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]
         raise WonderlandError("True and predicted tags must be of the same sentences, with one tag for each word.")
     counts: dict[str, list[int]] = {}
     for own, guess in zip(true, predicted, strict=True):
-        real, found = set(spans_of(own)), set(spans_of(guess))
-        for place, spans in enumerate((real, found, real & found)):
+        real, predicted_spans = set(spans_of(own)), set(spans_of(guess))
+        for place, spans in enumerate((real, predicted_spans, real & predicted_spans)):
             for span in spans:
                 counts.setdefault(span[2], [0, 0, 0])[place] += 1
     total = [sum(count[i] for count in counts.values()) for i in range(3)]
@@ -70,6 +70,6 @@ def span_scores(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]
     return {"precision": precision, "recall": recall, "f1": f1, "spans": total[0], "by_name": each}
 
 
-def _rates(real: int, found: int, both: int) -> tuple[float, float, float]:
-    precision, recall = both / found if found else 0.0, both / real if real else 0.0
-    return precision, recall, 2 * both / (real + found) if real + found else 0.0
+def _rates(real: int, predicted: int, both: int) -> tuple[float, float, float]:
+    precision, recall = both / predicted if predicted else 0.0, both / real if real else 0.0
+    return precision, recall, 2 * both / (real + predicted) if real + predicted else 0.0

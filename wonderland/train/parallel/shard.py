@@ -29,13 +29,13 @@ def shard(model: nn.Module) -> nn.Module:
 
 def blocks_of(model: nn.Module) -> list[nn.Module]:
     """The outermost modules with weights that stand in lists of modules."""
-    found: list[nn.Module] = []
+    blocks: list[nn.Module] = []
     for child in model.children():
         if isinstance(child, nn.ModuleList):
-            found += [block for block in child if any(True for _ in block.parameters())]
+            blocks += [block for block in child if any(True for _ in block.parameters())]
         else:
-            found += blocks_of(child)
-    return found
+            blocks += blocks_of(child)
+    return blocks
 
 
 def is_sharded(model: nn.Module) -> bool:

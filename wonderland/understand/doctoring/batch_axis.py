@@ -24,18 +24,18 @@ def batch_axis(trace: StepTrace, training: TrainingCopy) -> Iterator[Finding]:
         shape = tuple(op.source.shape)
         if len(shape) < 2 or shape[0] != size or op.source.numel == size:
             continue
-        what = _over_examples(op)
+        operation = _over_examples(op)
         # A contrastive loss takes the softmax of an (n, n) matrix in both directions.
-        if what and not ("softmax" in what and shape[1] == size):
+        if operation and not ("softmax" in operation and shape[1] == size):
             yield trace.finding(
-                f"{what} over the batch", op.step, 0.0,
-                f"{what} runs over axis 0 of a tensor {shape}, which holds the {size} examples of the batch: "
+                f"{operation} over the batch", op.step, 0.0,
+                f"{operation} runs over axis 0 of a tensor {shape}, which holds the {size} examples of the batch: "
                 "the output for one example depends on the others.",
                 f"Use dim=-1 (the classes or features) instead of dim=0{'' if len(shape) == 2 else ', or the axis of positions'}.",
             )  # fmt: skip
             return
-    found = list(_time_first(trace, training, size))
-    yield from found or _mixed(trace, training, size)
+    findings = list(_time_first(trace, training, size))
+    yield from findings or _mixed(trace, training, size)
 
 
 def _mixed(trace: StepTrace, training: TrainingCopy, size: int) -> Iterator[Finding]:

@@ -197,7 +197,7 @@ def _optimizer(model: nn.Module, optimizer: Any, lr: float | None, memo: dict[in
         raise WonderlandError(
             f"optimizer is a torch optimizer or a function that makes one from parameters, not a {type(optimizer).__name__}."
         )
-    made = make(trained) if lr is None else make(trained, lr=lr)
-    if not isinstance(made, torch.optim.Optimizer):
-        raise WonderlandError(f"optimizer made a {type(made).__name__}, and the doctor needs a torch optimizer.")
-    return made
+    built = make(trained) if lr is None else make(trained, lr=lr)
+    if not isinstance(built, torch.optim.Optimizer):
+        raise WonderlandError(f"optimizer made a {type(built).__name__}, and the doctor needs a torch optimizer.")
+    return built

@@ -12,9 +12,9 @@ _LIMIT = 4_000_000
 
 def episode(facts: Facts) -> str:
     """The picture with its return, or why there is none."""
-    told = facts.get("episode") or {}
-    image = told.get("image")
+    facts_of_episode = facts.get("episode") or {}
+    image = facts_of_episode.get("image")
     if isinstance(image, str) and len(image) <= _LIMIT and _GIF.fullmatch(image):
-        words = f"One episode with the best action of each moment: return {number(told.get('return'))} in {number(told.get('steps'))} steps."
+        words = f"One episode with the best action of each moment: return {number(facts_of_episode.get('return'))} in {number(facts_of_episode.get('steps'))} steps."
         return f'<figure><img src="{image}" alt="{escape(words)}"><figcaption>{escape(words)}</figcaption></figure>'
-    return page.p(escape(str(told["why"]))) if told.get("why") else ""
+    return page.p(escape(str(facts_of_episode["why"]))) if facts_of_episode.get("why") else ""

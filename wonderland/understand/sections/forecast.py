@@ -7,8 +7,8 @@ from wonderland.understand.format import escape, percent
 
 def forecast(facts: Facts) -> str:
     """The steps to come of a few series, after their last test window."""
-    told = facts.get("forecast") or {}
-    examples = told.get("examples") or ()
+    recorded = facts.get("forecast") or {}
+    examples = recorded.get("examples") or ()
     if not examples:
         return ""
     drawn = [
@@ -18,7 +18,7 @@ def forecast(facts: Facts) -> str:
         )
         for one in examples
     ]
-    level = percent(told["level"], 0) if told.get("level") else ""
+    level = percent(recorded["level"], 0) if recorded.get("level") else ""
     about = page.p(
         f"The last test window, beside what then happened, and the steps to come, with {escape(level)} intervals."
     )
@@ -30,9 +30,11 @@ def forecast(facts: Facts) -> str:
 
 def backtest(facts: Facts) -> str:
     """Mean absolute errors and coverage by step ahead, with naive forecasts beside the model."""
-    told = facts.get("forecast") or {}
+    recorded = facts.get("forecast") or {}
     steps = {
-        name: values for name, values in (told.get("steps") or {}).items() if any(value is not None for value in values)
+        name: values
+        for name, values in (recorded.get("steps") or {}).items()
+        if any(value is not None for value in values)
     }
     if not steps:
         return ""
@@ -44,8 +46,8 @@ def backtest(facts: Facts) -> str:
         "Every window of the test part; the origin rolls on by one step.",
         head="Error by step ahead",
     )
-    cover = told.get("coverage") or []
-    level = told.get("level") or 0.9
+    cover = recorded.get("coverage") or []
+    level = recorded.get("level") or 0.9
     lines = {"coverage": cover, "level": [level] * len(along)}
     chart = charts.curves(
         lines, along, title="Coverage by step", x_label="steps ahead", y_label="share inside", most=1.0

@@ -27,55 +27,57 @@ def generated_sections() -> tuple[Any, ...]:
 
 def samples(facts: Facts) -> str:
     """Samples as a sheet of images or a table of rows."""
-    told = facts.get("generated") or {}
+    recorded = facts.get("generated") or {}
     words = "Drawn from the model, not chosen."
-    if told.get("labels"):
-        words += f" Classes take turns, in the order {', '.join(map(str, told['labels'][:12]))}."
-    if is_known(told.get("recognised")):
+    if recorded.get("labels"):
+        words += f" Classes take turns, in the order {', '.join(map(str, recorded['labels'][:12]))}."
+    if is_known(recorded.get("recognised")):
         words += (
             f" A classifier that learned from training images names the class that was asked for in "
-            f"{percent(told['recognised'])} of samples ({percent(told['recognised_real'])} of unseen images)."
+            f"{percent(recorded['recognised'])} of samples ({percent(recorded['recognised_real'])} of unseen images)."
         )
-    rows = told.get("rows") or []
+    rows = recorded.get("rows") or []
     if rows:
         head = list(rows[0])
         return page.table(head, [[page.show(row.get(name)) for name in head] for row in rows], "Samples") + page.p(
             escape(words)
         )
-    return _picture(told.get("sheet"), words)
+    return _picture(recorded.get("sheet"), words)
 
 
 def copies(facts: Facts) -> str:
     """Pairs of a sample and its nearest training example, and the share of samples that are nearer to training than to held-out rows."""
-    told = facts.get("generated") or {}
-    if not is_known(told.get("memorised")):
+    recorded = facts.get("generated") or {}
+    if not is_known(recorded.get("memorised")):
         return ""
     share = (
-        f"{percent(told['memorised'])} of samples lie nearer to a training example than to an unseen one, of as many of each; "
+        f"{percent(recorded['memorised'])} of samples lie nearer to a training example than to an unseen one, of as many of each; "
         "about half do where nothing is copied."
     )
-    if told.get("pairs"):
-        return _picture(told["pairs"], "Each sample above, its nearest training image below. " + share)
+    if recorded.get("pairs"):
+        return _picture(recorded["pairs"], "Each sample above, its nearest training image below. " + share)
     words = (
-        f" {percent(told['exact'])} of samples repeat a training row exactly." if is_known(told.get("exact")) else ""
+        f" {percent(recorded['exact'])} of samples repeat a training row exactly."
+        if is_known(recorded.get("exact"))
+        else ""
     )
     return page.p(escape(share + words))
 
 
 def columns(facts: Facts) -> str:
     """How far the distribution of each column of samples is from that of unseen rows."""
-    told = facts.get("generated") or {}
-    if not told.get("marginals"):
+    recorded = facts.get("generated") or {}
+    if not recorded.get("marginals"):
         return ""
     bars = charts.bars(
-        told["marginals"],
+        recorded["marginals"],
         title="Distance of each column",
         x_label="largest difference of distribution functions (0 is equal, 1 apart)",
         show=lambda value: number(value, 3),
     )
     caption = "Columns that differ most first."
-    if is_known(told.get("correlations")):
-        caption += f" Correlations of numbers differ by {number(told['correlations'], 3)} on average."
+    if is_known(recorded.get("correlations")):
+        caption += f" Correlations of numbers differ by {number(recorded['correlations'], 3)} on average."
     return page.figure(bars, caption, head="Distance of each column")
 
 

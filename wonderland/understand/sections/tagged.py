@@ -46,8 +46,8 @@ def mistakes(facts: Facts) -> str:
     return _sentences((facts.get("tagged") or {}).get("mistakes"), "Look for wrong annotations first.")
 
 
-def _sentences(found: Any, words: str) -> str:
-    rows = [row for row in found or () if isinstance(row, Mapping)]
+def _sentences(entries: Any, words: str) -> str:
+    rows = [row for row in entries or () if isinstance(row, Mapping)]
     return page.p(escape(words)) + "".join(page.p(_sentence(row)) for row in rows) if rows else ""
 
 

@@ -45,16 +45,16 @@ def mistakes(facts: Facts) -> str:
 
 def precision(facts: Facts) -> str:
     """Precision-recall curves of classes and the area under each; for masks the IoU of each class."""
-    told = facts.get("vision") or {}
-    if told.get("by_class"):
+    recorded = facts.get("vision") or {}
+    if recorded.get("by_class"):
         bars = charts.bars(
-            told["by_class"],
+            recorded["by_class"],
             title="IoU by class",
             x_label="intersection over union",
             show=lambda value: number(value, 3),
         )
         return page.figure(bars, head="IoU by class")
-    curves = told.get("precision") or {}
+    curves = recorded.get("precision") or {}
     if not curves.get("series"):
         return ""
     drawn = charts.curves(
