@@ -1,5 +1,7 @@
 """Policies by gradients: they learn, they repeat to the bit, and they go on to the bit after a kill."""
 
+import json
+
 import gymnasium
 import numpy as np
 import pytest
@@ -7,7 +9,9 @@ import torch
 from gymnasium.utils.env_checker import check_env
 
 from wonderland import rl
-from wonderland.core import WonderlandError
+from wonderland.core import Spec, WonderlandError, mix
+from wonderland.core.recipe import Recipe
+from wonderland.optim import FusedAdamW
 from wonderland.rl.on_policy import log_probability
 from wonderland.rl.wrappers import Flat, Guarded, Unit, prepared
 from wonderland.train import loop
@@ -65,9 +69,48 @@ def test_ppo_solves_the_pole_on_every_seed(seed):
 
 
 @pytest.mark.slow
-def test_dqn_solves_the_pole():
-    policy = rl.control("CartPole-v1", rl.DQN.spec(), steps=400, lr=1e-3, batch_size=128, clip=10.0)
-    assert rl.play(policy, rl.maker("CartPole-v1"), 20).mean() >= 400
+@pytest.mark.parametrize("seed", range(5))
+def test_dqn_solves_the_pole_on_every_seed(seed):
+    learner, options = rl.DQN.spec(), {"lr": 1e-3, "batch_size": 128, "clip": 10.0, "schedule": "optim.cosine"}
+    policy = rl.control("CartPole-v1", learner, steps=400, seed=seed, **options)
+    assert rl.play(policy, rl.maker("CartPole-v1"), 100, seed=seed).mean() >= 475
+
+
+def test_the_weights_with_the_best_validation_return_are_kept(tmp_path):
+    learner = rl.DQN.spec(envs=2, horizon=8, updates=4, warmup=16, memory=100)
+    settings = {"steps": 20, "lr": 1e-2, "batch_size": 16, "seed": 1}
+    last = rl.control("CartPole-v1", learner, validation=0, **settings)
+    best = rl.control("CartPole-v1", learner, validation=3, folder=tmp_path, **settings)
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    returns = [row["validation/return"] for row in rows]
+    played = {
+        name: rl.play(policy, rl.maker("CartPole-v1"), 3, seed=mix(1, 98)).mean()
+        for name, policy in (("best", best), ("last", last))
+    }
+    assert played == {"best": max(returns), "last": returns[-1]}
+    assert returns[-1] < max(returns)
+
+
+def test_the_slow_copy_follows_the_weights_by_a_share_of_each_update():
+    recipe = Recipe(
+        rl.QNetwork.spec(features=4, actions=2),
+        Spec("optim.constant"),
+        SMALL["DQN"],
+        FusedAdamW.spec(),
+        Spec("optim.constant"),
+        10,
+        8,
+        0.1,
+    )
+    learner = rl.DQN(recipe, None, envs=2, memory=64, updates=1, average=0.5)
+    state = learner.start(rl.QNetwork(features=4, actions=2))
+    state.step = 100
+    before = weights(state.slow)
+    draw = np.random.default_rng(0)
+    state.replay.add(draw.normal(size=(32, 4)), np.zeros(32), np.ones(32), draw.normal(size=(32, 4)), np.full(32, 0.9))
+    learner.update(state, draw)
+    assert torch.allclose(weights(state.slow), (before + weights(state.model)) / 2)
+    assert not torch.equal(before, weights(state.model))
 
 
 @pytest.mark.slow
@@ -271,6 +314,9 @@ class Wide(Odd):
         (lambda: rl.control("CartPole-v1", rl.DQN.spec(), model=rl.ActorCritic.spec(features=4, actions=2), steps=1), "DQN teaches an rl.QNetwork, which chooses among numbered actions, not a ActorCritic."),
         (lambda: rl.control("CartPole-v1", model=rl.QNetwork.spec(features=4, actions=2), steps=1), "PPO teaches an rl.ActorCritic, not a QNetwork."),
         (lambda: rl.control("CartPole-v1", rl.PPO.spec(envs=0), steps=1), "Learning needs at least one environment and one step."),
+        (lambda: rl.control("CartPole-v1", rl.DQN.spec(average=1.0), steps=1), "average is the share of the slow copy that an update leaves, from 0 to below 1, not 1.0."),
+        (lambda: rl.control("CartPole-v1", rl.DQN.spec(n_step=0), steps=1), "n_step is a number of steps, at least 1, not 0."),
+        (lambda: rl.control("CartPole-v1", validation=-1, steps=1), "validation is a number of episodes, 0 for none, not -1."),
         (lambda: rl.ActorCritic(features=0, actions=1), "A policy needs at least one feature, one action and one unit."),
         (lambda: rl.Replay(0, 1), "A replay holds at least one transition."),
     ],

@@ -19,6 +19,9 @@ from wonderland.rl.environment import SEEDS
 from wonderland.rl.on_policy import PPO, Turn
 from wonderland.rl.vector import LIMIT
 from wonderland.train.loop import run
+from wonderland.train.state import State
+
+VALIDATION = 20  # episodes that decide which weights of a DQN are kept
 
 
 @dataclass(frozen=True)
@@ -89,11 +92,14 @@ def control(
     clip: float = 0.5,
     folder: str | Path | None = None,
     schedule: str = "optim.constant",
+    validation: int | None = None,
 ) -> nn.Module:
     """A policy for an environment: so many steps of a learner, PPO by default, each of which collects and learns.
 
     `env` is the name of a registered environment, or a function that makes one. With a `folder`, a run that was cut goes on
-    exactly.
+    exactly. Twenty times during training, so many episodes of `validation` are played, which begin with seeds of their own, and the
+    weights with the best mean return are kept; 0 keeps the last ones. The default is 20 episodes for DQN, whose policy may be
+    worse after an update than before, and 0 for the others.
 
     >>> policy = control("CartPole-v1", PPO.spec(envs=2, horizon=16), steps=1)
     >>> play(policy, maker("CartPole-v1"), 1).shape
@@ -104,9 +110,25 @@ def control(
     torch.manual_seed(seed)
     learner = learner or PPO.spec()
     model = model or fitting_model(learner, known)
+    episodes = (VALIDATION if learner.part is DQN else 0) if validation is None else validation
+    if episodes < 0:
+        raise WonderlandError(f"validation is a number of episodes, 0 for none, not {validation}.")
     optimizer = FusedAdamW.spec(weight_decay=0.0, eps=1e-5)
     recipe = Recipe(model, Spec("optim.constant"), learner, optimizer, Spec(schedule), steps, batch_size, lr, clip=clip)
     built = learner.build(recipe=recipe, task=None)
     state = built.start(model.build())
-    run(built.step, state, lambda number: Turn(number, make), steps=steps, folder=folder, watch=None)
+
+    def evaluate(state: State) -> dict[str, float]:
+        return {"validation/return": float(play(built.model(state), make, episodes, seed=mix(seed, 98)).mean())}
+
+    run(
+        built.step,
+        state,
+        lambda number: Turn(number, make),
+        steps=steps,
+        folder=folder,
+        evaluate=evaluate if episodes else None,
+        watch="validation/return" if episodes else None,
+        larger_is_better=True,
+    )
     return built.model(state)

@@ -31,22 +31,22 @@ class Replay:
             "action": torch.zeros(size, dtype=torch.long),
             "reward": torch.zeros(size),
             "next": torch.zeros(size, features),
-            "ended": torch.zeros(size),
+            "factor": torch.zeros(size),
             "weight": torch.zeros(size, dtype=torch.float64),
         }
         self.largest = 1.0
 
     def add(
-        self, seen: np.ndarray, action: np.ndarray, reward: np.ndarray, following: np.ndarray, ended: np.ndarray
+        self, seen: np.ndarray, action: np.ndarray, reward: np.ndarray, following: np.ndarray, factor: np.ndarray
     ) -> None:
-        """Remember transitions, in the place of the oldest."""
+        """Remember transitions, in the place of the oldest. `factor` is that of the value of what follows: 0 after an end."""
         rows = torch.from_numpy((self.place + np.arange(len(seen))) % self.size)
         for name, value in (
             ("seen", seen),
             ("action", action),
             ("reward", reward),
             ("next", following),
-            ("ended", ended),
+            ("factor", factor),
         ):
             self.fields[name][rows] = torch.as_tensor(value).to(self.fields[name].dtype)
         self.fields["weight"][rows] = self.largest
