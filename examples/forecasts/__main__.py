@@ -40,7 +40,7 @@ def by_default(source: Any, **options: Any) -> tuple[dict[str, float], str]:
     with tempfile.TemporaryDirectory() as folder:
         made = wonderland.fit(source, out=Path(folder) / "run", kind="series", threads=1, **options)
         data = wonderland.kinds.open(source, kind="series", **options)
-        view = made._view(data)
+        view = made.view(data)
         last = np.flatnonzero(view.examples.origins >= made.encoder.geometry.cuts[2])  # pyright: ignore
         one = view.examples.pictures(  # pyright: ignore
             lambda rows: list(made.task.walk(view, rows, unit=made.trust.unit)), last, made.trust.radius(0.9), 1

@@ -36,6 +36,28 @@ def test_each_member_has_a_posterior_from_its_own_rows():
     assert spread[0] > spread[1] > 0
 
 
+def test_members_without_hidden_layers_keep_their_weights():
+    torch.manual_seed(0)
+    net = TableNet(
+        numbers=2, levels=[], outputs=1, dim=8, sigmas=[0.1, 0.1, 0.7], dropout=[0.0] * 3, linear=[False, True, False]
+    )
+    x = torch.randn(40, 2)
+    drawn = laplace_draws(net, x, torch.randn(40), "gaussian").outputs(net, x)
+    spread = drawn.unflatten(0, (-1, 3)).std(0).mean((1, 2))
+    assert spread[1] == 0
+    assert spread[0] > 0 < spread[2]
+    plain = TableNet(numbers=2, levels=[], outputs=1, dim=8, sigmas=[0.1, 0.7], dropout=[0.0] * 2)
+    weights = {name: v[[0, 2]] if v.shape[:1] == (3,) else v for name, v in net.state_dict().items()}
+    plain.load_state_dict(weights)
+    torch.manual_seed(1)
+    alone = laplace_draws(plain, x, torch.randn(40), "gaussian")
+    torch.manual_seed(1)
+    beside = laplace_draws(net, x, torch.randn(40), "gaussian")
+    torch.testing.assert_close(
+        alone.outputs(plain, x), beside.outputs(net, x).unflatten(0, (-1, 3))[:, [0, 2]].flatten(0, 1)
+    )
+
+
 @pytest.mark.parametrize("method", ["laplace", "swag"])
 def test_runs_keep_draws_and_are_less_sure_far_away(method, tmp_path):
     random = np.random.default_rng(0)

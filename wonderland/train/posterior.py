@@ -43,19 +43,23 @@ def laplace_draws(
     Each member of an ensemble has a posterior of its own, from its `rows` among x; `weights` (n,) are those of the rows.
     """
     name, layer = last_layer(model)
-    phi, out = _features(model, name, layer, x)
+    phi, out, computed = _features(model, name, layer, x)
     members = isinstance(layer, MemberLinear)
     generator = torch.Generator().manual_seed(seed)
     kernels, biases = [], []
-    for member in range(len(phi)):
+    for member in range(layer.weight.shape[0] if members else len(phi)):
         own = slice(None) if rows is None else rows[member]
         kernel = layer.weight[member].T if members else layer.weight
         bias = layer.bias[member].T if members else (None if layer.bias is None else layer.bias[:, None])
         mean = torch.cat([kernel] if bias is None else [kernel, bias], 1).detach().double()
-        inputs = phi[member][own] if bias is None else nn.functional.pad(phi[member][own], (0, 1), value=1.0)
-        shares = None if weights is None else weights[own]
-        fitted = layer_posterior(inputs, out[member][own], y[own], mean, likelihood, weights=shares)
-        drawn = fitted.draws(LAPLACE_DRAWS, generator).to(layer.weight.dtype)
+        if member in computed:
+            place = computed.index(member)
+            inputs = phi[place][own] if bias is None else nn.functional.pad(phi[place][own], (0, 1), value=1.0)
+            shares = None if weights is None else weights[own]
+            fitted = layer_posterior(inputs, out[place][own], y[own], mean, likelihood, weights=shares)
+            drawn = fitted.draws(LAPLACE_DRAWS, generator).to(layer.weight.dtype)
+        else:  # a member without hidden layers, whose weights are not this layer's
+            drawn = mean.to(layer.weight.dtype).expand(LAPLACE_DRAWS, -1, -1)
         kernels.append(drawn[:, :, : kernel.shape[1]])
         biases.append(drawn[:, :, kernel.shape[1] :])
     prefix = f"{name}." if name else ""
@@ -66,9 +70,11 @@ def laplace_draws(
     return WeightDraws({prefix + key: values.contiguous() for key, values in draws.items()})
 
 
-def _features(model: nn.Module, name: str, layer: nn.Module, x: Any) -> tuple[Tensor, Tensor]:
-    """Inputs of the last layer and outputs of the model for each member, in evaluation mode: (m, n, d), (m, n, c)."""
+def _features(model: nn.Module, name: str, layer: nn.Module, x: Any) -> tuple[Tensor, Tensor, list[int]]:
+    """Inputs of the last layer and outputs of the model for each member, in evaluation mode: (m, n, d), (m, n, c), and which members
+    these are. A model whose last layer serves some of its members only names them by `deep`."""
     kept: list[Tensor] = []
+    chosen: Tensor | None = None
 
     def keep(module: nn.Module, given: tuple[Any, ...], result: Tensor) -> None:
         kept.extend([given[0], result])
@@ -81,21 +87,27 @@ def _features(model: nn.Module, name: str, layer: nn.Module, x: Any) -> tuple[Te
             for piece in x.split(2048) if isinstance(x, Tensor) else [x]:
                 kept.clear()
                 out = model(piece)
-                if len(kept) != 2 or not _adds(model, name, layer, piece[:8], out, kept[1]):
+                if len(kept) == 2 and kept[1].dim() == 3 and len(kept[1]) < len(out):
+                    chosen = getattr(model, "deep", None)
+                    out = out if chosen is None else out[chosen]
+                if len(kept) != 2 or not _adds(model, name, layer, piece[:8], out, kept[1], chosen):
                     raise WonderlandError(ENDS)
                 pieces.append([tensor if tensor.dim() == 3 else tensor[None] for tensor in (kept[0], out)])
     finally:
         hook.remove()
     phi, outputs = (torch.cat(parts, 1).double() for parts in zip(*pieces, strict=True))
-    return phi, outputs
+    return phi, outputs, list(range(len(phi))) if chosen is None else chosen.tolist()
 
 
-def _adds(model: nn.Module, name: str, layer: nn.Module, x: Any, out: Tensor, result: Tensor) -> bool:
+def _adds(
+    model: nn.Module, name: str, layer: nn.Module, x: Any, out: Tensor, result: Tensor, chosen: Tensor | None
+) -> bool:
     """Whether the outputs are those of the layer, plus what does not depend on its weights."""
     if out.shape != result.shape:
         return False
     zeros = {".".join(filter(None, (name, key))): torch.zeros_like(value) for key, value in layer.named_parameters()}
     rest = functional_call(model, zeros, (x,))
+    rest = rest if chosen is None else rest[chosen]
     rows = rest.shape[-2]
     return torch.allclose(out[..., :rows, :] - result[..., :rows, :], rest, atol=1e-4)
 
