@@ -20,6 +20,17 @@ def test_a_row_is_its_two_texts(name):
     assert isinstance(pair.network, DecomposableAttention | BiEncoder)
 
 
+@pytest.mark.parametrize("name", ["DecomposableAttention", "BiEncoder"])
+def test_an_exported_program_takes_any_number_of_rows_and_tokens(name):
+    torch.manual_seed(0)
+    pair = PairTexts(separator=2, network=Spec(f"models.{name}", {"vocab": 20, "classes": 3, "dim": 6})).eval()
+    free = ({0: torch.export.Dim("rows"), 1: torch.export.Dim("tokens")},)
+    program = torch.export.export(pair, (ROWS,), dynamic_shapes=free).module()
+    for rows, length in ((1, 3), (5, 9), (30, 40)):
+        tokens = torch.randint(0, 20, (rows, length), generator=torch.Generator().manual_seed(rows))
+        torch.testing.assert_close(program(tokens), pair(tokens), atol=1e-6, rtol=0)
+
+
 def test_an_empty_side_gives_finite_numbers():
     for name in ("DecomposableAttention", "BiEncoder"):
         pair = PairTexts(separator=2, network=Spec(f"models.{name}", {"vocab": 20, "classes": 2, "dim": 6}))

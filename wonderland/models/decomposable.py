@@ -75,7 +75,7 @@ class DecomposableAttention(Checked, nn.Module):
         self, premise: Any, hypothesis: Any, premise_mask: Any = None, hypothesis_mask: Any = None
     ) -> Tensor:
         """What the last layer reads of each pair: (b, hidden)."""
-        if isinstance(premise, Tensor) and isinstance(hypothesis, Tensor) and len(premise) != len(hypothesis):
+        if isinstance(premise, Tensor) and isinstance(hypothesis, Tensor) and premise.shape[0] != hypothesis.shape[0]:
             raise WonderlandError(
                 f"DecomposableAttention got {len(premise)} premises and {len(hypothesis)} hypotheses: give pairs."
             )
