@@ -82,6 +82,18 @@ def test_models_of_texts(tmp_path, model):
     assert export(run, "torch", tmp_path / "model.pt2").difference < 1e-5
 
 
+@pytest.mark.slow
+def test_pairs_of_sentences(tmp_path):
+    columns = {
+        "premise": sentences(90)["text"],
+        "hypothesis": sentences(90, 1)["text"],
+        "label": ["yes", "no", "maybe"] * 30,
+    }
+    run = wonderland.fit(pd.DataFrame(columns), out=tmp_path / "run", steps=4)
+    assert export(run, "onnx", tmp_path / "model.onnx", quantize="int8").difference < 1e-5
+    assert export(run, "torch", tmp_path / "model.pt2").difference < 1e-5
+
+
 def language_run(folder, **options):
     (folder / "corpus.txt").write_text("the cat sat on the mat and the dog ran to the big red house. " * 60)
     return wonderland.fit(folder / "corpus.txt", out=folder / "run", steps=3, kind="corpus", **options)
@@ -145,9 +157,9 @@ def test_series_in_the_scale_of_the_data_with_intervals(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["ForecastBlend", "TCN", "SequenceForecaster"])
+@pytest.mark.parametrize("model", [None, "ForecastBlend", "TCN", "SequenceForecaster"])
 def test_models_of_series(tmp_path, model):
-    named = {"kind": "series", "series": "shop", "horizon": 3, "model": model}
+    named = {"kind": "series", "series": "shop", "horizon": 3} | ({"model": model} if model else {})
     run = wonderland.fit(shops(), "sold", out=tmp_path / "run", steps=3, **named)
     assert export(run, "onnx", tmp_path / "model.onnx", quantize="int8").difference < 1e-5
     assert export(run, "torch", tmp_path / "model.pt2").difference < 1e-5

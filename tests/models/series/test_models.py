@@ -147,6 +147,14 @@ def test_shares_go_to_the_forecast_that_is_right_and_to_none_that_is_far_off():
     assert shares[2] == 0
 
 
+def test_a_blend_computes_in_double_precision_from_single():
+    x = torch.randn(3, 24, 1, generator=torch.Generator().manual_seed(0)) * 1e-3 + 5
+    model = ForecastBlend(context=24, horizon=5, season=7, forecasts=["last", "season", "smoothing", "log smoothing"])
+    forecasts = model(x)
+    assert forecasts.dtype == torch.float64
+    assert torch.equal(forecasts, model(x.double()))
+
+
 def test_a_blend_refuses_what_it_is_not_made_of():
     with pytest.raises(WonderlandError, match=r"^A ForecastBlend is made of last, .*, not magic\.$"):
         ForecastBlend(context=4, horizon=2, forecasts=["magic"])

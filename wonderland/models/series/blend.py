@@ -79,6 +79,9 @@ class ForecastBlend(Forecaster):
         }.get(kind)
 
     def forward(self, x: Tensor, known: Tensor | None = None, about: Tensor | None = None) -> Tensor:
+        # In double precision: single precision is as coarse as intervals of series that are forecast well are narrow, and other
+        # libraries round it otherwise.
+        x, known = x.double(), None if known is None else known.double()
         if is_exporting():
             return self._exported(x, known, about)
         period = self.periods(x, about)
