@@ -1,6 +1,7 @@
 """Export of each kind of run: the file is run on odd inputs and answers as predict does."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime
@@ -11,9 +12,10 @@ from PIL import Image
 
 import wonderland
 from tests.runs import digits
-from wonderland.core import WonderlandError
+from wonderland.core import Spec, WonderlandError
 from wonderland.ship import export
 from wonderland.ship.exporting import said
+from wonderland.ship.huggingface import without_dropout
 
 
 def session_of(made):
@@ -198,6 +200,15 @@ def test_a_model_of_no_family_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(WonderlandError, match=r"^This Decoder is none of the families that transformers reads"):
         export(run, "huggingface", tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
+
+
+def test_dropout_of_several_members_is_taken_out_of_each():
+    members = Spec(
+        "models.TableNet",
+        {"numbers": 2, "levels": [], "outputs": 1, "dim": 8, "sigmas": [0.1, 0.7], "dropout": [0.1, 0.1]},
+    )
+    run = SimpleNamespace(recipe=SimpleNamespace(model=members), model=members.build())
+    assert not without_dropout(run).dropout.active
 
 
 def test_what_the_exporter_cannot_write_is_a_sentence():

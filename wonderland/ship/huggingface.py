@@ -52,11 +52,10 @@ def save(run: Any, folder: Path) -> None:
 def without_dropout(run: Any) -> Any:
     """The model of a run built without dropout, with its weights; None where it has none."""
     spec = run.recipe.model
-    zeros = (
-        {name: 0.0 for name in ("dropout", "embed_dropout", "drop_path") if spec.arguments.get(name)}
-        if isinstance(spec, Spec)
-        else {}
-    )
+    if not isinstance(spec, Spec):
+        return None
+    given = {name: spec.arguments.get(name) for name in ("dropout", "embed_dropout", "drop_path")}
+    zeros = {name: [0.0] * len(value) if isinstance(value, list) else 0.0 for name, value in given.items() if value}
     if not zeros:
         return None
     model = Spec(spec.name, dict(spec.arguments) | zeros).build()
