@@ -45,14 +45,14 @@ def host(number, folder):
 def hosts():
     if os.getuid() != 0 or not shutil.which("ip") or not shutil.which("unshare"):
         pytest.skip("network namespaces need root, ip and unshare")
+    try:
+        sh("unshare", "--net", "--mount", "true")
+    except OSError as error:
+        pytest.skip(f"network namespaces are not allowed here: {error}")
     folder = Path(tempfile.mkdtemp(prefix="wonderland-hosts-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        try:
-            names = [stack.enter_context(host(number, folder / f"host{number}")) for number in (1, 2)]
-        except OSError as error:
-            pytest.skip(f"network namespaces are not allowed here: {error}")
-        yield folder, names
+        yield folder, [stack.enter_context(host(number, folder / f"host{number}")) for number in (1, 2)]
 
 
 def worker(folder, names, number, words):

@@ -41,8 +41,7 @@ class Server:
             [binaries() / "initdb", "-D", folder / "data", "-U", "ann", "-A", "trust", "--no-sync"],
             capture_output=True, text=True, env=self.environment, cwd=folder, check=False, **self.as_user,
         )  # fmt: skip
-        if made.returncode:
-            pytest.skip(f"initdb does not run here: {made.stderr.strip().splitlines()[-1]}")
+        assert not made.returncode, made.stderr  # a server that is installed has to run
         with (folder / "data" / "pg_hba.conf").open("a") as file:
             file.write("host all all 0.0.0.0/0 trust\n")
         self.process: subprocess.Popen | None = None

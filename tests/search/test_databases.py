@@ -12,6 +12,7 @@ from tests.search.servers import free_port, postgresql
 from tests.search.test_study import SPACE, Ticks, in_a_child
 from wonderland import WonderlandError
 from wonderland.search import ASHA, RandomSearch, Result, Study, open_database, work
+from wonderland.search.database import LostDatabase
 
 TRIALS = 200
 
@@ -32,8 +33,13 @@ def toy(study, tick):
 
 def driver(url, folder, last, tuner=None):
     def call():
-        journal = open_database(url, "toy")
-        study = Study.create(folder, SPACE, tuner or RandomSearch(), trials=TRIALS, journal=journal)
+        while True:  # a server that is away when a worker begins is a sentence: the same command again
+            try:
+                journal = open_database(url, "toy")
+                study = Study.create(folder, SPACE, tuner or RandomSearch(), trials=TRIALS, journal=journal)
+                break
+            except LostDatabase:
+                time.sleep(0.1)
         work(study, toy(study, Ticks(last)))
 
     return call
@@ -208,3 +214,37 @@ def test_first_settings_are_tried_first(tmp_path):
     work(study, lambda job: Result(job.settings["x"]))
     assert [trial.settings for trial in study.trials] == [first[0], SPACE.sample(0, 1)]
     assert Study.open(Path(tmp_path)).first == first
+
+
+def damaged(journal, texts):
+    """The sentences about a study whose last entry is replaced by each of these texts."""
+    with journal.locked():
+        journal.append({"kind": "first"})
+    said = []
+    for text in texts:
+        with journal.locked():
+            journal._insert(1, text)
+        with pytest.raises(WonderlandError) as error:
+            journal.read()
+        said.append(str(error.value))
+        journal.close()
+        with journal._guarded() as session:
+            session.execute("DELETE FROM wonderland_journal WHERE number = 1")
+    return said
+
+
+def test_a_damaged_entry_of_sqlite_is_a_sentence(tmp_path):
+    journal = open_database(f"sqlite:///{tmp_path / 'studies.db'}", "toy")
+    text = f"the study toy in {tmp_path / 'studies.db'} is damaged at entry 1: restore the file."
+    assert damaged(journal, ["{", "[]", "[" * 100_000]) == [text] * 3
+    assert journal.read() == [{"kind": "first"}]
+
+
+@pytest.mark.slow
+def test_a_damaged_entry_of_postgresql_is_a_sentence():
+    pytest.importorskip("psycopg", reason="needs the extra search")
+    with postgresql() as server:
+        journal = open_database(server.url(), "toy")
+        said = damaged(journal, ["{", "[]"])
+        assert all(text.endswith("is damaged at entry 1: restore the table wonderland_journal.") for text in said)
+        journal.close()

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+import traceback
 import warnings
 from pathlib import Path
 
@@ -72,6 +73,7 @@ def in_a_child(call):
             call()
             os._exit(0)
         except BaseException:
+            traceback.print_exc()  # an assertion about the status says nothing of the cause
             os._exit(1)
     return child
 

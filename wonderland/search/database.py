@@ -1,5 +1,6 @@
 """Studies in databases: which URLs are read, and the files that belong to a study on each machine."""
 
+import contextlib
 import json
 import os
 import re
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from wonderland.search.postgresql import PostgreSQL
     from wonderland.search.sqlite import SQLite
 
-MOST_ENTRY = 8 << 20
 SCHEMES = ("postgresql", "postgres", "sqlite")
 
 
@@ -27,12 +27,6 @@ class LostDatabase(WonderlandError):
 def is_database(location: object) -> bool:
     """Whether the place of a study is the URL of a database."""
     return is_url(location)
-
-
-def check_size(text: object, about: str) -> None:
-    """Refuse an entry that no study writes."""
-    if not isinstance(text, str) or len(text) > MOST_ENTRY:
-        raise WonderlandError(f"{about} has an entry that is no text of at most {MOST_ENTRY:,} characters.")
 
 
 def open_database(url: str, name: str) -> "PostgreSQL | SQLite":
@@ -85,9 +79,8 @@ def place_in(folder: Path, identity: str) -> str:
         part = folder / f".{PLACE}.{os.getpid()}.json"
         write_text(part, json.dumps({"study": identity, "place": os.urandom(8).hex()}))
         try:
-            os.link(part, path)  # the first of several workers names the place
-        except FileExistsError:
-            pass
+            with contextlib.suppress(FileExistsError):
+                os.link(part, path)  # the first of several workers names the place
         finally:
             part.unlink()
     try:

@@ -1,7 +1,6 @@
 """A study in PostgreSQL: one table of entries, advisory locks for turns and for workers that are alive."""
 
 import hashlib
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,9 +9,9 @@ from typing import Any
 
 from wonderland.core import WonderlandError, need
 from wonderland.data.sql import recorded_url
-from wonderland.search.database import LostDatabase, check_size
+from wonderland.search.database import LostDatabase
+from wonderland.search.entry_table import TABLE, EntryTable
 
-TABLE = "wonderland_journal"
 BEAT = 3.0  # seconds between two signs of life to the server
 # The server ends the session of a machine that is gone after 25 to 30 seconds, and with it the locks.
 SESSION = """
@@ -21,21 +20,19 @@ SET lock_timeout = '120s'; SET idle_in_transaction_session_timeout = '60s'; SET 
 """
 
 
-class PostgreSQL:
-    """Entries of one study of a database, with the interface of `Journal`.
+class PostgreSQL(EntryTable):
+    """Entries of one study of a database.
 
-    An entry is a row; its number is its key, so that no two writers can write the same one. Writers take turns by an advisory lock of
-    a transaction. A worker is alive while its session holds an advisory lock, which the server releases when the session ends.
+    Writers take turns by an advisory lock of a transaction. A worker is alive while its session holds an advisory lock, which the server
+    releases when the session ends.
     """
 
-    one_place = False
+    restore = f"restore the table {TABLE}"
 
     def __init__(self, url: str, study: str):
-        self.url, self.study = url, study
-        self.entries: list[dict[str, Any]] = []
-        self.about = f"the study {study} in {recorded_url(url)}"
+        super().__init__(study, f"the study {study} in {recorded_url(url)}")
+        self.url = url
         self._driver: Any = need("psycopg", extra="search", why="for a study in PostgreSQL")
-        self._connection: Any = None
 
     def connect(self) -> Any:
         """A new session."""
@@ -73,16 +70,6 @@ class PostgreSQL:
                 f"the table {TABLE}."
             ) from error
 
-    def close(self) -> None:
-        """End the session."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection, self.entries = None, []
-
-    def __del__(self):
-        if getattr(self, "_connection", None) is not None:
-            self.close()
-
     def exists(self) -> bool:
         """Whether the study was begun."""
         return bool(self.read())
@@ -107,12 +94,8 @@ class PostgreSQL:
                     f"CREATE TABLE IF NOT EXISTS {TABLE} (study text, number bigint, entry text NOT NULL, PRIMARY KEY (study, number))"
                 )
             self._read(session)
-            before = len(self.entries)
-            try:
+            with self._undone():
                 yield
-            except BaseException:
-                del self.entries[before:]
-                raise
 
     def read(self) -> list[dict[str, Any]]:
         """All entries, those of others included."""
@@ -126,20 +109,12 @@ class PostgreSQL:
             f"SELECT number, entry FROM {TABLE} WHERE study = %s AND number >= %s ORDER BY number",
             (self.study, len(self.entries)),
         ).fetchall()
-        for number, text in rows:
-            check_size(text, self.about)
-            if number != len(self.entries):
-                raise WonderlandError(f"{self.about} has lost entry {len(self.entries)}: restore the table {TABLE}.")
-            self.entries.append(json.loads(text))
+        self._take(rows)
 
-    def append(self, entry: dict[str, Any]) -> None:
-        """Write one entry; only while `locked`."""
-        text = json.dumps(entry, allow_nan=False)
-        check_size(text, self.about)
+    def _insert(self, number: int, text: str) -> None:
         self._connection.execute(
-            f"INSERT INTO {TABLE} (study, number, entry) VALUES (%s, %s, %s)", (self.study, len(self.entries), text)
+            f"INSERT INTO {TABLE} (study, number, entry) VALUES (%s, %s, %s)", (self.study, number, text)
         )
-        self.entries.append(json.loads(text))
 
     def _key(self, name: str) -> int:
         """A number for an advisory lock: 64 bits of a digest."""
@@ -160,8 +135,14 @@ class PostgreSQL:
 
     def _hold(self, name: str, place: str | None) -> Any:
         session = self.connect()
-        session.execute("SELECT pg_advisory_lock(%s)", (self._key(name),))
-        session.execute("SELECT pg_advisory_lock_shared(%s)", (self._key(f"place {place}"),))
+        try:
+            session.execute("SELECT pg_advisory_lock(%s)", (self._key(name),))
+            session.execute("SELECT pg_advisory_lock_shared(%s)", (self._key(f"place {place}"),))
+        except self._driver.Error as error:
+            session.close()
+            raise LostDatabase(
+                f"The database {recorded_url(self.url)} went away while a worker registered: {_sentence(error)} Go on with the same command."
+            ) from error
         return session
 
     def _keep(self, session: Any, again: Callable[[], Any], over: threading.Event) -> None:
@@ -174,7 +155,7 @@ class PostgreSQL:
                     try:
                         session = again()
                         break
-                    except (self._driver.Error, WonderlandError):
+                    except LostDatabase:
                         time.sleep(1)
         session.close()
 

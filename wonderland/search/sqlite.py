@@ -1,6 +1,5 @@
 """A study in a SQLite file: one table of entries, a transaction for each turn."""
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,23 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from wonderland.core import WonderlandError
-from wonderland.search.database import LostDatabase, check_size
+from wonderland.search.database import LostDatabase
+from wonderland.search.entry_table import TABLE, EntryTable
 from wonderland.search.presence import LockFiles
 
-TABLE = "wonderland_journal"
 PATIENCE = 120.0  # seconds to wait for the turn of another writer
 
 
-class SQLite:
-    """Entries of one study of a SQLite file on a local disk, with the interface of `Journal`; workers lock files beside it."""
+class SQLite(EntryTable):
+    """Entries of one study of a SQLite file on a local disk; workers lock files beside it."""
 
-    one_place = False
+    restore = "restore the file"
 
     def __init__(self, path: Path, study: str):
-        self.path, self.study = path, study
-        self.entries: list[dict[str, Any]] = []
-        self.about = f"the study {study} in {path}"
-        self._connection: sqlite3.Connection | None = None
+        super().__init__(study, f"the study {study} in {path}")
+        self.path = path
         locks = LockFiles(path.with_name(f"{path.name}.workers"))
         self.present, self.is_alive, self.is_inhabited = locks.present, locks.is_alive, locks.is_inhabited
 
@@ -54,16 +51,6 @@ class SQLite:
                 f"{self.path} cannot be used as a SQLite database ({text}). Choose another file with --study."
             ) from error
 
-    def close(self) -> None:
-        """Close the file."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection, self.entries = None, []
-
-    def __del__(self):
-        if getattr(self, "_connection", None) is not None:
-            self.close()
-
     def exists(self) -> bool:
         """Whether the study was begun."""
         return self.path.is_file() and bool(self.read())
@@ -80,14 +67,12 @@ class SQLite:
         """A transaction in which no other writes; it is committed, on disk, at the end."""
         with self._guarded() as session:
             session.execute("BEGIN IMMEDIATE")
-            before = len(self.entries)
             try:
                 self._read(session)
-                before = len(self.entries)
-                yield
-                session.execute("COMMIT")
+                with self._undone():
+                    yield
+                    session.execute("COMMIT")
             except BaseException:
-                del self.entries[before:]
                 if self._connection is not None and session.in_transaction:
                     session.execute("ROLLBACK")
                 raise
@@ -103,22 +88,9 @@ class SQLite:
             f"SELECT number, entry FROM {TABLE} WHERE study = ? AND number >= ? ORDER BY number",
             (self.study, len(self.entries)),
         ).fetchall()
-        for number, text in rows:
-            check_size(text, self.about)
-            try:
-                entry = json.loads(text)
-            except (ValueError, TypeError, RecursionError):
-                entry = None
-            if number != len(self.entries) or not isinstance(entry, dict):
-                raise WonderlandError(f"{self.about} is damaged at entry {len(self.entries)}: restore the file.")
-            self.entries.append(entry)
+        self._take(rows)
 
-    def append(self, entry: dict[str, Any]) -> None:
-        """Write one entry; only while `locked`."""
-        assert self._connection is not None
-        text = json.dumps(entry, allow_nan=False)
-        check_size(text, self.about)
+    def _insert(self, number: int, text: str) -> None:
         self._connection.execute(
-            f"INSERT INTO {TABLE} (study, number, entry) VALUES (?, ?, ?)", (self.study, len(self.entries), text)
+            f"INSERT INTO {TABLE} (study, number, entry) VALUES (?, ?, ?)", (self.study, number, text)
         )
-        self.entries.append(json.loads(text))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,9 +25,10 @@ def work(
     """Run jobs of a study until none is left, or until `deadline` (of `time.monotonic`), after which no new one is begun.
 
     `objective(job)` brings a trial to the end of a rung. What it raises is written down as the reason why the trial failed; a full
-    disk stops the worker, and its job is left for the next one. `told` is called after each change.
+    disk stops the worker, and its job is left for the next one. `on_progress` is called after each change.
     """
-    with study.worker() as worker:
+    with ExitStack() as stack:
+        worker = _insisting(lambda: stack.enter_context(study.worker()))
         while deadline is None or time.monotonic() < deadline:
             job = _insisting(lambda: study.claim(worker))
             if on_progress:
