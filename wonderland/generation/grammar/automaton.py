@@ -192,7 +192,7 @@ class _NFA:
         return end
 
     def _optional_parts(self, part: OptionalParts, start: int) -> int:
-        # `none` is the node before any part was present, `some` the one after at least one: each part is added once.
+        # `none` is the node before any part was present, `after_part` the one after at least one: each part is added once.
         none: int | None = start
         after_part: int | None = None
         for item, required in part.parts:

@@ -15,7 +15,7 @@ BEFORE_SUPPRESSION = 1000
 
 
 class Detector(ImageModel):
-    """From images to boxes: `candidates` of every image, `losses` for training, `found` for predictions.
+    """From images to boxes: `candidates` of every image, `losses` for training, `detect` for predictions.
 
     `classes` counts the kinds of objects, without background. Boxes are (left, top, right, bottom) in pixels.
     """

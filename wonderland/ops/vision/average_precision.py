@@ -19,7 +19,7 @@ def average_precision(
 ) -> dict[str, Any]:  # fmt: skip
     r"""The mean over classes of the area under the precision-recall curve, at each IoU threshold.
 
-    For each image, `found` has boxes (n, 4), scores (n,) and classes (n,), `truth` boxes (m, 4) and classes (m,). Boxes of a
+    For each image, `predicted` has boxes (n, 4), scores (n,) and classes (n,), `truth` boxes (m, 4) and classes (m,). Boxes of a
     class are matched by falling score, each with the best true box that is left and overlaps enough; precision is read at 101
     recalls, as the largest at that recall or beyond. At most `most` boxes of a class count in an image.
 
