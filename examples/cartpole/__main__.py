@@ -9,7 +9,7 @@ LEARNERS = {
     "PPO": (rl.PPO.spec(), {"steps": 100, "lr": 1e-3, "schedule": "optim.cosine"}),
     "A2C": (rl.A2C.spec(), {"steps": 1500, "lr": 2e-3}),
     "REINFORCE": (rl.REINFORCE.spec(), {"steps": 300, "lr": 5e-3}),
-    "DQN": (rl.DQN.spec(), {"steps": 400, "lr": 1e-3, "batch_size": 128, "clip": 10.0, "schedule": "optim.cosine"}),
+    "DQN": (rl.DQN.spec(), {"steps": 600, "lr": 1e-3, "batch_size": 128, "clip": 10.0, "schedule": "optim.cosine"}),
 }
 SEVERAL = ("PPO", "DQN")  # learners that are fitted with several seeds
 
@@ -25,18 +25,13 @@ def lab(seeds: int | str = 5) -> tuple[list[Claim], str, dict[str, str]]:
     reached = {name: [returns(name, seed) for seed in range(int(seeds) if name in SEVERAL else 1)] for name in LEARNERS}
     claims = [
         above("PPO: mean return on its worst seed", min(reached["PPO"]), 475 - 1e-9),
-        above("DQN: share of seeds with a mean return of 475", _share(reached["DQN"]), 0.8 - 1e-9),
+        above("DQN: mean return on its worst seed", min(reached["DQN"]), 475 - 1e-9),
     ]
     rows = [
         (name, len(values), spread(values, 1) if len(values) > 1 else f"{values[0]:.1f}")
         for name, values in reached.items()
     ]
     return claims, table(("learner", "seeds", "mean return"), rows), {}
-
-
-def _share(values: list[float]) -> float:
-    """The share of mean returns that are at least 475."""
-    return sum(value >= 475 for value in values) / len(values)
 
 
 def main(given: list[str] | None = None) -> int:

@@ -69,12 +69,11 @@ def test_ppo_solves_the_pole_on_every_seed(seed):
 
 
 @pytest.mark.slow
-def test_dqn_solves_the_pole_on_four_of_five_seeds():
-    options = {"steps": 400, "lr": 1e-3, "batch_size": 128, "clip": 10.0, "schedule": "optim.cosine"}
-    policies = [rl.control("CartPole-v1", rl.DQN.spec(), seed=seed, **options) for seed in range(5)]
-    returns = [rl.play(policy, rl.maker("CartPole-v1"), 100, seed=seed).mean() for seed, policy in enumerate(policies)]
-    assert sum(value >= 475 for value in returns) >= 4
-    assert min(returns) >= 400
+@pytest.mark.parametrize("seed", range(5))
+def test_dqn_solves_the_pole_on_every_seed(seed):
+    options = {"steps": 600, "lr": 1e-3, "batch_size": 128, "clip": 10.0, "schedule": "optim.cosine"}
+    policy = rl.control("CartPole-v1", rl.DQN.spec(), seed=seed, **options)
+    assert rl.play(policy, rl.maker("CartPole-v1"), 100, seed=seed).mean() >= 475
 
 
 def test_the_weights_with_the_best_validation_return_are_kept(tmp_path):
